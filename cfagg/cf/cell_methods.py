@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["METHODS", "Entry", "Interval", "Parsed", "parse"]
+__all__ = ["METHODS", "CellMethods", "Entry", "Interval", "parse"]
 
 #: Methods of Appendix E with the minor version of CF that brought them.
 METHODS = {
@@ -87,7 +87,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class CellMethods:
     """What a ``cell_methods`` attribute says: entries that follow the grammar, and where words and comments do not.
 
     `comment_doubts` tell of comments that look as if they were meant to follow theirs, and may hold other text as well.
@@ -99,13 +99,13 @@ class Parsed:
     comment_doubts: tuple[str, ...] = ()
 
 
-def parse(text: str) -> Parsed:
+def parse(text: str) -> CellMethods:
     """Return what a ``cell_methods`` attribute says, as far as it follows the grammar."""
     return _parse(text[:_LONGEST])
 
 
 @lru_cache(maxsize=256)
-def _parse(text: str) -> Parsed:
+def _parse(text: str) -> CellMethods:
     return _Parser(text).parsed()
 
 
@@ -141,7 +141,7 @@ class _Parser:
         self._comment_problems: list[str] = [unbalanced] if unbalanced else []
         self._comment_doubts: list[str] = []
 
-    def parsed(self) -> Parsed:
+    def parsed(self) -> CellMethods:
         entries: list[Entry] = []
         if not self._words and not self._comment_problems:
             self._problems.append("it is empty")
@@ -151,7 +151,9 @@ class _Parser:
                 entries.append(entry)
             else:
                 self._skip()
-        return Parsed(tuple(entries), tuple(self._problems), tuple(self._comment_problems), tuple(self._comment_doubts))
+        return CellMethods(
+            tuple(entries), tuple(self._problems), tuple(self._comment_problems), tuple(self._comment_doubts)
+        )
 
     @property
     def _ahead(self) -> str:

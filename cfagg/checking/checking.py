@@ -11,7 +11,7 @@ from cfagg.checking.lookup import table_versions
 from cfagg.checking.options import Options
 from cfagg.checking.parallel import check_many
 from cfagg.checking.registry import registered
-from cfagg.checking.report import Checked, Report
+from cfagg.checking.report import Report, SourceReport
 from cfagg.checking.single import check_one
 from cfagg.checking.suppressions import Suppression
 from cfagg.errors import OptionError, SourceError
@@ -131,12 +131,12 @@ def options_of(settings: Any, **given: Any) -> Options:
     return options
 
 
-def _report(checked: Iterable[Checked], suppressions: Sequence[Suppression]) -> Report:
+def _report(checked: Iterable[SourceReport], suppressions: Sequence[Suppression]) -> Report:
     sources = tuple(checked)
     return Report(sources, tuple(str(s) for s in unused(sources, suppressions)))
 
 
-def unused(sources: Iterable[Checked], suppressions: Sequence[Suppression]) -> list[Suppression]:
+def unused(sources: Iterable[SourceReport], suppressions: Sequence[Suppression]) -> list[Suppression]:
     """Return the suppressions that were meant for a source and rule that were checked, and hid nothing."""
     reached: set[int] = set()
     hit: set[int] = set()

@@ -13,7 +13,7 @@ import numpy as np
 from cfagg.checking.context import Context
 from cfagg.checking.instructions import (
     Instructions,
-    Masked,
+    MaskedValues,
     aggregations,
     instructions,
     substituted,
@@ -177,8 +177,8 @@ def _formats(i: Instructions, count: int, dims: tuple[str, ...], c: Context) -> 
     return [Layout(dims, format=f or None) for f in table], np.broadcast_to(codes, count)
 
 
-def _versions(found: Masked, ndim: int) -> Masked:
+def _versions(found: MaskedValues, ndim: int) -> MaskedValues:
     """Return the first of several versions of each fragment (CFA-0.6, a trailing dimension)."""
     if found.values.ndim <= ndim or found.values.ndim == 0 or not found.values.shape[-1]:
         return found
-    return Masked(found.values[..., 0], found.valid[..., 0])
+    return MaskedValues(found.values[..., 0], found.valid[..., 0])

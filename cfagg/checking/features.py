@@ -10,7 +10,7 @@ from cfagg.checking.context import Context
 from cfagg.checking.spans import coordinate_span
 from cfagg.model.dataset import Dimension, Variable
 
-__all__ = ["ROLES", "SPELLINGS", "TYPES", "Features", "Placed", "axes_of", "features"]
+__all__ = ["ROLES", "SPELLINGS", "TYPES", "FeatureData", "Features", "axes_of", "features"]
 
 #: By table 9.1: the types of features, and the axes that their data have coordinates for.
 TYPES = {
@@ -39,7 +39,7 @@ ROLES = {
 _IDENTIFIERS = frozenset({"timeseries_id", "profile_id", "trajectory_id"})
 
 
-class Placed(NamedTuple):
+class FeatureData(NamedTuple):
     """A data variable with its coordinates for each of X, Y, Z and T; `listed` if ``coordinates`` names them."""
 
     variable: Variable
@@ -75,7 +75,7 @@ class Features:
         return found | {d for v, _ in self.indices for d in v.dimensions if d not in self.instances}
 
     @cached_property
-    def data(self) -> list[Placed]:
+    def data(self) -> list[FeatureData]:
         """The data variables of the features: what has ``coordinates``, and what has the dimensions of elements."""
         c, found = self.context, []
         for v in c.dataset.variables:
@@ -88,7 +88,7 @@ class Features:
                 or axis_of(c, v) is not None  # a coordinate, even if nothing names it
             ):
                 continue
-            found.append(Placed(v, listed, self._axes(v)))
+            found.append(FeatureData(v, listed, self._axes(v)))
         return found
 
     def _has_elements(self, v: Variable) -> bool:

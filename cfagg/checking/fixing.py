@@ -20,14 +20,14 @@ from cfagg.findings.finding import Finding
 from cfagg.model.dataset import Dataset
 from cfagg.runtime.files import remove_dead
 
-__all__ = ["Fixed", "fix"]
+__all__ = ["FixReport", "fix"]
 
 #: Rounds of changes: renaming an attribute may show that its value is wrong.
 _ROUNDS = 4
 
 
 @dataclass(slots=True)
-class Fixed:
+class FixReport:
     """What fixing has come to: changes, what was refused and why, and what a check finds in what was written.
 
     `output` is `None` where nothing was written.
@@ -54,7 +54,7 @@ def fix(
     in_place: bool = False,
     overwrite: bool = False,
     options: Options | None = None,
-) -> Fixed:
+) -> FixReport:
     """Fix what can be fixed in a netCDF file or Zarr store without a decision by the user.
 
     The source is checked if no `findings` are given. Without `output`, where the corrected copy is written, and without
@@ -66,7 +66,7 @@ def fix(
     place = str(source)
     with open_dataset(place, options=options) as dataset:
         found = run(dataset, options).findings if findings is None else list(findings)
-        fixed = Fixed(place)
+        fixed = FixReport(place)
         _plan(dataset, found, fixed, options, unsafe=unsafe)
         form = _form(dataset)
     target = place if in_place else str(output) if output is not None else None
@@ -89,7 +89,7 @@ def fix(
     return fixed
 
 
-def _plan(dataset: Dataset, found: list[Finding], fixed: Fixed, options: Options, *, unsafe: bool) -> None:
+def _plan(dataset: Dataset, found: list[Finding], fixed: FixReport, options: Options, *, unsafe: bool) -> None:
     """Find all changes, trying them on the model: one may show what another rule has to say."""
     codes = {f.code for f in found}
     now = found
@@ -112,7 +112,9 @@ def _form(dataset: Dataset) -> str | None:
     return "zarr" if Path(dataset.path).is_dir() else "netcdf"
 
 
-def _write(form: str, source: str, target: str, fixed: Fixed, before: list[Finding], options: Options) -> list[Finding]:
+def _write(
+    form: str, source: str, target: str, fixed: FixReport, before: list[Finding], options: Options
+) -> list[Finding]:
     """Write the corrected copy and return what is found in it."""
     from cfagg.checking.fixing_copy import copied, finished
 

@@ -12,14 +12,14 @@ from cfagg.findings.finding import Severity
 from cfagg.model import Layout
 from cfagg.model.dataset import Variable
 
-__all__ = ["Wanted", "compare"]
+__all__ = ["Expectation", "compare"]
 
 #: Attributes by which values are missing.
 _MISSING = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Expectation:
     """What one fragment is meant to be: how much of each dimension of the master it spans, and how it is stored."""
 
     master: Variable
@@ -32,7 +32,7 @@ class Wanted:
 Difference = tuple[str, str, Severity | None]
 
 
-def compare(fragment: Variable, wanted: Wanted) -> Iterator[Difference]:
+def compare(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
     """Yield (rule, message, severity) of everything that keeps a variable from being a fragment."""
     shape = list(_shape(fragment, wanted))
     yield from shape
@@ -45,7 +45,7 @@ def compare(fragment: Variable, wanted: Wanted) -> Iterator[Difference]:
         yield from _missing(fragment, wanted.master)
 
 
-def _dimensions(fragment: Variable, wanted: Wanted) -> tuple[list[str], list[int]]:
+def _dimensions(fragment: Variable, wanted: Expectation) -> tuple[list[str], list[int]]:
     """Return names and sizes of a fragment's dimensions, without that of the characters of texts."""
     dims = list(fragment.dimensions)
     if fragment.kind == "char" and wanted.master.kind in ("string", "char") and len(dims) > len(wanted.layout.dims):
@@ -53,7 +53,7 @@ def _dimensions(fragment: Variable, wanted: Wanted) -> tuple[list[str], list[int
     return [d.name for d in dims], [d.size for d in dims]
 
 
-def _expected(wanted: Wanted) -> list[int]:
+def _expected(wanted: Expectation) -> list[int]:
     """Return the shape that a fragment is meant to have, in its own order of dimensions."""
     if wanted.layout.shape is not None:
         return list(wanted.layout.shape)
@@ -61,7 +61,7 @@ def _expected(wanted: Wanted) -> list[int]:
     return [extent.get(d, 1) for d in wanted.layout.dims]
 
 
-def _shape(fragment: Variable, wanted: Wanted) -> Iterator[Difference]:
+def _shape(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
     names, found = _dimensions(fragment, wanted)
     expected = _expected(wanted)
     if [n for n in found if n != 1] != [n for n in expected if n != 1]:
@@ -75,7 +75,7 @@ def _shape(fragment: Variable, wanted: Wanted) -> Iterator[Difference]:
         yield "REF005", message, None
 
 
-def _order(fragment: Variable, wanted: Wanted) -> Iterator[Difference]:
+def _order(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
     names, sizes = _dimensions(fragment, wanted)
     own = [(n, size) for n, size in zip(names, sizes, strict=True) if size != 1]
     expected = [d for d, size in zip(wanted.layout.dims, _expected(wanted), strict=True) if size != 1]
@@ -128,7 +128,7 @@ def _kind(fragment: Variable, master: Variable) -> Iterator[Difference]:
         yield "REF008", message, "warning"
 
 
-def _units(fragment: Variable, wanted: Wanted) -> Iterator[Difference]:
+def _units(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
     expected = wanted.master.text("units")
     found = wanted.layout.units if wanted.layout.units is not None else fragment.text("units")
     if expected is None or found == expected:
@@ -153,7 +153,7 @@ def _units(fragment: Variable, wanted: Wanted) -> Iterator[Difference]:
         yield "REF007", message, None
 
 
-def _calendar(fragment: Variable, wanted: Wanted, expected: str | None) -> Iterator[Difference]:
+def _calendar(fragment: Variable, wanted: Expectation, expected: str | None) -> Iterator[Difference]:
     if expected is None or not units.is_reference_time(expected):
         return
     own = wanted.layout.calendar if wanted.layout.calendar is not None else fragment.text("calendar")

@@ -20,7 +20,7 @@ from cfagg.cf.references import Resolver
 from cfagg.cf.uris import scheme_of
 from cfagg.checking.context import Context
 from cfagg.checking.described import Description, described
-from cfagg.checking.fragment_rules import Wanted, compare
+from cfagg.checking.fragment_rules import Expectation, compare
 from cfagg.errors import AccessError, CfaggError, UnsupportedError
 from cfagg.findings.finding import Severity
 from cfagg.model.dataset import Dataset, Variable
@@ -266,7 +266,7 @@ def _check(dataset: Dataset, use: _Use, path: str) -> Iterator[Problem]:
             continue
         extent = tuple(b - a for a, b in aggregation.grid.extent(_index(use, fragment)))
         layout = partitions.layout_of(fragment)
-        wanted = Wanted(master, aggregation.dims, extent, layout, partitions.part_text(fragment))
+        wanted = Expectation(master, aggregation.dims, extent, layout, partitions.part_text(fragment))
         for code, message, severity in compare(target, wanted):
             yield Problem(code, master, _about(one, message), severity)
 

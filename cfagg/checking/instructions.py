@@ -22,7 +22,7 @@ from cfagg.model.dataset import Dimension, Variable
 
 __all__ = [
     "Instructions",
-    "Masked",
+    "MaskedValues",
     "aggregations",
     "has_free_dimensions",
     "instructions",
@@ -35,7 +35,7 @@ LIMIT = 1 << 22
 
 
 @dataclass(frozen=True)
-class Masked:
+class MaskedValues:
     """The values of an instruction variable, text as joined `object`, and where they are not missing."""
 
     values: npt.NDArray[Any]
@@ -47,7 +47,7 @@ def text_dimensions(variable: Variable) -> tuple[Dimension, ...]:
     return variable.stored[:-1] if variable.kind == "char" else variable.stored
 
 
-def masked(variable: Variable, limit: int = LIMIT) -> Masked | None:
+def masked(variable: Variable, limit: int = LIMIT) -> MaskedValues | None:
     """Return the values of a variable and which of them are missing, `None` where there are none to look at.
 
     Of numbers those are missing that `cfagg.cf.missing` says, of texts empty ones and those that are declared missing.
@@ -66,11 +66,11 @@ def masked(variable: Variable, limit: int = LIMIT) -> Masked | None:
             value = variable.attributes.get(name)
             fills |= {value} if isinstance(value, str) else set(value) if isinstance(value, tuple) else set()
         flat = np.fromiter((t not in fills for t in texts.ravel()), np.bool_, texts.size)
-        return Masked(texts, flat.reshape(texts.shape))
+        return MaskedValues(texts, flat.reshape(texts.shape))
     values = np.asarray(variable.values(limit))
     if values.shape != tuple(d.size for d in variable.stored):
         return None
-    return Masked(values, ~missing_mask(variable, values))
+    return MaskedValues(values, ~missing_mask(variable, values))
 
 
 @dataclass(eq=False)
@@ -97,7 +97,7 @@ class Instructions:
         return self.targets.get("map" if self.dialect == "CF" else "location")
 
     @cached_property
-    def sizes(self) -> Masked | None:
+    def sizes(self) -> MaskedValues | None:
         """Sizes of fragments as stored, `None` where they are unknown."""
         return None if self.layout is None or self.layout.kind != "integer" else masked(self.layout)
 
@@ -130,7 +130,7 @@ class Instructions:
         return found
 
 
-def values_of(c: Context, variable: Variable) -> Masked | None:
+def values_of(c: Context, variable: Variable) -> MaskedValues | None:
     """Return what `masked` does, read once for all rules."""
     known = c.once(_known)
     if variable not in known:
@@ -138,7 +138,7 @@ def values_of(c: Context, variable: Variable) -> Masked | None:
     return known[variable]
 
 
-def _known(_: Context) -> dict[Variable, Masked | None]:
+def _known(_: Context) -> dict[Variable, MaskedValues | None]:
     return {}
 
 

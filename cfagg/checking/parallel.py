@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from cfagg.checking.options import Options
-from cfagg.checking.report import Checked
+from cfagg.checking.report import SourceReport
 from cfagg.checking.single import check_or_tell, could_not
 from cfagg.checking.suppressions import Suppression
 
@@ -49,7 +49,7 @@ def processes(wanted: int | None = None) -> int:
 
 def check_many(
     jobs_of: Iterable[Any], *, jobs: int = 1, fork: bool = False, count: int | None = None, patient: bool = False
-) -> Iterator[Checked]:
+) -> Iterator[SourceReport]:
     """Check sources one after another, or several at a time, and yield the results in their order.
 
     `fork` starts processes as copies of this one, where the system can: that is fast, and only safe while this process
@@ -81,7 +81,7 @@ def _worth(spent: Sequence[float], left: int) -> int:
     return int(sum(known) / len(known) * left / _WORTH) if known else 1
 
 
-def _side_by_side(waiting: Iterator[Job], jobs: int, *, fork: bool) -> Iterator[Checked]:
+def _side_by_side(waiting: Iterator[Job], jobs: int, *, fork: bool) -> Iterator[SourceReport]:
     while True:
         pool = _pool(jobs, fork=fork)
         sent: deque[tuple[Job, Any]] = deque()
@@ -114,7 +114,7 @@ def _submitted(pool: Any, job: Job) -> Any:
 
     if not isinstance(job.source, str | os.PathLike):
         # What is in memory is checked here: it would have to be copied, and not everything can be.
-        done: Future[Checked] = Future()
+        done: Future[SourceReport] = Future()
         done.set_result(_in_process(job))
         return done
     try:
@@ -123,18 +123,18 @@ def _submitted(pool: Any, job: Job) -> Any:
         return None
 
 
-def _result(future: Any) -> Checked | None:
+def _result(future: Any) -> SourceReport | None:
     """Return what a job has come to, `None` where its process is gone."""
     from concurrent.futures.process import BrokenProcessPool
 
     try:
-        found: Checked | None = None if future is None else future.result()
+        found: SourceReport | None = None if future is None else future.result()
     except BrokenProcessPool:
         return None
     return found
 
 
-def _alone(job: Job) -> Checked:
+def _alone(job: Job) -> SourceReport:
     with _pool(1, fork=False) as pool:
         result = _result(_submitted(pool, job))
     if result is None:
@@ -171,5 +171,5 @@ def _begin() -> None:
     progress.forget()
 
 
-def _in_process(job: Job) -> Checked:
+def _in_process(job: Job) -> SourceReport:
     return check_or_tell(job.source, job.options, job.suppressions, drawn=job.drawn)

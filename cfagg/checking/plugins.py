@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from cfagg.findings.rule import Rule
 from cfagg.runtime.entry_points import loaders
 
-__all__ = ["GROUP", "Loaded", "collected", "from_packages"]
+__all__ = ["GROUP", "PluginRules", "collected", "from_packages"]
 
 #: The group of entry points.
 GROUP = "cfagg.rules"
@@ -27,19 +27,19 @@ GROUP = "cfagg.rules"
 _CODE = re.compile(r"[A-Z][A-Z0-9]{1,11}[0-9]{3}")
 
 
-class Loaded(NamedTuple):
+class PluginRules(NamedTuple):
     """The rules of other packages by their codes, and what is wrong with packages or rules that are left out."""
 
     rules: dict[str, Rule]
     problems: tuple[str, ...]
 
 
-def from_packages(known: Collection[str]) -> Loaded:
+def from_packages(known: Collection[str]) -> PluginRules:
     """Return the rules of all installed packages; `known` codes are taken."""
     return collected(loaders(GROUP), known)
 
 
-def collected(entries: Iterable[tuple[str, Any]], known: Collection[str]) -> Loaded:
+def collected(entries: Iterable[tuple[str, Any]], known: Collection[str]) -> PluginRules:
     """Return the rules of entry points, each a name and what loads its object; `known` codes are taken."""
     rules: dict[str, Rule] = {}
     problems = []
@@ -55,7 +55,7 @@ def collected(entries: Iterable[tuple[str, Any]], known: Collection[str]) -> Loa
                 problems.append(f"a rule of the plug-in {name!r} is ignored: {wrong}")
             else:
                 rules[one.code] = one
-    return Loaded(rules, tuple(problems))
+    return PluginRules(rules, tuple(problems))
 
 
 def _rules(given: Any) -> Iterator[Any]:

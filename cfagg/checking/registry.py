@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 from cfagg.checking import rules
-from cfagg.checking.plugins import Loaded, collected, from_packages
+from cfagg.checking.plugins import PluginRules, collected, from_packages
 from cfagg.findings.finding import Severity
 from cfagg.findings.rule import FUNCTIONS, Rule
 from cfagg.findings.versions import DRAFT, Version
@@ -23,13 +23,13 @@ _JOBS = ("accumulation", "observations")
 
 
 @lru_cache(maxsize=1)
-def plugins() -> Loaded:
+def plugins() -> PluginRules:
     """Return the rules of other packages, and what is wrong with them."""
     return from_packages({*about(), *jobs().rules})
 
 
 @lru_cache(maxsize=1)
-def jobs() -> Loaded:
+def jobs() -> PluginRules:
     """Return the rules of jobs."""
     return collected([(job, partial(import_module, f"cfagg.{job}.rules")) for job in _JOBS], about())
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cfagg.checking.formats import Style, pieces
+from cfagg.checking.formats import Style, render
 from cfagg.checking.outcome import ORDER, Outcome, counted
 from cfagg.errors.arguments import a_path
 from cfagg.findings.finding import Finding
 
-__all__ = ["Checked", "Report"]
+__all__ = ["Report", "SourceReport"]
 
 
-class Checked(Outcome):
+class SourceReport(Outcome):
     """What the check of one source found: an `Outcome` that notebooks show as a page."""
 
     __slots__ = ()
@@ -28,20 +28,20 @@ class Checked(Outcome):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Report(Sequence[Checked]):
-    """What `cfagg.check` returns: one `Checked` for each source.
+class Report(Sequence[SourceReport]):
+    """What `cfagg.check` returns: one `SourceReport` for each source.
 
     Printed it is the text of ``cfagg check``; a notebook shows the page of ``--format html``.
 
     Parameters
     ----------
-    sources : tuple of Checked
+    sources : tuple of SourceReport
         In the order given.
     unused : tuple of str
         Suppressions of the configuration that hid nothing.
     """
 
-    sources: tuple[Checked, ...]
+    sources: tuple[SourceReport, ...]
     unused: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -50,7 +50,7 @@ class Report(Sequence[Checked]):
     def __getitem__(self, index: Any) -> Any:
         return self.sources[index]
 
-    def __iter__(self) -> Iterator[Checked]:
+    def __iter__(self) -> Iterator[SourceReport]:
         return iter(self.sources)
 
     @property
@@ -116,7 +116,7 @@ class Report(Sequence[Checked]):
 
     def to_text(self, format: str = "text") -> str:  # noqa: A002 - the word of the command line
         """Return it in one of the formats of ``cfagg check``: text, json, sarif, junit, github or html."""
-        return "".join(pieces(format, iter(self.sources), Style()))
+        return "".join(render(format, iter(self.sources), Style()))
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the page of ``cfagg check --format html``, and write it to `path` if one is given.

@@ -13,7 +13,7 @@ from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
 from cfagg.checking.outcome import by_gravity
 from cfagg.checking.registry import registered
-from cfagg.checking.report import Checked
+from cfagg.checking.report import SourceReport
 from cfagg.checking.suppressions import Suppression, suppressed
 from cfagg.errors import CfaggError
 from cfagg.errors.redacting import redacted
@@ -26,7 +26,7 @@ __all__ = ["MOST", "check_one", "check_or_tell", "could_not", "named", "partitio
 
 def check_one(
     source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
-) -> Checked:
+) -> SourceReport:
     """Check one source; `drawn` draws the partition matrices of aggregations as well."""
     with open_dataset(source, options=options) as dataset:
         version = version_of(dataset, options)
@@ -38,7 +38,7 @@ def check_one(
         if rule.function and rule.holds_in(version) and options.chooses(code) and code not in result.skipped
     )
     kept, hidden, reached = suppressed(result.source, result.findings, ran, suppressions)
-    return Checked(
+    return SourceReport(
         source=result.source,
         cf_version=str(version).removeprefix("CF-"),
         findings=tuple(by_gravity(kept)),
@@ -54,7 +54,7 @@ def check_one(
 
 def check_or_tell(
     source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
-) -> Checked:
+) -> SourceReport:
     """Check one source; what cannot be opened or breaks the check becomes a finding ``INT003``."""
     try:
         return check_one(source, options, suppressions, drawn=drawn)
@@ -68,11 +68,11 @@ def check_or_tell(
         return could_not(source, f"the check failed: {type(error).__name__}: {error}")
 
 
-def could_not(source: Any, why: str) -> Checked:
+def could_not(source: Any, why: str) -> SourceReport:
     """Return the result for a source that could not be checked."""
     why = redacted(why)
     finding = Finding("INT003", "error", None, None, f"not checked: {why}")
-    return Checked(named(source), None, (finding,), failure=why)
+    return SourceReport(named(source), None, (finding,), failure=why)
 
 
 def named(source: Any) -> str:

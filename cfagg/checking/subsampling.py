@@ -10,7 +10,17 @@ from cfagg.checking.context import Context
 from cfagg.checking.spans import own_span
 from cfagg.model.dataset import Dimension, Variable
 
-__all__ = ["METHODS", "Mapped", "Method", "Use", "interpolation_variables", "mapping", "sound", "unsound", "uses"]
+__all__ = [
+    "METHODS",
+    "MappedDimension",
+    "Method",
+    "Use",
+    "interpolation_variables",
+    "mapping",
+    "sound",
+    "unsound",
+    "uses",
+]
 
 
 class Method(NamedTuple):
@@ -35,7 +45,7 @@ METHODS = {
 }
 
 
-class Mapped(NamedTuple):
+class MappedDimension(NamedTuple):
     """One interpolated dimension in a ``tie_point_mapping``: four names, and what each means, `None` for nothing."""
 
     interpolated: str
@@ -87,7 +97,7 @@ def _interpolation_variables(c: Context) -> list[Variable]:
     ]
 
 
-def mapping(c: Context, v: Variable) -> list[Mapped] | None:
+def mapping(c: Context, v: Variable) -> list[MappedDimension] | None:
     """Return the parts of the ``tie_point_mapping`` of an interpolation variable, `None` if it is malformed; cached."""
     known = c.once(_mappings)
     if v not in known:
@@ -95,11 +105,11 @@ def mapping(c: Context, v: Variable) -> list[Mapped] | None:
     return known[v]
 
 
-def _mappings(_: Context) -> dict[Variable, list[Mapped] | None]:
+def _mappings(_: Context) -> dict[Variable, list[MappedDimension] | None]:
     return {}
 
 
-def _mapping(c: Context, v: Variable) -> list[Mapped] | None:
+def _mapping(c: Context, v: Variable) -> list[MappedDimension] | None:
     parsed = pairs(v.text("tie_point_mapping") or "")
     if not parsed or any(not 2 <= len(names) <= 3 for _, names in parsed):
         return None
@@ -107,7 +117,7 @@ def _mapping(c: Context, v: Variable) -> list[Mapped] | None:
     for key, names in parsed:
         subarea = names[2] if len(names) == 3 else ""
         found.append(
-            Mapped(
+            MappedDimension(
                 key,
                 names[0],
                 names[1],
@@ -129,7 +139,7 @@ def _parents(c: Context) -> dict[int, set[frozenset[Dimension]]]:
     return found
 
 
-def unsound(c: Context, v: Variable, parts: list[Mapped]) -> Iterator[str]:
+def unsound(c: Context, v: Variable, parts: list[MappedDimension]) -> Iterator[str]:
     """Yield what is wrong with the parts of the ``tie_point_mapping`` of an interpolation variable."""
     parents = c.once(_parents).get(id(v), set())
     seen: dict[str, set[str]] = {"interpolated": set(), "subsampled": set(), "subarea": set(), "indices": set()}
@@ -149,7 +159,7 @@ def unsound(c: Context, v: Variable, parts: list[Mapped]) -> Iterator[str]:
                 yield f"the {kind} dimension {name!r} is one of the data variable; expected one of its own"
 
 
-def sound(c: Context, v: Variable) -> list[Mapped] | None:
+def sound(c: Context, v: Variable) -> list[MappedDimension] | None:
     """Return the parts of a ``tie_point_mapping`` if nothing is wrong with them, `None` if there is; cached."""
     known = c.once(_sound)
     if v not in known:
@@ -158,5 +168,5 @@ def sound(c: Context, v: Variable) -> list[Mapped] | None:
     return known[v]
 
 
-def _sound(_: Context) -> dict[Variable, list[Mapped] | None]:
+def _sound(_: Context) -> dict[Variable, list[MappedDimension] | None]:
     return {}

@@ -16,7 +16,7 @@ from cfagg.cli import output
 if TYPE_CHECKING:
     from cfagg.checking.config import Settings
     from cfagg.checking.parallel import Job
-    from cfagg.checking.report import Checked
+    from cfagg.checking.report import SourceReport
 
 __all__ = ["add_parser", "run"]
 
@@ -185,7 +185,7 @@ def _wrong(args: argparse.Namespace) -> str | None:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from cfagg.checking.formats import Style, pieces
+    from cfagg.checking.formats import Style, render
     from cfagg.checking.listing import expanded
     from cfagg.checking.parallel import check_many, processes
     from cfagg.runtime.progress import bars, task
@@ -203,14 +203,14 @@ def _check(args: argparse.Namespace) -> int:
         results = check_many(
             settings.jobs(sources), jobs=processes(args.jobs), fork=local, count=len(sources), patient=patient
         )
-        told = pieces(args.format, tally.counting(results, step), _style(args, Style))
+        told = render(args.format, tally.counting(results, step), _style(args, Style))
         if args.quiet and args.output is None:
             for _ in told:
                 pass
         else:
             with output.opened(args.output) as stream:
-                for piece in told:
-                    stream.write(piece)
+                for part in told:
+                    stream.write(part)
     if not args.quiet:
         for line in tally.unused():
             print(f"note: {line}", file=sys.stderr)
@@ -280,7 +280,7 @@ class Tally:
         self._reached: dict[Any, bool] = {}
         self.status = 0
 
-    def counting(self, results: Iterable[Checked], step: Any) -> Iterator[Checked]:
+    def counting(self, results: Iterable[SourceReport], step: Any) -> Iterator[SourceReport]:
         """Pass results on."""
         for result in results:
             settings = self._settings.under_way.popleft()

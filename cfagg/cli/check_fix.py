@@ -11,7 +11,7 @@ from cfagg.display.escape import printable
 
 if TYPE_CHECKING:
     from cfagg.checking.config import Settings
-    from cfagg.checking.fixing import Fixed
+    from cfagg.checking.fixing import FixReport
     from cfagg.findings.finding import Finding
 
 __all__ = ["fix_sources"]
@@ -80,7 +80,7 @@ def _fix(source: str, settings: Settings, args: argparse.Namespace, chosen: Any)
     return int(any(f.severity in fails for f in left))
 
 
-def _tell(fixed: Fixed, left: list[Finding]) -> None:
+def _tell(fixed: FixReport, left: list[Finding]) -> None:
     """Tell on stderr what was done, what not, and what is left."""
     from cfagg.checking.outcome import counted
 

@@ -16,7 +16,7 @@ from cfagg.display.labels import is_date, label_text
 if TYPE_CHECKING:
     from xarray import DataArray
 
-__all__ = ["FORM_VERSION", "Query", "Selected", "as_json", "plan_json", "selected", "text_lines"]
+__all__ = ["FORM_VERSION", "Query", "Selection", "as_json", "plan_json", "selected", "text_lines"]
 
 #: Raised when a member of the JSON form is renamed, removed or changes its meaning.
 FORM_VERSION = 1
@@ -33,7 +33,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class Selected:
+class Selection:
     """What of one dimension was selected: labels, or positions where there is no coordinate."""
 
     first: Any
@@ -66,7 +66,7 @@ class Query:
     statistic: str
     over: tuple[str, ...]
     group: str | None
-    selected: Mapping[str, Selected]
+    selected: Mapping[str, Selection]
     weights: str | None
 
     @property
@@ -77,16 +77,16 @@ class Query:
         return f"{text}, by {self.group}" if self.group else text
 
 
-def selected(array: DataArray, dim: Hashable, kind: str, chosen: Any) -> Selected:
+def selected(array: DataArray, dim: Hashable, kind: str, chosen: Any) -> Selection:
     """Return what positions along one dimension are; values are not looked at."""
     at = np.atleast_1d(np.arange(array.sizes[dim])[chosen])
     if dim not in array.coords or array.coords[dim].ndim != 1:
-        return Selected(int(at[0]), int(at[-1]), at.size, array.sizes[dim], "", "positions")
+        return Selection(int(at[0]), int(at[-1]), at.size, array.sizes[dim], "", "positions")
     coordinate = array.coords[dim]
     first, last = coordinate.values[at[0]], coordinate.values[at[-1]]
     dates = kind == "time" and coordinate.dtype.kind in "MO"
     units = "" if dates else str(coordinate.attrs.get("units", ""))
-    return Selected(first, last, at.size, array.sizes[dim], units, kind)
+    return Selection(first, last, at.size, array.sizes[dim], units, kind)
 
 
 def text_lines(result: DataArray, asked: Query, *, rows: int | None = 24) -> list[str]:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import cfagg
-from cfagg.checking.formats import Style, pieces
+from cfagg.checking.formats import Style, render
 from cfagg.checking.formats.html import summary
-from cfagg.checking.report import Checked
+from cfagg.checking.report import SourceReport
 from cfagg.demo import sample
 from cfagg.findings.finding import Finding
 from tests.checking.browser import Browser, program
@@ -35,9 +35,9 @@ def browser(tmp_path_factory):
         yield found
 
 
-def page(tmp_path: Path, *results: Checked) -> Path:
+def page(tmp_path: Path, *results: SourceReport) -> Path:
     path = tmp_path / "report.html"
-    path.write_text("".join(pieces("html", results, Style())), encoding="utf-8")
+    path.write_text("".join(render("html", results, Style())), encoding="utf-8")
     return path
 
 
@@ -231,7 +231,7 @@ def test_text_has_enough_contrast(shown, scheme):
 
 def test_partition_matrices_are_drawn(browser, tmp_path):
     browser.scheme("light")
-    browser.open(page(tmp_path, Checked("a.nc", "1.13", pictures=(("g/tas<b>", PICTURE),))))
+    browser.open(page(tmp_path, SourceReport("a.nc", "1.13", pictures=(("g/tas<b>", PICTURE),))))
     assert browser.run("document.querySelector('figcaption').textContent") == "Partition matrix of g/tas<b>"
     assert colours(browser.picture())[255, 0, 255] > 2000
 
@@ -247,7 +247,7 @@ def test_the_page_fits_a_narrow_screen(shown):
 @pytest.mark.soak
 def test_a_page_with_thousands_of_findings_is_searched_at_once(browser, tmp_path):
     many = tuple(Finding("NAM001", "warning", f"v{n}", None, f"variable {n} has no name") for n in range(5000))
-    browser.open(page(tmp_path, Checked("many.nc", "1.13", many)))
+    browser.open(page(tmp_path, SourceReport("many.nc", "1.13", many)))
     browser.press("/")
     started = browser.run("performance.now()")
     browser.type("v4321")
@@ -274,7 +274,7 @@ def test_the_summary_for_notebooks_has_no_script_and_hides_nothing_of_its_surrou
 
 def test_the_summary_of_many_findings_is_cut_and_says_so():
     many = tuple(Finding("NAM001", "warning", f"v{n}", None, "no name") for n in range(5000))
-    text = summary((Checked("many.nc", "1.13", many),))
+    text = summary((SourceReport("many.nc", "1.13", many),))
     assert text.count('class="finding"') == 200
     assert "4,800 more" in text
 

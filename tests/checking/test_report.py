@@ -9,7 +9,7 @@ import pytest
 
 import cfagg
 from cfagg.checking.outcome import by_gravity
-from cfagg.checking.report import Checked, Report
+from cfagg.checking.report import Report, SourceReport
 from cfagg.errors import OptionError, SourceError, TargetError
 from cfagg.findings.finding import Finding
 from tests.checking.samples import BROKEN, CLEAN, UNTIDY, written
@@ -193,10 +193,10 @@ def test_findings_are_grouped_by_variable_and_the_gravest_come_first():
 
 
 def test_a_failure_makes_a_result_not_ok():
-    assert not Checked("a.nc", None, failure="damaged").ok
-    assert Checked("a.nc", None, failure="damaged").failed
+    assert not SourceReport("a.nc", None, failure="damaged").ok
+    assert SourceReport("a.nc", None, failure="damaged").failed
 
 
 def test_the_statistics_count_findings_that_are_left_out():
-    checked = Checked("a.nc", "1.13", (Finding("DOC004", "warning", "a", None, ""),), dropped={"DOC004": 5})
+    checked = SourceReport("a.nc", "1.13", (Finding("DOC004", "warning", "a", None, ""),), dropped={"DOC004": 5})
     assert Report((checked,)).statistics == {"DOC004": 6}

@@ -11,7 +11,7 @@ import zarr
 
 import cfagg
 from cfagg.accumulation.report import Report as Accumulation
-from cfagg.checking.report import Checked
+from cfagg.checking.report import SourceReport
 from cfagg.demo import sample
 from cfagg.model import Grid, Layout, Partitions
 from cfagg.observations.fields import Fields
@@ -157,7 +157,7 @@ def hostile(text: Sequence[str]) -> Sequence[Any]:
         Fields(cells),
         Header((name,), {name: {"units": name}}),
         finding,
-        Checked(name, "1.8", (finding,)),
+        SourceReport(name, "1.8", (finding,)),
         Explanation(name, name, (step,), step),
         How(accumulated=False, reason=name),
         Accumulation(name, name, name, name, (), 1, 1, 1, 1, notes=(name,)),

@@ -6,7 +6,7 @@ import cftime
 import numpy as np
 import xarray as xr
 
-from cfagg.display.statistic import Query, Selected, as_json, selected, text_lines
+from cfagg.display.statistic import Query, Selection, as_json, selected, text_lines
 
 
 def asked(**changes):
@@ -20,12 +20,12 @@ def test_the_title_lists_what_was_reduced():
 
 
 def test_selections_are_written_in_degrees_dates_or_units():
-    assert str(Selected(-30.0, 60.0, 4, 9, "degrees_east", "longitude")) == "30°W to 60°E"
-    assert str(Selected(170.0, 190.0, 4, 9, "degrees_east", "longitude")) == "170°E to 170°W"
+    assert str(Selection(-30.0, 60.0, 4, 9, "degrees_east", "longitude")) == "30°W to 60°E"
+    assert str(Selection(170.0, 190.0, 4, 9, "degrees_east", "longitude")) == "170°E to 170°W"
     # Most of the Earth does not look like a strip.
-    assert str(Selected(0.0, 357.0, 4, 9, "degrees_east", "longitude")) == "0° to 357°E"
-    assert str(Selected(-180.0, 177.0, 4, 9, "degrees_east", "longitude")) == "180° to 177°E"
-    assert str(Selected(500.0, 500.0, 1, 9, "hPa", "vertical")) == "500 hPa"
+    assert str(Selection(0.0, 357.0, 4, 9, "degrees_east", "longitude")) == "0° to 357°E"
+    assert str(Selection(-180.0, 177.0, 4, 9, "degrees_east", "longitude")) == "180° to 177°E"
+    assert str(Selection(500.0, 500.0, 1, 9, "hPa", "vertical")) == "500 hPa"
     days = xr.DataArray(np.zeros(3), coords={"time": xr.date_range("2000-01-01", periods=3, freq="12h")}, dims="time")
     assert str(selected(days, "time", "time", slice(0, 2))) == "2000-01-01 to 2000-01-01T12:00:00"
     assert str(selected(xr.DataArray(np.zeros(3), dims="x"), "x", "other", 1)) == "position 1"

@@ -1,4 +1,4 @@
-"""Output formats of reports: each turns results, as they come, into pieces of text."""
+"""Output formats of reports: each turns results, as they come, into text, part by part."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cfagg.checking.outcome import Outcome
 from cfagg.errors import OptionError
 from cfagg.findings.finding import Finding
 
-__all__ = ["FORMATS", "Once", "Style", "pieces"]
+__all__ = ["FORMATS", "Once", "Style", "render"]
 
 #: Rules that whole archives do not follow, and that tell readers nothing new from file to file.
 _ONCE = frozenset({"CEL006"})
 
-#: Name -> module with ``pieces(results, style)``.
+#: Name -> module with ``render(results, style)``.
 FORMATS = {
     "text": "cfagg.checking.formats.text",
     "json": "cfagg.checking.formats.as_json",
@@ -57,8 +57,8 @@ class Once:
         return True
 
 
-def pieces(format: str, results: Iterable[Outcome], style: Style) -> Iterator[str]:  # noqa: A002 - the word of the CLI
-    """Yield the text of a check in one of `FORMATS`, piece by piece; results are taken one by one and not kept."""
+def render(format: str, results: Iterable[Outcome], style: Style) -> Iterator[str]:  # noqa: A002 - the word of the CLI
+    """Yield the text of a check in one of `FORMATS` as it comes; results are taken one by one and not kept."""
     if format not in FORMATS:
         raise OptionError(f"{format!r} is not a format of reports; the formats are {', '.join(FORMATS)}")
-    yield from import_module(FORMATS[format]).pieces(results, style)
+    yield from import_module(FORMATS[format]).render(results, style)

@@ -10,10 +10,10 @@ from cfagg.checking.formats import Style
 from cfagg.checking.outcome import Outcome
 from cfagg.checking.registry import registered
 
-__all__ = ["pieces"]
+__all__ = ["render"]
 
 
-def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
+def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield a list with the members ``source``, ``cf_version`` and ``findings`` of each source.
 
     With statistics instead: a list with ``code``, ``severity``, ``count`` and ``summary`` of each rule that was broken.

@@ -11,12 +11,12 @@ from cfagg.checking.formats import Once, Style
 from cfagg.checking.outcome import Outcome
 from cfagg.display.escape import printable
 
-__all__ = ["pieces"]
+__all__ = ["render"]
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
-def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
+def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield one line for each finding."""
     del style
     once = Once()

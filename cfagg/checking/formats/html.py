@@ -25,7 +25,7 @@ from cfagg.display.escape import printable
 from cfagg.findings.finding import Finding
 from cfagg.findings.rule import Rule
 
-__all__ = ["pieces", "summary"]
+__all__ = ["render", "summary"]
 
 #: Sections above this size wait on disk until the page's head is known.
 _IN_MEMORY = 1 << 24
@@ -66,15 +66,15 @@ class _Totals:
                 self.skipped[pair] += 1
 
 
-def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
+def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield the page."""
     del style
     totals = _Totals()
     with tempfile.SpooledTemporaryFile(_IN_MEMORY, mode="w+", encoding="utf-8", errors="backslashreplace") as sections:
         for result in results:
             totals.add(result)
-            for piece in _source(result):
-                sections.write(piece)
+            for part in _source(result):
+                sections.write(part)
         sections.seek(0)
         yield _head(totals)
         yield '<div class="wrap"><h1>CF check</h1>'
@@ -265,8 +265,8 @@ def _safe(text: str) -> str:
 
 
 def _copied(stream: IO[str]) -> Iterator[str]:
-    while piece := stream.read(1 << 16):
-        yield piece
+    while part := stream.read(1 << 16):
+        yield part
 
 
 @lru_cache(maxsize=2)

@@ -10,10 +10,10 @@ from cfagg.checking.outcome import Outcome
 from cfagg.checking.registry import registered
 from cfagg.findings.finding import Finding
 
-__all__ = ["pieces"]
+__all__ = ["render"]
 
 
-def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
+def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield the suites.
 
     Errors are failures; with ``strict`` warnings are too, else they stand in the output of their case, which passes.

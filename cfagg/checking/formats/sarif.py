@@ -18,14 +18,14 @@ from cfagg.checking.registry import registered
 from cfagg.findings.finding import Finding
 from cfagg.findings.rule import Rule
 
-__all__ = ["pieces"]
+__all__ = ["render"]
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
-def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
+def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield one run: a result for each finding, a notification for what could not be checked, and the rules used."""
     del style
     known = registered()

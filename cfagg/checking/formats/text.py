@@ -13,7 +13,7 @@ from cfagg.checking.registry import registered
 from cfagg.display.escape import printable
 from cfagg.findings.finding import Finding, Severity
 
-__all__ = ["pieces"]
+__all__ = ["render"]
 
 _COLOURS = {"error": "31", "warning": "33", "info": "36", "ok": "32", "name": "1", "quiet": "2"}
 
@@ -21,7 +21,7 @@ _COLOURS = {"error": "31", "warning": "33", "info": "36", "ok": "32", "name": "1
 _INDENT = 4
 
 
-def pieces(results: Iterable[Outcome], style: Style) -> Iterator[str]:
+def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield the lines of each source, then a line for all."""
     total: Counter[str] = Counter()
     codes: Counter[str] = Counter()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cfagg.cf.cell_methods import Parsed, parse
+from cfagg.cf.cell_methods import CellMethods, parse
 from cfagg.checking.anomalies import Anomaly, anomalies, coordinates_of, covered, selectors, standard_name, unnamed
 from cfagg.checking.context import Context
 from cfagg.checking.missing import missing_mask
@@ -209,7 +209,7 @@ def _doubts(c: Context, a: Anomaly, partner: Variable) -> Iterator[Hit]:
         )
 
 
-def _said(v: Variable) -> Parsed | None:
+def _said(v: Variable) -> CellMethods | None:
     text = v.text("cell_methods")
     return parse(text) if text is not None else None
 

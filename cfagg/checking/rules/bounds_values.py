@@ -116,7 +116,7 @@ def points_are_in_their_cells(c: Context) -> Iterator[Hit]:
 
 
 def _paired(v: Variable, b: Variable) -> Iterator[tuple[int, Floats, Floats]]:
-    """Yield pieces along the first dimension: how many points come before, the points, their bounds."""
+    """Yield blocks along the first dimension: how many points come before, the points, their bounds."""
     if v.read is None or b.read is None:
         return
     row = max(1, b.size // max(1, v.shape[0] if v.shape else 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cfagg.cf.attribute_types import faulty_text
-from cfagg.cf.cell_methods import METHODS, Entry, Parsed, parse
+from cfagg.cf.cell_methods import METHODS, CellMethods, Entry, parse
 from cfagg.cf.kinds_of_units import known
 from cfagg.checking.context import Context
 from cfagg.checking.spans import span_is_known
@@ -28,7 +28,7 @@ _CLIMATOLOGIES = (
 )
 
 
-def methods(c: Context) -> list[tuple[Variable, Parsed]]:
+def methods(c: Context) -> list[tuple[Variable, CellMethods]]:
     """Return the variables that have cell methods, with what those say."""
     found = []
     for v in c.with_attribute("cell_methods"):
@@ -219,7 +219,7 @@ def _single(v: Variable) -> bool:
     return len(dimensions) <= 1 and all(d.size == 1 for d in dimensions)
 
 
-def _climatologies(c: Context, v: Variable, parsed: Parsed) -> Iterator[Hit]:
+def _climatologies(c: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit]:
     """Yield what is wrong with the entries of climatological times."""
     said: dict[str, list[tuple[str, str]]] = {}
     for entry in parsed.entries:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cfagg.cf.cell_methods import Parsed
+from cfagg.cf.cell_methods import CellMethods
 from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context
 from cfagg.checking.rules.cell_methods import coordinate_of, methods, norms, scalars
@@ -16,7 +16,7 @@ from cfagg.model.dataset import Dimension, Variable
 _CODES = frozenset({"flag_values", "flag_masks", "flag_meanings", "cf_role"})
 
 
-def _parsed(c: Context) -> dict[Variable, Parsed]:
+def _parsed(c: Context) -> dict[Variable, CellMethods]:
     return dict(c.once(methods))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from cfagg.checking.context import Context
-from cfagg.checking.features import TYPES, Placed, features
+from cfagg.checking.features import TYPES, FeatureData, features
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
@@ -14,7 +14,7 @@ from cfagg.model.dataset import Variable
 _WORDS = {"X": "a longitude or x", "Y": "a latitude or y", "Z": "a vertical coordinate", "T": "a time"}
 
 
-def _lacking(type_: str, placed: Placed) -> list[str]:
+def _lacking(type_: str, placed: FeatureData) -> list[str]:
     return [a for a in TYPES[type_] if not placed.axes[a]]
 
 
@@ -109,7 +109,7 @@ def coordinates_vary_as_table_9_1_says(c: Context) -> Iterator[Hit]:
             yield from _point(placed)
 
 
-def _point(placed: Placed) -> Iterator[Hit]:
+def _point(placed: FeatureData) -> Iterator[Hit]:
     v, axes = placed.variable, placed.axes
     if len(v.dimensions) > 1:
         message = f"point data have one dimension; this variable has ({', '.join(v.dims)})"

@@ -29,7 +29,7 @@ def with_standard_name(c: Context, name: str) -> list[Variable]:
 
 
 def whole_numbers(v: Variable) -> Iterator[npt.NDArray[np.integer]]:
-    """Yield the values of an integer variable piece by piece, missing ones left out."""
+    """Yield the values of an integer variable block by block, missing ones left out."""
     for block in v.blocks() if v.dialect is None else ():
         values = unsigned(v, block.ravel())
         yield values[~missing_mask(v, values)]

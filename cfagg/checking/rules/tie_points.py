@@ -11,7 +11,7 @@ from cfagg.cf.lists import pairs
 from cfagg.checking.context import Context
 from cfagg.checking.missing import unwritten
 from cfagg.checking.rules.bounds import INHERITED
-from cfagg.checking.subsampling import Mapped, interpolation_variables, mapping, sound, uses
+from cfagg.checking.subsampling import MappedDimension, interpolation_variables, mapping, sound, uses
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import AttributeValue, Variable
@@ -49,7 +49,9 @@ def tie_points_have_the_mapped_dimensions(c: Context) -> Iterator[Hit]:
                 yield Hit(t, None, f"{message} ({', '.join(t.dims)})")
 
 
-def _mapped(c: Context, parts: Callable[[Context, Variable], list[Mapped] | None]) -> Iterator[tuple[Variable, Mapped]]:
+def _mapped(
+    c: Context, parts: Callable[[Context, Variable], list[MappedDimension] | None]
+) -> Iterator[tuple[Variable, MappedDimension]]:
     for v in interpolation_variables(c):
         for part in parts(c, v) or ():
             yield v, part
@@ -63,7 +65,7 @@ def index_variables_exist(c: Context) -> Iterator[Hit]:
             yield Hit(v, "tie_point_mapping", f"there is no variable {part.indices!r} with indices of tie points")
 
 
-def _indices(c: Context) -> Iterator[tuple[Variable, Mapped]]:
+def _indices(c: Context) -> Iterator[tuple[Variable, MappedDimension]]:
     """Yield each index variable once for each dimension of a mapping in which nothing else is wrong."""
     seen = set()
     for _, part in _mapped(c, sound):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cfagg.checking.report import Checked
+from cfagg.checking.report import SourceReport
 from cfagg.findings.finding import Finding
 
 #: Text that means something in HTML, XML, JSON, terminals and workflow commands.
 HOSTILE = "<script>alert(1)</script>&\"'%0A::error::\n\r\x1b[31m\x00\u202e\ud800]]>"
 
-PLAIN = Checked(
+PLAIN = SourceReport(
     "data/a b.nc",
     "1.8",
     (
@@ -21,9 +21,9 @@ PLAIN = Checked(
     tables={"standard_names": "94"},
 )
 
-CLEAN = Checked("clean.nc", "1.13", ran=("UNI001", "UNI002"))
+CLEAN = SourceReport("clean.nc", "1.13", ran=("UNI001", "UNI002"))
 
-BAD = Checked(
+BAD = SourceReport(
     HOSTILE,
     "1.8",
     (
@@ -35,7 +35,7 @@ BAD = Checked(
     tables={"standard_names": HOSTILE},
 )
 
-UNREAD = Checked(
+UNREAD = SourceReport(
     "/archive/none.nc",
     None,
     (Finding("INT003", "error", None, None, "not checked: there is no such file"),),

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.checking.formats import FORMATS, Style, pieces
+from cfagg.checking.formats import FORMATS, Style, render
 from cfagg.checking.registry import registered
-from cfagg.checking.report import Checked
+from cfagg.checking.report import SourceReport
 from cfagg.cli import check as command
 from cfagg.findings.finding import Finding
 from tests.checking.formats.results import ALL, BAD, CLEAN, PLAIN, UNREAD
@@ -40,11 +40,11 @@ def results(draw):
     severity = st.sampled_from(["error", "warning", "info"])
     finding = st.builds(Finding, st.sampled_from(["UNI001", "NEW123"]), severity, texts, st.none() | texts, texts)
     found = draw(st.lists(finding, max_size=3))
-    return Checked(draw(texts.filter(bool)), "1.13", tuple(found), {"DOC001": draw(texts)}, ("UNI001",))
+    return SourceReport(draw(texts.filter(bool)), "1.13", tuple(found), {"DOC001": draw(texts)}, ("UNI001",))
 
 
 def told(name, *results, **style):
-    return "".join(pieces(name, results, Style(**style)))
+    return "".join(render(name, results, Style(**style)))
 
 
 def test_the_formats_of_the_command_are_those_that_there_are():
@@ -60,7 +60,7 @@ def test_results_are_taken_one_by_one(name):
             taken.append(result)
             yield result
 
-    assert "".join(import_module(FORMATS[name]).pieces(source(), Style())) == told(name, *ALL)
+    assert "".join(import_module(FORMATS[name]).render(source(), Style())) == told(name, *ALL)
     assert taken == list(ALL)
 
 
@@ -134,7 +134,7 @@ def test_json_statistics_are_a_list_of_rules_the_most_frequent_first():
 def often(severity="warning"):
     one = Finding("CEL006", severity, "tas", "cell_methods", "no cell_methods")
     other = Finding("UNI001", "error", "tas", "units", "no units")
-    return [Checked(name, "1.7", (other, one, one)) for name in ("a.nc", "b.nc")]
+    return [SourceReport(name, "1.7", (other, one, one)) for name in ("a.nc", "b.nc")]
 
 
 @pytest.mark.parametrize(("name", "shown"), [("text", 2), ("github", 1)])
@@ -177,7 +177,7 @@ def test_sarif_has_the_rules_of_its_results_and_no_others():
 
 def test_sarif_links_every_rule_of_cf_to_its_section():
     found = tuple(Finding(code, "warning", None, None, "a remark") for code in registered() if code[:3] != "INT")
-    (run,) = json.loads(told("sarif", Checked("a.nc", "1.13", found)))["runs"]
+    (run,) = json.loads(told("sarif", SourceReport("a.nc", "1.13", found)))["runs"]
     rules = {r["id"]: r for r in run["tool"]["driver"]["rules"]}
     assert rules["NAM001"]["helpUri"].endswith("cf-conventions.html#long-name")
     assert [c for c, r in rules.items() if r["properties"]["section"][:1].isdigit() and "helpUri" not in r] == []
@@ -195,7 +195,7 @@ def test_sarif_tells_what_could_not_be_checked_as_a_failure_of_the_run():
 
 def test_what_rules_could_not_read_is_a_warning_and_no_failure_of_the_run():
     found = Finding("INT004", "warning", None, None, "not checked by COO001: variable 't' has too many values")
-    result = Checked("a.nc", "1.13", (found,), {"COO001": "variable 't' has too many values"})
+    result = SourceReport("a.nc", "1.13", (found,), {"COO001": "variable 't' has too many values"})
     (run,) = json.loads(told("sarif", result))["runs"]
     (invocation,) = run["invocations"]
     assert invocation["executionSuccessful"] is True
@@ -308,7 +308,7 @@ def test_text_tells_skipped_rules_when_asked():
 
 
 def test_text_is_broken_at_the_width_of_the_terminal_and_aligned():
-    long = Checked("a.nc", "1.8", (Finding("UNI002", "error", "tas", "units", "many words " * 30),))
+    long = SourceReport("a.nc", "1.8", (Finding("UNI002", "error", "tas", "units", "many words " * 30),))
     lines = told("text", long, width=60).splitlines()
     assert max(map(len, lines)) <= 60
     assert {len(line) - len(line.lstrip()) for line in lines[3:-2]} == {19}
@@ -325,7 +325,7 @@ def test_text_is_safe_for_terminals():
 
 
 def test_text_counts_what_is_left_out_and_suppressed():
-    result = Checked("a.nc", "1.8", PLAIN.findings, dropped={"UNI002": 7}, suppressed={0: 3})
+    result = SourceReport("a.nc", "1.8", PLAIN.findings, dropped={"UNI002": 7}, suppressed={0: 3})
     text = told("text", result)
     assert "  UNI002: 7 more are not shown" in text
     assert text.endswith("1 source: 1 error, 1 warning, 1 info, 3 suppressed\n")
