@@ -10,14 +10,14 @@ import numpy as np
 from cfagg.formats.zarr.codecs import DamagedError
 from cfagg.observations.arrays import StoredArray
 from cfagg.observations.cache import Block, BlockCache, Loading
-from cfagg.observations.lanes import Lane, damaged, open_lane
+from cfagg.observations.objects import StoredObject, damaged, open_object
 from cfagg.storage.store import Source
 
 __all__ = ["BlockReader"]
 
 #: Directories of so many stored objects are kept.
-_LANES = 4096
-#: Two pieces are read by one call where at most so many bytes lie between them, on this machine and elsewhere.
+_OBJECTS = 4096
+#: Two units are read by one call where at most so many bytes lie between them, on this machine and elsewhere.
 _GAP, _REMOTE_GAP = 2**14, 2**18
 
 
@@ -29,34 +29,34 @@ class BlockReader:
     def __init__(self, source: Source, array: StoredArray, cache: BlockCache, token: str | None = None) -> None:
         self.source, self.array, self.cache = source, array, cache
         self.token = uuid.uuid4().hex if token is None else token
-        self._lanes: dict[tuple[int, int], Lane] = {}
+        self._objects: dict[tuple[int, int], StoredObject] = {}
 
-    def lane(self, row: int, column: int) -> Lane:
+    def at(self, row: int, column: int) -> StoredObject:
         """Return the directory of a stored object: which one along the rows, and which column of chunks."""
         # Without a lock, which a fork could leave locked: at worst two threads read the same directory.
-        lanes = self._lanes
-        lane = lanes.get((row, column))
-        if lane is None:
-            lane = open_lane(self.source, self.array, row, column)
-            if len(lanes) >= _LANES:
-                self._lanes = lanes = {}
-            lanes[row, column] = lane
-        return lane
+        objects = self._objects
+        obj = objects.get((row, column))
+        if obj is None:
+            obj = open_object(self.source, self.array, row, column)
+            if len(objects) >= _OBJECTS:
+                self._objects = objects = {}
+            objects[row, column] = obj
+        return obj
 
     def fill(self, row: int, column: int, start: int, stop: int, memory: Block | None) -> None:
         """Fill memory with bytes of a decoded object, in stored byte order; with `None` they only go into the cache."""
-        lane = self.lane(row, column)
-        if lane.plain is not None and not self.source.remote:
+        obj = self.at(row, column)
+        if obj.plain is not None and not self.source.remote:
             # The system keeps such bytes in its own cache.
             if memory is not None:
-                self._read_plain(lane, lane.plain + start, memory)
+                self._read_plain(obj, obj.plain + start, memory)
             return
-        first, last = start // lane.unit, -(-stop // lane.unit)
-        blocks = self._units(row, column, lane, first, last)
+        first, last = start // obj.unit, -(-stop // obj.unit)
+        blocks = self._units(row, column, obj, first, last)
         if memory is not None:
-            _copy(blocks, start - first * lane.unit, memory)
+            _copy(blocks, start - first * obj.unit, memory)
 
-    def _units(self, row: int, column: int, lane: Lane, first: int, last: int) -> list[Block]:
+    def _units(self, row: int, column: int, obj: StoredObject, first: int, last: int) -> list[Block]:
         """Return decoded units, from the cache or the store."""
         token = self.token
         keys = [(token, row, column, u) for u in range(first, last)]
@@ -65,7 +65,7 @@ class BlockReader:
             wanted = [keys[i] for i in mine]
             found: dict[Hashable, Block] = {}
             try:
-                for i, block in zip(mine, self._load(lane, [first + i for i in mine]), strict=True):
+                for i, block in zip(mine, self._load(obj, [first + i for i in mine]), strict=True):
                     found[keys[i]] = block
                     held[i] = block
             finally:
@@ -76,17 +76,17 @@ class BlockReader:
                 entry.done.wait()
                 other = entry.found.get(keys[i])
                 # Where the other thread has failed, this one finds its own reason.
-                blocks.append(self._load(lane, [first + i])[0] if other is None else other)
+                blocks.append(self._load(obj, [first + i])[0] if other is None else other)
             else:
                 blocks.append(entry)
         return blocks
 
-    def _load(self, lane: Lane, units: list[int]) -> list[Block]:
+    def _load(self, obj: StoredObject, units: list[int]) -> list[Block]:
         """Return units, read from the store by few calls and decoded."""
-        sizes = [min(lane.unit, lane.total - u * lane.unit) for u in units]
-        if lane.starts is None or lane.stops is None:
+        sizes = [min(obj.unit, obj.total - u * obj.unit) for u in units]
+        if obj.starts is None or obj.stops is None:
             return [self._absent(n) for n in sizes]
-        starts, stops = lane.starts[units].tolist(), lane.stops[units].tolist()
+        starts, stops = obj.starts[units].tolist(), obj.stops[units].tolist()
         order = sorted((i for i in range(len(units)) if starts[i] >= 0), key=starts.__getitem__)
         gap = _REMOTE_GAP if self.source.remote else _GAP
         runs: list[list[int]] = []
@@ -99,24 +99,24 @@ class BlockReader:
             end = max(end, stops[i])
         spans = [(starts[run[0]], max(stops[i] for i in run) - starts[run[0]]) for run in runs]
         out: list[Block | None] = [None] * len(units)
-        for run, (begin, count), stored in zip(runs, spans, self.source.read_ranges(lane.key, spans), strict=True):
+        for run, (begin, count), stored in zip(runs, spans, self.source.read_ranges(obj.key, spans), strict=True):
             if len(stored) != count:
-                raise damaged(self.source, lane.key, f"it ends before byte {begin + count:,}")
+                raise damaged(self.source, obj.key, f"it ends before byte {begin + count:,}")
             view = memoryview(stored)
             for i in run:
                 try:
-                    block = lane.decode(view[starts[i] - begin : stops[i] - begin], sizes[i])
+                    block = obj.decode(view[starts[i] - begin : stops[i] - begin], sizes[i])
                 except DamagedError as error:
-                    raise damaged(self.source, lane.key, f"block {units[i]}: {error}") from error
+                    raise damaged(self.source, obj.key, f"block {units[i]}: {error}") from error
                 block.flags.writeable = False
                 out[i] = block
         return [self._absent(n) if block is None else block for n, block in zip(sizes, out, strict=True)]
 
-    def _read_plain(self, lane: Lane, start: int, memory: Block) -> None:
+    def _read_plain(self, obj: StoredObject, start: int, memory: Block) -> None:
         """Fill memory from an object whose elements are stored as they are."""
-        stored = self.source.read_range(lane.key, start, memory.size)
+        stored = self.source.read_range(obj.key, start, memory.size)
         if len(stored) != memory.size:
-            raise damaged(self.source, lane.key, f"it ends before byte {start + memory.size:,}")
+            raise damaged(self.source, obj.key, f"it ends before byte {start + memory.size:,}")
         memory[:] = np.frombuffer(stored, np.uint8)
 
     def _absent(self, nbytes: int) -> Block:

@@ -25,7 +25,7 @@ from cfagg.observations.parts import PartRead, arrange, read_elsewhere, read_par
 from cfagg.observations.periods import Part
 from cfagg.observations.provenance import Base, build_attributes, iso, sources_of, union
 from cfagg.observations.recipe import Recipe
-from cfagg.observations.spill import Piece, RowTable, Run, read_record, write_record
+from cfagg.observations.spill import RowRange, RowTable, Run, read_record, write_record
 from cfagg.observations.statistics import Accumulator
 from cfagg.observations.tasks import Pool
 from cfagg.observations.writing import EntryFile, check_variables
@@ -99,11 +99,11 @@ def build(
                 ordered=True,
             )
         )
-        table, kept = _order(found, base, folder, budget, len(META) + len(variables), pool)
+        table, stay = _order(found, base, folder, budget, len(META) + len(variables), pool)
         tell(_MERGED, _ALL)
         layout = _layout(recipe, table)
         chosen = _chosen(recipe).rows(table.rows, table.epoch(0), table.epoch(table.rows - 1), table.find)
-        plan = ChunkPlan(store, layout, table, chosen, _kept(base, layout, kept))
+        plan = ChunkPlan(store, layout, table, chosen, _former(base, layout, stay))
         written, statistics, entries = _write_chunks(plan, folder, budget, client, tell)
         first, last = table.epoch(0), table.epoch(table.rows - 1)
         attributes = _attributes(recipe, parts, base, found, variables, written)
@@ -194,40 +194,40 @@ def _order(
     """Return all rows in order, and how many rows of the store that grows come first."""
     runs = [r for p in found for r in p.runs]
     most = budget.portion(columns)
-    pieces: list[Piece] = []
-    kept = 0
+    ranges: list[RowRange] = []
+    stay = 0
     if base is not None:
-        kept = base.source.rows
+        stay = base.source.rows
         if runs:
             from cfagg.observations.merging import sort_unique
 
             first = sort_unique(np.concatenate([r.mapped()[:1] for r in runs]))[:1]
-            kept = base.rows_before(first)
-        if kept:
-            pieces.append(Piece(base.source, 0, kept))
-        runs += base.spill(kept, folder, most)
+            stay = base.rows_before(first)
+        if stay:
+            ranges.append(RowRange(base.source, 0, stay))
+        runs += base.spill(stay, folder, most)
     portions = plan_merge(runs, most)
-    done = pool.run(((_merged, (folder, k, p)) for k, p in enumerate(portions) if len(p.pieces) > 1), ordered=True)
+    done = pool.run(((_merged, (folder, k, p)) for k, p in enumerate(portions) if len(p.ranges) > 1), ordered=True)
     for portion in portions:
-        if len(portion.pieces) == 1:
-            pieces.append(portion.pieces[0])
+        if len(portion.ranges) == 1:
+            ranges.append(portion.ranges[0])
         else:
             run = next(done)
-            pieces.append(Piece(run, 0, run.rows))
-    return RowTable.of(pieces, columns), kept
+            ranges.append(RowRange(run, 0, run.rows))
+    return RowTable.of(ranges, columns), stay
 
 
 def _merged(folder: Path, number: int, portion: Portion) -> Run:
     """Merge a portion, unless that was done before."""
     record = folder / f"portion-{number:06d}.json"
-    known = [[str(p.source.path.name), p.start, p.stop] for p in portion.pieces if isinstance(p.source, Run)]
+    known = [[str(p.source.path.name), p.start, p.stop] for p in portion.ranges if isinstance(p.source, Run)]
     found = read_record(record)
-    if found is not None and found["pieces"] == known:
+    if found is not None and found.get("ranges") == known:
         run = Run.from_json(folder, found["run"])
         if run.whole():
             return run
     run = merge_portion(portion, folder / f"portion-{number:06d}")
-    write_record(record, {"pieces": known, "run": run.to_json()})
+    write_record(record, {"ranges": known, "run": run.to_json()})
     return run
 
 
@@ -243,13 +243,13 @@ def _layout(recipe: Recipe, table: RowTable) -> DataLayout:
     return DataLayout.choose(output.format, table.rows, table.columns, wanted)
 
 
-def _kept(base: Base | None, layout: DataLayout, kept: int) -> tuple[Path, int] | None:
+def _former(base: Base | None, layout: DataLayout, stay: int) -> tuple[Path, int] | None:
     """Return the store whose first rows stay as they are, where its chunks are like those of the new one."""
     if base is None:
         return None
     array = base.store.data.array
     same = array.held[0] == layout.chunk and array.chunk[0] == layout.inner
-    return (base.path, kept) if same else None
+    return (base.path, stay) if same else None
 
 
 def _write_chunks(

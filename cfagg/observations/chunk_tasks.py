@@ -34,7 +34,7 @@ class ChunkPlan:
     #: Range of the rows that the statistics are of.
     chosen: tuple[int, int]
     #: An older store with the same layout, and how many of its first rows stay as they are.
-    kept: tuple[Path, int] | None = None
+    former: tuple[Path, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
     start, stop = layout.extent(number)
     rows = plan.table.read(start, stop)
     path = plan.store / "data" / layout.key(number)
-    if plan.kept is not None and start + layout.chunk <= plan.kept[1]:
-        _take_over(plan.kept[0] / "data" / layout.key(number), path)
+    if plan.former is not None and start + layout.chunk <= plan.former[1]:
+        _take_over(plan.former[0] / "data" / layout.key(number), path)
     else:
         encoded = layout.encode(rows)
         if not _holds(path, encoded):

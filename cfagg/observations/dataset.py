@@ -315,7 +315,7 @@ class Observations:
     def _one(self, number: int, columns: Int64 | None) -> tuple[Floats, Details]:
         date = self._plan.dates.start + number * self._plan.dates.frequency
         start, stop = self._range(number, date)
-        block = self._kept(self._store.data.read(start, stop, columns), start, stop, date)
+        block = self._chosen(self._store.data.read(start, stop, columns), start, stop, date)
         return block, Details(block[:, :_META], np.array([date], np.int64))
 
     def _range(self, number: int, date: int) -> tuple[int, int]:
@@ -339,13 +339,13 @@ class Observations:
         for few in _groups(ranges):
             read = self._store.data.read_many(ranges[few], columns)
             pairs = zip(read, ranges[few].tolist(), dates[few].tolist(), strict=True)
-            blocks += [self._kept(block, start, stop, date) for block, (start, stop), date in pairs]
+            blocks += [self._chosen(block, start, stop, date) for block, (start, stop), date in pairs]
         width = _META + len(self._store.variables) if columns is None else len(columns)
         block = np.concatenate([np.empty((0, width), np.float32), *blocks])
         which = np.repeat(np.arange(len(blocks), dtype=np.int64), [len(b) for b in blocks])
         return block, Details(block[:, :_META], dates, which)
 
-    def _kept(self, block: Floats, start: int, stop: int, date: int) -> Floats:
+    def _chosen(self, block: Floats, start: int, stop: int, date: int) -> Floats:
         """Return what area and thinning leave of the rows of a sample, float32 (rows, 4 + variables)."""
         if len(block):
             self._check(block, start, stop, date)

@@ -262,9 +262,9 @@ def _columns(table: Sequence[Sequence[str]], *, left: int) -> list[str]:
     """Return rows of text in columns, the first `left` of them flush left; empty columns are left out."""
     if not table:
         return []
-    kept = [j for j in range(len(table[0])) if any(row[j] for row in table[1:]) or j == 0]
-    widths = {j: max(len(row[j]) for row in table) for j in kept}
-    cells = [[f"{r[j]:<{widths[j]}}" if j < left else f"{r[j]:>{widths[j]}}" for j in kept] for r in table]
+    shown = [j for j in range(len(table[0])) if any(row[j] for row in table[1:]) or j == 0]
+    widths = {j: max(len(row[j]) for row in table) for j in shown}
+    cells = [[f"{r[j]:<{widths[j]}}" if j < left else f"{r[j]:>{widths[j]}}" for j in shown] for r in table]
     return [f"  {'  '.join(row)}".rstrip() for row in cells]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.observations.spill import Piece, Run, write_run
+from cfagg.observations.spill import RowRange, Run, write_run
 
 __all__ = ["Portion", "disorder", "merge_portion", "plan_merge", "sort_unique"]
 
@@ -26,12 +26,12 @@ type Rows = npt.NDArray[np.float32]
 class Portion:
     """Rows between two cuts."""
 
-    pieces: tuple[Piece, ...]
+    ranges: tuple[RowRange, ...]
 
     @property
     def rows(self) -> int:
         """Number of rows, equal ones counted."""
-        return sum(len(p) for p in self.pieces)
+        return sum(len(p) for p in self.ranges)
 
 
 def plan_merge(runs: Sequence[Run], most: int) -> list[Portion]:
@@ -63,13 +63,13 @@ def merge_portion(portion: Portion, path: Path) -> Run:
     """Merge the rows of a portion into a run, each distinct row once."""
     from cfagg.kernels.rows import merge_runs
 
-    lengths = [len(p) for p in portion.pieces]
+    lengths = [len(p) for p in portion.ranges]
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    source = portion.pieces[0].source
+    source = portion.ranges[0].source
     columns = source.columns if isinstance(source, Run) else 0
     rows = np.empty((int(bounds[-1]), columns), np.float32)
-    for piece, start, stop in zip(portion.pieces, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        piece.source.read(piece.start, piece.stop, rows[start:stop])
+    for span, start, stop in zip(portion.ranges, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        span.source.read(span.start, span.stop, rows[start:stop])
     out = np.empty_like(rows)
     return write_run(path, out[: merge_runs(rows, bounds, out)])
 
@@ -128,7 +128,7 @@ def _split(runs: Sequence[Run], searched: _Searched, spans: list[tuple[int, int,
     """Return the rows between two cuts as portions that are not too large."""
     total = sum(b - a for _, a, b in spans)
     if len(spans) <= 1 or total <= most:
-        return [Portion(tuple(Piece(runs[k], a, b) for k, a, b in spans))] if spans else []
+        return [Portion(tuple(RowRange(runs[k], a, b) for k, a, b in spans))] if spans else []
     # Between two of the samples there are no more rows of a run than the step.
     step = max(1, most // len(spans))
     samples = [searched.row(k, i) for k, a, b in spans for i in range(a + step, b, step)]
@@ -139,7 +139,7 @@ def _split(runs: Sequence[Run], searched: _Searched, spans: list[tuple[int, int,
         for i, (k, a, b) in enumerate(spans):
             end = b if row is None else min(b, searched.find(k, a, np.append(row, np.float32(0))))
             if end > a:
-                part.append(Piece(runs[k], a, end))
+                part.append(RowRange(runs[k], a, end))
             spans[i] = (k, end, b)
         if part:
             portions.append(Portion(tuple(part)))

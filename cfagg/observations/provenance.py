@@ -34,10 +34,10 @@ __all__ = [
     "build_attributes",
     "identifier",
     "iso",
-    "kept_recipe",
     "new_parts",
     "open_base",
     "periods_of",
+    "recorded_recipe",
     "union",
 ]
 
@@ -58,7 +58,7 @@ def build_attributes(
     """Return attributes of the root of a store; `checksums` are the CRC-32 of the rows of each chunk."""
     from cfagg._version import __version__
 
-    kept = kept_recipe(recipe)
+    recorded = recorded_recipe(recipe)
     last = recipe.dates.last
     return {
         **{k: recipe.description.get(k) for k in ("attribution", "description", "licence")},
@@ -75,9 +75,9 @@ def build_attributes(
             "module_versions": {"cfagg": {"version": __version__}, **_versions()},
             "python": platform.python_version(),
         },
-        "recipe": kept,
+        "recipe": recorded,
         "start_date": str(periods[0][0]),
-        "uuid": identifier(kept, variables, checksums),
+        "uuid": identifier(recorded, variables, checksums),
         "variables_metadata": {k: dict(v) for k, v in variables_metadata.items()},
     }
 
@@ -88,7 +88,7 @@ def identifier(recipe: Mapping[str, Any], variables: Sequence[str], checksums: S
     return str(uuid.uuid5(_SPACE, digest.hexdigest()))
 
 
-def kept_recipe(recipe: Recipe) -> dict[str, Any]:
+def recorded_recipe(recipe: Recipe) -> dict[str, Any]:
     """Return a recipe as it is kept in a store: what is built, not in which parts, and without folders if so asked."""
     document = {k: v for k, v in recipe.document.items() if k != "build"}
     dates = document.get("dates")

@@ -49,8 +49,8 @@ class Rows:
     def _prepare(self, cache: BlockCache | None, token: str | None) -> None:
         array = self.array
         # A cache of no bytes where blocks are not to be kept: then reading goes the same way.
-        kept = (shared_cache if cache is None else cache) if self._cached else BlockCache(0)
-        self._reader = BlockReader(self.source, array, kept, token)
+        used = (shared_cache if cache is None else cache) if self._cached else BlockCache(0)
+        self._reader = BlockReader(self.source, array, used, token)
         self._width = array.shape[1] if len(array.shape) > 1 else 1
         self._part_width = array.chunk[1] if len(array.chunk) > 1 else 1
         self._parts = -(-self._width // self._part_width)
@@ -243,7 +243,7 @@ def read_small(source: Source, array: StoredArray) -> npt.NDArray[Any]:
 
 
 _MOST = 8
-#: So many pieces of work that nobody waits for stand in the queue at most.
+#: So many tasks that nobody waits for stand in the queue at most.
 _QUEUE = 512
 
 _pools: dict[str, ThreadPoolExecutor] = {}

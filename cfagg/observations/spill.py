@@ -18,7 +18,7 @@ from cfagg.kernels.lookup import epochs_of_rows
 from cfagg.observations.layouts import write_bytes, write_document
 from cfagg.runtime.publishing import public_name, read_own, reason
 
-__all__ = ["Piece", "RowSource", "RowTable", "Run", "read_pieces", "read_record", "write_record", "write_run"]
+__all__ = ["RowRange", "RowSource", "RowTable", "Run", "read_ranges", "read_record", "write_record", "write_run"]
 
 type Rows = npt.NDArray[np.float32]
 
@@ -85,7 +85,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Piece:
+class RowRange:
     """Some rows of a source."""
 
     source: RowSource
@@ -103,15 +103,15 @@ def write_run(path: Path, rows: Rows) -> Run:
     return Run(path, rows.shape[0], rows.shape[1], crc32(raw))
 
 
-def read_pieces(pieces: Sequence[Piece], bounds: npt.NDArray[np.int64], start: int, stop: int, columns: int) -> Rows:
-    """Return rows of pieces that follow one another."""
+def read_ranges(ranges: Sequence[RowRange], bounds: npt.NDArray[np.int64], start: int, stop: int, columns: int) -> Rows:
+    """Return rows of ranges that follow one another."""
     out = np.empty((stop - start, columns), np.float32)
     i = int(np.searchsorted(bounds, start, side="right")) - 1
     at = start
     while at < stop:
-        piece, first = pieces[i], int(bounds[i])
+        span, first = ranges[i], int(bounds[i])
         end = min(stop, int(bounds[i + 1]))
-        piece.source.read(piece.start + at - first, piece.start + end - first, out[at - start : end - start])
+        span.source.read(span.start + at - first, span.start + end - first, out[at - start : end - start])
         at, i = end, i + 1
     return out
 
@@ -142,18 +142,18 @@ def _digest(document: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class RowTable:
-    """Rows of pieces that follow one another."""
+    """Rows of ranges that follow one another."""
 
-    pieces: tuple[Piece, ...]
-    #: Number of the first row of each piece, and of all.
+    ranges: tuple[RowRange, ...]
+    #: Number of the first row of each span, and of all.
     bounds: npt.NDArray[np.int64]
     columns: int
 
     @classmethod
-    def of(cls, pieces: Sequence[Piece], columns: int) -> RowTable:
-        """Return the table of some pieces."""
-        bounds = np.concatenate([[0], np.cumsum([len(p) for p in pieces])]).astype(np.int64)
-        return cls(tuple(pieces), bounds, columns)
+    def of(cls, ranges: Sequence[RowRange], columns: int) -> RowTable:
+        """Return the table of some ranges."""
+        bounds = np.concatenate([[0], np.cumsum([len(p) for p in ranges])]).astype(np.int64)
+        return cls(tuple(ranges), bounds, columns)
 
     @property
     def rows(self) -> int:
@@ -162,7 +162,7 @@ class RowTable:
 
     def read(self, start: int, stop: int) -> Rows:
         """Return rows by number."""
-        return read_pieces(self.pieces, self.bounds, start, stop, self.columns)
+        return read_ranges(self.ranges, self.bounds, start, stop, self.columns)
 
     def epoch(self, row: int) -> int:
         """Return the date of a row, in seconds since 1970."""

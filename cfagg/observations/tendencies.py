@@ -126,18 +126,18 @@ def tendencies(
     # a part of a slot is not a mean of the slot.  ``find(lo, hi)`` returns the rows with lo <= date < hi. ``nan_count``
     # counts cells whose mean is not known in one of two slots with rows.
     found = {step: Accumulator(variables) for step in grid.steps}
-    kept: deque[tuple[int, _Slot]] = deque()
+    past: deque[tuple[int, _Slot]] = deque()
     for number, start, stop in _slots(grid, first, last, find):
         slot = _Slot(np.empty(0, np.int64), np.empty((0, variables)), np.empty((0, variables), np.int64))
         for at in range(start, stop, block):
             slot = _joined(slot, _means(read(at, min(at + block, stop)), grid))
-        while kept and kept[0][0] < number - grid.steps[-1] // grid.slot:
-            kept.popleft()
+        while past and past[0][0] < number - grid.steps[-1] // grid.slot:
+            past.popleft()
         for step in grid.steps:
-            before = next((s for n, s in kept if n == number - step // grid.slot), None)
+            before = next((s for n, s in past if n == number - step // grid.slot), None)
             if before is not None:
                 found[step].accumulate(_difference(before, slot))
-        kept.append((number, slot))
+        past.append((number, slot))
     return {step: accumulator.result() for step, accumulator in found.items()}
 
 

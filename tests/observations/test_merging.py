@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.observations.merging import merge_portion, plan_merge
-from cfagg.observations.spill import Piece, RowTable, write_run
+from cfagg.observations.spill import RowRange, RowTable, write_run
 from tests import oracles
 from tests.effort import examples
 from tests.strategies import observation_rows
@@ -18,11 +18,11 @@ def runs_of(folder, parts):
 def ordered(folder, runs, most, columns=5):
     pieces = []
     for k, portion in enumerate(plan_merge(runs, most)):
-        if len(portion.pieces) == 1:
-            pieces.append(portion.pieces[0])
+        if len(portion.ranges) == 1:
+            pieces.append(portion.ranges[0])
         else:
             run = merge_portion(portion, folder / f"portion-{k}")
-            pieces.append(Piece(run, 0, run.rows))
+            pieces.append(RowRange(run, 0, run.rows))
     return RowTable.of(pieces, columns)
 
 
@@ -38,7 +38,7 @@ def test_all_rows_come_in_order_and_once(tmp_path_factory, parts, most):
 def test_runs_that_do_not_meet_are_taken_as_they_are(tmp_path):
     days = [np.array([[d, s, 0, 0, 0] for s in range(5)], "f4") for d in (2, 0, 1)]
     portions = plan_merge(runs_of(tmp_path, days), 100)
-    assert [[(p.source.path.name, len(p)) for p in portion.pieces] for portion in portions] == [
+    assert [[(p.source.path.name, len(p)) for p in portion.ranges] for portion in portions] == [
         [("run-1", 5)],
         [("run-2", 5)],
         [("run-0", 5)],
@@ -49,7 +49,7 @@ def test_of_runs_that_meet_at_their_ends_only_the_ends_are_merged(tmp_path):
     one = np.array([[0, s, 0, 0, 0] for s in range(100)], "f4")
     two = np.array([[0, s, 1, 0, 0] for s in range(98, 200)], "f4")
     portions = plan_merge(runs_of(tmp_path, [one, two]), 1000)
-    merged = [p for p in portions if len(p.pieces) > 1]
+    merged = [p for p in portions if len(p.ranges) > 1]
     assert sum(p.rows for p in merged) <= 3
     assert sum(p.rows for p in portions) == 202
 

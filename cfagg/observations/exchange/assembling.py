@@ -64,9 +64,9 @@ def _merged(runs: Sequence[Run], folder: Path, most: int) -> Iterator[Rows]:
     from cfagg.observations.merging import merge_portion, plan_merge
 
     for portion in plan_merge(runs, most):
-        if len(portion.pieces) == 1:
-            (piece,) = portion.pieces
-            source, start, stop = piece.source, piece.start, piece.stop
+        if len(portion.ranges) == 1:
+            (span,) = portion.ranges
+            source, start, stop = span.source, span.start, span.stop
         else:
             source = merge_portion(portion, folder / "merged")
             start, stop = 0, source.rows

@@ -14,8 +14,8 @@ __all__ = ["Filter"]
 class Filter(Protocol):
     """What changes frames of observations on their way into a store.
 
-    A filter is made once in each process of a build.  The frames it gets are pieces of a part, so what it does to a row
-    should follow from that row alone; one that must see all rows of a part at once says so with a class attribute
+    A filter is made once in each process of a build.  The frames it gets are some rows of a part, so what it does to a
+    row should follow from that row alone; one that must see all rows of a part at once says so with a class attribute
     ``whole = True``.  It should not change the frame it is given.
 
     More is used where it is there: ``attributes(before)`` returns what becomes of the attributes of columns (units and

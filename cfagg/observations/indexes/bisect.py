@@ -27,7 +27,7 @@ NAME = "date_index_ranges"
 _BLOCK = 8192
 
 #: Bytes of blocks that are kept, and what keeping one takes beside them: some eight million entries.
-_KEPT, _EACH = 2**26, 2**10
+_CACHED, _EACH = 2**26, 2**10
 #: First epochs of blocks that are kept, the nodes of the search.
 _PROBES = 2**17
 
@@ -64,9 +64,9 @@ class BisectIndex:
 
     def _forget(self) -> None:
         """Begin with nothing kept."""
-        self._kept: dict[int, _Block] = {}
+        self._cached: dict[int, _Block] = {}
         self._probes: dict[int, int] = {}
-        self._room = _KEPT
+        self._room = _CACHED
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in ("_table", "rows", "entries", "first", "last")}
@@ -132,7 +132,7 @@ class BisectIndex:
 
     def _block(self, number: int) -> _Block:
         """Return a block, from what is kept or the store."""
-        return self._kept.get(number) or self._load(number)
+        return self._cached.get(number) or self._load(number)
 
     def _load(self, number: int) -> _Block:
         """Read a block and the entry after it, and keep it."""
@@ -154,8 +154,8 @@ class BisectIndex:
         taken = block.epochs.nbytes + block.starts.nbytes + _EACH
         self._room -= taken
         if self._room < 0:
-            self._kept, self._room = {}, _KEPT - taken
-        self._kept[number] = block
+            self._cached, self._room = {}, _CACHED - taken
+        self._cached[number] = block
         return block
 
     def _row(self, epoch: int) -> int:

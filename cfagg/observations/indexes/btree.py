@@ -33,7 +33,7 @@ _HEAD = 4
 #: No tree that is one is higher.
 _MAX_HEIGHT = 64
 #: Pages that are kept: nodes and the leaves asked for last, 3 MiB.
-_KEPT = 512
+_CACHED = 512
 
 
 class BTreeIndex:
@@ -130,15 +130,15 @@ class BTreeIndex:
 
     def _page(self, page: int) -> Int64:
         """Return a page, which has the form of one."""
-        kept = self._pages.get(page)
-        if kept is not None:
-            return kept
+        found = self._pages.get(page)
+        if found is not None:
+            return found
         if not 1 <= page <= self._table.shape[0]:
             raise ConventionError(f"{self._table.where} leads to page {page:,} of {self._table.shape[0]:,}")
         row: Int64 = self._table.read(page - 1, page)[0]
         if row[0] not in (0, 1) or not 0 <= row[1] <= self._room:
             raise ConventionError(f"{self._table.where}: page {page:,} begins with {row[:_HEAD].tolist()}")
-        if len(self._pages) >= _KEPT:
+        if len(self._pages) >= _CACHED:
             # A new dictionary and not a smaller one: other threads may be reading the old.
             self._pages = {}
         self._pages[page] = row

@@ -36,7 +36,7 @@ _MANY, _SOME = 20_000, 500
 #: Bytes of pages that are searched together, and bytes between pages that are rather read than left out.
 _TOGETHER, _GAP = 2**20, 2**14
 #: Bytes of pages that are kept, and what keeping one takes beside them: the pages of some ten million irregular dates.
-_KEPT, _EACH = 2**25, 2**10
+_CACHED, _EACH = 2**25, 2**10
 #: The head of a page.
 _HEAD = struct.Struct(f"<{HEAD}q")
 #: Entries of a block, about.
@@ -70,8 +70,8 @@ class PagesIndex:
 
     def _load(self) -> None:
         """Read the directory."""
-        self._kept: dict[int, _Page] = {}
-        self._room = _KEPT
+        self._cached: dict[int, _Page] = {}
+        self._room = _CACHED
         self._searched = 0
         self._directory = Directory(self._source, self._found)
         self._key, self._firsts = self._directory.key, self._directory.firsts
@@ -95,7 +95,7 @@ class PagesIndex:
             start = self._row(lo, page)
             return start, start
         last = self._held(hi)
-        if last == page + 1 and page >= 0 and page not in self._kept and last not in self._kept:
+        if last == page + 1 and page >= 0 and page not in self._cached and last not in self._cached:
             self._read_pages(page, 2)
         start, stop = self._row(lo, page), self._row(hi, last)
         if not 0 <= start <= stop <= self.rows:
@@ -164,7 +164,7 @@ class PagesIndex:
 
     def _page(self, page: int) -> _Page:
         """Return a page."""
-        return self._kept.get(page) or self._read_pages(page, 1)
+        return self._cached.get(page) or self._read_pages(page, 1)
 
     def _read_pages(self, page: int, count: int) -> _Page:
         """Read some pages that follow each other, keep them, and return the first."""
@@ -186,8 +186,8 @@ class PagesIndex:
         self._room -= taken
         if self._room < 0:
             # A new dictionary and not a smaller one: other threads may be reading the old.
-            self._kept, self._room = {}, _KEPT - taken
-        self._kept.update(read)
+            self._cached, self._room = {}, _CACHED - taken
+        self._cached.update(read)
         return read[page]
 
     def _rows(self, wanted: Int64) -> Int64:

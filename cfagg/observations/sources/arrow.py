@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cfagg.errors import SourceError
 from cfagg.observations.settings import settings_of
-from cfagg.observations.sources.spool import SpooledSource
+from cfagg.observations.sources.sorted_rows import FileSource
 from cfagg.observations.sources.tables import Columns, Table
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["ArrowSource"]
 BATCH = 1 << 18
 
 
-class ArrowSource(SpooledSource):
+class ArrowSource(FileSource):
     """An Arrow or Feather file, or several.
 
     Parameters

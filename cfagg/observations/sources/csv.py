@@ -1,6 +1,6 @@
 """Observations from tables in text: CSV, plain or compressed.
 
-Each file is read once for a build, whatever the number of parts (see `cfagg.observations.sources.spool`).
+Each file is read once for a build, whatever the number of parts (see `cfagg.observations.sources.sorted_rows`).
 
 Source: the source ``csv`` of anemoi-datasets, whose settings ``path``, ``columns`` and ``flavour`` are understood.
 """
@@ -19,7 +19,7 @@ from cfagg.errors import Problem, SourceError
 from cfagg.observations.frames import with_attributes
 from cfagg.observations.registry import closest
 from cfagg.observations.settings import ByName, Names, Paths, Section, Text, Whole, settings_of, wrong
-from cfagg.observations.sources.spool import SpooledSource
+from cfagg.observations.sources.sorted_rows import FileSource
 from cfagg.observations.sources.times import dates_of_numbers, dates_of_text
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>"
 _COLUMN = re.compile(r"In CSV column #(\d+)")
 
 
-class CsvSource(SpooledSource):
+class CsvSource(FileSource):
     r"""A table in text, with a line of column names.
 
     Parameters

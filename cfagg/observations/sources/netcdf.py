@@ -1,7 +1,7 @@
 """Observations from netCDF: all discrete sampling geometries of CF, and fields as points.
 
-A file is read once for a build, in blocks (see `cfagg.observations.sources.spool`).  It is never followed elsewhere:
-HDF5's links to other files are refused.
+A file is read once for a build, in blocks (see `cfagg.observations.sources.sorted_rows`).  It is never followed
+elsewhere: HDF5's links to other files are refused.
 
 Source: CF chapter 9 and appendix H.
 """
@@ -23,7 +23,7 @@ from cfagg.formats.values import netcdf
 from cfagg.observations.frames import with_attributes
 from cfagg.observations.settings import Names, Paths, Section, Text, settings_of
 from cfagg.observations.sources.geometry import Described, Geometry, find_geometry
-from cfagg.observations.sources.spool import SpooledSource
+from cfagg.observations.sources.sorted_rows import FileSource
 from cfagg.observations.sources.times import dates_of_numbers, described, numbers_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class _Files(Section):
     flavour: _Flavour = _Flavour()
 
 
-class NetcdfSource(SpooledSource):
+class NetcdfSource(FileSource):
     """A netCDF file, or several, with observations.
 
     Understood are CF's points, time series, profiles, trajectories and their combinations, as contiguous or indexed

@@ -2,7 +2,7 @@
 
 A part of a build reads only the row groups whose dates may fall within it, as their statistics tell.  Where a file's
 rows are in no order of time, or its row groups are very large, that would read the same rows again and again; the file
-is then read once, as others are (see `cfagg.observations.sources.spool`).
+is then read once, as others are (see `cfagg.observations.sources.sorted_rows`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from cfagg.errors import SourceError
 from cfagg.observations.settings import settings_of
-from cfagg.observations.sources.spool import SpooledSource, expand
+from cfagg.observations.sources.sorted_rows import FileSource, expand
 from cfagg.observations.sources.tables import Columns, Table
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ __all__ = ["ParquetSource"]
 BATCH, LARGE, DEEP = 1 << 18, 1 << 18, 4.0
 
 
-class ParquetSource(SpooledSource):
+class ParquetSource(FileSource):
     """A Parquet file, or several.
 
     Parameters
@@ -64,13 +64,13 @@ class ParquetSource(SpooledSource):
 
     def prepare(self, directory: Path) -> None:
         """Look at the files; read them now if their rows are not ordered by time."""
-        if self._spool is None and not all(f.in_order for f in self._opened()):
+        if self._sorted is None and not all(f.in_order for f in self._opened()):
             super().prepare(directory)
 
     def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
         """Give the rows from `start` up to `end`, which is not included."""
         files = self._opened()
-        if self._spool is not None or not all(f.in_order for f in files):
+        if self._sorted is not None or not all(f.in_order for f in files):
             yield from super().read(start, end)
             return
         some = False

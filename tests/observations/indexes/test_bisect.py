@@ -65,13 +65,13 @@ def test_a_window_near_an_earlier_one_reads_nothing(tmp_path):
 
 def test_blocks_that_are_kept_stay_within_their_room(tmp_path, monkeypatch):
     monkeypatch.setattr(bisect, "_BLOCK", 64)
-    monkeypatch.setattr(bisect, "_KEPT", 10_000)
+    monkeypatch.setattr(bisect, "_CACHED", 10_000)
     monkeypatch.setattr(bisect, "_PROBES", 3)
     entries = uneven(5000)
     index = open_index(write(tmp_path, "bisect", entries), "bisect")
     for at in np.random.default_rng(1).integers(-50, entries[0][-1] + 50, 300).tolist():
         assert index.find(at, at + 99) == tuple(rows_between(*entries, at, at + 99))
-        assert sum(b.epochs.nbytes + b.starts.nbytes + bisect._EACH for b in index._kept.values()) <= 10_000
+        assert sum(b.epochs.nbytes + b.starts.nbytes + bisect._EACH for b in index._cached.values()) <= 10_000
         assert len(index._probes) <= 3
 
 
@@ -96,7 +96,7 @@ def test_a_table_that_changes_while_it_is_searched_is_refused(tmp_path, monkeypa
     # The first epochs of blocks are known from now on.
     assert index.find(3195, 3205) == (320, 321)
     monkeypatch.setattr(index, "_table", open_index(write(tmp_path / "after", "bisect", after), "bisect")._table)
-    index._kept.clear()
+    index._cached.clear()
     for ask in (lambda: index.find(3250, 3260), lambda: index.find_many([3250], [3260])):
         with pytest.raises(ConventionError, match=r"entry 384 has epoch 384, .* build the index again"):
             ask()

@@ -27,7 +27,7 @@ def _small():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bisect, "_CHUNK", {2: 100, 3: 64})
         patch.setattr(bisect, "_BLOCK", 16)
-        patch.setattr(bisect, "_KEPT", 5 * (bisect._EACH + 136))
+        patch.setattr(bisect, "_CACHED", 5 * (bisect._EACH + 136))
         patch.setattr(bisect, "_PROBES", 7)
         patch.setattr(btree, "PAGE", 5)
         patch.setattr(btree, "_CHUNK", {2: 7, 3: 11})

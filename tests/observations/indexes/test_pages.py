@@ -235,7 +235,7 @@ def test_pages_written_again_do_not_disturb_who_has_the_old_open(tmp_path):
     sent = pickle.dumps(old)
     entries = uneven(9000, seed=1)
     write_pages(tmp_path, cut(entries), identity=store.identity)
-    old._kept = {}
+    old._cached = {}
     assert old.find(100, 90_000) == expected
     with pytest.raises(StaleError, match="written again since it was opened"):
         pickle.loads(sent)
@@ -281,11 +281,13 @@ def test_pages_of_many_windows_are_read_once(tmp_path):
 
 
 def test_pages_that_are_kept_take_no_more_memory_than_allowed(tmp_path, monkeypatch):
-    monkeypatch.setattr(pages, "_KEPT", 2**16)
+    monkeypatch.setattr(pages, "_CACHED", 2**16)
     entries = uneven(200_000)
     index = open_index(write(tmp_path, "pages", entries))
     most = 0
     for i in range(0, 200_000, 1000):
         assert index.find(int(entries[0][i]), int(entries[0][i]) + 1)[0] == entries[1][i]
-        most = max(most, sum(8 * len(head) if words is None else words.nbytes for head, words in index._kept.values()))
+        most = max(
+            most, sum(8 * len(head) if words is None else words.nbytes for head, words in index._cached.values())
+        )
     assert 2**14 < most <= 2**16

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from cfagg.errors import SourceError, TargetError
-from cfagg.observations.sources.spool import Spool
+from cfagg.observations.sources.sorted_rows import SortedRows
 
 
 def frame(days: list[int], unit: str = "us") -> pd.DataFrame:
@@ -20,37 +20,37 @@ def frame(days: list[int], unit: str = "us") -> pd.DataFrame:
 
 
 def test_a_range_is_taken_from_every_piece_in_order_of_date(tmp_path: Path) -> None:
-    spool = Spool.build(tmp_path / "s", iter([frame([5, 1, 3, 1]), frame([]), frame([9]), frame([2, 1])]))
-    frames = list(spool.read(datetime(2020, 1, 2), datetime(2020, 1, 4)))
+    rows = SortedRows.build(tmp_path / "s", iter([frame([5, 1, 3, 1]), frame([]), frame([9]), frame([2, 1])]))
+    frames = list(rows.read(datetime(2020, 1, 2), datetime(2020, 1, 4)))
     assert [f["day"].tolist() for f in frames] == [[1, 1], [1, 2]]
     assert [f.index.tolist() for f in frames] == [[1, 3], [1, 0]]
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_dates_of_any_unit_keep_it(tmp_path: Path, unit: str) -> None:
-    spool = Spool.build(tmp_path / "s", iter([frame([0, 1], unit)]))
-    (found,) = spool.read(datetime(2020, 1, 1, 0, 0, 0, 1), datetime(2020, 1, 2, 0, 0, 0, 1))
+    rows = SortedRows.build(tmp_path / "s", iter([frame([0, 1], unit)]))
+    (found,) = rows.read(datetime(2020, 1, 1, 0, 0, 0, 1), datetime(2020, 1, 2, 0, 0, 0, 1))
     assert (found["day"].tolist(), str(found["date"].dtype)) == ([1.0], f"datetime64[{unit}]")
 
 
 def test_attributes_and_exact_bits_come_back(tmp_path: Path) -> None:
     given = frame([0, 1]).assign(t=np.array([np.nan, 0.1], "f4"), n=np.array([1, 2], "i2"), name=["a", None])
     given.attrs["variables"] = {"t": {"units": "K", "levels": np.array([1, 2])}}
-    spool = Spool.build(tmp_path / "s", iter([given]))
-    (found,) = spool.read(datetime(2020, 1, 1), datetime(2021, 1, 1))
+    rows = SortedRows.build(tmp_path / "s", iter([given]))
+    (found,) = rows.read(datetime(2020, 1, 1), datetime(2021, 1, 1))
     assert found.attrs["variables"] == {"t": {"units": "K", "levels": [1, 2]}}
     assert found["t"].to_numpy().tobytes() == given["t"].to_numpy().tobytes()
     assert (found["n"].dtype, found["name"].isna().tolist()) == (np.int16, [False, True])
 
 
 def test_a_spool_that_is_there_is_used_and_its_source_not_touched(tmp_path: Path) -> None:
-    Spool.build(tmp_path / "s", iter([frame([0])]))
+    SortedRows.build(tmp_path / "s", iter([frame([0])]))
 
     def never() -> Iterator[pd.DataFrame]:
         raise AssertionError("read again")
         yield
 
-    assert len(Spool.build(tmp_path / "s", never()).pieces) == 1
+    assert len(SortedRows.build(tmp_path / "s", never()).blocks) == 1
 
 
 def test_a_source_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -59,21 +59,21 @@ def test_a_source_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         raise SourceError("row 7 is damaged")
 
     with pytest.raises(SourceError, match="row 7"):
-        Spool.build(tmp_path / "s", failing())
+        SortedRows.build(tmp_path / "s", failing())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_killed_process_left_is_not_taken_for_a_spool(tmp_path: Path) -> None:
-    (tmp_path / ".spool-left").mkdir()
-    (tmp_path / ".spool-left" / "00000.arrow").write_bytes(b"half")
-    spool = Spool.build(tmp_path / "s", iter([frame([0])]))
-    assert len(list(spool.read(datetime(2020, 1, 1), datetime(2021, 1, 1)))) == 1
+    (tmp_path / ".rows-left").mkdir()
+    (tmp_path / ".rows-left" / "00000.arrow").write_bytes(b"half")
+    rows = SortedRows.build(tmp_path / "s", iter([frame([0])]))
+    assert len(list(rows.read(datetime(2020, 1, 1), datetime(2021, 1, 1)))) == 1
 
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(TargetError, match="file"):
-        Spool.build(tmp_path / "file" / "s", iter([frame([0])]))
+        SortedRows.build(tmp_path / "file" / "s", iter([frame([0])]))
 
 
 def test_a_full_disk_is_told_apart_from_a_bad_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,5 +84,5 @@ def test_a_full_disk_is_told_apart_from_a_bad_source(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(feather, "write_feather", full)
     with pytest.raises(TargetError, match="No space left on device"):
-        Spool.build(tmp_path / "s", iter([frame([0])]))
+        SortedRows.build(tmp_path / "s", iter([frame([0])]))
     assert list(tmp_path.iterdir()) == []

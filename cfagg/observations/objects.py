@@ -21,7 +21,7 @@ from cfagg.formats.zarr.codecs import DamagedError, Decoder, strip_crc32c
 from cfagg.observations.arrays import StoredArray
 from cfagg.storage.store import Source
 
-__all__ = ["Lane", "open_lane"]
+__all__ = ["StoredObject", "open_object"]
 
 Block = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ _COPIED, _UNSPLIT = 0x02, 0x10
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class StoredObject:
     """The units of one stored object."""
 
     key: str
@@ -55,7 +55,7 @@ class Lane:
     plain: int | None = None
 
 
-def open_lane(source: Source, array: StoredArray, row: int, column: int) -> Lane:
+def open_object(source: Source, array: StoredArray, row: int, column: int) -> StoredObject:
     """Return the units of an object, from its own directory of blocks or chunks."""
     decoder = array.decoder
     if decoder is None:
@@ -78,14 +78,14 @@ def open_lane(source: Source, array: StoredArray, row: int, column: int) -> Lane
                 found = _plain(key, size, total)
             else:
                 _check_unit(key, source, total)
-                found = Lane(key, total, total, _at(0), _at(size), decoder.decode)
+                found = StoredObject(key, total, total, _at(0), _at(size), decoder.decode)
     except DamagedError as error:
         raise damaged(source, key, str(error)) from error
     if found is not None:
         return found
     # Elements that are not stored are made as they are asked for: a chunk may be far larger than the array.
     item = array.dtype.itemsize
-    return Lane(key, max(min(total, _PLAIN_UNIT // item * item), item), total, None, None, _same)
+    return StoredObject(key, max(min(total, _PLAIN_UNIT // item * item), item), total, None, None, _same)
 
 
 def damaged(source: Source, key: str, problem: str) -> FragmentReadError:
@@ -111,15 +111,15 @@ def _check_unit(key: str, source: Source, nbytes: int) -> None:
         raise LimitError(f"{source.path}: chunk {key} decodes to {nbytes:,} bytes at once, read up to {_MAX_UNIT:,}")
 
 
-def _plain(key: str, size: int, total: int, offset: int = 0) -> Lane:
+def _plain(key: str, size: int, total: int, offset: int = 0) -> StoredObject:
     """Return the ranges of an object whose elements are stored as they are, from `offset` on."""
     if size != offset + total:
         raise DamagedError(f"it has {size:,} bytes, expected {offset + total:,}")
     edges = np.arange(0, total + _PLAIN_UNIT, _PLAIN_UNIT, dtype=np.int64).clip(max=total) + offset
-    return Lane(key, _PLAIN_UNIT, total, edges[:-1], edges[1:], _same, offset)
+    return StoredObject(key, _PLAIN_UNIT, total, edges[:-1], edges[1:], _same, offset)
 
 
-def _frame(source: Source, key: str, total: int) -> Lane | None:
+def _frame(source: Source, key: str, total: int) -> StoredObject | None:
     """Return the blocks of a Blosc frame."""
     edge = source.read_edge(key, _HEAD if source.remote else 16)
     if edge is None:
@@ -158,10 +158,10 @@ def _frame(source: Source, key: str, total: int) -> Lane | None:
         found: Block = unblosc(b"".join((header, b"\x14\0\0\0", stored)), expected, expected)
         return found
 
-    return Lane(key, block, total, starts, stops, decode)
+    return StoredObject(key, block, total, starts, stops, decode)
 
 
-def _shard(source: Source, array: StoredArray, decoder: Decoder, key: str, column: int) -> Lane | None:
+def _shard(source: Source, array: StoredArray, decoder: Decoder, key: str, column: int) -> StoredObject | None:
     """Return the chunks of a shard, one column of them."""
     shards = array.shards
     assert shards is not None  # noqa: S101  (the caller asked)
@@ -188,10 +188,10 @@ def _shard(source: Source, array: StoredArray, decoder: Decoder, key: str, colum
     unit = math.prod(array.chunk) * array.dtype.itemsize
     _check_unit(key, source, unit)
     decode = _same if decoder.plain else decoder.decode
-    return Lane(key, unit, unit * counts[0], starts, stops, decode)
+    return StoredObject(key, unit, unit * counts[0], starts, stops, decode)
 
 
-def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -> Lane:
+def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -> StoredObject:
     """Return the whole chunk, which zarr-python decodes."""
     if source.remote:
         raise UnsupportedError(
@@ -206,7 +206,7 @@ def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -
     total = math.prod(shape) * array.dtype.itemsize
     key = array.key(*(i * c // h for i, c, h in zip(index, array.chunk, array.held, strict=True)))
     if source.size(key) is None:
-        return Lane(key, max(total, 1), total, None, None, _same)
+        return StoredObject(key, max(total, 1), total, None, None, _same)
 
     def decode(stored: Any, expected: int) -> Block:  # noqa: ARG001
         found = read_chunk(opened, index)
@@ -215,4 +215,4 @@ def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -
             whole[tuple(slice(0, n) for n in found.shape)] = found
         return whole.reshape(-1).view(np.uint8)
 
-    return Lane(key, total, total, _at(0), _at(0), decode)
+    return StoredObject(key, total, total, _at(0), _at(0), decode)

@@ -1,8 +1,8 @@
-"""Rows of files read once, kept on disk in pieces sorted by date, for any range of dates afterwards.
+"""Rows of files read once, kept on disk in blocks sorted by date, for any range of dates afterwards.
 
 A file whose rows are in no order of time would have to be read again for each part of a build.  Instead it is read
 once, in blocks; each block is sorted by date and kept as an uncompressed Arrow file.  A range of dates is then a slice
-of each piece, of which only the pages with its rows are read.
+of each block, of which only the pages with its rows are read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cfagg.runtime.publishing import sync_tree
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Spool", "SpooledSource", "expand", "stamp"]
+__all__ = ["FileSource", "SortedRows", "expand", "stamp"]
 
 #: Column that keeps the labels of rows.
 _ROW = "__cfagg_row"
@@ -59,27 +59,27 @@ def stamp(paths: Iterable[str]) -> list[list[Any]]:
     return found
 
 
-class Spool:
-    """Pieces of rows sorted by date."""
+class SortedRows:
+    """Blocks of rows sorted by date."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.pieces: list[dict[str, Any]] = json.loads((directory / "pieces.json").read_text(encoding="utf-8"))
+        self.blocks: list[dict[str, Any]] = json.loads((directory / "pieces.json").read_text(encoding="utf-8"))
 
     @classmethod
-    def build(cls, directory: Path, frames: Iterable[pd.DataFrame]) -> Spool:
-        """Return the spool of a directory; what is there and whole is used, else the frames are kept there."""
-        # The frames are not touched where the spool is there.  Each must have a column ``date`` without NaT.
+    def build(cls, directory: Path, frames: Iterable[pd.DataFrame]) -> SortedRows:
+        """Return the rows of a directory; what is there and whole is used, else the frames are kept there."""
+        # The frames are not touched where the rows are there.  Each must have a column ``date`` without NaT.
         if (directory / "pieces.json").exists():
             return cls(directory)
         try:
             directory.parent.mkdir(parents=True, exist_ok=True)
-            aside = Path(tempfile.mkdtemp(prefix=".spool-", dir=directory.parent))
+            aside = Path(tempfile.mkdtemp(prefix=".rows-", dir=directory.parent))
         except OSError as error:
             raise TargetError(f"{directory.parent} cannot be written: {error.strerror or error}") from error
         try:
-            pieces = [_write(aside / f"{i:05d}.arrow", frame) for i, frame in enumerate(frames)]
-            (aside / "pieces.json").write_text(json.dumps(pieces), encoding="utf-8")
+            blocks = [_write(aside / f"{i:05d}.arrow", frame) for i, frame in enumerate(frames)]
+            (aside / "pieces.json").write_text(json.dumps(blocks), encoding="utf-8")
             sync_tree(aside)
             aside.rename(directory)
         except _UnwrittenError as error:
@@ -98,19 +98,19 @@ class Spool:
         # Rows of one date come in the order of the file.
         first, stop = np.datetime64(start), np.datetime64(end)
         some = False
-        for i, piece in enumerate(self.pieces):
-            if not piece["rows"] or np.datetime64(piece["last"]) < first or np.datetime64(piece["first"]) >= stop:
+        for i, block in enumerate(self.blocks):
+            if not block["rows"] or np.datetime64(block["last"]) < first or np.datetime64(block["first"]) >= stop:
                 continue
             frame = _read(self.directory / f"{i:05d}.arrow", first, stop)
             if len(frame):
                 some = True
                 yield frame
-        if not some and self.pieces:
+        if not some and self.blocks:
             yield _read(self.directory / "00000.arrow", first, first)
 
 
 class _UnwrittenError(Exception):
-    """A piece could not be written."""
+    """A block could not be written."""
 
 
 def _write(path: Path, frame: pd.DataFrame) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _plain(value: Any) -> Any:
 
 
 def _read(path: Path, first: np.datetime64, stop: np.datetime64) -> pd.DataFrame:
-    """Return the rows of a piece within a range of dates."""
+    """Return the rows of a block within a range of dates."""
     from pyarrow import feather
 
     table = feather.read_table(str(path), memory_map=True)
@@ -154,7 +154,7 @@ def _read(path: Path, first: np.datetime64, stop: np.datetime64) -> pd.DataFrame
     return with_attributes(frame, attributes)
 
 
-class SpooledSource:
+class FileSource:
     """A source whose files are read once for a build; `config` tells its rows from those of others."""
 
     # `blocks` gives, from the paths, frames with all rows, whose index labels the rows.
@@ -170,12 +170,12 @@ class SpooledSource:
         self._config = json.dumps(dict(config), sort_keys=True, default=str)
         self._paths = tuple(config.path(p) if isinstance(config, Config) else p for p in paths)
         self._blocks = blocks
-        self._spool: Spool | None = None
+        self._sorted: SortedRows | None = None
         self._temporary = False
 
     def __getstate__(self) -> dict[str, Any]:
         # A directory that goes with this object is of no use to its copy in another process.
-        return {**self.__dict__, "_temporary": False, "_spool": None if self._temporary else self._spool}
+        return {**self.__dict__, "_temporary": False, "_sorted": None if self._temporary else self._sorted}
 
     def files(self) -> list[str]:
         """Return the paths of the files."""
@@ -186,14 +186,14 @@ class SpooledSource:
         paths = expand(self._paths)
         marks = json.dumps([self._name, self._config, stamp(paths)])
         digest = hashlib.sha256(marks.encode()).hexdigest()[:16]
-        self._spool = Spool.build(directory / f"{self._name}-{digest}", self._blocks(paths))
+        self._sorted = SortedRows.build(directory / f"{self._name}-{digest}", self._blocks(paths))
 
     def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
         """Give the rows from `start` up to `end`, which is not included."""
-        if self._spool is None:
+        if self._sorted is None:
             directory = tempfile.mkdtemp(prefix="cfagg-rows-")
             weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
             self.prepare(Path(directory))
             self._temporary = True
-        if self._spool is not None:
-            yield from self._spool.read(start, end)
+        if self._sorted is not None:
+            yield from self._sorted.read(start, end)
