@@ -105,10 +105,8 @@ class ForeignSource(Source):
 
 
 def open_foreign_source(path: str) -> ForeignSource | None:
-    """Return the metadata of a file that only a plug-in knows, `None` where it is anything else."""
+    """Return the metadata of a file that none of our formats is, `None` where no plug-in knows it either."""
     name = os.path.abspath(path)  # noqa: PTH100
-    if format_of(handles.get(name)) is not None:
-        return None
     file = _File(name)
     dataset = file.dataset()
     if dataset is None:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cfagg.arrays.aggregated import AggregationReader
-from cfagg.arrays.foreign_source import ForeignSource, open_foreign_source
-from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Source, open_source
-from cfagg.arrays.stored import NetcdfReader
-from cfagg.arrays.zarr_source import ZarrSource, open_zarr_source
-from cfagg.formats.metadata.url import file_at
+from cfagg.formats.opening import format_of
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
+from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place
 
+if TYPE_CHECKING:
+    from cfagg.arrays.reader import Reader
+
 __all__ = ["open_any", "open_reader"]
+
+# What reads values, other formats and other machines is loaded where it is needed: to show a file, most of it is not.
 
 
 def open_any(
@@ -30,11 +31,19 @@ def open_any(
     Links in a store may lead to `allow`.  A `SourceError` says what something else is, or what is damaged.
     """
     name = a_place(path, storage_options, allow)
+    if not isinstance(name, Url) and not os.path.isdir(name):  # noqa: PTH112
+        if format_of(handles.get(os.path.abspath(name))) is not None:  # noqa: PTH100
+            return open_source(name)
+        from cfagg.arrays.foreign_source import open_foreign_source
+
+        return open_foreign_source(name) or open_source(name)
+    from cfagg.arrays.zarr_source import open_zarr_source
+
     if isinstance(name, Url):
+        from cfagg.formats.metadata.url import file_at
+
         return open_zarr_source(name) if file_at(name) is None else open_source(name)
-    if os.path.isdir(name):  # noqa: PTH112
-        return open_zarr_source(name, allow)
-    return open_foreign_source(name) or open_source(name)
+    return open_zarr_source(name, allow)
 
 
 def open_reader(
@@ -55,9 +64,16 @@ def open_reader(
         source = open_any(source)
     group, found = source.find(variable)
     if isinstance(found, Aggregation):
+        from cfagg.arrays.aggregated import AggregationReader
+
         return AggregationReader(
             aggregation or found, access or Access(source.path), missing=missing, workers=workers, group=group.path
         )
-    if isinstance(source, ZarrSource | ForeignSource):
-        return source.reader(group.path, found, workers)
-    return NetcdfReader(source.path, group.path, found.name, workers=workers)
+    if type(source) is Source:
+        from cfagg.arrays.stored import NetcdfReader
+
+        return NetcdfReader(source.path, group.path, found.name, workers=workers)
+    # Sources of the other formats come with what reads their variables.
+    other: Any = source
+    reader: Reader = other.reader(group.path, found, workers)
+    return reader
