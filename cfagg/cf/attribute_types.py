@@ -31,7 +31,7 @@ def holds(value: AttributeValue) -> Holds:
 
 
 def faulty_text(value: AttributeValue, version: Version) -> bool:
-    """Return whether an attribute is several texts or no UTF-8, of which the rules on text tell in this version of CF.
+    """Return whether an attribute is several texts or no UTF-8, which the rules on text report in this version of CF.
 
     The rules of single attributes leave these alone.
 
@@ -65,7 +65,7 @@ def said_type(v: Variable) -> str:
 
 
 def same_type(v: Variable, value: AttributeValue, *, typed: bool = True) -> bool:
-    """Whether an attribute is of the type of its variable; of what JSON does not tell, the best is assumed.
+    """Whether an attribute is of the type of its variable; what JSON leaves open is assumed to be right.
 
     The sign does not count where ``_Unsigned`` says that a variable is not what its type says.
     """

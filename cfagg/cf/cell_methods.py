@@ -288,7 +288,7 @@ def _hint(word: str) -> str:
 
 
 def _is_name(word: str) -> bool:
-    """Whether a word is a name and a colon; ``interval:`` stands in comments only."""
+    """Whether a word is a name and a colon; ``interval:`` is in comments only."""
     return len(word) > 1 and word.endswith(":") and ":" not in word[:-1] and not word.startswith("(")
 
 

@@ -124,7 +124,7 @@ def _check_clash(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], 
 
 
 def _refused(recipe: Recipe, view: npt.NDArray[Any], bad: int, first: int, where: str) -> ConformError:
-    """Return the error for values that the master array cannot hold, telling about the first."""
+    """Return the error for values that the master array cannot hold, naming the first."""
     index, value = _element(view, first)
     if recipe.missing.mask(np.array(value, view.dtype)):
         reason = f"is a missing value, and the aggregation, of type {recipe.dtype.name}, declares none"

@@ -82,7 +82,7 @@ def gather(
     -------
     bad, first : int
         Number of elements that `target` cannot hold, and the flat index of the first in C order of `target`, or -1.
-        What stands in the target at such an element is not defined.  Bad are: values outside the target's range;
+        The target is undefined at such an element.  Bad are: values outside the target's range;
         finite values that become infinite; missing ones without a `fill`; integers that the target type would round,
         and fractions cast to integers, where values are only cast; and, where integers are computed, those beyond
         2**53 that float64 does not hold exactly.

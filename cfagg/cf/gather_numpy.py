@@ -18,8 +18,8 @@ _BLOCK = 2**16
 def gather_numpy(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> tuple[int, int]:
     """Copy `source` into `target` by `rule`, block by block.
 
-    Return how many elements `target` cannot hold, and the flat index of the first in C order, or -1. What stands in the
-    target at such an element is not defined.
+    Return how many elements `target` cannot hold, and the flat index of the first in C order, or -1. The target is
+    undefined at such an element.
     """
     if source.size > _BLOCK and source.ndim:
         step = max(1, _BLOCK * len(source) // source.size)

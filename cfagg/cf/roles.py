@@ -116,7 +116,7 @@ def place_of(attributes: Mapping[Any, Any]) -> Place | None:
 
 
 def axis_by_units(attributes: Mapping[Any, Any]) -> Axis | None:
-    """Return the axis that ``units`` and ``positive`` alone tell beyond doubt; pressure is not among them."""
+    """Return the axis that ``units`` and ``positive`` alone determine; pressure is not among them."""
     units = attributes.get("units")
     place = place_by_units(units)
     if place is not None:
@@ -130,7 +130,7 @@ def axis_by_units(attributes: Mapping[Any, Any]) -> Axis | None:
 
 
 def axis_of(attributes: Mapping[Any, Any], ndim: int | None = 1) -> Axis | None:
-    """Return the axis of a coordinate: ``axis``, else what units and ``positive`` tell, else the standard name.
+    """Return the axis of a coordinate: ``axis``, else from units and ``positive``, else the standard name.
 
     Pressures without a standard name are vertical coordinates along one dimension at most; with `ndim` `None`, for what
     may be data, no pressure is.

@@ -24,7 +24,7 @@ _LEXEMES = r"""
   | (?P<comma>,)
 """
 
-#: Keywords that a whole text may begin with -> what must stand in it, one word of each.
+#: Keywords that a whole text may begin with -> what it must contain, one word of each.
 _WHOLE: Mapping[str, tuple[tuple[str, ...], ...]] = (
     dict.fromkeys(
         ("GEODCRS", "GEODETICCRS", "GEOGCRS", "GEOGRAPHICCRS"),
@@ -54,7 +54,7 @@ _WHOLE: Mapping[str, tuple[tuple[str, ...], ...]] = (
 #: Of those, the ones that do not begin with a name.
 _NAMELESS = ("BOUNDCRS", "COORDINATEMETADATA")
 
-#: What stands in these first, and how many members they have at least.
+#: Their first member, and how many members they have at least.
 _PARTS: dict[str, int] = {
     "ELLIPSOID": 3, "SPHEROID": 3, "PRIMEM": 2, "PRIMEMERIDIAN": 2, "DATUM": 2, "GEODETICDATUM": 2, "UNIT": 2,
     "PARAMETER": 2, "CS": 2, "COMPOUNDCRS": 3, "COMPD_CS": 3, "AXIS": 2, "ID": 2, "AUTHORITY": 2, "LENGTHUNIT": 2,

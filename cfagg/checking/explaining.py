@@ -1,6 +1,6 @@
 """What is said about a rule: why there is one, an example that breaks it and one that does not.
 
-They stand in ``explanations/*.toml``, one table for each rule::
+They are in ``explanations/*.toml``, one table for each rule::
 
     [DOC006]
     why = "Programs tell the dimensions of a variable apart by their names."

@@ -63,7 +63,7 @@ class Features:
 
     @cached_property
     def instances(self) -> set[Dimension]:
-        """Dimensions along which variables tell of whole features."""
+        """Dimensions along which variables describe whole features."""
         found = {d for v in self.identifiers for d in axes_of(v)}
         found |= {d for v, _ in self.counts for d in v.dimensions}
         return found | {d for _, d in self.indices if d is not None}

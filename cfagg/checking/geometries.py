@@ -76,7 +76,7 @@ def _geometry(c: Context, v: Variable) -> Geometry:
 def counts(v: Variable) -> npt.NDArray[np.int64] | None:
     """Return the values of a variable that counts; missing ones as 0; `None` where it does not hold numbers.
 
-    The values of aggregation variables stand in other files and are not looked at.
+    The values of aggregation variables are in other files and are not read.
     """
     if not v.is_numeric or v.size > LONGEST or v.dialect is not None:
         return None
@@ -90,7 +90,7 @@ def counts(v: Variable) -> npt.NDArray[np.int64] | None:
 
 
 def several(c: Context, geometry: Geometry) -> bool:
-    """Whether a container without a node count has more than one geometry, as far as its data variables tell.
+    """Whether a container without a node count has more than one geometry, as far as its data variables show.
 
     A dimension of more than one element that has no coordinate variable, or that coordinates with a ``nodes``
     attribute have, can only be that of the geometries.

@@ -103,7 +103,7 @@ class Instructions:
 
     @cached_property
     def counts(self) -> tuple[int, ...] | None:
-        """Number of fragments along each aggregated dimension, `None` where the sizes do not tell it."""
+        """Number of fragments along each aggregated dimension, `None` where the sizes do not say."""
         dims, layout = self.variable.dimensions, self.layout
         if not dims:
             return ()

@@ -101,7 +101,7 @@ def named_version(group: Group) -> int | None:
 
 def table_versions(tables: Mapping[str, Path]) -> dict[str, str]:
     """Return the version of each table, packed or given by the user; of a folder that of the newest."""
-    # The version of a packed table stands in its name, so it is not opened.
+    # The version of a packed table is in its name, so it is not opened.
     given = {kind: _newest(kind, tables[kind], None) for kind in _PACKED if kind in tables}
     return {k: _table(k, given[k]).version if k in given else _number(name) for k, name in _PACKED.items()}
 
@@ -208,7 +208,7 @@ def _unpacked(raw: bytes) -> bytes:
 
 
 def _number(name: str) -> str:
-    """Return the version that a file's name tells."""
+    """Return the version in a file's name."""
     found = re.search(r"v-?(\d+)", name)
     return found[1] if found else "unknown"
 

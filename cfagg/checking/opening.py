@@ -71,7 +71,7 @@ def _open(source: Any, options: Options) -> Dataset:
 
 
 def _local(url: str) -> str:
-    """Return the path of a URL of a file, without what the netCDF library wants to be told behind it.
+    """Return the path of a URL of a file, without the options for the netCDF library behind it.
 
     >>> _local("file:///data/a%20b.zarr#mode=nczarr,file")
     '/data/a b.zarr'

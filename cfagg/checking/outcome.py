@@ -9,7 +9,7 @@ from typing import Any
 
 from cfagg.findings.finding import Finding, Severity
 
-__all__ = ["ORDER", "Outcome", "by_gravity", "counted"]
+__all__ = ["ORDER", "Outcome", "counted", "most_severe_first"]
 
 #: Severities, most severe first.
 ORDER: tuple[Severity, ...] = ("error", "warning", "info")
@@ -17,7 +17,7 @@ ORDER: tuple[Severity, ...] = ("error", "warning", "info")
 _RANK = {severity: rank for rank, severity in enumerate(ORDER)}
 
 
-def by_gravity(findings: Iterable[Finding]) -> list[Finding]:
+def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings grouped by variable; the variables with the most severe come first, and so in each.
 
     Variables otherwise keep the order in which the findings name them.
@@ -73,7 +73,7 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        """Whether the check itself failed, in part at least: errors whose codes begin with INT tell."""
+        """Whether the check itself failed, at least in part: there are errors with codes in INT."""
         return self.failure is not None or any(f.is_failure for f in self.findings)
 
     @property

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from cfagg.checking.options import Options
 from cfagg.checking.report import SourceReport
-from cfagg.checking.single import check_or_tell, could_not
+from cfagg.checking.single import check_or_report, could_not
 from cfagg.checking.suppressions import Suppression
 
 __all__ = ["Job", "check_many", "processes"]
@@ -62,7 +62,7 @@ def check_many(
         spent: list[float] = []
         for job in waiting:
             started = time.monotonic()
-            result = check_or_tell(job.source, job.options, job.suppressions, drawn=job.drawn)
+            result = check_or_report(job.source, job.options, job.suppressions, drawn=job.drawn)
             spent.append(time.monotonic() - started)
             yield result
             worth = _worth(spent, count - len(spent)) if count is not None else 1
@@ -172,4 +172,4 @@ def _begin() -> None:
 
 
 def _in_process(job: Job) -> SourceReport:
-    return check_or_tell(job.source, job.options, job.suppressions, drawn=job.drawn)
+    return check_or_report(job.source, job.options, job.suppressions, drawn=job.drawn)

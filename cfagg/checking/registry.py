@@ -51,7 +51,7 @@ def registered() -> Mapping[str, Rule]:
 
 @lru_cache(maxsize=1)
 def about() -> Mapping[str, Rule]:
-    """Return what ``tables/rules.csv`` tells of the rules of documents, without functions; nothing else is imported."""
+    """Return the rules of documents from ``tables/rules.csv``, without functions; nothing else is imported."""
     found = {}
     # A plain file beside this module: importlib.resources would take longer to import than the table to read.
     text = Path(__file__).with_name("tables").joinpath("rules.csv").read_text(encoding="utf-8")

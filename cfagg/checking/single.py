@@ -11,7 +11,7 @@ from cfagg.checking.engine import run, version_of
 from cfagg.checking.lookup import table_versions
 from cfagg.checking.opening import open_dataset
 from cfagg.checking.options import Options
-from cfagg.checking.outcome import by_gravity
+from cfagg.checking.outcome import most_severe_first
 from cfagg.checking.registry import registered
 from cfagg.checking.report import SourceReport
 from cfagg.checking.suppressions import Suppression, suppressed
@@ -21,7 +21,7 @@ from cfagg.findings.finding import Finding
 from cfagg.formats.metadata.standard_input import StandardInput
 from cfagg.model.dataset import Dataset
 
-__all__ = ["MOST", "check_one", "check_or_tell", "could_not", "named", "partition_matrices"]
+__all__ = ["MOST", "check_one", "check_or_report", "could_not", "named", "partition_matrices"]
 
 
 def check_one(
@@ -41,7 +41,7 @@ def check_one(
     return SourceReport(
         source=result.source,
         cf_version=str(version).removeprefix("CF-"),
-        findings=tuple(by_gravity(kept)),
+        findings=tuple(most_severe_first(kept)),
         skipped=result.skipped,
         ran=ran,
         dropped=dict(result.dropped),
@@ -52,7 +52,7 @@ def check_one(
     )
 
 
-def check_or_tell(
+def check_or_report(
     source: Any, options: Options, suppressions: Sequence[Suppression] = (), *, drawn: bool = False
 ) -> SourceReport:
     """Check one source; what cannot be opened or breaks the check becomes a finding ``INT003``."""

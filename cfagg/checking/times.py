@@ -170,7 +170,7 @@ def extent(v: Variable) -> tuple[float, float] | None:
     from cfagg.checking.missing import missing_mask, unpacked
 
     if not v.is_numeric or v.dialect is not None:
-        return None  # the values of an aggregation stand in other files
+        return None  # the values of an aggregation are in other files
     low, high = np.inf, -np.inf
     for block in v.blocks():
         real = np.asarray(unpacked(v, block), np.float64)[~missing_mask(v, block)]

@@ -44,12 +44,12 @@ def fix_sources(args: argparse.Namespace, chosen: Any) -> int:
 def _fix(source: str, settings: Settings, args: argparse.Namespace, chosen: Any) -> int:
     """Fix one source, and return the exit status for it alone."""
     from cfagg.checking.fixing import fix
-    from cfagg.checking.single import check_or_tell
+    from cfagg.checking.single import check_or_report
     from cfagg.checking.suppressions import suppressed
     from cfagg.errors import CfaggError
 
     options = chosen.options(settings)
-    checked = check_or_tell(source, options, settings.suppressions)
+    checked = check_or_report(source, options, settings.suppressions)
     if checked.failure is not None:
         _say(f"{source}: not checked: {checked.failure}")
         return 2

@@ -136,7 +136,7 @@ def _fold(title: str, body: str) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], listing: Listing[Any] | None = None) -> str:
-    """Return a table; `listing` tells after how many rows how many are left out."""
+    """Return a table; `listing` says after how many rows how many are left out."""
     head = "<tr>" + "".join(f"<th>{escape(h)}</th>" for h in heads) + "</tr>" if any(heads) else ""
     lines = ["<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows]
     if listing is not None and listing.omitted:

@@ -211,7 +211,7 @@ def _reference_cells(r: ReferenceSummary) -> list[str]:
 
 
 def _map(listing: Listing[Any], cells: Any) -> Listing[list[str]]:
-    """Return a listing of rows of cells; members are told their place in the whole list."""
+    """Return a listing of rows of cells; members come with their place in the whole list."""
     behind = listing.count - len(listing.last)
     return Listing(
         listing.count,

@@ -130,10 +130,10 @@ class Finding:
         return f"{self.variable or ''}:{self.attribute}"
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The message with the rows that it is about.
 
-        >>> Finding("OBS016", "error", "data", None, "longitude 360.0", rows=(7, 9), count=3).told
+        >>> Finding("OBS016", "error", "data", None, "longitude 360.0", rows=(7, 9), count=3).text
         'longitude 360.0 (3 rows: 7, 9, …)'
         """
         if not self.count:
@@ -143,12 +143,12 @@ class Finding:
 
     @property
     def is_failure(self) -> bool:
-        """Whether it tells that the check itself failed, in part at least."""
+        """Whether it reports that the check itself failed, at least in part."""
         return self.severity == "error" and self.code.startswith("INT")
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
-        return f"{self.code} {self.severity}: {place}{self.told}"
+        return f"{self.code} {self.severity}: {place}{self.text}"
 
     def __repr__(self) -> str:
         return f"<Finding {self}>"

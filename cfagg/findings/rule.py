@@ -8,7 +8,7 @@ A rule is a function that takes the `Context` of one dataset and yields a `Hit` 
             if len(set(v.dimensions)) < len(v.dimensions):
                 yield Hit(v, None, f"a dimension of {', '.join(v.dims)} occurs twice")
 
-What is known of a rule beside its function (section, first version, kind, one line) stands in ``tables/rules.csv``.
+What is known of a rule beside its function (section, first version, kind, one line) is in ``tables/rules.csv``.
 
 *rule*: one requirement or recommendation of a convention, with a code, a severity and the versions in which it holds.
 """
@@ -120,7 +120,7 @@ FUNCTIONS: dict[str, tuple[RuleFunction, Need, Version | None, Version | None]] 
 def rule(
     code: str, *, needs: Need = "metadata", until: Version | None = None, back_to: Version | None = None
 ) -> Callable[[RuleFunction], RuleFunction]:
-    """Register the function of a rule that stands in ``tables/rules.csv``."""
+    """Register the function of a rule in ``tables/rules.csv``."""
 
     def register(function: RuleFunction) -> RuleFunction:
         if code in FUNCTIONS and FUNCTIONS[code][0].__module__ != function.__module__:

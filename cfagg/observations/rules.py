@@ -69,7 +69,7 @@ def _found(c: Context, code: str) -> Iterator[Hit]:
     for finding in () if report is None else report.findings:
         if finding.code == code:
             where = c.dataset.root.variables.get(finding.where)
-            yield Hit(where, None, finding.told if where is not None else f"{finding.where}: {finding.told}")
+            yield Hit(where, None, finding.text if where is not None else f"{finding.where}: {finding.text}")
 
 
 #: What ``cfagg check`` finds by the name of this module, as it finds the rules of other packages.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import cfagg
-from cfagg.checking.outcome import by_gravity
+from cfagg.checking.outcome import most_severe_first
 from cfagg.checking.report import Report, SourceReport
 from cfagg.errors import OptionError, SourceError, TargetError
 from cfagg.findings.finding import Finding
@@ -189,7 +189,7 @@ def test_findings_are_grouped_by_variable_and_the_gravest_come_first():
         finding("C002", "error", "c"),
         finding("D001", "warning", "a"),
     ]
-    assert [f.code for f in by_gravity(given)] == ["C002", "C001", "D001", "A001", "B001"]
+    assert [f.code for f in most_severe_first(given)] == ["C002", "C001", "D001", "A001", "B001"]
 
 
 def test_a_failure_makes_a_result_not_ok():

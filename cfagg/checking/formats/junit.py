@@ -16,7 +16,7 @@ __all__ = ["render"]
 def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield the suites.
 
-    Errors are failures; with ``strict`` warnings are too, else they stand in the output of their case, which passes.
+    Errors are failures; with ``strict`` warnings are too, else they are in the output of their case, which passes.
     What could not be checked is an error in the sense of JUnit.
     """
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n'

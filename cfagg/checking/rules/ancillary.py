@@ -60,5 +60,5 @@ def ancillary_variables_span_no_more(c: Context) -> Iterator[Hit]:
 
 
 def _norms(v: Variable) -> set[str | None]:
-    """Return the names of norms that ``cell_methods`` tells anomalies from."""
+    """Return the names of the norms of anomalies in ``cell_methods``."""
     return {e.norm for e in parse(v.text("cell_methods") or "").entries if e.norm}

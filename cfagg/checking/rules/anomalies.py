@@ -255,7 +255,7 @@ def norm_of_a_climatology_says_within_and_over(c: Context) -> Iterator[Hit]:
 
 
 def _selects(c: Context, a: Anomaly) -> bool:
-    """Whether it is known what times a norm selects from; if not, ANO013 tells."""
+    """Whether it is known what times a norm selects from; if not, ANO013 reports it."""
     found = [_selected(c, s) for s in selectors(c, a.norm)]
     return bool(found) and None not in found
 

@@ -113,7 +113,7 @@ def axis_is_one_of_four(c: Context) -> Iterator[Hit]:
 
 @rule("COO003")
 def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
-    """``axis`` is the one that ``units`` and ``positive`` tell."""
+    """``axis`` agrees with ``units`` and ``positive``."""
     allowed = c.once(_may_have_axis)
     for v in c.with_attribute("axis"):
         axis = _axis(v)

@@ -133,7 +133,7 @@ def _paired(v: Variable, b: Variable) -> Iterator[tuple[int, Floats, Floats]]:
 
 
 def _outside(c: Context, v: Variable, b: Variable, points: Floats, edges: Floats) -> npt.NDArray[np.bool_]:
-    """Return which points are outside their cells, as far as one coordinate alone can tell."""
+    """Return which points are outside their cells, as far as one coordinate alone shows."""
     away = edges - points[..., None]
     if is_longitude(v):
         away = (away + 180.0) % 360.0 - 180.0

@@ -49,7 +49,7 @@ def dimensions_of_space_and_time_have_coordinate_variables(c: Context) -> Iterat
 
 
 def _without(c: Context, v: Variable, d: Dimension) -> Iterator[Hit]:
-    """Yield a hit if one coordinate alone tells what a dimension without coordinate variable is."""
+    """Yield a hit if one coordinate alone shows what a dimension without coordinate variable is."""
     named = along(c, v, d)
     spatial = [x for x in named if not x.is_text and axis_of(c, x) is not None]
     if not named:

@@ -153,8 +153,10 @@ def types_are_known_to_cf(c: Context) -> Iterator[Hit]:
         if v.kind == "other":
             told = "the variable is of a type that netCDF does not define"
             # Section 2.2 speaks of data variables, and of types that netCDF has; a store of another kind has others.
-            grave = v in c.roles.data and c.version >= Version(1, 9) and c.dataset.format in ("netcdf", "cdl", "xarray")
-            yield Hit(v, None, f"{told}; expected text, integers or real numbers", None if grave else "warning")
+            serious = (
+                v in c.roles.data and c.version >= Version(1, 9) and c.dataset.format in ("netcdf", "cdl", "xarray")
+            )
+            yield Hit(v, None, f"{told}; expected text, integers or real numbers", None if serious else "warning")
         elif not _acceptable(v, c.version):
             name = "string" if v.kind == "string" else v.dtype.name
             since = "1.8" if v.kind == "string" else "1.9"

@@ -19,7 +19,7 @@ from cfagg.model.dataset import Variable
 def _present(v: Variable) -> npt.NDArray[np.int64]:
     """Return the integers of a variable, missing ones left out."""
     if v.dialect is not None:
-        return np.empty(0, np.int64)  # they stand in other files
+        return np.empty(0, np.int64)  # they are in other files
     values = unsigned(v, v.values().ravel())
     present: npt.NDArray[np.int64] = values[~missing_mask(v, values)].astype(np.int64)
     return present

@@ -78,7 +78,7 @@ def _dimension_names(c: Context) -> Iterator[tuple[Variable, str, str]]:
 
 
 def left_to_search(c: Context, v: Variable, name: str) -> bool:
-    """Return whether the rules on groups tell of a name in an attribute of a variable that leads nowhere.
+    """Return whether the rules on groups report a name in an attribute that leads nowhere.
 
     They do of paths that are not written as such, and, where there are groups, of all paths and of what a variable
     below the root refers to.  Of other names the rules of the attributes tell.

@@ -38,7 +38,7 @@ def _is_pairs(text: str) -> bool:
 
 
 def _all(c: Context) -> list[_Terms]:
-    """Return all variables with ``formula_terms``, with the formula that the standard name tells."""
+    """Return all variables with ``formula_terms``, with the formula of the standard name."""
     table = formulas(c.version)
     found = []
     for v in c.with_attribute("formula_terms"):

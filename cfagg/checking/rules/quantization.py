@@ -65,7 +65,7 @@ def algorithm_is_known(c: Context) -> Iterator[Hit]:
 
 @rule("QNT003")
 def only_real_numbers_are_quantized(c: Context) -> Iterator[Hit]:
-    """Quantized variables are of a floating-point type, and the text ``quantization`` tells that they are quantized."""
+    """Quantized variables are of a floating-point type, and ``quantization`` says that they are quantized."""
     for v in c.dataset.variables:
         if "quantization" in v.attributes:
             if holds(v.attributes["quantization"]) not in ("text", "texts", "bytes"):
@@ -96,7 +96,7 @@ def quantization_names_a_variable(c: Context) -> Iterator[Hit]:
 
 
 def _parameter(c: Context, v: Variable) -> str | None:
-    """Return the attribute that must tell how much is kept; `None` if the algorithm is not known."""
+    """Return the attribute that must say how much is kept; `None` if the algorithm is not known."""
     found = c.references_of(v, "quantization")
     target = found[0].target if len(found) == 1 else None
     return _ALGORITHMS.get((target.text("algorithm") or "").strip().lower()) if target is not None else None
@@ -129,7 +129,7 @@ def parameter_of_the_quantization_is_there(c: Context) -> Iterator[Hit]:
 
 
 def _otherwise(c: Context, v: Variable, names: list[str]) -> Iterator[Hit]:
-    """Yield where the attribute that the netCDF library gives to what it quantizes tells something else."""
+    """Yield where the attribute that the netCDF library gives to what it quantizes says something else."""
     system = next((n for n in v.attributes if n.startswith("_Quantize")), None)
     kept = v.numbers(system) if system is not None else None
     if system is None or kept is None or kept.size != 1:

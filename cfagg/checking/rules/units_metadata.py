@@ -1,4 +1,4 @@
-"""Whether a temperature is a difference, and leap seconds, told by ``units_metadata``: CF sections 3.1.2 and 4.4."""
+"""Whether a temperature is a difference, and leap seconds, by ``units_metadata``: CF sections 3.1.2 and 4.4."""
 
 from __future__ import annotations
 
