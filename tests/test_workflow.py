@@ -70,3 +70,10 @@ def test_the_target_for_prereleases_installs_them_beside_the_pinned_versions() -
 def test_the_workflow_can_read_only() -> None:
     assert WORKFLOW["permissions"] == {"contents": "read"}
     assert not [name for name, job in WORKFLOW["jobs"].items() if "permissions" in job]
+
+
+def test_every_file_of_tests_that_checks_name_is_there() -> None:
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in (".ci/run", "Makefile"))
+    named = set(re.findall(r"\btests/[\w/]+(?:\.py)?", text))
+    assert named
+    assert not [name for name in named if not (ROOT / name).exists()]
