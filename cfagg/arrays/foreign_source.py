@@ -7,23 +7,23 @@ import threading
 import weakref
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cfagg.arrays.described import group_of
-from cfagg.arrays.reader import Reader
-from cfagg.arrays.source import Source, Variable
-from cfagg.arrays.stored import SlabReader
+from cfagg.arrays.source import OtherSource, Variable
 from cfagg.cf.header import Header
 from cfagg.errors import FragmentMismatchError, SourceError
 from cfagg.formats.opening import HEAD, format_of
 from cfagg.formats.plugins import Foreign, foreign_format
-from cfagg.formats.values import read
 from cfagg.formats.values.storage import StoredVariable
 from cfagg.model import dataset as model
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 from cfagg.storage.handles import handles
+
+if TYPE_CHECKING:
+    from cfagg.arrays.reader import Reader
 
 __all__ = ["ForeignSource", "open_foreign_source"]
 
@@ -77,6 +77,8 @@ class _File:
                     f"{self.path}, variable {name!r}: it is located as {located.header.dtype} of shape "
                     f"{located.header.shape}, and its description says {dtype} of shape {shape}"
                 )
+            from cfagg.formats.values import read
+
             return read(located, slices, CONTEXT_SOURCE)
         if values is None or values.dtype.kind != dtype.kind:
             told = None if values is None else values.dtype
@@ -87,7 +89,7 @@ class _File:
 
 
 @dataclass(frozen=True)
-class ForeignSource(Source):
+class ForeignSource(OtherSource):
     """The metadata of one file that a plug-in reads."""
 
     file: _File = field(kw_only=True, repr=False)
@@ -99,6 +101,8 @@ class ForeignSource(Source):
 
     def reader(self, group: str, variable: Variable, workers: int | None = None) -> Reader:
         """Return the reader of a variable."""
+        from cfagg.arrays.stored import SlabReader
+
         header = Header(self.path, variable.name, variable.dims, variable.shape, variable.dtype, variable.attributes)
         slab = partial(self.file.slab, group, variable.name, variable.dtype, variable.shape)
         return SlabReader(header, slab, f"file {self.file.path}, variable {variable.name!r}", workers=workers)

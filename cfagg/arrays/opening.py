@@ -6,19 +6,18 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from cfagg.arrays.source import Source, open_source
+from cfagg.arrays.source import OtherSource, Source, open_source
 from cfagg.formats.opening import format_of
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
-from cfagg.storage.urls import Url, a_place
+from cfagg.storage.urls import Url, a_place, absolute
 
+# Readers, and formats other than netCDF, are imported where they are met: showing a file needs neither.
 if TYPE_CHECKING:
     from cfagg.arrays.reader import Reader
 
 __all__ = ["open_any", "open_reader"]
-
-# What reads values, other formats and other machines is loaded where it is needed: to show a file, most of it is not.
 
 
 def open_any(
@@ -31,19 +30,20 @@ def open_any(
     Links in a store may lead to `allow`.  A `SourceError` says what something else is, or what is damaged.
     """
     name = a_place(path, storage_options, allow)
-    if not isinstance(name, Url) and not os.path.isdir(name):  # noqa: PTH112
-        if format_of(handles.get(os.path.abspath(name))) is not None:  # noqa: PTH100
-            return open_source(name)
-        from cfagg.arrays.foreign_source import open_foreign_source
-
-        return open_foreign_source(name) or open_source(name)
-    from cfagg.arrays.zarr_source import open_zarr_source
-
     if isinstance(name, Url):
         from cfagg.formats.metadata.url import file_at
 
-        return open_zarr_source(name) if file_at(name) is None else open_source(name)
-    return open_zarr_source(name, allow)
+        if file_at(name) is not None:
+            return open_source(name)
+    elif not os.path.isdir(name):  # noqa: PTH112
+        if format_of(handles.get(absolute(name))) is None:
+            from cfagg.arrays.foreign_source import open_foreign_source
+
+            return open_foreign_source(name) or open_source(name)
+        return open_source(name)
+    from cfagg.arrays.zarr_source import open_zarr_source
+
+    return open_zarr_source(name, () if isinstance(name, Url) else allow)
 
 
 def open_reader(
@@ -69,11 +69,9 @@ def open_reader(
         return AggregationReader(
             aggregation or found, access or Access(source.path), missing=missing, workers=workers, group=group.path
         )
-    if type(source) is Source:
-        from cfagg.arrays.stored import NetcdfReader
+    if isinstance(source, OtherSource):
+        reader: Reader = source.reader(group.path, found, workers)
+        return reader
+    from cfagg.arrays.stored import NetcdfReader
 
-        return NetcdfReader(source.path, group.path, found.name, workers=workers)
-    # Sources of the other formats come with what reads their variables.
-    other: Any = source
-    reader: Reader = other.reader(group.path, found, workers)
-    return reader
+    return NetcdfReader(source.path, group.path, found.name, workers=workers)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from cfagg.storage.files import Handle
 
-__all__ = ["BOUNDS", "Group", "Source", "Variable", "open_source", "refuse_unreadable", "source_of"]
+__all__ = ["BOUNDS", "Group", "OtherSource", "Source", "Variable", "open_source", "refuse_unreadable", "source_of"]
 
 #: Attributes by which a coordinate variable names the variable with the bounds of its cells.
 BOUNDS = ("bounds", "climatology")
@@ -164,6 +164,19 @@ class Source:
             except SourceError:
                 continue
         return self.find(variable)
+
+
+@dataclass(frozen=True)
+class OtherSource(Source):
+    """The metadata of what is not netCDF, which makes the readers of its variables itself."""
+
+    def reader(self, group: str, variable: Variable, workers: int | None = None) -> Any:
+        """Return the `cfagg.arrays.reader.Reader` of a variable."""
+        raise NotImplementedError
+
+    def fingerprint(self) -> str | None:
+        """Return a digest of the state of all that it consists of, `None` where that is one file."""
+        return None
 
 
 def refuse_unreadable(errors: Iterable[UnreadableAggregationError], remedy: str) -> None:

@@ -7,15 +7,12 @@ import os
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.arrays.chunked import ZarrReader
 from cfagg.arrays.described import group_of
-from cfagg.arrays.reader import Reader
-from cfagg.arrays.source import Source, Variable
-from cfagg.arrays.stored import SlabReader
+from cfagg.arrays.source import OtherSource, Variable
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, SourceError, SourceNotFoundError
 from cfagg.formats.metadata.nczarr import HIDDEN
@@ -26,11 +23,14 @@ from cfagg.formats.zarr.metadata import array_of, open_array
 from cfagg.model import dataset as model
 from cfagg.storage.urls import Url
 
+if TYPE_CHECKING:
+    from cfagg.arrays.reader import Reader
+
 __all__ = ["ZarrSource", "open_zarr_source"]
 
 
 @dataclass(frozen=True)
-class ZarrSource(Source):
+class ZarrSource(OtherSource):
     """The metadata of one Zarr store, and where its values are."""
 
     store: LocalStore | RemoteStore = field(kw_only=True)
@@ -43,6 +43,9 @@ class ZarrSource(Source):
 
     def reader(self, group: str, variable: Variable, workers: int | None = None) -> Reader:
         """Return the reader of an array: chunk by chunk where they are decoded here, else through zarr-python."""
+        from cfagg.arrays.chunked import ZarrReader
+        from cfagg.arrays.stored import SlabReader
+
         path = f"{group.rstrip('/')}/{variable.name}"
         slab: Any = self.arrays[path].read
         grid = fill = None

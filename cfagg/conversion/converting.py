@@ -15,8 +15,7 @@ import numpy as np
 
 from cfagg._version import __version__
 from cfagg.arrays.opening import open_any
-from cfagg.arrays.source import Source
-from cfagg.arrays.zarr_source import ZarrSource
+from cfagg.arrays.source import OtherSource, Source
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.errors.arguments import a_path, paths
@@ -413,8 +412,8 @@ def _digest(identity: Mapping[str, object]) -> str:
 
 def _fingerprint(source: Source, access: Access) -> str:
     """Return a digest of the state of the source and of every file it refers to: names, sizes, times of change."""
-    if isinstance(source, ZarrSource):
-        return source.fingerprint()
+    if isinstance(source, OtherSource) and (found := source.fingerprint()) is not None:
+        return found
     digest = hashlib.sha256()
     used_files = {source.path if isinstance(source.path, Url) else os.path.realpath(source.path)}
     for group in source.root.walk():

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
-from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
-from cfagg.arrays.zarr_source import ZarrSource
+from cfagg.arrays.source import Group, OtherSource, Source, Variable, refuse_unreadable
 from cfagg.cf.header import Header
 from cfagg.conversion import packing
 from cfagg.conversion.attributes import fill_of, group_attributes, is_strict, variable_attributes, with_members
@@ -217,7 +216,7 @@ def _array(
     elif isinstance(variable, Variable) and "missing_value" in attributes and type(source) is Source:
         unpack = packing.Unwritten.of(variable.dtype.newbyteorder("="), attributes, where)
     dtype = variable.dtype if unpack is None else unpack.dtype
-    storage = None if isinstance(source, ZarrSource) else reader.chunks
+    storage = None if isinstance(source, OtherSource) else reader.chunks
     if isinstance(variable, Aggregation):
         storage = stored_chunks(group.path, variable, access)
     elif storage is not None:
