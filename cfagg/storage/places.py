@@ -14,7 +14,7 @@ from cfagg.storage.local import LocalSource
 from cfagg.storage.store import Source
 from cfagg.storage.urls import Options, Url
 
-__all__ = ["make_source", "source_of"]
+__all__ = ["make_source", "new_source", "source_of"]
 
 
 def make_source(
@@ -76,6 +76,11 @@ def make_source(
             f"{name} is a directory of this machine and takes no options; found {sorted(map(str, given))}"
         )
     return LocalSource(os.path.expanduser(name), places)  # noqa: PTH111
+
+
+def new_source(url: Url, place: str) -> Source:
+    """Return the store at a place, with the options of a URL, as it is now: it knows no former state of its objects."""
+    return make_source(place, url.options.given, url.options.allow, guarded=url.options.guarded)
 
 
 def source_of(url: Url, place: str) -> Source:

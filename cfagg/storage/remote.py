@@ -29,6 +29,8 @@ _TIMEOUT, _DEADLINE = 60.0, 300.0
 _OPEN_HEADERS = frozenset({"accept", "accept-language", "referer", "user-agent", "x-amz-request-payer"})
 #: Characters of a path that stand for themselves; those that are percent-encoded stay so.
 _KEPT = "/%:@!$&'()*+,;=-_.~"
+#: What object stores say of credentials that have expired.
+_EXPIRED = re.compile(rb"<Code>(?:ExpiredToken|TokenRefreshRequired|InvalidToken)</Code>")
 #: Pages of a listing, of a thousand names each.
 _PAGES = 10_000
 #: Sizes of so many objects are asked for at the same time.
@@ -192,6 +194,11 @@ class HttpSource:
                 f"{self.path}/{key} may not be read: the server answers {reply.status}; give {self._remedy} as options="
             )
         told = reply.body[:200].decode("utf-8", "replace").strip()
+        if reply.status == 400 and _EXPIRED.search(reply.body):
+            raise AccessError(
+                f"{self.path}/{key} may not be read: the credentials have expired; renew them, or give "
+                "storage_options={'credentials': provider}, a function that does"
+            )
         region = reply.headers.get("x-amz-bucket-region")
         hint = f"; the bucket is in the region {region!r}, give it as options={{'region': …}}" if region else ""
         raise FragmentReadError(

@@ -19,7 +19,7 @@ from cfagg.formats.values.kinds import is_page
 from cfagg.model.dataset import Dataset
 from cfagg.storage.files import Borrowed, Handle
 from cfagg.storage.handles import handles
-from cfagg.storage.places import source_of
+from cfagg.storage.places import new_source
 from cfagg.storage.remote_file import BLOCK, RemoteBytes
 from cfagg.storage.urls import Url, a_place
 
@@ -58,7 +58,7 @@ def store_at(url: Url) -> Any:
     from cfagg.formats.metadata.stores import RemoteStore
 
     trimmed = url.rstrip("/")
-    return RemoteStore(source_of(url, trimmed), url)
+    return RemoteStore(new_source(url, trimmed), url)
 
 
 def is_consolidated(store: Any) -> bool:

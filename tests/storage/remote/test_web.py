@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -127,9 +128,32 @@ def test_an_error_that_passes_is_not_seen_and_one_that_stays_is_told(server, mon
         cfagg.read(f"{server.url}/test1.nc")
 
 
-def test_a_file_of_equal_size_that_takes_the_place_of_another_is_an_error(tmp_path) -> None:
-    import os
+def test_a_store_that_was_written_anew_is_read_when_it_is_opened_again(tmp_path) -> None:
+    import zarr
 
+    with served(tmp_path) as server:
+        server.dated = True
+        for value in (1, 2):
+            group = zarr.create_group(tmp_path / "a.zarr", zarr_format=3, overwrite=True)
+            made = group.create_array("v", shape=(64,), chunks=(8,), shards=(64,), dtype="f8", dimension_names=("x",))
+            made[:] = np.arange(64) * value + value
+            for path in (tmp_path / "a.zarr").rglob("*"):
+                os.utime(path, (value * 1e8, value * 1e8))
+            with pytest.warns(UserWarning, match="Consolidated"):
+                zarr.consolidate_metadata(str(tmp_path / "a.zarr"))
+            assert cfagg.read(f"{server.url}/a.zarr").v[3] == 4 * value
+
+
+@pytest.mark.parametrize("code", ["ExpiredToken", "TokenRefreshRequired"])
+def test_credentials_that_have_expired_are_told_as_that(server, code) -> None:
+    page = Page(400, f"<Error><Code>{code}</Code></Error>".encode())
+    server.rules = {"b1": [page] * 9}
+    options = {"endpoint": server.url, "access_key_id": "a", "secret_access_key": "b", "session_token": "c"}
+    with pytest.raises(AccessError, match="credentials have expired; renew them"):
+        cfagg.read("s3://b1/a.zarr", storage_options=options)
+
+
+def test_a_file_of_equal_size_that_takes_the_place_of_another_is_an_error(tmp_path) -> None:
     with netCDF4.Dataset(tmp_path / "a.nc", "w", format="NETCDF3_CLASSIC") as file:
         file.createDimension("x", 100_000)
         file.createVariable("v", "f8", ("x",))[:] = 1
