@@ -32,6 +32,7 @@ from cfagg.formats.zarr.metadata import open_array
 from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.formats.zarr.zipped import CheckedZip
 from cfagg.labelled.lazy import LazyArray
+from cfagg.storage.store import raise_ours
 from cfagg.storage.tree import listed
 from cfagg.storage.urls import Url
 
@@ -91,6 +92,7 @@ class _Indexer:
         except (CfaggError, IndexError, MemoryError):
             raise
         except Exception as error:  # as many kinds as there are codecs
+            raise_ours(error)
             raise SourceError(
                 f"{where} cannot be read, zarr-python says: "
                 f"{type(error).__name__}: {str(error)[:300]}; write the chunk again"

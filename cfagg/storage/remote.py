@@ -70,7 +70,7 @@ class HttpSource:
         if parts is None or parts.query or parts.fragment or parts.username is not None:
             raise SourceError(
                 f"{redacted(url)} is not a URL of a store: it needs a server and a path, no query, and no user; pass "
-                "headers for the server as options={'headers': {…}}"
+                "headers for the server as storage_options={'headers': {…}}"
             )
         self.path = url.rstrip("/")
         base = f"{parts.scheme}://{parts.netloc}{quote(parts.path, safe=_KEPT)}".rstrip("/")
@@ -191,7 +191,7 @@ class HttpSource:
             return False
         if reply.status in (401, 403):
             raise AccessError(
-                f"{self.path}/{key} may not be read: the server answers {reply.status}; give {self._remedy} as options="
+                f"{self.path}/{key} may not be read: the server answers {reply.status}; give {self._remedy} as storage_options="
             )
         told = reply.body[:200].decode("utf-8", "replace").strip()
         if reply.status == 400 and _EXPIRED.search(reply.body):
@@ -200,7 +200,7 @@ class HttpSource:
                 "storage_options={'credentials': provider}, a function that does"
             )
         region = reply.headers.get("x-amz-bucket-region")
-        hint = f"; the bucket is in the region {region!r}, give it as options={{'region': …}}" if region else ""
+        hint = f"; the bucket is in the region {region!r}, give it as storage_options={{'region': …}}" if region else ""
         raise FragmentReadError(
             f"{self.path}/{key} cannot be read: the server answers {reply.status}{hint}{': ' + told if told else ''}"
         )
@@ -350,8 +350,8 @@ class Headers:
             secret = sorted(set(self.now()) - _OPEN_HEADERS)
             if secret:
                 raise AccessError(
-                    f"headers given as options= ({', '.join(secret)}) may hold secrets and are not sent to other "
-                    "processes; give options={'headers': provider}, an importable function that returns them, for "
+                    f"headers given as storage_options= ({', '.join(secret)}) may hold secrets and are not sent to other "
+                    "processes; give storage_options={'headers': provider}, an importable function that returns them, for "
                     "instance from the environment of the process that reads"
                 )
         return {"given": self.given}
@@ -376,14 +376,14 @@ def _common(url: str, options: Mapping[str, Any]) -> tuple[Headers, float, float
     for name, usual in (("timeout", _TIMEOUT), ("deadline", _DEADLINE)):
         value = options.get(name, usual)
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-            raise SourceError(f"{redacted(url)}: options= has the {name} {value!r}, expected seconds above 0")
+            raise SourceError(f"{redacted(url)}: storage_options= has the {name} {value!r}, expected seconds above 0")
         seconds.append(float(value))
     headers = Headers(options.get("headers", {}))
     if not callable(headers.given):
         try:
             headers.now()
         except SourceError as error:
-            raise SourceError(f"{redacted(url)}: options= has {error.message}") from None
+            raise SourceError(f"{redacted(url)}: storage_options= has {error.message}") from None
     return headers, seconds[0], seconds[1]
 
 
@@ -395,16 +395,16 @@ def _signing(path: str, options: Mapping[str, Any], region: str) -> Signing | No
         return None
     if provider is not None:
         if key is not None or secret is not None or token is not None:
-            raise SourceError(f"{path}: options= has both credentials and keys; give one of them")
+            raise SourceError(f"{path}: storage_options= has both credentials and keys; give one of them")
         if provider == "environment":
             return Signing(from_environment, region)
         if not callable(provider):
-            raise SourceError(f"{path}: options= has credentials that are neither a function nor 'environment'")
+            raise SourceError(f"{path}: storage_options= has credentials that are neither a function nor 'environment'")
         return Signing(provider, region)
     if key is None and secret is None and token is None:
         return Signing(from_environment, region, optional=True)
     if not isinstance(key, str) or not isinstance(secret, str) or not (token is None or isinstance(token, str)):
-        raise SourceError(f"{path}: options= needs both access_key_id and secret_access_key, as text, or none")
+        raise SourceError(f"{path}: storage_options= needs both access_key_id and secret_access_key, as text, or none")
     return Signing(Credentials(key, secret, token, region), region)
 
 
@@ -415,7 +415,7 @@ def _endpoint(bucket: str, region: str, options: Mapping[str, Any]) -> str:
         parts = _split(given) if isinstance(given, str) else None
         if parts is None or parts.scheme not in ("http", "https") or parts.query or parts.username is not None:
             raise SourceError(
-                f"s3://{bucket}: options= has the endpoint {redacted(str(given))!r}, expected https://server"
+                f"s3://{bucket}: storage_options= has the endpoint {redacted(str(given))!r}, expected https://server"
             )
         top = str(given).rstrip("/")
         return top if options.get("virtual_hosted_style_request") else f"{top}/{bucket}"

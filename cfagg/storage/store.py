@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from cfagg.errors import SourceError
+from cfagg.errors import CfaggError, SourceError
 
-__all__ = ["MAX_OBJECT", "Part", "Source", "check_key"]
+__all__ = ["MAX_OBJECT", "Part", "Source", "check_key", "raise_ours"]
 
 #: Bytes of an object that is read whole; such are metadata.
 MAX_OBJECT = 2**28
@@ -74,6 +74,14 @@ class Source(Protocol):
 
     def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
         """Return the number of bytes of objects below a folder, `None` where there are none."""
+
+
+def raise_ours(error: BaseException) -> None:
+    """Raise the error of cfagg that is in a group of errors, as zarr-python makes them of parallel reads."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+        if isinstance(error, CfaggError):
+            raise error from None
 
 
 def check_key(path: str, key: str) -> str:

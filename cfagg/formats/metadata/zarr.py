@@ -26,6 +26,7 @@ from cfagg.formats.metadata.stores import LocalStore, Store, joined
 from cfagg.formats.metadata.zarr_types import fill_attribute, kind_of
 from cfagg.formats.opening import no_store
 from cfagg.model.dataset import Dataset, Dimension, Group, Variable
+from cfagg.storage.store import raise_ours
 
 __all__ = ["open_store", "open_zarr", "read_node"]
 
@@ -304,6 +305,7 @@ class _Values:
         except CfaggError as error:
             raise FragmentReadError(f"{self.where}: its values cannot be read: {error}") from error
         except Exception as error:  # codecs raise whatever they like on damaged bytes
+            raise_ours(error)
             raise FragmentReadError(
                 f"{self.where}: its values cannot be decoded as its metadata describe them; the metadata or the chunks "
                 "are damaged: write the array again"
