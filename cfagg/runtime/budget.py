@@ -14,20 +14,8 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 2
 
 
 def parse_size(value: int | str) -> int:
-    """Return a number of bytes.
+    """Return a number of bytes, given as that or as text; `LimitError` where it is no size.
 
-    Parameters
-    ----------
-    value : int or str
-        Bytes, or text such as ``"256MiB"``, ``"1.5 GB"``, ``"512M"``.
-
-    Raises
-    ------
-    LimitError
-        If the text is not a size, or the size is not positive.
-
-    Examples
-    --------
     >>> parse_size("256MiB"), parse_size("1.5 GB"), parse_size(1000)
     (268435456, 1500000000, 1000)
     """

@@ -17,16 +17,6 @@ def cluster_of(client: Any) -> Iterator[Any]:
 
     A client of the caller stays open. One that is made here for the address of a scheduler never becomes the one that
     other computations of the process use: they would wait for ever for a scheduler that is gone.
-
-    Parameters
-    ----------
-    client : distributed.Client or str, optional
-        The client, or the address of a scheduler.
-
-    Raises
-    ------
-    SourceError
-        No scheduler answers at the address.
     """
     if client is None:
         yield None

@@ -27,13 +27,7 @@ _OURS = frozenset({"lock", "file", "former"})
 def written_aside(target: Path) -> Iterator[Path]:
     """Give the name of a new file that takes the place of `target` when the block ends well.
 
-    The file has the rights that the process gives to new files.  What killed processes left of the same target is
-    removed.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
+    It has the rights that the process gives to new files.  What killed processes left of the same target is removed.
     """
     folder = NewFolder(target)
     try:
@@ -60,11 +54,6 @@ def write_whole(path: Path, data: bytes | memoryview) -> None:
 
     It is not forced to disk: whoever gives the directory its name does that for all at once.  A link in its place is
     replaced, and one in the place of what is not whole yet is not followed.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -82,11 +71,6 @@ class NewFolder:
 
     It is locked until it is removed, so that other processes can tell whether whoever made it still lives.  Those of
     the same target whose makers do not are removed.
-
-    Parameters
-    ----------
-    target : Path
-        What will be written.
     """
 
     def __init__(self, target: Path) -> None:

@@ -29,13 +29,7 @@ _broken: set[int] = set()
 
 
 def created(create: Callable[[], Any], path: str | os.PathLike[str]) -> Any:
-    """Return a new `netCDF4.Dataset`; the library calls it a lack of permission where a file system has no locks.
-
-    Raises
-    ------
-    OSError, RuntimeError
-        It cannot be made.
-    """
+    """Return a new `netCDF4.Dataset`; the library calls it a lack of permission where a file system has no locks."""
     try:
         return create()
     except (OSError, RuntimeError) as error:
@@ -54,18 +48,6 @@ def closing_written(file: Any, path: str | os.PathLike[str]) -> Iterator[Any]:
 
     What a full or broken disk answers is found out before it is closed, and a file that cannot be written stays open
     for good: the netCDF library would end the process.
-
-    Parameters
-    ----------
-    file : netCDF4.Dataset
-        Open for writing.
-    path : path
-        Its name.
-
-    Raises
-    ------
-    OSError, RuntimeError
-        It cannot be written.
     """
     try:
         yield file
@@ -84,20 +66,10 @@ def closing_written(file: Any, path: str | os.PathLike[str]) -> Iterator[Any]:
 
 
 def close(file: Any) -> None:
-    """Close a `netCDF4.Dataset`.
+    """Close a `netCDF4.Dataset` whose data are with the system.
 
     Where HDF5 cannot close a file, the netCDF library looks at what is left of it and the process ends.  So HDF5 is
     asked to keep the file open while the netCDF library closes it, and then to close it: its answer comes back here.
-
-    Parameters
-    ----------
-    file : netCDF4.Dataset
-        Its data are with the system: a file that was written was synchronised.
-
-    Raises
-    ------
-    OSError, RuntimeError
-        The last bytes could not be written, or the system says that the file is not closed.
     """
     path = file.filepath()
     library = _hdf5(type(file).__module__)

@@ -37,22 +37,8 @@ _lock = Lock()
 
 @contextmanager
 def task(what: str, total: int | None = None) -> Iterator[Callable[..., None]]:
-    """Give a function that is called after each step of a long task, from any thread.
+    """Give a function that is called after each step of a long task, with the number of steps, from any thread.
 
-    Parameters
-    ----------
-    what : str
-        What the steps are, in the plural.
-    total : int, optional
-        How many there are.
-
-    Yields
-    ------
-    callable
-        Takes the number of steps done, 1 by default.
-
-    Examples
-    --------
     >>> with task("fragments", 3) as step:
     ...     step()
     ...     step(2)

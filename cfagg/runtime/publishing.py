@@ -105,15 +105,7 @@ def reason(error: OSError, named: str | os.PathLike[str] | None = None) -> str:
 
 
 def opened(path: str | os.PathLike[str], mode: Literal["rb", "wb", "ab", "r+b"]) -> FileIO:
-    """Open a file of a work directory, unbuffered: what could not be written is not tried again.
-
-    No link is followed and nothing but a regular file is opened, whatever stands there; a FIFO is not waited for.
-
-    Raises
-    ------
-    OSError
-        It cannot be opened, or is no regular file.
-    """
+    """Open a regular file of a work directory, no link, unbuffered: what could not be written is not tried again."""
     return open(path, mode, buffering=0, opener=_only_regular)
 
 
@@ -153,15 +145,7 @@ def sync_file(file: int) -> None:
 
 
 def begin_sync(file: int) -> None:
-    """Let the system begin to write the data of an open file to disk, without waiting for it; it promises nothing.
-
-    Whoever writes much gives the disk something to do meanwhile, and waits less for `sync_tree` at the end.
-
-    Raises
-    ------
-    OSError
-        The disk took the data no more.
-    """
+    """Let the system begin to write an open file to disk, so that `sync_tree` waits less; it promises nothing."""
     call = _from_c_library("sync_file_range")
     # From the first byte to the last; 2: begin to write, wait for nothing.
     if call is None or call(file, ctypes.c_int64(0), ctypes.c_int64(0), 2) == 0:
@@ -186,10 +170,7 @@ def sync_directory(path: str | os.PathLike[str]) -> None:
 
 
 def sync_tree(path: str | os.PathLike[str]) -> None:
-    """Force a directory and everything below it to disk: data, names and sizes.
-
-    On Linux the file system is asked once, which costs less than asking for each file.
-    """
+    """Force a directory and all below it to disk: on Linux by one call, which costs less than one for each file."""
     if not _sync_file_system(path):
         _sync_each(path)
 
@@ -248,21 +229,10 @@ def _rename(one: str | os.PathLike[str], other: str | os.PathLike[str], *, linux
 
 
 def put(new: Path, target: Path, old: Path) -> None:
-    """Put a directory in the place of another, which is found at `new` or `old` afterwards, or in a place that is free.
+    """Put the directory `new`, whose data are on disk, in the place of another, or in a place that is free.
 
-    Parameters
-    ----------
-    new : Path
-        The directory, whose data are on disk.
-    target : Path
-        Its place, on the same file system.
-    old : Path
-        Where the former directory goes if the system cannot exchange two of them; nothing is there.
-
-    Raises
-    ------
-    OSError
-        It could not be moved; `FileExistsError` if something appeared in a place that was free.
+    The former one is found at `new` afterwards, or at `old` if the system cannot exchange two of them.
+    `FileExistsError` says that something appeared in a place that was free.
     """
     if not os.path.lexists(target):
         if not _rename(new, target, linux=1, darwin=4):  # only if there still is nothing
@@ -316,17 +286,7 @@ def write_synced(path: Path, data: bytes) -> None:
 
 
 def discard(paths: Iterable[Path], home: Path, of: str) -> None:
-    """Remove what is of no more use; what cannot be removed is a warning, as the work is done.
-
-    Parameters
-    ----------
-    paths : iterable of Path
-        Files and directories to remove, in this order, as far as they are there.
-    home : Path
-        The directory that they are in, which is removed last.
-    of : str
-        What they are the remains of, for the warning.
-    """
+    """Remove what is of no more use, and `home` last; what cannot be removed is a warning, as the work is done."""
     try:
         for path in paths:
             if path.name == "done" and path.exists():

@@ -41,20 +41,7 @@ _DOCUMENTS = (".zattrs", ".zmetadata", ".zarray", ".zgroup", "zarr.json")
 
 
 def locked(path: Path, doing: str) -> FileIO:
-    """Return an open file that is locked for as long as it stays open.
-
-    Parameters
-    ----------
-    path : Path
-        The file; it is made if it is not there.
-    doing : str
-        What a process does that holds the lock, for the error.
-
-    Raises
-    ------
-    TargetError
-        Another process holds it.
-    """
+    """Return a file, locked for as long as it stays open; `TargetError` if another process is `doing` the same."""
     file, held = lock(path)
     if held is False:
         file.close()
@@ -63,10 +50,7 @@ def locked(path: Path, doing: str) -> FileIO:
 
 
 def lock(path: Path, *, create: bool = True) -> tuple[FileIO, bool | None]:
-    """Return an open file, and whether it is locked by it; `None` where there are no locks.
-
-    Where it is not there it is made, unless `create` is false.
-    """
+    """Return an open file, made if `create`, and whether it is locked by it; `None` where there are no locks."""
     file = opened(path, "ab" if create else "r+b")
     try:
         import fcntl
@@ -108,11 +92,7 @@ def release(held: FileIO) -> None:
 
 
 def is_replaceable(path: Path) -> bool:
-    """Return whether a directory can be made beside `path` and take its place by a rename.
-
-    Not so where the parent cannot be written, where others' entries in it may not be moved, and where `path` is a mount
-    point.
-    """
+    """Return whether a directory made beside `path` can take its place by a rename: it cannot that of a mount point."""
     if not os.access(path.parent, os.W_OK | os.X_OK):
         return False
     try:
@@ -155,18 +135,7 @@ class Staging:
             old/       what is being replaced, where two directories cannot be exchanged at once
             former/    the same, where the contents of the target are moved one by one
 
-    Parameters
-    ----------
-    target : Path
-        The place of the product.
-    root : Path
-        The work directory.
-    product : str
-        Name of the directory that is built.
-    own : set of str
-        Further names that cfagg gives to what is in `root`.
-    doing : str
-        What a process does that holds the lock, for errors.
+    `own` are further names that cfagg gives to what is in `root`.
     """
 
     def __init__(self, target: Path, root: Path, product: str, own: frozenset[str], doing: str) -> None:
@@ -179,13 +148,7 @@ class Staging:
         self._anew = False
 
     def hold(self) -> None:
-        """Make the directory and lock it; finish what a killed process left half exchanged.
-
-        Raises
-        ------
-        TargetError
-            It cannot be written, is not ours, or another process is at work.
-        """
+        """Make the directory and lock it; finish what a killed process left half exchanged."""
         try:
             if os.path.lexists(self.root) and not self._is_ours():
                 raise TargetError(f"{self.root} is in the way and was not made by cfagg; remove it")

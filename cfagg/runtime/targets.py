@@ -18,13 +18,6 @@ _OTHER_TARGETS = frozenset(
 def check_target_name(target: str) -> None:
     """Refuse a target whose name says that it is to be something other than a Zarr store.
 
-    Raises
-    ------
-    OptionError
-        If the name ends like that of a file or of another format.
-
-    Examples
-    --------
     >>> check_target_name("tas.zarr"), check_target_name("model_v1.2")
     (None, None)
     """

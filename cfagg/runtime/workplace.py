@@ -29,23 +29,10 @@ _STORE_FILES = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 
 
 class Workplace(Staging):
-    """A locked work directory for one target.
+    """A locked work directory for one target, links to which are resolved.
 
-    Parameters
-    ----------
-    target : path
-        Where the store is to be; links are resolved.
-    overwrite : bool
-        Whether an existing Zarr store, or an unfinished conversion, may be replaced.
-    resume : bool
-        Whether a conversion that was cut short after its store was put in place counts as this one.
-
-    Raises
-    ------
-    TargetExistsError
-        If the target exists and may not be replaced.
-    TargetError
-        If it cannot be written, is not a Zarr store, or another process is at work.
+    With `overwrite` an existing Zarr store, or an unfinished conversion, may be replaced; with `resume` one that was
+    cut short after its store was put in place counts as this one.
     """
 
     #: Names of what is in the directory besides the store.
@@ -139,13 +126,7 @@ class Workplace(Staging):
         return not (self._overwrite or self.journal.exists()) and build_of(self.target) is not None
 
     def is_built(self, build: str) -> bool:
-        """Whether the target is the result of this very build, which an earlier run has finished.
-
-        Raises
-        ------
-        TargetExistsError
-            It is the result of another one and may not be replaced.
-        """
+        """Whether the target is the result of this very build; `TargetExistsError` if of another that is kept."""
         if not self._resume or not os.path.lexists(self.target) or not self._tells_its_build:
             return False
         if build_of(self.target) == build:
@@ -166,13 +147,7 @@ class Workplace(Staging):
         self.store.mkdir()
 
     def publish(self, build: str) -> None:
-        """Put the finished store in the target's place; what was there stays until then.
-
-        Parameters
-        ----------
-        build : str
-            What tells this build from others.
-        """
+        """Put the finished store in the target's place; what was there stays until then."""
         self.check_target()
         if not self.within:
             name_build(self.store, build)

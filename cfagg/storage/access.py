@@ -32,28 +32,14 @@ _SCHEME = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.-]*://|file:)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Access:
-    """The files that the aggregation in one file may read.
+    """The files that the aggregation in one file, the parent, may read.
 
-    Parameters
-    ----------
-    parent : str
-        The aggregation file.
-    allow : sequence of str or path-like
-        Further directories, or single files, that may be read.  Relative ones start at the working directory, as the
-        user who writes them expects.  ``"/"`` allows everything.
+    `allow` are further directories, or single files; relative ones start at the working directory.  ``"/"`` allows
+    everything, an empty one is refused.
 
-    Raises
-    ------
-    AccessError
-        If a prefix is empty.
-
-    Examples
-    --------
     >>> access = Access("/data/temperature.nca", allow=["/archive/model"])
-    >>> access.resolve("parts/jan.nc")
-    '/data/parts/jan.nc'
-    >>> access.resolve("/archive/model/feb.nc")
-    '/archive/model/feb.nc'
+    >>> access.resolve("parts/jan.nc"), access.resolve("/archive/model/feb.nc")
+    ('/data/parts/jan.nc', '/archive/model/feb.nc')
     """
 
     parent: str
@@ -87,27 +73,7 @@ class Access:
         return Access(parent, self.allow)
 
     def resolve(self, reference: str | None) -> str:
-        """Return the absolute path, links resolved, that a reference means; nothing is opened.
-
-        Parameters
-        ----------
-        reference : str or None
-            A path as written in the aggregation, relative to the directory of its file; `None` is the file itself.
-            Where the aggregation file was opened through a symbolic link and there is no such file beside the link, it
-            is looked for beside the file that the link leads to.
-
-        Returns
-        -------
-        str
-            Absolute path.  The file need not exist.
-
-        Raises
-        ------
-        AccessError
-            If the file lies elsewhere; the message tells the ``allow=`` that admits it.
-        UnsupportedError
-            If the reference is a URL of a kind that is not read.
-        """
+        """Return the absolute path, links resolved, that a reference means (`None`: the file); nothing is opened."""
         if reference is None:
             return self.parent if isinstance(self.parent, Url) else self._real_parent
         self._check_text(reference)
@@ -117,6 +83,7 @@ class Access:
         joined = os.path.join(os.path.dirname(self.parent), reference)  # noqa: PTH118, PTH120
         try:
             real = self._real(joined)
+            # Where there is none beside the link, it is looked for beside the file that the link leads to.
             if self._is_linked and not os.path.lexists(real):
                 beside = self._real(os.path.join(os.path.dirname(self._real_parent), reference))  # noqa: PTH118, PTH120
                 real = beside if os.path.lexists(beside) else real
@@ -160,20 +127,7 @@ class Access:
         return Options({}, tuple(a for a in self.allow if is_url(a)), guarded=isinstance(self.parent, Url))
 
     def judge(self, real: str, reference: str | None = None) -> None:
-        """Refuse a file outside the places that may be read.
-
-        Parameters
-        ----------
-        real : str
-            The file without symbolic links; of one that is open, what was opened.
-        reference : str or None
-            What led to it, for the message.
-
-        Raises
-        ------
-        AccessError
-            If the file lies elsewhere; the message names the ``allow=`` that admits it.
-        """
+        """Refuse a file, without symbolic links and perhaps open already, outside the places that may be read."""
         if is_url(real):
             prefixes = [a for a in self.allow if is_url(a)]
             if isinstance(self.parent, Url):

@@ -49,15 +49,7 @@ class _TimedReader(io.RawIOBase):
 
 
 class _TimedSocket:
-    """What `http.client` needs of a socket, with a deadline.
-
-    Parameters
-    ----------
-    connected : socket.socket
-        A connection, encrypted or not.
-    silence : float
-        Seconds that the server may send nothing.
-    """
+    """What `http.client` needs of a socket, with a deadline; the server may send nothing for `silence` seconds."""
 
     def __init__(self, connected: socket.socket, silence: float) -> None:
         self.socket, self.silence = connected, silence
@@ -78,16 +70,7 @@ class _TimedSocket:
 class Connection:
     """One connection to one server, through a proxy where the environment says so.
 
-    Parameters
-    ----------
-    scheme, host : str
-        ``http`` or ``https``, and the server's name.
-    port : int, optional
-        Its port, where that is not the usual one.
-    silence : float
-        Seconds that the server may send nothing.
-    guarded : bool
-        Whether an untrusted file or a redirect led here, so that nothing is sent to an address of this network.
+    It is `guarded` where an untrusted file or a redirect led here: nothing is sent to an address of this network.
     """
 
     def __init__(self, scheme: str, host: str, port: int | None, silence: float, guarded: bool = False) -> None:
@@ -111,22 +94,7 @@ class Connection:
         self.absolute = True
 
     def request(self, method: str, target: str, headers: dict[str, str], deadline: float) -> http.client.HTTPResponse:
-        """Send a request without a body and return the response, whose body is still to be read.
-
-        Parameters
-        ----------
-        method, target : str
-            As in the first line of the request.
-        headers : dict
-            All headers but that of the host.
-        deadline : float
-            Time by `time.monotonic` at which waiting ends.
-
-        Raises
-        ------
-        OSError, http.client.HTTPException
-            The server is out of reach, breaks off, is silent too long, or is not done in time.
-        """
+        """Send a request without a body and return the response, still to be read; `deadline` is by `monotonic`."""
         if self.http.sock is None:
             self.http.timeout = max(0.001, min(self.silence, deadline - time.monotonic()))
             self.http.connect()
@@ -155,13 +123,7 @@ class Connection:
 
 
 class Connections:
-    """Idle connections of one process, by server; any thread takes one and gives it back.
-
-    Parameters
-    ----------
-    silence : float
-        Seconds that a server may send nothing.
-    """
+    """Idle connections of one process, by server; any thread takes one and gives it back."""
 
     def __init__(self, silence: float) -> None:
         self.silence = silence

@@ -20,15 +20,7 @@ __all__ = ["Counts", "add", "snapshot"]
 
 @dataclass(frozen=True)
 class Counts:
-    """What was done so far in this process.
-
-    Parameters
-    ----------
-    files : int
-        Files opened, each time one was.
-    bytes : int
-        Bytes of values read: stored bytes where chunks are read directly, decoded bytes where a library reads.
-    """
+    """What was done so far in this process: files opened, and bytes of values (decoded ones where a library reads)."""
 
     files: int = 0
     bytes: int = 0

@@ -73,13 +73,7 @@ def setting(name: str) -> str | None:
 
 
 def _profile(*, needed: bool = True) -> dict[str, str]:
-    """Return the profile in use, of both files.
-
-    Raises
-    ------
-    AccessError
-        AWS_PROFILE names one that is in neither.
-    """
+    """Return the profile in use, of both files; one that AWS_PROFILE names has to be in either, if it is `needed`."""
     named = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
     name = named or "default"
     shared = _sections(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials").get(name)

@@ -56,17 +56,7 @@ class FileKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """For whom a file is opened: it decides which errors are raised and what they say.
-
-    Parameters
-    ----------
-    where : str
-        Start of every message, for instance ``"file a.nca, variable 'tas', partition (0, 1)"``.
-    missing, broken : type
-        Errors for what is not there and what cannot be read.
-    remedy : str
-        What to do about a missing file.
-    """
+    """For whom a file is opened: which errors are raised, what they begin with (`where`), and the `remedy`."""
 
     where: str = ""
     missing: type[CfaggError] = FragmentNotFoundError
@@ -91,15 +81,7 @@ _KINDS = (
 
 
 class Handle:
-    """One open regular file.  It is closed when nobody refers to it any more, or by `close`.
-
-    Attributes
-    ----------
-    key : FileKey
-        The name it was opened by, and the identity of what was opened.
-    real : str
-        The path of what was opened, without symbolic links.
-    """
+    """One open regular file, closed when nobody refers to it any more; `real` is its path without symbolic links."""
 
     __slots__ = ("__weakref__", "_fd", "key", "real")
 
@@ -110,13 +92,7 @@ class Handle:
 
     @property
     def fd(self) -> int:
-        """The file descriptor.
-
-        Raises
-        ------
-        ValueError
-            If the file is closed.
-        """
+        """The file descriptor."""
         if self._fd < 0:
             raise ValueError(f"{self.key.path} is closed")
         return self._fd
@@ -163,13 +139,7 @@ class Handle:
             raise _unreadable(self.key, context, error) from error
 
     def exactly(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
-        """Return `size` bytes at `offset`.
-
-        Raises
-        ------
-        CfaggError
-            ``context.broken`` where the file ends before.
-        """
+        """Return `size` bytes at `offset`; ``context.broken`` is raised where the file ends before."""
         # Not even asked for: a damaged length could be more than the memory holds.
         if offset + size > self.key.size:
             raise _truncated(self.key, context, offset + size)
@@ -183,13 +153,7 @@ class Handle:
         return data
 
     def fill(self, buffer: npt.NDArray[np.uint8], offset: int, context: Context = CONTEXT_SOURCE) -> None:
-        """Fill `buffer` with the bytes at `offset`.
-
-        Raises
-        ------
-        CfaggError
-            ``context.broken`` where the file ends before.
-        """
+        """Fill `buffer` with the bytes at `offset`; ``context.broken`` is raised where the file ends before."""
         left = memoryview(buffer)
         fd = self.fd
         while left.nbytes:
@@ -226,15 +190,7 @@ class Handle:
 
 
 class Borrowed(Handle):
-    """A file that a library has open already, under whatever name.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    data : bytes or the like, optional
-        Its bytes, of which pieces can be had; without them datasets of it are admitted, but none is read here.
-    """
+    """A file that a library has open already; without `data`, datasets of it are admitted, but none is read here."""
 
     __slots__ = ("_data", "_lent")
 
@@ -313,25 +269,8 @@ def relieve() -> bool:
 def open_regular(path: str, context: Context = CONTEXT_SOURCE) -> Handle:
     """Open a regular file for reading; nothing that could block is opened.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    context : Context
-        For whom, for messages.
+    ``context.missing`` is raised where there is none, ``context.broken`` where it is something else or unreadable.
 
-    Raises
-    ------
-    CfaggError
-        ``context.missing`` where there is no such file; ``context.broken`` where it is a directory, a FIFO, a device or
-        a socket, or cannot be opened.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile() as file, open_regular(file.name) as handle:
-    ...     handle.key.size
-    0
     >>> open_regular("/dev/null")
     Traceback (most recent call last):
     ...
@@ -360,13 +299,7 @@ def close_read(fd: int) -> None:
 
 
 def read_regular(path: str | os.PathLike[str], context: Context = CONTEXT_SOURCE) -> bytes:
-    """Return all bytes of a regular file; nothing that could block is opened.
-
-    Raises
-    ------
-    CfaggError
-        As `open_regular`.
-    """
+    """Return all bytes of a regular file, opened as by `open_regular`."""
     with open_regular(os.fspath(path), context) as handle:
         return handle.exactly(handle.key.size, 0, context)
 
@@ -404,13 +337,7 @@ def _real_path(fd: int, path: str, found: os.stat_result) -> str:
 
 
 def look(path: str, context: Context = CONTEXT_SOURCE) -> FileKey:
-    """Return the identity of a regular file, without opening it.
-
-    Raises
-    ------
-    CfaggError
-        As `open_regular`.
-    """
+    """Return the identity of a regular file, without opening it; errors are those of `open_regular`."""
     try:
         # A path with NUL bytes or unpaired surrogates raises ValueError.
         found = os.stat(path)  # noqa: PTH116
@@ -426,17 +353,7 @@ def look(path: str, context: Context = CONTEXT_SOURCE) -> FileKey:
 
 
 def no_directory(name: str, what: str, remedy: str = "") -> SourceError:
-    """Return the error for something that has to be a directory and is none.
-
-    Parameters
-    ----------
-    name : str
-        As it was given.
-    what : str
-        What it was taken for, such as "a Zarr store".
-    remedy : str
-        What to do where it is a file.
-    """
+    """Return the error for a name that has to be a directory, `what` such as "a Zarr store", and is none."""
     if name and not absent(name):
         try:
             os.stat(name)  # noqa: PTH116

@@ -22,28 +22,14 @@ _KEY = object()
 
 
 class Reference(NamedTuple):
-    """One thing by which a dataset leads out of its file.
-
-    Parameters
-    ----------
-    kind : str
-        What it is, for instance ``"an external link"``.
-    target : str
-        What it names, as written in the file.
-    """
+    """One thing by which a dataset leads out of its file: what it is ("an external link"), and what it names."""
 
     kind: str
     target: str
 
 
 class Checked:
-    """Proof that one dataset of one open file was admitted; only `admit` makes it.
-
-    Raises
-    ------
-    TypeError
-        If it is made elsewhere.
-    """
+    """Proof that one dataset of one open file was admitted; only `admit` makes it."""
 
     __slots__ = ("_handle", "dataset")
 
@@ -55,13 +41,7 @@ class Checked:
 
     @property
     def handle(self) -> Handle:
-        """The open file.
-
-        Raises
-        ------
-        AccessError
-            If it was closed since.
-        """
+        """The open file; an `AccessError` says that it was closed since."""
         if not self._handle.is_open:
             raise AccessError(f"{self._handle.key.path} was closed after it was checked; open it again")
         return self._handle
@@ -76,26 +56,10 @@ class Checked:
 def admit(
     handle: Handle, dataset: str, references: Sequence[Reference] | None, context: Context = CONTEXT_SOURCE
 ) -> Checked:
-    """Admit one dataset of an open file.
+    """Admit one dataset of an open file; `WHOLE` is what a library reads by itself when it opens the file.
 
-    Parameters
-    ----------
-    handle : Handle
-        The open file.
-    dataset : str
-        The dataset's path in it; `WHOLE` for what a library reads by itself when it opens the file.
-    references : sequence of Reference or None
-        What it refers to outside the file; `None` where that is not known.
-    context : Context
-        For messages.
+    An `AccessError` is raised where it refers to anything outside its file, or, with `None`, nobody knows.
 
-    Raises
-    ------
-    AccessError
-        If the dataset refers to anything outside its file, or nobody knows whether it does.
-
-    Examples
-    --------
     >>> import tempfile
     >>> from cfagg.storage.files import open_regular
     >>> with tempfile.NamedTemporaryFile() as file, open_regular(file.name) as handle:

@@ -28,14 +28,9 @@ def share_of_open_files() -> int:
 
 
 class Handles:
-    """Open files, the least recently used is dropped first.
+    """Open files, by default a share of what the process may open; the least recently used is dropped first.
 
     A child process inherits the descriptors and may go on with them: all reads are positioned.
-
-    Parameters
-    ----------
-    limit : int, optional
-        How many are kept; by default a share of what the process may open.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -65,13 +60,7 @@ class Handles:
         return len(self._held)
 
     def get(self, path: str, context: Context = CONTEXT_SOURCE) -> Handle:
-        """Return the file that is at `path` now.
-
-        Raises
-        ------
-        CfaggError
-            As `cfagg.storage.files.open_regular`.
-        """
+        """Return the file that is at `path` now; errors are those of `cfagg.storage.files.open_regular`."""
         handle = self._held.get(path)
         if isinstance(path, Url):
             return self._remote(path, handle, context)
@@ -92,13 +81,7 @@ class Handles:
         return self._keep(path, open_regular(path, context))
 
     def of(self, key: FileKey, context: Context = CONTEXT_SOURCE) -> Handle:
-        """Return the file of which `key` was taken.
-
-        Raises
-        ------
-        CfaggError
-            ``context.broken`` where it was written or replaced since; as `get` otherwise.
-        """
+        """Return the file of which `key` was taken; ``context.broken`` says that it was written or replaced since."""
         handle = self._held.get(key.path)
         if handle is not None and handle.key.is_same_content(key):
             return self._used(key.path, handle)

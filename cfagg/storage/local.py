@@ -41,23 +41,10 @@ class _File:
 
 
 class LocalSource:
-    """A store in a directory of this machine.
+    """A store in a directory of this machine, links in which may lead to `allow`.
 
     Files stay open between reads and are read by position, so threads and forked processes do not disturb each other.
-    A file that is written while the store is open is an error when it is read again, because where its parts were is
-    known from before.
-
-    Parameters
-    ----------
-    path : str
-        The store's directory.
-    allow : iterable of path
-        Where links in it may lead.
-
-    Raises
-    ------
-    SourceError
-        There is no such directory.
+    A file that is written while the store is open is an error when it is read again: where its parts were is known.
     """
 
     remote = False

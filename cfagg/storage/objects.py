@@ -53,17 +53,7 @@ _process: int | None = None
 
 
 class ObjectStore:
-    """The objects below one URL ``s3://``, ``gs://`` or ``az://``.
-
-    Raises
-    ------
-    SourceError
-        The URL or an option is not understood.
-    MissingExtraError
-        obstore is not installed.
-    UnsupportedError
-        The process was forked from one that used obstore.
-    """
+    """The objects below one URL ``s3://``, ``gs://`` or ``az://``."""
 
     remote = True
     lists = True
@@ -180,15 +170,7 @@ class ObjectStore:
             yield meta["path"][len(self._prefix) :]
 
     def put(self, key: str, data: Any, *, create: bool = False) -> None:
-        """Write an object; with `create` only where there is none, which the server decides.
-
-        Raises
-        ------
-        TargetExistsError
-            There is one.
-        TargetError
-            It cannot be written.
-        """
+        """Write an object; with `create` only where there is none, which the server decides (`TargetExistsError`)."""
         import obstore
         from obstore import exceptions
 
@@ -269,13 +251,7 @@ class ObjectStore:
 
     @property
     def _store(self) -> Any:
-        """The store as obstore has it.
-
-        Raises
-        ------
-        UnsupportedError
-            The process was forked from one that used obstore.
-        """
+        """The store as obstore has it; refused in a process that was forked from one that used obstore."""
         global _process  # noqa: PLW0603
         if _process not in (None, os.getpid()):
             raise UnsupportedError(

@@ -24,33 +24,13 @@ def make_source(
     *,
     guarded: bool = False,
 ) -> Source:
-    """Return where the bytes of a store are.
+    """Return the store in a directory, or at a URL with `options`; docs/remote.md lists them.
 
-    Parameters
-    ----------
-    path : path or str
-        A directory, or a URL ``http://``, ``https://``, ``s3://``, ``gs://`` or ``az://``.
-    options : mapping, optional
-        For URLs: ``headers``, ``timeout`` and ``deadline``; for ``s3://`` also ``region``, ``endpoint``,
-        ``access_key_id``, ``secret_access_key``, ``session_token``, ``credentials``, ``request_payer`` and
-        ``virtual_hosted_style_request``.  What is not given is taken from the environment as other tools do, unless
-        ``skip_signature``.
-    allow : iterable of str
-        Prefixes of URLs to which the server may redirect, or places that links in a directory may lead to; none by
-        default.
-    guarded : bool
-        Whether an untrusted file led here, so that addresses of this network are refused.
+    `allow` are prefixes of URLs to which the server may redirect, or places that links in a directory may lead to.  It
+    is `guarded` where an untrusted file led here: addresses of this network are refused.
 
-    Raises
-    ------
-    SourceError
-        There is no such directory, or the URL is of another kind.
-
-    Examples
-    --------
     >>> import tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> source = make_source(folder)
+    >>> source = make_source(tempfile.mkdtemp())
     >>> source.size("data/.zarray") is None, source.remote
     (True, False)
     """

@@ -38,24 +38,7 @@ _AT_ONCE = 16
 
 
 class HttpSource:
-    """A store on a web server that serves ranges of bytes.
-
-    Parameters
-    ----------
-    url : str
-        ``http://…`` or ``https://…``
-    options : mapping
-        ``headers`` to send to this store and to nothing else, such as ``{"Authorization": "Bearer …"}``, or a function
-        that returns them; ``timeout``, seconds that the server may be silent (60); ``deadline``, seconds that one
-        request may take in all (300).
-    allow : iterable of str
-        Prefixes of URLs to which the server may redirect.
-
-    Raises
-    ------
-    SourceError
-        The URL or an option is not understood.
-    """
+    """A store on a web server that serves ranges of bytes; it may redirect within the store and to `allow`."""
 
     remote = True
     #: Whether the server tells what there is.
@@ -176,22 +159,15 @@ class HttpSource:
             return list(pool.map(self.size, [f"{folder}/{name}" for name in names]))
 
     def _there(self, key: str, reply: Reply) -> bool:
-        """Return whether there is an object.
-
-        Raises
-        ------
-        AccessError
-            It may not be read.  Servers also say so of what is not there, to those who may not list the store.
-        FragmentReadError
-            The server answers with another error.
-        """
+        """Return whether there is an object; `AccessError` where it may not be read, or is hidden so."""
         if reply.status in (200, 206):
             return True
         if reply.status in (404, 410):
             return False
         if reply.status in (401, 403):
             raise AccessError(
-                f"{self.path}/{key} may not be read: the server answers {reply.status}; give {self._remedy} as storage_options="
+                f"{self.path}/{key} may not be read: the server answers {reply.status}; give {self._remedy} as "
+                "storage_options="
             )
         told = reply.body[:200].decode("utf-8", "replace").strip()
         if reply.status == 400 and _EXPIRED.search(reply.body):
@@ -211,29 +187,7 @@ class HttpSource:
 
 
 class S3Source(HttpSource):
-    """A store in an object store that speaks S3.
-
-    Keys and endpoint are those given, for this store alone; nothing is taken from files, and keys are taken from the
-    environment where ``credentials`` says so.
-
-    Parameters
-    ----------
-    url : str
-        ``s3://bucket/path``
-    options : mapping
-        ``region`` (us-east-1 by default), ``endpoint`` (that of AWS by default), ``access_key_id``,
-        ``secret_access_key`` and ``session_token`` (without keys, requests are not signed: public buckets only),
-        or ``credentials`` instead of these three: a function that returns them, or ``"environment"``;
-        ``request_payer``, ``virtual_hosted_style_request`` (then the endpoint holds the bucket), ``timeout`` and
-        ``deadline``.
-    allow : iterable of str
-        Prefixes of URLs to which the server may redirect.
-
-    Raises
-    ------
-    SourceError
-        The URL or an option is not understood.
-    """
+    """A store in an object store that speaks S3, at ``s3://bucket/path``."""
 
     lists = True
     _tagged = True
@@ -321,25 +275,12 @@ def _split(url: str) -> SplitResult | None:
 
 @dataclass(frozen=True)
 class Headers:
-    """Headers for one store.
-
-    Parameters
-    ----------
-    given : mapping or callable
-        The headers, or a function without arguments that returns them.  A function is pickled by its name; headers
-        that may hold a secret are not pickled.
-    """
+    """Headers for one store, or a function that returns them, pickled by its name; those that may be secret are not."""
 
     given: Any = field(repr=False)
 
     def now(self) -> dict[str, str]:
-        """Return the headers of this moment, names in lower case.
-
-        Raises
-        ------
-        SourceError
-            They are not headers.
-        """
+        """Return the headers of this moment, names in lower case."""
         found = self.given() if callable(self.given) else self.given
         if not isinstance(found, Mapping) or not all(_is_header(t) for pair in found.items() for t in pair):
             raise SourceError("headers that are not a mapping of text to text of one line")
@@ -350,9 +291,9 @@ class Headers:
             secret = sorted(set(self.now()) - _OPEN_HEADERS)
             if secret:
                 raise AccessError(
-                    f"headers given as storage_options= ({', '.join(secret)}) may hold secrets and are not sent to other "
-                    "processes; give storage_options={'headers': provider}, an importable function that returns them, for "
-                    "instance from the environment of the process that reads"
+                    f"headers given as storage_options= ({', '.join(secret)}) may hold secrets and are not sent to "
+                    "other processes; give storage_options={'headers': provider}, an importable function that returns "
+                    "them, for instance from the environment of the process that reads"
                 )
         return {"given": self.given}
 

@@ -34,18 +34,9 @@ _TRUST = 1.0
 
 
 class RemoteBytes(io.RawIOBase):
-    """The bytes of one object, by slices or as a file object.
+    """The bytes of one object of a store, by slices or as a file object.
 
-    Parameters
-    ----------
-    source : Source
-        The store that it is in.
-    name : str
-        Its key there.
-    head : Part
-        Its first bytes, and its state.
-    most : int, optional
-        Bytes that may be read of it in all.
+    `head` are its first bytes and its state; `most` bytes are read of it in all.
     """
 
     def __init__(self, source: Any, name: str, head: Any, most: int | None = None) -> None:
@@ -144,13 +135,7 @@ class RemoteHandle(Borrowed):
 
     @property
     def library_path(self) -> str:
-        """There is none: no library opens a file on another machine by a name.
-
-        Raises
-        ------
-        AccessError
-            Always.
-        """
+        """There is none: no library opens a file on another machine by a name."""
         raise AccessError(f"{self.key.path} is on another machine, and only read by ranges of bytes")
 
     def some(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
@@ -211,15 +196,7 @@ def _in_context(error: CfaggError, context: Context) -> CfaggError:
 
 
 def open_remote(url: Url, context: Context = CONTEXT_SOURCE) -> RemoteHandle:
-    """Open a file on another machine.
-
-    Raises
-    ------
-    AccessError
-        It may not be read.
-    CfaggError
-        ``context.missing`` where there is none; ``context.broken`` where it cannot be read.
-    """
+    """Open a file on another machine; ``context.missing`` where there is none, ``.broken`` where it is unreadable."""
     home, name = url.place
     source: Any = source_of(url, home)
     try:

@@ -68,23 +68,8 @@ def sign(
 ) -> dict[str, str]:
     """Return the headers of a request without a body, its signature among them.
 
-    Parameters
-    ----------
-    credentials : Credentials
-        Who asks.
-    method, host : str
-        Such as ``GET``, and the server's name with its port where that is not the usual one.
-    path : str
-        Percent-encoded, with the slash in front.
-    query : str
-        As of `canonical_query`.
-    headers : mapping of str to str
-        Further headers; those named ``range`` and ``x-amz-…`` are signed.
-    now : datetime
-        The time, in UTC.
+    `path` and `query` are percent-encoded, and of the further headers those named ``range`` and ``x-amz-…`` are signed.
 
-    Examples
-    --------
     >>> keys = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
     >>> signed = sign(keys, "GET", "examplebucket.s3.amazonaws.com", "/test.txt", "", {"range": "bytes=0-9"},
     ...               datetime(2013, 5, 24, tzinfo=UTC))

@@ -87,13 +87,6 @@ def raise_ours(error: BaseException) -> None:
 def check_key(path: str, key: str) -> str:
     """Return a key that cannot lead out of its store.
 
-    Raises
-    ------
-    SourceError
-        It has a part that is not a name.
-
-    Examples
-    --------
     >>> check_key("a.zarr", "data/0.0")
     'data/0.0'
     """

@@ -51,25 +51,11 @@ class Reply:
 
 
 class Transport:
-    """Requests to the server of one store.
+    """Requests to the server of one store, whose URL is `base` without a slash at its end.
 
-    Parameters
-    ----------
-    base : str
-        URL of the store without a slash at its end.
-    headers : object
-        Its ``now()`` gives what is sent with every request to the store, and never anywhere else.
-    timeout : float
-        Seconds that the server may be silent.
-    allow : iterable of str
-        Prefixes of URLs to which the server may redirect.
-    signer : callable, optional
-        Returns the headers of a signed request; see `cfagg.storage.signing.sign`.
-    deadline : float
-        Seconds that one request may take in all: redirects, attempts and waits in between included.
-    guarded : bool
-        Whether an untrusted file led to this store, so that addresses of this network are refused; redirects out of
-        the store are guarded always.
+    `headers` are sent to the store and never anywhere else, and `signer` signs requests to it.  The server may be
+    silent for `timeout` seconds; `deadline` is for one request with all redirects, attempts and waits.  A store is
+    `guarded` where an untrusted file led to it: addresses of this network are refused, as after each redirect.
     """
 
     def __init__(
@@ -89,28 +75,10 @@ class Transport:
     def ask(
         self, method: str, url: str, query: str = "", headers: Mapping[str, str] | None = None, *, limit: int
     ) -> Reply:
-        """Return the server's answer.
+        """Return the server's answer to a ``GET`` or ``HEAD`` of a percent-encoded URL and query.
 
-        Parameters
-        ----------
-        method, url : str
-            ``GET`` or ``HEAD``, and a percent-encoded URL.
-        query : str
-            Percent-encoded query without its question mark.
-        headers : mapping, optional
-            Headers of this request.
-        limit : int
-            Bytes that the object, or the part of it that is asked for, may have.  The page of an error or a redirect
-            may be longer; its beginning is kept.
-
-        Raises
-        ------
-        AccessError
-            The server redirects to a place that is not allowed.
-        FragmentReadError
-            The server cannot be reached, fails again and again, or is not done in time.
-        LimitError
-            The object is larger.
+        `limit` is for the object, or the part of it that is asked for; of the longer page of an error or a redirect the
+        beginning is kept.
         """
         until = time.monotonic() + self.deadline
         for _ in range(_HOPS):

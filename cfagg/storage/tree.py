@@ -43,13 +43,7 @@ _KINDS = (
 
 
 def prefixes(allow: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
-    """Return places that links may lead to as absolute paths.
-
-    Raises
-    ------
-    AccessError
-        If one is empty.
-    """
+    """Return places that links may lead to as absolute paths; an empty one is refused."""
     given = paths(allow)
     if not all(given):
         raise AccessError("an empty prefix in allow= would allow nothing; write '.' for the working directory")
@@ -59,30 +53,10 @@ def prefixes(allow: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
 def open_file(
     root: str, path: str, allow: Sequence[str] = (), context: Context = CONTEXT_SOURCE
 ) -> tuple[int, os.stat_result] | None:
-    """Open a file of a store; the caller closes it.
+    """Open a file of the store `root`, which the caller closes; `None` where there is none.
 
-    Parameters
-    ----------
-    root : str
-        The store's directory.
-    path : str
-        The file: `root`, a slash and a key without ``..``.
-    allow : sequence of str
-        Absolute paths of directories and files that links may lead to.
-    context : Context
-        For messages.
-
-    Returns
-    -------
-    (int, os.stat_result) or None
-        File descriptor and status; `None` where there is no such file.
-
-    Raises
-    ------
-    AccessError
-        A link leads out of the store to where `allow` does not admit it.
-    CfaggError
-        ``context.broken`` where it is not a regular file, or cannot be opened.
+    An `AccessError` is raised where a link leads out of the store and not to `allow`, ``context.broken`` where it is no
+    regular file, or cannot be opened.
     """
     try:
         fd = _opener()(_resolved(root, path))
@@ -110,10 +84,7 @@ def open_file(
 def read_file(
     root: str, path: str, most: int, allow: Sequence[str] = (), context: Context = CONTEXT_SOURCE
 ) -> tuple[bytes, os.stat_result] | None:
-    """Return a file of a store and its status; of one with more than `most` bytes, no more than one byte beyond.
-
-    Parameters, errors: as `open_file`.
-    """
+    """Return a file of a store and its status; of one with more than `most` bytes, no more than one byte beyond."""
     opened = open_file(root, path, allow, context)
     if opened is None:
         return None
@@ -133,10 +104,7 @@ def read_file(
 
 
 def listed(root: str, path: str, allow: Sequence[str] = (), context: Context = CONTEXT_SOURCE) -> str | None:
-    """Return a directory of a store that may be listed, `None` where there is none.
-
-    Parameters, errors: as `open_file`.
-    """
+    """Return a directory of a store that may be listed, `None` where there is none."""
     if not os.path.isdir(path):  # noqa: PTH112
         return None
     real, home = os.path.realpath(path), os.path.realpath(root)

@@ -121,15 +121,7 @@ def a_place(
     name: str = "path",
     expected: str = "name a file or a Zarr store",
 ) -> str:
-    """Return what a user calls something: a `Url`, or a path of this machine with the home directory for ``~``.
-
-    Raises
-    ------
-    SourceError
-        It is no name of anything, a URL of another kind, or a path with options.
-    OptionError
-        It is not a path.
-    """
+    """Return what a user calls something: a `Url`, or a path of this machine with the home directory for ``~``."""
     text = path if isinstance(path, Url) else a_path(path, name, expected=expected)
     options = a_mapping(storage_options, "storage_options", "a mapping such as {'skip_signature': True}")
     if is_url(text):
@@ -154,20 +146,6 @@ def a_place(
 def refuse_url(path: Any, what: str) -> None:
     """Refuse a URL where it cannot be used yet: the one sentence and class for that.
 
-    Parameters
-    ----------
-    path : object
-        What the user gave.
-    what : str
-        What cannot be done with it, such as "accumulated".
-
-    Raises
-    ------
-    UnsupportedError
-        It is a URL.
-
-    Examples
-    --------
     >>> refuse_url("s3://b1/a.zarr", "accumulated")
     Traceback (most recent call last):
     ...

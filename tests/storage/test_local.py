@@ -75,7 +75,7 @@ def test_a_directory_takes_no_options(tmp_path):
         make_source(tmp_path, {"region": "eu"})
 
 
-@pytest.mark.parametrize("url", ["ftp://a.org/x.zarr", "gs://a/x", "file:///data/x.zarr"])
+@pytest.mark.parametrize("url", ["ftp://a.org/x.zarr", "gopher://a/x", "file:///data/x.zarr"])
 def test_a_url_of_another_kind_is_told(url):
     with pytest.raises(SourceError, match="another kind"):
         make_source(url)
