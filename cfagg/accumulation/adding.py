@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored
+from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored, index_of
 from cfagg.accumulation.group import Group, WeightField
 from cfagg.accumulation.integrity import read_region, read_stored
 from cfagg.accumulation.parts import Local, Part, locate
 from cfagg.accumulation.planner import Plan, Reading
-from cfagg.accumulation.source import within_limit
+from cfagg.accumulation.source import mask_of
 from cfagg.formats.zarr import read_box
-from cfagg.kernels.cumulative.mask import Mask, native_block, native_type
+from cfagg.kernels.cumulative.mask import Mask, native_block
 from cfagg.kernels.cumulative.plain import add_exactly
 
 __all__ = ["Sum", "add_up", "cells_of", "chunks", "cut", "hull", "in_order", "threads_for", "weights_of"]
@@ -85,11 +85,7 @@ class Sum:
         outliers = self.group.outliers
         if self.group.complete and outliers is None:
             return None
-        mask = self.group.mask
-        low, high = mask.valid_min, mask.valid_max
-        if outliers is not None:
-            low, high = within_limit(mask, outliers.limit)
-        return Mask.of(native_type(self.group.dtype), mask.fills, low, high)
+        return mask_of(self.group.dtype, self.group.mask, None if outliers is None else outliers.limit)
 
     def add(self, addend: Addend) -> None:
         """Add what a chunk gives."""
@@ -106,9 +102,7 @@ class Sum:
             self.begun.add(quantity)
             return
         self.begun.add(quantity)
-        index: Any = place
-        if sum(not isinstance(p, slice) for p in place) > 1:
-            index = np.ix_(*(np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in place))
+        index = index_of(place)
         if quantity not in self.low:
             target[index] += values
             return

@@ -14,7 +14,16 @@ from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.cumulative.plain import add_exactly, double_sum
 from cfagg.kernels.ranges import box_sums, sum_over
 
-__all__ = ["contract_pair", "contract_raw", "contract_stored", "folds_of", "multiply_exactly", "place_of", "taken"]
+__all__ = [
+    "contract_pair",
+    "contract_raw",
+    "contract_stored",
+    "folds_of",
+    "index_of",
+    "multiply_exactly",
+    "place_of",
+    "taken",
+]
 
 Array = npt.NDArray[Any]
 Axes = tuple[int, ...]
@@ -32,7 +41,8 @@ def contract_raw(
     block: Array, term: Sequence[Local], mask: Mask | None, weights: Array | None, *, integer: bool
 ) -> tuple[Array, Array | None, Array]:
     """Return total, weight and count of what one term takes of a block, exactly the ranges ``low..high`` of `term`."""
-    block, weights, term = _take(block, weights, term)
+    block = taken(block, term)
+    weights = None if weights is None else taken(weights, term, spread=True)
 
     def reduce(box: tuple[slice, ...], axes: Axes) -> tuple[Array, ...]:
         w = None
@@ -49,7 +59,7 @@ def contract_stored(block: Array, term: Sequence[Local], *, integer: bool) -> Ar
     """Return what one term takes of a block of stored sums, in int64 or float64; nothing is missing in them."""
     if integer and block.dtype.kind == "f":
         block = np.rint(block).astype(np.int64)  # counts that another program keeps as real numbers
-    block, _, term = _take(block, None, term)
+    block = taken(block, term)
 
     def reduce(box: tuple[slice, ...], axes: Axes) -> tuple[Array, ...]:
         return (sum_over(block[box], axes, integer),)
@@ -60,9 +70,9 @@ def contract_stored(block: Array, term: Sequence[Local], *, integer: bool) -> Ar
 
 def contract_pair(high: Array, low: Array | None, term: Sequence[Local]) -> tuple[Array, Array]:
     """Return what one term takes of sums ``high + low`` of twice float64's digits; `low` None stands for zeros."""
-    first, _, taken = _take(high, None, term)
-    rest = np.zeros_like(first) if low is None else _take(low, None, term)[0]
-    for axis, local in enumerate(taken):
+    first = taken(high, term)
+    rest = np.zeros_like(first) if low is None else taken(low, term)
+    for axis, local in enumerate(term):
         if local.take is not None:
             continue
         shape = [*first.shape]
@@ -89,17 +99,6 @@ def multiply_exactly(values: Array, factor: float) -> tuple[Array, Array]:
     high = wide - (wide - values)
     low = values - high
     return total, (high * factor - total) + low * factor
-
-
-def _take(block: Array, weights: Array | None, term: Sequence[Local]) -> tuple[Array, Array | None, Sequence[Local]]:
-    """Apply what is kept by single positions."""
-    for axis, local in enumerate(term):
-        if local.take is None or isinstance(local.take, slice):
-            continue
-        block = block[_at(block.ndim, axis, local.take)]
-        if weights is not None and weights.shape[axis] > 1:
-            weights = weights[_at(block.ndim, axis, local.take)]
-    return block, weights, term
 
 
 def _at(ndim: int, axis: int, index: Any) -> tuple[Any, ...]:
@@ -189,16 +188,11 @@ def _segment_sums(values: Array, axis: int, local: Local) -> Array:
 
 def _distribute(sums: Array, axis: int, local: Local) -> Array:
     """Return sums of segments times their coefficients, added to their groups."""
-    entries = np.array(local.entries, np.int64).reshape(-1, 3)
-    entries = entries[np.argsort(entries[:, 1], kind="stable")]
-    segment, target, coefficient = entries.T
-    wide = [1] * sums.ndim
-    wide[axis] = -1
+    segment, coefficient, begin = by_target(local)
     # Integers stay integers.
-    taken = np.take(sums, segment, axis)
-    taken *= coefficient.reshape(wide)
-    begin = np.flatnonzero(np.concatenate([[True], target[1:] != target[:-1]]))
-    out: Array = np.add.reduceat(taken, begin, axis)
+    parts = np.take(sums, segment, axis)
+    parts *= coefficient.reshape([-1 if a == axis else 1 for a in range(sums.ndim)])
+    out: Array = np.add.reduceat(parts, begin, axis)
     return out
 
 
@@ -223,21 +217,25 @@ def folds_of(term: Sequence[Local]) -> tuple[int, ...]:
 
 def place_of(term: Sequence[Local]) -> Any:
     """Return the index of a term's results."""
-    place = [local.target for local in term]
+    return index_of([local.target for local in term])
+
+
+def index_of(place: Sequence[slice | Array]) -> Any:
+    """Return the index of a product of slices and positions."""
     if sum(not isinstance(p, slice) for p in place) > 1:
         return np.ix_(*(np.arange(p.start, p.stop) if isinstance(p, slice) else p for p in place))
     return tuple(place)
 
 
-def taken(block: Array, term: Sequence[Local]) -> Array:
-    """Return a block with single positions taken, where a term keeps these."""
+def taken(block: Array, term: Sequence[Local], *, spread: bool = False) -> Array:
+    """Return a block with single positions taken, where a term keeps these; with `spread`, length 1 stands for all."""
     for axis, local in enumerate(term):
-        if local.take is not None and not isinstance(local.take, slice):
+        if local.take is not None and not isinstance(local.take, slice) and not (spread and block.shape[axis] == 1):
             block = block[_at(block.ndim, axis, local.take)]
     return block
 
 
-def _by_target(local: Local) -> tuple[Array, Array, Array]:
+def by_target(local: Local) -> tuple[Array, Array, Array]:
     """Return segments in the order of their groups, how often each counts, and where groups begin."""
     entries = np.array(local.entries, np.int64).reshape(-1, 3)
     entries = entries[np.argsort(entries[:, 1], kind="stable")]

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, threads_for
-from cfagg.accumulation.contract import _by_target, folds_of, place_of, taken
+from cfagg.accumulation.contract import by_target, folds_of, place_of, taken
 from cfagg.accumulation.group import Group, Level
 from cfagg.accumulation.integrity import read_region
 from cfagg.accumulation.nodes import Nodes, bounds_of, needs, node_blocks, plan_nodes
 from cfagg.accumulation.parts import Local
 from cfagg.accumulation.request import Request
+from cfagg.accumulation.source import mask_of
 from cfagg.kernels.cumulative.mask import Mask, native_type
 
 __all__ = ["extremes", "extremes_of"]
@@ -36,9 +37,7 @@ def extremes(group: Group, request: Request, which: Literal["min", "max"], *, wo
             out[place] = ufunc(out[place], values)
     if found.cells is not None:
         jobs = _useful(group, list(chunks(found.cells)), stored, out)
-        mask = None
-        if not group.complete:
-            mask = Mask.of(native_type(group.dtype), group.mask.fills, group.mask.valid_min, group.mask.valid_max)
+        mask = None if group.complete else mask_of(group.dtype, group.mask)
 
         def work(job: tuple[tuple[int, ...], Terms]) -> list[tuple[Any, Float]]:
             return _from_cells(group, mask, *job, ufunc, nothing)
@@ -141,6 +140,6 @@ def extremes_of(values: Array, term: Sequence[Local], ufunc: np.ufunc) -> Array:
         starts = np.cumsum([0, *(b - a for a, b in zip(local.starts, local.stops, strict=True))])[:-1]
         whole = len(within) == values.shape[axis]
         parts = ufunc.reduceat(values if whole else np.take(values, within, axis), starts, axis)
-        segment, _, begin = _by_target(local)
+        segment, _, begin = by_target(local)
         values = ufunc.reduceat(np.take(parts, segment, axis), begin, axis)
     return values

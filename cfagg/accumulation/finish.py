@@ -57,10 +57,17 @@ class LevelTask:
     below: Mapping[str, ZarrArray]
 
 
-def level_tasks(specs: LevelSpecs, below: Mapping[str, ZarrArray]) -> Iterator[LevelTask]:
-    """Yield the tasks of one level; `below` are the written arrays of the level below, none for the lowest."""
-    for index in np.ndindex(*specs.arrays["count"].grid):
-        yield LevelTask(specs, index, below)
+def _level_tasks(layout: Layout, level: int, target: Target) -> Iterator[LevelTask]:
+    """Yield the tasks of one level, which is made of the one below: that is written whole by then."""
+    for specs in layout.levels:
+        if specs.level != level:
+            continue
+        lower = next((w for w in layout.levels if w.axes == specs.axes and w.level == level - 1), None)
+        arrays = {} if lower is None else lower.arrays
+        folder = target.folder
+        below = {kind: open_array(folder.parent, f"{folder.name}/{spec.name}") for kind, spec in arrays.items()}
+        for index in np.ndindex(*specs.arrays["count"].grid):
+            yield LevelTask(specs, index, below)
 
 
 def run_level(task: LevelTask, partly: Partly, target: Target) -> None:
@@ -168,22 +175,7 @@ def finish(
     partly = replace(partly, repaired=None)
     depth = max((v.level for v in layout.levels), default=-1)
     for level in range(depth + 1):
-        # A level is made of the one below, which is written whole by then.
-        cells: list[Iterator[LevelTask]] = []
-        for v in layout.levels:
-            if v.level != level:
-                continue
-            lower = next((w for w in layout.levels if w.axes == v.axes and w.level == level - 1), None)
-            below = (
-                {}
-                if lower is None
-                else {
-                    kind: open_array(target.folder.parent, f"{target.folder.name}/{spec.name}")
-                    for kind, spec in lower.arrays.items()
-                }
-            )
-            cells.append(level_tasks(v, below))
-        _share(lambda task: run_level(task, partly, target), chain.from_iterable(cells), workers)
+        _share(lambda task: run_level(task, partly, target), _level_tasks(layout, level, target), workers)
     if layout.weights is not None and weights is not None:
         target.write_whole(layout.weights, weights.values)
     for axis, spec in layout.boundaries.items():

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, threads_for, weights_of
-from cfagg.accumulation.contract import _by_target, folds_of, place_of, taken
+from cfagg.accumulation.contract import by_target, folds_of, place_of, taken
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.nodes import NodePlan, needs, node_blocks, plan_nodes
 from cfagg.accumulation.parts import Local
 from cfagg.accumulation.request import Request
+from cfagg.accumulation.source import mask_of
 from cfagg.kernels.cumulative import partial_sums
-from cfagg.kernels.cumulative.mask import Mask, native_type
 from cfagg.kernels.statistics import Statistics
 
 __all__ = ["joined", "merged", "moments", "segments_of"]
@@ -78,7 +78,7 @@ def joined(a: Moments, b: Moments) -> Moments:
 
 def _elements(local: Local) -> tuple[Array, Array, Array, Array]:
     """Return elements in the order of their groups: place, group, how often each counts, and where groups begin."""
-    segment, coefficient, begin = _by_target(local)
+    segment, coefficient, begin = by_target(local)
     starts, stops = np.array(local.starts), np.array(local.stops)
     lengths = (stops - starts)[segment]
     offset = np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -148,7 +148,7 @@ class _Work:
             # A compiler that has been loaded already costs nothing.
             "compiled": found.cost > _COMPILED_FROM or "numba" in sys.modules,
         }
-        self.mask = Mask.of(native_type(group.dtype), mask.fills, mask.valid_min, mask.valid_max)
+        self.mask = mask_of(group.dtype, mask)
 
     def __call__(self, job: tuple[tuple[int, ...], Terms]) -> list[tuple[Any, Moments]]:
         index, terms = job

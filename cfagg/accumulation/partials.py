@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.scratch import Field, Window
-from cfagg.accumulation.source import Meaning, within_limit
+from cfagg.accumulation.source import Meaning, mask_of, within_limit
 from cfagg.errors import CfaggError, LimitError, StaleError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import checksum, object_checksum, read_chunk
-from cfagg.kernels.cumulative.mask import Mask, native_block, native_type
+from cfagg.kernels.cumulative.mask import Mask, native_block
 
 __all__ = ["ChunkSums", "Recipe", "compute", "compute_without"]
 
@@ -131,7 +131,7 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool =
     if recipe.judged:
         found = partials.statistics[whole]
         record["largest"] = max(abs(float(found.minimum)), abs(float(found.maximum)))
-        record["small"], record["middle"] = _magnitudes(block, _mask(recipe))
+        record["small"], record["middle"] = _magnitudes(block, mask_of(recipe.meaning.dtype, mask))
     return ChunkSums(record, parts)
 
 
@@ -153,7 +153,10 @@ def compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Wit
     """Return the partial sums of one chunk without cells beyond a limit; None where these are more than so many."""
     index = recipe.window.index(number)
     block = _block(recipe, number, None)
-    valid, within = _mask(recipe), _mask(recipe, limit)
+    valid, within = (
+        mask_of(recipe.meaning.dtype, recipe.meaning.mask),
+        mask_of(recipe.meaning.dtype, recipe.meaning.mask, limit),
+    )
     found = valid.valid(block) & ~within.valid(block)
     at = np.argwhere(found)
     if len(at) > most:
@@ -171,13 +174,6 @@ def compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Wit
         block[found].astype(recipe.meaning.dtype.newbyteorder("=")),
         max(abs(float(rest.minimum)), abs(float(rest.maximum))),
     )
-
-
-def _mask(recipe: Recipe, limit: float | None = None) -> Mask:
-    """Return which elements count, or count and are within a limit."""
-    mask = recipe.meaning.mask
-    low, high = (mask.valid_min, mask.valid_max) if limit is None else within_limit(mask, limit)
-    return Mask.of(native_type(recipe.meaning.dtype), mask.fills, low, high)
 
 
 def _magnitudes(block: npt.NDArray[Any], mask: Mask) -> tuple[float, float]:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +34,15 @@ from cfagg.formats.zarr import ZarrArray, compare, full_chunk, open_array, stamp
 from cfagg.formats.zarr.metadata import current_signature
 from cfagg.storage.files import close_read
 
+if TYPE_CHECKING:
+    from cfagg.kernels.cumulative.mask import Mask
+
 __all__ = [
     "Meaning",
     "beside",
     "coordinate_along",
     "horizontal_dims",
+    "mask_of",
     "read_meaning",
     "read_values",
     "role_of",
@@ -112,6 +116,14 @@ def within_limit(mask: record.MaskRecord, limit: float) -> tuple[int | float, in
     """Return the smallest and largest stored value that count where larger magnitudes are kept out of sums."""
     low = -limit if mask.valid_min is None else max(mask.valid_min, -limit)
     return low, limit if mask.valid_max is None else min(mask.valid_max, limit)
+
+
+def mask_of(dtype: np.dtype[Any], mask: record.MaskRecord, limit: float | None = None) -> Mask:
+    """Return which values of a type, in native byte order, count; with a limit, those that are within it."""
+    from cfagg.kernels.cumulative.mask import Mask, native_type
+
+    low, high = (mask.valid_min, mask.valid_max) if limit is None else within_limit(mask, limit)
+    return Mask.of(native_type(dtype), mask.fills, low, high)
 
 
 def _listed(value: Any) -> list[Any]:
