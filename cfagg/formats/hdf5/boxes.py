@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -25,14 +26,14 @@ class Axis:
     @property
     def count(self) -> int:
         """Number of chunks that are touched."""
-        picked = self._picked()
+        picked = self._picked
         if picked.step >= self.chunk:
             return len(picked)
         return picked[-1] // self.chunk - picked[0] // self.chunk + 1
 
     def place(self, ordinal: int) -> int:
         """Return where in the block the values of the n-th touched chunk begin."""
-        picked = self._picked()
+        picked = self._picked
         if picked.step >= self.chunk or ordinal == 0:
             return ordinal
         first = (picked[0] // self.chunk + ordinal) * self.chunk
@@ -40,22 +41,23 @@ class Axis:
 
     def index(self, ordinal: int) -> int:
         """Return which chunk the n-th touched one is."""
-        picked = self._picked()
+        picked = self._picked
         if picked.step >= self.chunk:
             return picked[ordinal] // self.chunk
         return picked[0] // self.chunk + ordinal
 
     def rows(self, part: range) -> Iterator[_Row]:
         """Yield a part of the touched chunks."""
-        picked = self._picked()
+        picked, chunk = self._picked, self.chunk
         step = picked.step
         at = self.place(part.start)
-        for ordinal in part:
-            index, end = self.index(ordinal), self.place(ordinal + 1)
-            first = picked[at] - index * self.chunk
+        for _ in part:
+            index, first = divmod(picked[at], chunk)
+            end = min(at - (first - chunk) // step, len(picked))
             yield index, slice(at, end), slice(first, first + (end - at - 1) * step + 1, step)
             at = end
 
+    @cached_property
     def _picked(self) -> range:
         return range(self.taken.start, self.taken.stop, self.taken.step)
 
@@ -87,11 +89,16 @@ class Box:
         """Index of the last chunk."""
         return tuple(a.index(p.stop - 1) for a, p in zip(self.axes, self.parts, strict=True))
 
+    def indices(self) -> Iterator[tuple[int, ...]]:
+        """Yield the index of each."""
+        return itertools.product(*([a.index(n) for n in p] for a, p in zip(self.axes, self.parts, strict=True)))
+
     def touches(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
         """Yield index, place in the block and place in the chunk of each."""
         rows = [list(a.rows(p)) for a, p in zip(self.axes, self.parts, strict=True)]
         for chosen in itertools.product(*rows):
-            yield tuple(r[0] for r in chosen), tuple(r[1] for r in chosen), tuple(r[2] for r in chosen)
+            index, place, within = zip(*chosen, strict=True)
+            yield index, place, within
 
 
 def boxes(axes: Sequence[Axis], most: int) -> Iterator[Box]:

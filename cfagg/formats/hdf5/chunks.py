@@ -221,8 +221,8 @@ class _Table:
         if self._held is None:
             # A table that the netCDF library writes is read without the HDF5 library, if it is small and complete.
             if self.storage.tree is not None and box.count <= indexes.MOST:
-                indices = [touch[0] for touch in box.touches()]
-                known = indexes.positions(Head(self.checked.handle), self.storage.tree, self.storage.chunks, indices)
+                head = Head(self.checked.handle)
+                known = indexes.positions(head, self.storage.tree, self.storage.chunks, list(box.indices()))
                 if known is not None:
                     return known, None
             found = self._ask(box)
@@ -232,7 +232,7 @@ class _Table:
         inside = (self._indices >= box.first) & (self._indices <= box.last)
         if not inside.all(axis=1).any():
             return None, self._fill
-        return [held.get(touch[0], (0, None, 0)) for touch in box.touches()], self._fill
+        return [held.get(index, (0, None, 0)) for index in box.indices()], self._fill
 
     def _ask(self, box: Box) -> list[_Entry] | None:
         """Let the library look; `None` where the whole table is held from now on."""
@@ -268,7 +268,7 @@ class _Table:
         chunks = self.storage.chunks
         at_once = box.count > _SINGLY and h5py.version.hdf5_version_tuple >= _ITERATES
         if not at_once or dataset.get_num_chunks() > _HELD:
-            indices = (touch[0] if listed is None else listed.listed(touch[0]) for touch in box.touches())
+            indices = box.indices() if listed is None else map(listed.listed, box.indices())
             return _looked_up(dataset, [tuple(map(operator.mul, index, chunks)) for index in indices], at_once)
         table: dict[tuple[int, ...], _Entry] = {}
 
