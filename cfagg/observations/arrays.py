@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -10,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.conventions.findings import shorten
-from cfagg.errors import LimitError, Problem, SourceError, UnsupportedError
+from cfagg.errors import LimitError, UnsupportedError
 from cfagg.formats.zarr.codecs import Decoder, decoder
-from cfagg.formats.zarr.fields import data_type, fill_number, grid_v2, grid_v3, key_form
+from cfagg.formats.zarr.documents import parse
+from cfagg.formats.zarr.metadata import array_of
 from cfagg.formats.zarr.shards import Shards, find_shards
 from cfagg.model import Regular
 from cfagg.storage.store import Source
@@ -102,74 +101,24 @@ def read_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
     where = f"{source.path}/{key}"
     if len(text) > MAX_DOCUMENT:
         raise LimitError(f"{where} has {len(text):,} bytes, metadata are read up to {MAX_DOCUMENT:,}")
-    try:
-        found = json.loads(text)
-    except RecursionError as error:
-        raise LimitError(f"{where} is nested too deeply") from error
-    except ValueError as error:
-        raise SourceError(f"{where} is not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise SourceError(f"{where} holds a JSON {type(found).__name__}, expected an object")
-    return found, text
+    return parse(text, where), text
 
 
 def open_stored(source: Source, path: str) -> StoredArray | None:
     """Return what an array of a store is, `None` where there is no such array."""
-    where = f"{source.path}: array {path!r}"
-    problems: list[Problem] = []
     found = read_json(source, f"{path}/.zarray")
-    if found is not None:
-        document, text = found
-        shape = _shape(document, problems)
-        dtype = data_type(document.get("dtype"), 2, where)
-        grid = objects = grid_v2(document.get("chunks"), shape, problems)
-        fill = document.get("fill_value")
-        prefix, separator = "", document.get("dimension_separator", ".")
-        zarr_format = 2
-        _check_v2(document, problems)
-    else:
-        found = read_json(source, f"{path}/zarr.json")
+    key = "zarr.json" if found is None else ".zarray"
+    if found is None:
+        found = read_json(source, f"{path}/{key}")
         if found is None or found[0].get("node_type") != "array":
             return None
-        document, text = found
-        shape = _shape(document, problems)
-        dtype = data_type(document.get("data_type"), 3, where)
-        grid, objects = grid_v3(document, shape, problems, where)
-        fill = document.get("fill_value")
-        prefix, separator = key_form(document.get("chunk_key_encoding"), problems, where)
-        zarr_format = 3
-        if document.get("zarr_format") != 3:
-            problems.append(Problem("zarr_format", f"expected 3, found {shorten(document.get('zarr_format'))}"))
-        if document.get("storage_transformers"):
-            raise UnsupportedError(f"{where} uses storage transformers, which are not read")
-    value = fill_number(0 if fill is None else fill, dtype, problems)
-    if problems:
-        raise SourceError(f"{where} has metadata that violate the Zarr specification", problems)
-    if not all(isinstance(a, Regular) for g in (grid, objects) for a in g.axes):
-        raise UnsupportedError(f"{where} has chunks of several lengths; observation stores have equal chunks")
-    chunk, held = (tuple(int(a.chunk) for a in g.axes if isinstance(a, Regular)) for g in (grid, objects))
-    return StoredArray(path, zarr_format, shape, dtype, chunk, held, value, document, text, prefix, separator)
-
-
-def _check_v2(document: Mapping[str, Any], problems: list[Problem]) -> None:
-    """Note what the metadata of Zarr v2 may not hold, and the functions that read chunks rely on."""
-    if document.get("zarr_format") != 2:
-        problems.append(Problem("zarr_format", f"expected 2, found {shorten(document.get('zarr_format'))}"))
-    if document.get("order", "C") not in ("C", "F"):
-        problems.append(Problem("order", f"expected C or F, found {shorten(document['order'])}"))
-    filters, compressor = document.get("filters"), document.get("compressor")
-    if not (filters is None or isinstance(filters, list)):
-        problems.append(Problem("filters", f"expected a list or null, found {shorten(filters)}"))
-    if not (compressor is None or isinstance(compressor, dict)):
-        problems.append(Problem("compressor", f"expected an object or null, found {shorten(compressor)}"))
-    if document.get("dimension_separator", ".") not in (".", "/"):
-        found = shorten(document["dimension_separator"])
-        problems.append(Problem("dimension_separator", f"expected . or /, found {found}"))
-
-
-def _shape(document: Mapping[str, Any], problems: list[Problem]) -> tuple[int, ...]:
-    shape = document.get("shape")
-    if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**62 for n in shape) or len(shape) > 8:
-        problems.append(Problem("shape", f"expected a list of sizes, found {shorten(shape)}"))
-        return ()
-    return tuple(shape)
+    # Attributes are not asked for: they may be a read from far away.
+    array = array_of(source.path, path, {f"{path}/{key}": found[1]}.get, lambda _: None)
+    grids = array.grid, array.objects
+    if not all(isinstance(a, Regular) for g in grids for a in g.axes):
+        raise UnsupportedError(
+            f"{source.path}: array {path!r} has chunks of several lengths; observation stores have equal chunks"
+        )
+    chunk, held = (tuple(int(a.chunk) for a in g.axes if isinstance(a, Regular)) for g in grids)
+    about = array.zarr_format, array.shape, array.dtype, chunk, held, array.fill_value
+    return StoredArray(path, *about, *found, array.prefix, array.separator)
