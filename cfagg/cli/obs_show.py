@@ -83,7 +83,7 @@ def _plot(store: ObservationStore, target: str) -> None:
     from pathlib import PurePath
 
     from cfagg.cf.instants import epoch_text
-    from cfagg.observations import coverage
+    from cfagg.display import coverage
     from cfagg.observations.coverage import map_coverage, time_coverage
 
     index = store.index()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from cfagg.observations.metadata import as_json
 if TYPE_CHECKING:
     import xarray as xr
 
-
+# What is converted is a `cfagg.observations.sample.Sample`, which leads here.
 __all__ = ["to_arrow", "to_pandas", "to_xarray"]
 
 #: Attributes of the coordinates, as CF names them.
@@ -30,30 +30,14 @@ _CF = {
 _RESERVED = {"_FillValue", "missing_value", "scale_factor", "add_offset", "dtype", "coordinates", "dimensions"}
 
 
-class Points(Protocol):
-    """What is converted: the observations of one or several dates, as `cfagg.observations.sample.Sample` has them."""
-
-    @property
-    def header(self) -> Any:
-        """What the observations are, by column."""
-
-    @property
-    def details(self) -> Any:
-        """Where and when each observation was made."""
-
-    @property
-    def reference_dates(self) -> Any:
-        """The dates."""
-
-
-def to_pandas(sample: Points) -> Any:
+def to_pandas(sample: Any) -> Any:
     """Return a frame: ``date``, ``latitude``, ``longitude``, ``timedelta`` (seconds), then a column per variable."""
     import pandas as pd
 
     return pd.DataFrame(_columns(sample, "date"))
 
 
-def to_xarray(sample: Points) -> xr.Dataset:
+def to_xarray(sample: Any) -> xr.Dataset:
     """Return a Dataset of points along ``obs``, as of chapter 9 of CF (``featureType: point``)."""
     import xarray as xr
 
@@ -74,7 +58,7 @@ def to_xarray(sample: Points) -> xr.Dataset:
     return dataset
 
 
-def to_arrow(sample: Points) -> Any:
+def to_arrow(sample: Any) -> Any:
     """Return an Arrow table with the columns of `to_pandas`; attributes of variables are metadata of the fields."""
     require("Arrow tables", "pyarrow")
     import pyarrow as pa
@@ -91,7 +75,7 @@ def to_arrow(sample: Points) -> Any:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _columns(sample: Points, date: str, reserved: tuple[str, ...] = ()) -> dict[str, Any]:
+def _columns(sample: Any, date: str, reserved: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the columns of a sample by name, the dates under the name `date`; `reserved` names have another use."""
     header, details = sample.header, sample.details
     columns: dict[str, Any] = {

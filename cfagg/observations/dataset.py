@@ -261,7 +261,7 @@ class Observations:
         numbers = [np.atleast_1d(np.asarray(self._positions(key), np.int64)) for key in keys]
         if numbers:
             which = np.concatenate(numbers)
-            if self._at_once:
+            if "ranges" in self.__dict__ or (len(self) <= _ALL and not self._store.source.remote):
                 ranges = self.ranges[which]
             else:
                 dates = self._plan.dates.start + which * self._plan.dates.frequency
@@ -301,9 +301,7 @@ class Observations:
             "reorder": reorder, "rename": rename, "area": area, "thin": thin, "sample": sample,
         }  # fmt: skip
         changed = Observations(self._store, self._index, self._plan.changed(changes))
-        if statistics is None:
-            return changed
-        return with_statistics(changed, statistics)
+        return changed if statistics is None else with_statistics(changed, statistics)
 
     # ---- reading
 
@@ -326,11 +324,6 @@ class Observations:
             start, stop = self.ranges[number].tolist()
             return start, stop
         return self._index.find(date + self._lo, date + self._hi)
-
-    @property
-    def _at_once(self) -> bool:
-        """Whether the windows of all samples can be looked up at once: they are not too many, and the index is here."""
-        return "ranges" in self.__dict__ or (len(self) <= _ALL and not self._store.source.remote)
 
     def _several(self, numbers: Int64, columns: Int64 | None) -> tuple[Floats, Details]:
         dates = self._plan.dates.start + numbers * self._plan.dates.frequency

@@ -11,10 +11,10 @@ import numpy as np
 
 from cfagg.cf.instants import epoch_text
 from cfagg.display.as_json import dump, encode
+from cfagg.display.coverage import span_text
 from cfagg.display.escape import printable
 from cfagg.display.sizes import size_text
 from cfagg.errors import CfaggError
-from cfagg.observations.coverage import span_text
 
 if TYPE_CHECKING:
     from cfagg.observations.dataset import Observations

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import metadata
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -32,42 +32,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-class Described(Protocol):
-    """What is described: a dataset, as `cfagg.observations.dataset.Observations` is one."""
-
-    @property
-    def plan(self) -> Any:
-        """What was asked for."""
-
-    @property
-    def store(self) -> Any:
-        """Where the observations are."""
-
-    @property
-    def index(self) -> Any:
-        """How windows are looked up."""
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """Names of all columns."""
-
-    @property
-    def variables(self) -> Sequence[str]:
-        """Names of the variables."""
-
-    @property
-    def variables_metadata(self) -> Mapping[str, Any]:
-        """Attributes of the variables."""
-
-    @property
-    def statistics(self) -> Mapping[str, Any]:
-        """Statistics of the variables."""
-
-    def __len__(self) -> int:
-        """Return the number of samples."""
-
-
-def describe(dataset: Described) -> dict[str, Any]:
+def describe(dataset: Any) -> dict[str, Any]:
     """Return what a dataset is, as JSON has it; see `cfagg.observations.dataset.Observations.metadata`."""
     plan, store = dataset.plan, dataset.store
     return {

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from cfagg.errors import AlignmentError, SelectionError
+from cfagg.observations.selection import rows_and_columns
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -270,7 +271,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         values = np.asarray(self)[key]
         if self._details is None or self._header is None or not isinstance(values, np.ndarray):
             return values
-        parts = _rows_and_columns(key, self.ndim)
+        parts = rows_and_columns(key, self.ndim)
         if parts is None:
             return values
         rows, columns = parts
@@ -369,41 +370,3 @@ def _annotated(values: Any, details: Details | None, header: Header | None) -> A
 
 def _plain(value: Any) -> Any:
     return value.view(np.ndarray) if isinstance(value, Sample) else value
-
-
-def _rows_and_columns(key: Any, ndim: int) -> tuple[Any, Any] | None:
-    """Return the rows and columns that a key selects, or None where the result does not consist of rows."""
-    parts = list(key) if isinstance(key, tuple) else [key]
-    if any(part is None for part in parts):
-        return None
-    if Ellipsis in [p for p in parts if not isinstance(p, np.ndarray)]:
-        at = next(i for i, p in enumerate(parts) if p is Ellipsis)
-        if any(_dimensions(p) != 1 for p in parts[:at] + parts[at + 1 :]):
-            return None
-        parts[at : at + 1] = [slice(None)] * (ndim - len(parts) + 1)
-    rows, *others = parts or [slice(None)]
-    if _dimensions(rows) != 1 or _is_number(rows) or len(others) > 1:
-        return None
-    if not others:
-        return rows, None
-    columns = others[0]
-    if _dimensions(columns) != 1 or (
-        not isinstance(rows, slice) and not isinstance(columns, slice) and not _is_number(columns)
-    ):
-        # Two arrays of numbers select pairs.
-        return None
-    return rows, columns
-
-
-def _is_number(part: Any) -> bool:
-    return not isinstance(part, slice) and np.ndim(part) == 0
-
-
-def _dimensions(part: Any) -> int:
-    """Return how many dimensions of an array a part of a key stands for."""
-    if isinstance(part, slice):
-        return 1
-    array = np.asarray(part)
-    if array.dtype == bool:
-        return array.ndim
-    return 1 if array.ndim <= 1 else -1

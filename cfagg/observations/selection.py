@@ -12,7 +12,7 @@ import numpy as np
 
 from cfagg.errors import OptionError, Problem
 
-__all__ = ["Area", "Columns", "Thinning", "parse_area", "parse_thinning"]
+__all__ = ["Area", "Columns", "Thinning", "parse_area", "parse_thinning", "rows_and_columns"]
 
 type Floats = np.ndarray[Any, np.dtype[np.float32]]
 type Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -253,3 +253,41 @@ def parse_thinning(value: Any) -> Thinning | None:
     if not math.isfinite(amount):
         raise wrong
     return Thinning(method, float(amount), int(seed))  # type: ignore[arg-type]
+
+
+def rows_and_columns(key: Any, ndim: int) -> tuple[Any, Any] | None:
+    """Return the rows and columns that a key selects, or None where the result does not consist of rows."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    if any(part is None for part in parts):
+        return None
+    if Ellipsis in [p for p in parts if not isinstance(p, np.ndarray)]:
+        at = next(i for i, p in enumerate(parts) if p is Ellipsis)
+        if any(_dimensions(p) != 1 for p in parts[:at] + parts[at + 1 :]):
+            return None
+        parts[at : at + 1] = [slice(None)] * (ndim - len(parts) + 1)
+    rows, *others = parts or [slice(None)]
+    if _dimensions(rows) != 1 or _is_number(rows) or len(others) > 1:
+        return None
+    if not others:
+        return rows, None
+    columns = others[0]
+    if _dimensions(columns) != 1 or (
+        not isinstance(rows, slice) and not isinstance(columns, slice) and not _is_number(columns)
+    ):
+        # Two arrays of numbers select pairs.
+        return None
+    return rows, columns
+
+
+def _is_number(part: Any) -> bool:
+    return not isinstance(part, slice) and np.ndim(part) == 0
+
+
+def _dimensions(part: Any) -> int:
+    """Return how many dimensions of an array a part of a key stands for."""
+    if isinstance(part, slice):
+        return 1
+    array = np.asarray(part)
+    if array.dtype == bool:
+        return array.ndim
+    return 1 if array.ndim <= 1 else -1

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -97,14 +98,9 @@ class Accumulator:
         return dict(zip(NAMES, (*floats, self._counts[:, 0].copy()), strict=True))
 
 
-class Reader(Protocol):
-    """What reads rows of a store."""
-
-    def __call__(self, start: int, stop: int, /) -> npt.NDArray[np.float32]:
-        """Return the variables of rows `start` to `stop`, shape (stop - start, variables)."""
-
-
-def over_rows(variables: int, start: int, stop: int, read: Reader, *, block: int = 2**18) -> Accumulator:
+def over_rows(
+    variables: int, start: int, stop: int, read: Callable[[int, int], npt.NDArray[np.float32]], *, block: int = 2**18
+) -> Accumulator:
     """Return the statistics of rows, read in blocks."""
     found = Accumulator(variables)
     for at in range(start, stop, block):

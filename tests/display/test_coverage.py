@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cfagg.display.coverage import TimeCoverage, frame, save, span_text
 from cfagg.errors import UnsupportedError
-from cfagg.observations.coverage import TimeCoverage, frame, save, span_text
 from tests.effort import examples
 
 places = st.lists(st.tuples(st.integers(0, 89), st.integers(0, 179)), max_size=12)
