@@ -15,7 +15,6 @@ from cfagg._version import __version__
 from cfagg.accumulation.description import encoding_of
 from cfagg.accumulation.integrity import read_region, sealed, touched
 from cfagg.accumulation.layout import Layout, LevelSpecs
-from cfagg.accumulation.mapping import run_threads
 from cfagg.accumulation.options import Settings
 from cfagg.accumulation.outliers import Judgement
 from cfagg.accumulation.partials import Recipe
@@ -38,6 +37,7 @@ from cfagg.errors import LimitError
 from cfagg.formats.zarr import ZarrArray, open_array
 from cfagg.formats.zarr.creating import group_documents, write_documents
 from cfagg.kernels.statistics import FAN_OUT, Statistics, pyramid
+from cfagg.runtime.threads import run_threads
 
 __all__ = ["describe", "finish", "missing_before"]
 
@@ -312,5 +312,5 @@ def _share(work: Any, tasks: Iterator[Any], workers: int) -> None:
         for task in tasks:
             work(task)
         return
-    for _ in run_threads(work, tasks, workers):
+    for _ in run_threads(work, tasks, workers, "accumulate"):
         pass

@@ -10,8 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import queue
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +23,9 @@ from cfagg.accumulation.scratch import Scratch
 from cfagg.errors import LimitError, TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.runtime.publishing import read_own, write_synced
+from cfagg.runtime.threads import run_threads
 
-__all__ = ["Journal", "Pass", "run_threads", "threads_that_fit"]
+__all__ = ["Journal", "Pass", "threads_that_fit"]
 
 #: Name of the journal's own form; a change of it makes older journals useless.
 FORMAT = "cfagg accumulation 2"
@@ -159,7 +158,7 @@ class Pass:
 
         numbers = self.todo.tolist()
         few = workers == 1 or len(numbers) == 1
-        for done in map(work, numbers) if few else run_threads(work, iter(numbers), workers):
+        for done in map(work, numbers) if few else run_threads(work, iter(numbers), workers, "accumulate"):
             self._count([done])
 
     def by_dask(self, client: Any) -> None:
@@ -213,40 +212,3 @@ class Pass:
 def _compute_batch(recipe: Recipe, numbers: Sequence[int], stamps: Sequence[tuple[int, ...]]) -> list[ChunkSums]:
     """Return the partial sums of some chunks; runs on a worker."""
     return [compute(recipe, n, s, look=True) for n, s in zip(numbers, stamps, strict=True)]
-
-
-def run_threads[T, R](work: Callable[[T], R], tasks: Iterator[T], workers: int) -> Iterator[R]:
-    """Yield the results of tasks that a few threads share; the first error stops all of them and is raised."""
-    results: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
-    drawing, stop = threading.Lock(), threading.Event()
-    end = object()
-
-    def loop() -> None:
-        try:
-            while not stop.is_set():
-                with drawing:
-                    task: Any = next(tasks, end)
-                if task is end:
-                    break
-                results.put((True, work(task)))
-            results.put((True, end))
-        except BaseException as error:  # noqa: BLE001  it is raised again by the thread that waits
-            results.put((False, error))
-
-    threads = [threading.Thread(target=loop, name=f"cfagg-accumulate-{i}", daemon=True) for i in range(workers)]
-    for t in threads:
-        t.start()
-    try:
-        running = workers
-        while running:
-            good, outcome = results.get()
-            if not good:
-                raise outcome
-            if outcome is end:
-                running -= 1
-            else:
-                yield outcome
-    finally:
-        stop.set()
-        for t in threads:
-            t.join()

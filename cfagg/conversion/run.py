@@ -7,9 +7,9 @@ Memory is bounded by construction: as many slabs are in flight as there are thre
 from __future__ import annotations
 
 import math
-import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from cfagg.errors import LimitError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.written_codecs import Codec, content_checksum
 from cfagg.runtime.publishing import begin_sync, opened, write_all
+from cfagg.runtime.threads import run_threads
 
 __all__ = ["Task", "cut", "run"]
 
@@ -106,42 +107,14 @@ def run(
     written = total - left
     if progress is not None:
         progress(written, total)
-    results: queue.SimpleQueue[tuple[Task | None, list[Chunk] | BaseException]] = queue.SimpleQueue()
-    drawing, stop = threading.Lock(), threading.Event()
+    stop = threading.Event()
     writer = _Writer(arrays, slabs, root, codec, zarr_format, stop, checksums)
-
-    def work() -> None:
-        try:
-            while not stop.is_set():
-                with drawing:
-                    task = next(todo, None)
-                if task is None:
-                    break
-                results.put((task, writer.write(task)))
-            results.put((None, []))
-        except BaseException as error:  # noqa: BLE001  it is raised again by the thread that waits
-            results.put((None, error))
-
-    threads = [threading.Thread(target=work, name=f"cfagg-convert-{i}", daemon=True) for i in range(workers)]
-    for t in threads:
-        t.start()
-    try:
-        running = workers
-        while running:
-            task, outcome = results.get()
-            if isinstance(outcome, BaseException):
-                raise outcome
-            if task is None:
-                running -= 1
-                continue
-            journal.add(task.array, outcome)
+    with closing(run_threads(lambda task: (task, writer.write(task)), todo, workers, "convert", stop)) as results:
+        for task, chunks in results:
+            journal.add(task.array, chunks)
             written += arrays[task.array].dtype.itemsize * _elements(slabs[task.array], task.slab)
             if progress is not None:
                 progress(written, total)
-    finally:
-        stop.set()
-        for t in threads:
-            t.join()
     journal.sync()
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.errors import LimitError, SourceError
+from cfagg.errors import LimitError
+from cfagg.formats.zarr.documents import parse
 from cfagg.model.dataset import AttributeValue
 
 __all__ = ["LONGEST", "document", "value_of_json"]
@@ -20,17 +21,7 @@ def document(raw: bytes, where: str) -> dict[str, Any]:
     """Return a JSON object, neither too long nor nested too deeply."""
     if len(raw) > LONGEST:
         raise LimitError(f"{where} has {len(raw):,} bytes; metadata documents are read up to {LONGEST:,}")
-    try:
-        found = json.loads(raw)
-    except RecursionError as error:
-        raise LimitError(f"{where} is nested too deeply") from error
-    except ValueError as error:
-        from cfagg.formats.zarr.documents import place_of
-
-        raise SourceError(f"{where} is not JSON: {place_of(error)}; write it again") from error
-    if not isinstance(found, dict):
-        raise SourceError(f"{where} holds a JSON {type(found).__name__}, expected an object; write it again")
-    return found
+    return parse(raw, where)
 
 
 def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
