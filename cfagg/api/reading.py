@@ -19,7 +19,7 @@ from cfagg.errors.arguments import a_path, a_text, names, paths
 from cfagg.errors.extras import require
 from cfagg.formats.opening import ZIP, format_of, is_store, no_store
 from cfagg.model import Aggregation
-from cfagg.storage.urls import Url, a_place
+from cfagg.storage.urls import Url, a_place, is_url
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -191,7 +191,7 @@ def _check_single(path: object) -> None:
     name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
     if not single and not isinstance(path, Sequence | AbstractSet | Iterator):
         a_path(path)
-    if single and (not set(name) & set("*?[") or os.path.lexists(os.path.expanduser(name))):  # noqa: PTH111
+    if single and (not set(name) & set("*[" if is_url(name) else "*?[") or os.path.lexists(os.path.expanduser(name))):  # noqa: PTH111
         return
     shown = repr(name) if single else f"{type(path).__name__} of files"
     raise UnsupportedError(

@@ -1,7 +1,7 @@
 """Object stores by obstore: what Google and Azure hold, and everything that is written or listed there.
 
-Its threads do not outlive a fork, after which it would wait for ever: then it is refused, and buckets of S3 are read by
-`cfagg.storage.remote`.
+Its threads do not outlive a fork, after which it would wait for ever: then the small reader reads, where it knows the
+credentials, and all else is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from cfagg.errors import (
     AccessError,
@@ -27,6 +28,9 @@ from cfagg.errors.extras import require
 from cfagg.errors.redacting import redacted
 from cfagg.storage.credentials import from_environment, setting
 from cfagg.storage.store import MAX_OBJECT, Part, check_key
+
+if TYPE_CHECKING:
+    from cfagg.storage.remote import HttpSource
 
 __all__ = ["ObjectStore"]
 
@@ -88,7 +92,8 @@ class ObjectStore:
     def __getstate__(self) -> dict[str, Any]:
         from cfagg.storage.urls import Options
 
-        return {**self.__dict__, "_options": Options(self._options), "_opened": None}
+        state = {k: v for k, v in self.__dict__.items() if k != "_small"}
+        return {**state, "_options": Options(self._options), "_opened": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -98,6 +103,8 @@ class ObjectStore:
 
     def read(self, key: str) -> bytes | None:
         """Return all bytes under a key, `None` where there are none."""
+        if (other := self._other) is not None:
+            return other.read(key)
         found = self._get(key, None)
         if found is None:
             return None
@@ -108,6 +115,8 @@ class ObjectStore:
 
     def part(self, key: str, start: int | None, count: int) -> Part | None:
         """Return `count` bytes from `start` on, or the last ones, and the object's state; `None` if there is none."""
+        if (other := self._other) is not None:
+            return other.part(key, start, count)
         try:
             # Azure has no ranges that count from the end.
             found = None if start is None else self._get(key, {"range": (start, start + count)})
@@ -145,6 +154,8 @@ class ObjectStore:
 
     def size(self, key: str) -> int | None:
         """Return the number of bytes under a key, `None` where there are none."""
+        if (other := self._other) is not None:
+            return other.size(key)
         found = self._head(key)
         return None if found is None else found[0]
 
@@ -249,14 +260,31 @@ class ObjectStore:
         where = f"{self.path}/{key}".rstrip("/")
         return AccessError(f"{where} may not be read: {_said(error)}; give credentials as storage_options=")
 
+    @cached_property
+    def _small(self) -> HttpSource | None:
+        """What reads after a fork, `None` where nothing can."""
+        from cfagg.storage.azure import azure_source
+        from cfagg.storage.remote import HttpSource, S3Source
+
+        if self.scheme == "s3":
+            return S3Source(self.path, self._options)
+        if self.scheme == "az":
+            return azure_source(self._bucket, self._prefix, self._options)
+        public = self._options.get("skip_signature")
+        return HttpSource(f"https://storage.googleapis.com/{self._bucket}/{self._prefix}", {}) if public else None
+
+    @property
+    def _other(self) -> HttpSource | None:
+        return None if _process in (None, os.getpid()) else self._small
+
     @property
     def _store(self) -> Any:
         """The store as obstore has it; refused in a process that was forked from one that used obstore."""
         global _process  # noqa: PLW0603
         if _process not in (None, os.getpid()):
             raise UnsupportedError(
-                f"{self.path} cannot be used in a process that was forked from one that used object stores: start "
-                "workers with the method 'spawn' or 'forkserver'"
+                f"{self.path} cannot be used like that in a process that was forked from one that used object "
+                "stores: start workers with the method 'spawn' or 'forkserver'"
             )
         _process = os.getpid()
         if self._opened is None:

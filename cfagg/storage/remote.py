@@ -15,7 +15,7 @@ from cfagg.errors.redacting import redacted
 from cfagg.storage.credentials import Credentials, from_environment, setting
 from cfagg.storage.signing import Signing, canonical_query
 from cfagg.storage.store import MAX_OBJECT, Part, check_key
-from cfagg.storage.transport import Reply, Transport
+from cfagg.storage.transport import Reply, Signer, Transport
 
 __all__ = ["HttpSource", "S3Source"]
 
@@ -60,6 +60,10 @@ class HttpSource:
         headers, timeout, deadline = _common(url, options)
         self._transport = Transport(base, headers, timeout, allow, None, deadline, guarded)
         self._known: dict[str, tuple[int, str]] = {}
+
+    def sign(self, signer: Signer | None) -> None:
+        """Sign requests to the store from now on; the tags of such stores do not differ between machines."""
+        self._transport.signer, self._tagged = signer, True
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_known": {}}

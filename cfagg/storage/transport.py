@@ -21,7 +21,7 @@ from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError
 from cfagg.storage.connections import Connections
 from cfagg.storage.urls import covers
 
-__all__ = ["Reply", "Transport"]
+__all__ = ["Reply", "Signer", "Transport"]
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 #: Answers that another attempt may better.

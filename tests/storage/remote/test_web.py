@@ -196,6 +196,12 @@ def test_functions_that_know_no_urls_yet_refuse_them_by_one_sentence_and_class(t
             call()
 
 
+def test_a_url_with_a_query_is_refused_without_repeating_it() -> None:
+    with pytest.raises(SourceError, match="query") as caught:
+        cfagg.read("https://example.org/a.nc?token=unlikely")
+    assert "unlikely" not in str(caught.value)
+
+
 def test_a_check_takes_the_same_options(server) -> None:
     options = {"headers": {"Authorization": "Bearer an unlikely secret"}}
     report = cfagg.check(f"{server.url}/test1.nc", storage_options=options)

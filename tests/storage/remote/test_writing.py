@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 import xarray as xr
 import zarr
@@ -112,12 +115,49 @@ def test_parts_of_objects_are_those_of_their_bytes(cloud) -> None:
 
 
 def test_a_store_that_was_opened_with_secrets_is_not_pickled(cloud) -> None:
-    import pickle
-
     _, options, objects = cloud
     with pytest.raises(AccessError, match="not sent to other processes"):
         pickle.dumps(objects)
     assert not any(v in repr(objects) for k, v in options.items() if "key" in k)
+
+
+def _read(objects) -> tuple:
+    return objects.read("x"), objects.part("x", 1, 2), objects.size("x"), objects.read("absent"), objects.size("absent")
+
+
+def test_a_forked_process_reads_by_the_small_reader(cloud) -> None:
+    url, options, objects = cloud
+    objects.put("x", b"0123")
+    here = _read(objects)
+    assert here[0] == b"0123"
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.write(write, pickle.dumps(_read(ObjectStore(url, options))))
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as found:
+        there = pickle.loads(found.read())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert [(p.body, p.size, (p.tag or "").strip('"')) for p in (there[1], here[1])] == [
+        (b"12", 4, (here[1].tag or "").strip('"'))
+    ] * 2
+    assert (there[0], *there[2:]) == (here[0], *here[2:])
+
+
+def test_a_store_of_observations_is_read_from_any_object_store(cloud) -> None:
+    from cfagg.observations.store import open_store
+
+    url, options, objects = cloud
+    published = Path(__file__).parents[2] / "observations" / "published" / "bisect.zarr"
+    for path in published.rglob("*"):
+        if path.is_file():
+            objects.put(str(path.relative_to(published)), path.read_bytes())
+    there, here = open_store(url, options=options), open_store(published)
+    assert np.array_equal(there.data.read(0, there.rows), here.data.read(0, here.rows), equal_nan=True)
+    assert there.identity == here.identity
 
 
 def _put(url, options, results) -> None:
