@@ -158,7 +158,7 @@ def _rule(calendar: str, year: int) -> tuple[str, int]:
     """
     if calendar in ("standard", "julian"):
         return calendar, year or -1
-    return "proleptic_gregorian" if calendar in ("utc", "tai", "none") else calendar, year
+    return "proleptic_gregorian" if calendar in ("utc", "tai") else calendar, year
 
 
 def days_in_month(calendar: str, year: int, month: int) -> int:

@@ -35,9 +35,7 @@ def select(root: Group, wanted: Sequence[str] | None, where: str) -> set[str]:
         if name in group.unreadable:
             continue
         variable = group.variables[name]
-        # Sub-arrays in the file itself are read, not converted.
-        others = [name for a, _, name in names_in(variable.attributes) if a != "aggregated_data"]
-        for other in [*variable.dims, *others]:
+        for other in [*variable.dims, *(name for _, _, name in names_in(variable.attributes))]:
             found = _nearest(known, group.path.strip("/"), other)
             if found is not None:
                 todo.append(found)

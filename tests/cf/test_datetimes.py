@@ -184,3 +184,10 @@ def test_years_before_1_are_those_of_cftime(calendar: str, year: int) -> None:
 def test_what_is_no_time_of_the_standard_calendar_is_refused(text: str) -> None:
     with pytest.raises(CalendarError):
         parse(f"days since {text}", "standard")
+
+
+@pytest.mark.parametrize("calendar", ["standard", "julian"])
+def test_year_0_of_calendars_without_one_is_the_year_before_year_1(calendar):
+    assert day_number(calendar, 1, 1, 1) - day_number(calendar, 0, 12, 31) == 1
+    assert day_number(calendar, 0, 2, 29) == day_number(calendar, -1, 2, 29)
+    assert days_in_month(calendar, 0, 2) == 29

@@ -20,6 +20,7 @@ from cfagg.cf.dimension_kinds import kind_of, kinds
         (("x", [cftime.datetime(1, 1, 1, calendar="noleap")]), "time"),
         (("x", ["a"]), "other"),
         (("x", [1.0]), "other"),
+        (("x", [1.0], {"standard_name": "grid_latitude", "units": "degrees"}), "other"),
     ],
 )
 def test_kinds_come_from_the_coordinate(coordinate, expected):
@@ -36,3 +37,9 @@ def test_kinds_come_from_names_where_there_is_no_more():
     array = xr.DataArray(np.zeros((1, 1, 1, 1, 1)), dims=("t", "Lat", "LONGITUDE", "lev", "run"))
     assert list(kinds(array).values()) == ["time", "latitude", "longitude", "vertical", "other"]
     assert kind_of(xr.DataArray([1.0], dims="month", coords={"month": [13]}), "month") == "other"
+
+
+def test_a_coordinate_of_a_rotated_grid_is_no_latitude_whatever_it_is_called():
+    for attributes in ({"units": "degrees"}, {"units": "degrees", "axis": "Y"}):
+        coordinate = ("lat", [1.0], {"standard_name": "grid_latitude", **attributes})
+        assert kind_of(xr.DataArray([1.0], dims="lat", coords={"lat": coordinate}), "lat") == "other"

@@ -71,7 +71,13 @@ def test_pressures_are_vertical_in_every_job(attributes, vertical):
     assert (identity(attributes) == "Z") == vertical
     array = xr.DataArray([1.0, 2.0], coords={"u": ("u", [5.0, 6.0], attributes)}, dims="u")
     assert (kind_of(array, "u") == "vertical") == vertical
-    assert axis_of(attributes, ndim=None) == axis_of({"units": attributes["units"]}, ndim=None)
+
+
+def test_pressures_of_data_and_unnamed_ones_of_several_dimensions_are_no_axes():
+    assert axis_of({"units": "hPa"}, ndim=2) is axis_of({"units": "hPa"}, ndim=None) is None
+    named = {"units": "hPa", "standard_name": "air_pressure"}
+    assert (axis_of(named, ndim=2), axis_of(named, ndim=None)) == ("Z", None)
+    assert axis_of({"standard_name": "air_pressure"}) == "Z"
 
 
 @pytest.mark.parametrize(("name", "units"), [("grid_latitude", "degrees"), ("grid_longitude", "degree_east")])

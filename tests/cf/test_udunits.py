@@ -72,6 +72,20 @@ def test_without_any_library_the_error_says_what_to_install(call):
     assert "install UDUNITS-2 or cf-units" in python(code)
 
 
+def test_a_check_without_any_library_leaves_out_the_rules_that_need_it_and_says_why():
+    code = """
+    from cfagg.cf import udunits
+    udunits.bundled, udunits._NAMES = lambda: None, ("libnothing.so",)
+    import cfagg
+    from cfagg.formats.cdl.parsing import parse_cdl
+    text = 'netcdf a { variables: float v ; v:long_name = "v" ; v:units = "furlongs" ; :Conventions = "CF-1.13" ; }'
+    report = cfagg.check(parse_cdl(text))
+    print([f.code for f in report.findings if f.code.startswith("INT")])
+    print("UDUNITS-2 is not found" in report.skipped["UNI002"])
+    """
+    assert python(code).split() == ["[]", "True"]
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="how a library is found is told by LD_LIBRARY_PATH")
 def test_a_library_of_the_system_is_preferred_by_checks_and_conversions_alike(tmp_path):
     library, table = udunits.bundled()

@@ -10,7 +10,7 @@ import zarr
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.observations import checking
 from cfagg.observations.checking import check_store
-from cfagg.observations.findings import CODES
+from cfagg.observations.findings import CODES, finding_of
 from cfagg.observations.writing import StoreWriter
 
 
@@ -250,3 +250,10 @@ def test_infinite_values_are_no_statistics_to_compare(tmp_path):
 def test_every_rule_is_documented():
     page = (Path(__file__).parents[2] / "docs" / "observations.md").read_text(encoding="utf-8")
     assert all(f"| `{code}` | {severity} | {text} |" in page for code, (severity, text) in CODES.items())
+
+
+def test_a_finding_lists_its_rows_and_marks_those_left_out():
+    assert str(finding_of("OBS016", "data", "longitude 360.0", (7,), 1)).endswith("data: longitude 360.0 (1 row: 7)")
+    assert finding_of("OBS016", "data", "x", (7, 9), 2).text == "x (2 rows: 7, 9)"
+    assert finding_of("OBS016", "data", "x", (7, 1234), 3000).text == "x (3,000 rows: 7, 1,234, …)"
+    assert finding_of("OBS032", "statistics", "x").text == "x"

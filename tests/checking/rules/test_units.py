@@ -265,3 +265,12 @@ def test_no_attributes_make_a_rule_fail(attributes: dict[str, object], version: 
     dataset.variables[0].attributes.update(attributes)
     for family in ("UNI", "NAM", "FLG", "COO", "ANC"):
         assert "INT001" not in codes(dataset, family, cf_version=version)
+
+
+@pytest.mark.parametrize("unit", ["mins", "hrs"])
+@pytest.mark.parametrize("conventions", ["CF-1.8", "CF-1.13"])
+def test_units_of_time_that_only_cftime_knows_are_reported(unit: str, conventions: str) -> None:
+    text = f"""netcdf a {{ dimensions: t = 2 ; variables: double t(t) ; t:units = "{unit} since 2000-01-01" ;
+    t:standard_name = "time" ; :Conventions = "{conventions}" ; data: t = 0, 1 ; }}"""
+    (found,) = told(text, "UNI002")
+    assert f"'{unit} since 2000-01-01' are not known to UDUNITS" in found
