@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -14,11 +15,23 @@ import pytest
 from h5py import h5s, h5t
 
 from cfagg.formats.hdf5 import objects, old
-from cfagg.formats.hdf5.messages import fill_of, shape_of, type_of
+from cfagg.formats.hdf5.attributes import Attributes
+from cfagg.formats.hdf5.messages import (
+    CHUNKED,
+    CONTIGUOUS,
+    attribute_of,
+    fill_of,
+    filters_of,
+    layout_of,
+    shape_of,
+    type_of,
+)
 from cfagg.formats.hdf5.objects import (
     ATTRIBUTES,
     CONTINUED,
     FILL,
+    FILTERS,
+    LAYOUT,
     LINK,
     LINKS,
     OLD_FILL,
@@ -417,6 +430,63 @@ def test_attributes_of_every_version_are_proven_if_all_of_their_values_are_there
         assert sound._attribute(attribute(version, cut=cut)) == (b"name", False)
     with pytest.raises(BrokenError):
         sound._attribute(attribute(version, cut=9))
+
+
+def test_an_attribute_without_a_name_is_broken() -> None:
+    made = bytearray(attribute())
+    made[2:4] = b"\0\0"
+    with pytest.raises(BrokenError):
+        attribute_of(bytes(made))
+
+
+def test_several_attributes_of_one_name_are_left_to_the_library() -> None:
+    read = Attributes(Objects(Space(bytes(99)))).of
+    found = Object()
+    found.attributes = [(0, attribute()), (1, attribute().replace(b"name", b"more"))]
+    assert sorted(read(found)[0]) == ["more", "name"]
+    for again in (attribute(), attribute(version=2)):
+        found.attributes.append((2, again))
+        with pytest.raises(UnusualError):
+            read(found)
+        found.attributes.pop()
+
+
+@pytest.mark.parametrize("version", [0, 6, 15])
+def test_types_of_versions_that_do_not_exist_are_unusual(version: int) -> None:
+    assert type_of(bytes([INT[0] & 15 | 3 << 4]) + INT[1:]) == ("number", np.dtype("<i4"))
+    with pytest.raises(UnusualError):
+        type_of(bytes([INT[0] & 15 | version << 4]) + INT[1:])
+
+
+def test_references_to_objects_have_eight_bytes() -> None:
+    references = bytes.fromhex("19000000100000001700000008000000")
+    assert type_of(references)[0] == "references"
+    assert type_of(references[:12] + b"\x0c\0\0\0")[0] == "other"
+
+
+@pytest.mark.parametrize("libver", ["earliest", "v110", "latest"])
+def test_layouts_are_those_of_the_hdf5_library(tmp_path: Path, libver: str) -> None:
+    with h5py.File(tmp_path / "a.h5", "w", libver=(libver, "latest")) as file:
+        file["plain"] = np.arange(6.0)
+        file.create_dataset("fixed", (8, 6), "i2", chunks=(4, 3))
+        file.create_dataset("growing", (8, 6), "i2", chunks=(4, 3), maxshape=(None, 6))
+        file.create_dataset("free", (8, 6), "i2", chunks=(4, 3), maxshape=(None, None), compression="gzip")
+        plain = file["plain"].id.get_offset()
+    objects = Objects(Space((tmp_path / "a.h5").read_bytes()))
+    places = dict(objects.links(objects.read(objects.top())))
+    found = {name: objects.read(at).messages for name, at in places.items()}
+    layout = layout_of(found[b"plain"][LAYOUT])
+    assert (layout.class_, layout.at, layout.size) == (CONTIGUOUS, plain, 48)
+    layouts = [layout_of(found[name][LAYOUT]) for name in (b"fixed", b"growing", b"free")]
+    assert [(one.class_, one.chunk) for one in layouts] == [(CHUNKED, (4, 3, 2))] * 3
+    assert [one.kind for one in layouts] == ([0, 0, 0] if libver == "earliest" else [3, 4, 5])
+    assert list(filters_of(found[b"free"][FILTERS])) == [(1, (4,))]
+
+
+def test_layouts_of_other_versions_and_virtual_ones_are_unusual() -> None:
+    for data in (b"\2\1" + bytes(40), b"\6\1" + bytes(40), b"\4\3" + bytes(40)):
+        with pytest.raises(UnusualError):
+            layout_of(data)
 
 
 def test_attributes_with_shared_shapes_or_of_unknown_versions_are_not_proven() -> None:
