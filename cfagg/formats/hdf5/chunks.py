@@ -207,6 +207,10 @@ class _Scratch:
         return self._plain[:size]
 
 
+#: The mask of a chunk that passed no filter.
+_ALL = 2**32 - 1
+
+
 class _Table:
     """Where chunks stand in the file, as one reading of a hyperslab asks for them."""
 
@@ -242,8 +246,11 @@ class _Table:
         with LIBRARY:
             try:
                 dataset = library_variables.dataset(checked, context) if self.opened is None else self.opened
-                kind = prove_index(checked.handle, h5py.h5i.get_file_id(dataset), dataset)
+                layout = prove_index(checked.handle, h5py.h5i.get_file_id(dataset), dataset)
+                kind = layout.kind if layout is not None else 0
                 found = self._found(dataset, box, listing(dataset, kind, self.storage.chunks))
+                if layout is not None and layout.plain_edges:
+                    found = self._without_filters(dataset.shape, box, found)
                 if self._fill is None and (found is None or any(offset is None for _, offset, _ in found)):
                     # Of other types only what refers to something is looked at, and nothing is there.
                     void = self.storage.dtype.kind == "V"
@@ -260,6 +267,18 @@ class _Table:
                     )
                 ) from error
         return found
+
+    def _without_filters(self, shape: Sequence[int], box: Box, found: list[_Entry] | None) -> list[_Entry] | None:
+        """Return entries whose masks say that chunks across a dataset's end pass no filter; the library's do not."""
+        whole = tuple(map(operator.floordiv, shape, self.storage.chunks))
+
+        def entry(index: tuple[int, ...], known: _Entry) -> _Entry:
+            return (_ALL, *known[1:]) if any(map(operator.ge, index, whole)) else known
+
+        if found is not None:
+            return list(map(entry, box.indices(), found))
+        self._held = {index: entry(index, known) for index, known in (self._held or {}).items()}
+        return None
 
     def _found(self, dataset: Any, box: Box, listed: Listing | None) -> list[_Entry] | None:
         """Return the entries of a box, or `None` after the whole table was read."""

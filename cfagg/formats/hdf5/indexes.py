@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 
 from cfagg.formats.hdf5.bytes import Bytes
-from cfagg.formats.hdf5.messages import CHUNKED, layout_of
+from cfagg.formats.hdf5.messages import CHUNKED, Layout, layout_of
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, BrokenError, Space
 from cfagg.formats.hdf5.trees import records
 
@@ -34,20 +34,20 @@ MOST = 1024
 _PLAIN, _FILTERED = 10, 11
 
 
-def check_index(space: Space, layout: bytes, shape: Sequence[int] | None) -> None:
-    """Look at the index of a dataset's chunks, by its layout message and its shape where that is known."""
-    if layout[0] not in (3, 4, 5) or layout[1] != CHUNKED:
-        return
-    _, _, at, _, chunk, index, settings = layout_of(layout)
-    sizes = len(chunk)
+def check_index(space: Space, message: bytes, shape: Sequence[int] | None) -> Layout | None:
+    """Look at the index of a dataset's chunks, and return the layout, `None` where it is another or an old one."""
+    if message[0] not in (3, 4, 5) or message[1] != CHUNKED:
+        return None
+    layout = layout_of(message)
+    at, chunk, settings, sizes = layout.at, layout.chunk, layout.settings, len(layout.chunk)
     if not sizes or not all(chunk):
         raise BrokenError
     # The last size is that of an element.
     if shape is not None and len(shape) + 1 != sizes:
         raise BrokenError
     if at == UNDEFINED:
-        return
-    mark = _MARKS[index]
+        return layout
+    mark = _MARKS[layout.kind]
     if space.take(at, len(mark)) != mark:
         raise BrokenError
     if mark == _OLD_TREE:
@@ -77,6 +77,7 @@ def check_index(space: Space, layout: bytes, shape: Sequence[int] | None) -> Non
         chunks = prod(-(-n // c) for n, c in zip(shape or (), chunk[:-1], strict=False))
         if entries > max(chunks, space.size, _MANY):
             raise BrokenError
+    return layout
 
 
 def _check_old(space: Space, root: int, sizes: int) -> None:

@@ -152,8 +152,11 @@ class Layout(NamedTuple):
     size: int = 0
     #: Sizes of a chunk, and behind them the bytes of an element.
     chunk: tuple[int, ...] = ()
+    #: Number of the index of chunks; 0 in version 3, which has but one.
     kind: int = 0
     settings: bytes = b""
+    #: Whether chunks that reach beyond the dataset's end pass no filter, whatever their masks say.
+    plain_edges: bool = False
 
 
 def layout_of(data: bytes) -> Layout:
@@ -176,7 +179,7 @@ def layout_of(data: bytes) -> Layout:
         start = end + 1 + _SETTINGS[index]
         settings = data[end + 1 : start]
         (at,) = struct.unpack_from("<Q", data, start)
-    return Layout(version, class_, at, chunk=chunk, kind=index, settings=settings)
+    return Layout(version, class_, at, chunk=chunk, kind=index, settings=settings, plain_edges=bool(data[2] & 1))
 
 
 def filters_of(data: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from cfagg.formats.hdf5.bytes import HandleBytes
 from cfagg.formats.hdf5.library import address_of
+from cfagg.formats.hdf5.messages import Layout
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import BrokenError
 from cfagg.storage.files import Handle
@@ -39,8 +40,8 @@ def prove_file(handle: Handle, file: Any) -> None:
         _checked[handle] = True
 
 
-def prove_index(handle: Handle, file: Any, dataset: Any) -> int:
-    """Look at the index of a dataset's chunks before the library does, and return its kind; the lock is held."""
+def prove_index(handle: Handle, file: Any, dataset: Any) -> Layout | None:
+    """Look at the index of a dataset's chunks before the library does; return its layout.  The lock is held."""
     try:
         return sound_of(handle, file).index(address_of(dataset))
     except BrokenError as error:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.indexes import check_index
 from cfagg.formats.hdf5.lookup3 import damaged
-from cfagg.formats.hdf5.messages import CHUNKED, COMPACT, attribute_of, fill_of, layout_of, shape_of
+from cfagg.formats.hdf5.messages import COMPACT, Layout, attribute_of, fill_of, layout_of, shape_of
 from cfagg.formats.hdf5.objects import ATTRIBUTES, FILL, LAYOUT, OLD_FILL, SPACE, TYPE, Object, Objects
 from cfagg.formats.hdf5.slots import Slot, slots_of
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, BrokenError, OverlapError, Space, TooManyError, UnusualError
@@ -41,7 +41,7 @@ class Sound:
         self._space = Space(data, heaps=heaps)
         self._objects = Objects(self._space)
         self._known: dict[int, bool] = {}
-        self._indexed: dict[int, int] = {}
+        self._indexed: dict[int, Layout | None] = {}
         #: Each object is looked at once, for the bytes that may be read are counted.
         self._unproven: dict[int, frozenset[bytes] | None] = {}
 
@@ -92,10 +92,8 @@ class Sound:
         """Look at the index of a dataset's chunks, once."""
         if LAYOUT in found.messages and at not in self._indexed:
             space = found.messages.get(SPACE)
-            check_index(self._space, found.messages[LAYOUT], None if space is None else shape_of(space)[0])
-            layout = found.messages[LAYOUT]
-            known = layout[0] in (4, 5) and layout[1] == CHUNKED
-            self._indexed[at] = layout_of(layout).kind if known else -1
+            shape = None if space is None else shape_of(space)[0]
+            self._indexed[at] = check_index(self._space, found.messages[LAYOUT], shape)
 
     def _check_fill(self, found: Object) -> None:
         """Look whether the fill value of a dataset exists where it has a variable length."""
@@ -112,12 +110,12 @@ class Sound:
         if slots and not all(len(value) == size and self._exist(value, size, slots) for value in values):
             raise BrokenError
 
-    def index(self, at: int) -> int:
-        """Look at the index of the chunks of a dataset, and return its kind, -1 where layouts have none."""
+    def index(self, at: int) -> Layout | None:
+        """Look at the index of the chunks of a dataset, and return what `check_index` does."""
         try:
             if at not in self._indexed:
                 self._index(at, self._objects.read(at))
-            return self._indexed.get(at, -1)
+            return self._indexed.get(at)
         except BrokenError:
             raise
         except _ERRORS as error:

@@ -17,6 +17,7 @@ from cfagg.formats.hdf5.chunks import _looked_up
 from cfagg.formats.values import find
 from cfagg.storage.files import CONTEXT_SOURCE
 from tests.effort import examples
+from tests.fuzzing.checksums import put_right
 
 #: What the library makes of it: an extensible array, a fixed one, a tree of either version, no table.
 TABLES = {
@@ -173,3 +174,29 @@ def test_an_index_and_how_it_is_listed_lead_to_each_other(counts, data):
     index = tuple(data.draw(st.integers(0, 99 if d == axis else n - 1)) for d, n in enumerate(counts))
     one = hdf5_listing.Listing(counts, axis)
     assert one.actual(one.listed(index)) == index
+
+
+@pytest.mark.parametrize("rows", [6, 90])
+@pytest.mark.parametrize("most", [(None, 6), (None, None), None], ids=["extensible", "tree", "fixed"])
+@pytest.mark.parametrize("options", [{"compression": "gzip"}, {"shuffle": True}], ids=["deflate", "shuffle"])
+def test_chunks_across_the_end_that_are_stored_without_filters_are_read(tmp_path, rows, most, options):
+    path, stored = tmp_path / "a.nc", np.arange(rows * 6.0).reshape(rows, 6)
+    with h5py.File(path, "w", libver=("v110", "v110")) as file:
+        made = file.create_dataset("v", (rows, 6), "f8", chunks=(4, 4), maxshape=most, **options)
+        made[...] = stored
+        for row, column in np.ndindex(-(-rows // 4), 2):
+            if column or row >= rows // 4:
+                block = np.zeros((4, 4))
+                part = stored[4 * row : 4 * row + 4, 4 * column : 4 * column + 4]
+                block[: part.shape[0], : part.shape[1]] = part
+                made.id.write_direct_chunk((4 * row, 4 * column), block.tobytes())
+    raw = path.read_bytes()
+    # The layout: version 4, chunks, its flags, three sizes of a byte each.
+    plain = raw.replace(b"\4\2\0\3\1\4\4\x08", b"\4\2\1\3\1\4\4\x08")
+    assert plain != raw
+    path.write_bytes(put_right(plain, [raw]))
+    with h5py.File(path) as file:
+        np.testing.assert_array_equal(file["v"][...], stored)
+    located = find.locate(str(path), "v", CONTEXT_SOURCE)
+    slices = (slice(1, rows, 2), slice(0, 6, 1))
+    np.testing.assert_array_equal(find.read(located, slices, CONTEXT_SOURCE), stored[slices])
