@@ -35,7 +35,7 @@ from cfagg.accumulation.planning import Order, Plan
 from cfagg.accumulation.report import Report, report_of
 from cfagg.accumulation.scratch import Scratch
 from cfagg.accumulation.source import settled, unchanged, write_back
-from cfagg.accumulation.summing import Partly
+from cfagg.accumulation.summing import PartialSums
 from cfagg.accumulation.writing import Target, read_documents, renew_consolidated
 from cfagg.errors import AccessError, CfaggError, LimitError, TargetError, TargetExistsError
 from cfagg.formats.fastzlib import crc32
@@ -150,9 +150,9 @@ def build(
         shop.start_group()
         target = Target(shop.group, plan.settings.codec, array.zarr_format)
         excluded = missing > 0 or len(judgement.values) > 0
-        partly = Partly(recipe, scratch, records, plan.layout, plan.basis, excluded, judgement.repaired)
+        partial = PartialSums(recipe, scratch, records, plan.layout, plan.basis, excluded, judgement.repairs)
         table = np.concatenate([np.column_stack([seen, _checksums(plan, records)]), others])
-        finish(partly, target, plan.weights, table, judgement, summers)
+        finish(partial, target, plan.weights, table, judgement, summers)
         related = [n.record for n in plan.related]
         described = describe(
             plan.layout, recipe, plan.settings, plan.weights, related, target, missing, nonfinite, judgement

@@ -19,7 +19,7 @@ from cfagg.accumulation.options import Settings
 from cfagg.accumulation.outliers import Judgement
 from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.scratch import along
-from cfagg.accumulation.summing import Partly, Task, run_task, sum_tasks
+from cfagg.accumulation.summing import PartialSums, Task, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights
 from cfagg.accumulation.writing import Basis, Target
 from cfagg.conventions.accumulation import write_extra, write_group
@@ -70,15 +70,15 @@ def _level_tasks(layout: Layout, level: int, target: Target) -> Iterator[LevelTa
             yield LevelTask(specs, index, below)
 
 
-def run_level(task: LevelTask, partly: Partly, target: Target) -> None:
+def run_level(task: LevelTask, partial: PartialSums, target: Target) -> None:
     """Compute and write one chunk of every statistic of a level."""
-    specs, basis = task.specs, partly.basis
+    specs, basis = task.specs, partial.basis
     spec = specs.arrays["count"]
     box = spec.extent(task.index)
     old: Mapping[str, ZarrArray] = {}
     axis = stay = 0
     if basis is not None:
-        dims = tuple(partly.recipe.window.array.dims[a] for a in specs.axes)
+        dims = tuple(partial.recipe.window.array.dims[a] for a in specs.axes)
         # The pyramid grows with the array: the earlier state may not have this level.
         old = next((v.arrays for v in basis.group.statistics[dims] if v.level == specs.level), {})
         axis = basis.axis
@@ -88,7 +88,7 @@ def run_level(task: LevelTask, partly: Partly, target: Target) -> None:
                 target.take(each, task.index, old[kind])
             return
     new = tuple((a + stay, b) if i == axis else (a, b) for i, (a, b) in enumerate(box))
-    found = _lowest(specs, new, partly) if not specs.level else _higher(specs, new, task.below, partly)
+    found = _lowest(specs, new, partial) if not specs.level else _higher(specs, new, task.below, partial)
     for kind, each in specs.arrays.items():
         values = found[kind]
         if stay:
@@ -98,24 +98,26 @@ def run_level(task: LevelTask, partly: Partly, target: Target) -> None:
         target.write(each, task.index, values)
 
 
-def _lowest(specs: LevelSpecs, box: Box, partly: Partly) -> dict[str, npt.NDArray[Any]]:
+def _lowest(specs: LevelSpecs, box: Box, partial: PartialSums) -> dict[str, npt.NDArray[Any]]:
     """Return statistics per chunk from the pass over the data."""
-    window, axes = partly.recipe.window, specs.axes
+    window, axes = partial.recipe.window, specs.axes
     local = tuple(
         (a - window.first_chunk(i), b - window.first_chunk(i))
         if i in axes
         else (a - window.start(i), b - window.start(i))
         for i, (a, b) in enumerate(box)
     )
-    out = {kind: partly.read(kind, axes, local) for kind in specs.arrays if kind != "count"}
+    out = {kind: partial.read(kind, axes, local) for kind in specs.arrays if kind != "count"}
     cells: npt.NDArray[np.int64] = np.ones([1] * len(box), np.int64)
     for a in axes:
         cells = cells * along(window.lengths[a][slice(*local[a])], a, len(box))
-    out["count"] = cells - partly.read("excluded", axes, local)
+    out["count"] = cells - partial.read("excluded", axes, local)
     return out
 
 
-def _higher(specs: LevelSpecs, box: Box, below: Mapping[str, ZarrArray], partly: Partly) -> dict[str, npt.NDArray[Any]]:
+def _higher(
+    specs: LevelSpecs, box: Box, below: Mapping[str, ZarrArray], partial: PartialSums
+) -> dict[str, npt.NDArray[Any]]:
     """Return statistics of groups of cells of the level below."""
     shape = [b - a for a, b in box]
     width = FAN_OUT ** len(specs.axes)
@@ -124,7 +126,7 @@ def _higher(specs: LevelSpecs, box: Box, below: Mapping[str, ZarrArray], partly:
         axis = int(np.argmax(shape))
         middle = box[axis][0] + shape[axis] // 2
         halves = [
-            _higher(specs, tuple(part if i == axis else b for i, b in enumerate(box)), below, partly)
+            _higher(specs, tuple(part if i == axis else b for i, b in enumerate(box)), below, partial)
             for part in ((box[axis][0], middle), (middle, box[axis][1]))
         ]
         return {kind: np.concatenate([h[kind] for h in halves], axis) for kind in specs.arrays}
@@ -146,7 +148,7 @@ def _higher(specs: LevelSpecs, box: Box, below: Mapping[str, ZarrArray], partly:
     try:
         top = pyramid(level, specs.axes)
     except OverflowError as error:
-        array = partly.recipe.window.array
+        array = partial.recipe.window.array
         raise LimitError(
             f"{array.store}: array {array.path!r}: {error}; sum in real numbers with precision='float64' "
             "(--precision float64)"
@@ -156,7 +158,7 @@ def _higher(specs: LevelSpecs, box: Box, below: Mapping[str, ZarrArray], partly:
 
 
 def finish(
-    partly: Partly,
+    partial: PartialSums,
     target: Target,
     weights: Weights | None,
     table: npt.NDArray[np.int64],
@@ -164,18 +166,18 @@ def finish(
     workers: int,
 ) -> None:
     """Write every array of the group; `table` has the stamps of source objects, then those of related arrays."""
-    layout = partly.layout
-    for spec in layout.arrays(counts=partly.excluded):
+    layout = partial.layout
+    for spec in layout.arrays(counts=partial.excluded):
         target.create(spec)
     tasks: Iterator[Task] = chain.from_iterable(
-        sum_tasks(s, weighted=weights is not None, excluded=partly.excluded) for s in layout.sums
+        sum_tasks(s, weighted=weights is not None, excluded=partial.excluded) for s in layout.sums
     )
-    _share(lambda task: run_task(task, partly, target), tasks, workers)
+    _share(lambda task: run_task(task, partial, target), tasks, workers)
     # Statistics are of all cells: nothing is subtracted from them.
-    partly = replace(partly, repaired=None)
+    partial = replace(partial, repairs=None)
     depth = max((v.level for v in layout.levels), default=-1)
     for level in range(depth + 1):
-        _share(lambda task: run_level(task, partly, target), _level_tasks(layout, level, target), workers)
+        _share(lambda task: run_level(task, partial, target), _level_tasks(layout, level, target), workers)
     if layout.weights is not None and weights is not None:
         target.write_whole(layout.weights, weights.values)
     for axis, spec in layout.boundaries.items():
@@ -184,7 +186,7 @@ def finish(
         target.write_whole(spec, values)
     target.write_whole(layout.stamps, table)
     crcs = np.zeros(layout.checksums.shape, np.uint32)
-    for name, place in layout.places(counts=partly.excluded).items():
+    for name, place in layout.places(counts=partial.excluded).items():
         found = target.checksums[name]
         crcs[place : place + len(found)] = found
     target.write_whole(layout.checksums, crcs)

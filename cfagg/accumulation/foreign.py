@@ -6,7 +6,7 @@ generator does otherwise than the convention would have it:
 
 - it drops the part of a dimension behind the last whole stride of whole chunks; that part is read from the data;
 - it counts every value not below the array's fill value, the fill value itself included, and lets NaN into its sums;
-- it keeps sums in the type of the data, and some of them as differences under a filter of its own (`foreign_deltas`);
+- it keeps sums in the type of the data, and some of them as differences under a filter of its own (`foreign_arrays`);
 - along time, the first sum is always that over two chunks, whatever the stride;
 - it names the array's dimensions nowhere but in the group.
 

@@ -51,7 +51,7 @@ __all__ = [
 Dims = tuple[str, ...]
 #: Which raw values count as missing.
 Mask = MaskRecord
-type Allowed = Iterable[str | os.PathLike[str]]
+type Paths = Iterable[str | os.PathLike[str]]
 #: Sample positions per axis of the source, `None` along axes that are not accumulated.
 Samples = tuple[npt.NDArray[np.int64] | None, ...]
 

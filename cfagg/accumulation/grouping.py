@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.labels import Labels, Picked
+from cfagg.accumulation.labels import Labels, Positions
 from cfagg.accumulation.ranges import Runs
 from cfagg.errors import SelectionError
 
@@ -36,7 +36,7 @@ class Grouping:
     codes: Int64
     attrs: tuple[tuple[Any, Any], ...] = ()
 
-    def of(self, picked: Picked | None) -> tuple[Grouping, Int64]:
+    def of(self, picked: Positions | None) -> tuple[Grouping, Int64]:
         """Return the groups that occur among selected positions, and those positions."""
         positions = np.arange(len(self.codes), dtype=np.int64)
         if picked is not None:

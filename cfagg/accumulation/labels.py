@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cfagg.accumulation.group import Group
 
-__all__ = ["Labels", "Picked", "compose", "labels_of"]
+__all__ = ["Labels", "Positions", "compose", "labels_of"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -27,7 +27,7 @@ Int64 = npt.NDArray[np.int64]
 _KEPT = ("units", "calendar", "dtype")
 
 #: Positions along one dimension: one (the dimension goes), a slice, or a list of positions from 0 on.
-type Picked = int | slice | Int64
+type Positions = int | slice | Int64
 
 #: Names of dimensions, as methods take them; `None` and `...` mean all.
 type Dims = str | Iterable[Hashable] | EllipsisType | None
@@ -47,13 +47,13 @@ class Labels:
     #: The source's axis of each of `dims`.
     axes: tuple[int, ...]
     #: Per axis of the source what the array has of it: None for all, one position, a slice or positions.
-    base: tuple[Picked | None, ...]
+    base: tuple[Positions | None, ...]
     #: Groups by calendar that were asked for before, by key.
     grouped: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of_array(cls, array: xr.DataArray, base: Iterable[Picked | None] | None = None, axes: Any = None) -> Labels:
+    def of_array(cls, array: xr.DataArray, base: Iterable[Positions | None] | None = None, axes: Any = None) -> Labels:
         """Return the labels of an array whose values, which are not looked at, are those of the source at `base`."""
         picked = tuple(base) if base is not None else (None,) * array.ndim
         at = tuple(axes) if axes is not None else tuple(a for a, p in enumerate(picked) if not isinstance(p, int))
@@ -84,7 +84,7 @@ class Labels:
                     variable.encoding["_FillValue"] = None
         return found
 
-    def chosen_dims(self, dim: Dims, picked: Mapping[str, Picked]) -> tuple[str, ...]:
+    def chosen_dims(self, dim: Dims, picked: Mapping[str, Positions]) -> tuple[str, ...]:
         """Return the dimensions that are to be reduced, in order."""
         left = [d for d in self.dims if not isinstance(picked.get(d), int)]
         if dim is None or dim is ...:
@@ -106,7 +106,7 @@ class Labels:
         sel: Mapping[Any, Any] | None = None,
         method: str | None = None,
         tolerance: Any = None,
-    ) -> dict[str, Picked]:
+    ) -> dict[str, Positions]:
         """Return the positions that selections mean, as of `xarray.DataArray.isel` and `sel`, by dimension."""
         isel = a_mapping(isel, "isel", "a mapping such as {'time': slice(0, 12)}", SelectionError)
         sel = a_mapping(sel, "sel", "a mapping such as {'time': '2008'}", SelectionError)
@@ -123,7 +123,7 @@ class Labels:
             out[d] = self._by_label(d, chosen, sizes[d], method, tolerance)
         return out
 
-    def _by_label(self, dim: str, label: Any, length: int, method: str | None, tolerance: Any) -> Picked:
+    def _by_label(self, dim: str, label: Any, length: int, method: str | None, tolerance: Any) -> Positions:
         """Return the positions that labels of one dimension mean."""
         where = f"{self.name!r}, {dim}"
         index = self.coords.xindexes.get(dim)
@@ -158,7 +158,7 @@ def labels_of(group: Group) -> Labels:
     return Labels.of_array(labelled_array(group.source, group.dims))
 
 
-def compose(base: Picked | None, picked: Picked, length: int) -> Picked:
+def compose(base: Positions | None, picked: Positions, length: int) -> Positions:
     """Return positions along the source, of so many, of positions from 0 on within what `base` has of it."""
     if base is None:
         return picked
@@ -174,7 +174,7 @@ def compose(base: Picked | None, picked: Picked, length: int) -> Picked:
     return int(at[picked]) if isinstance(picked, int) else at[picked]
 
 
-def _by_index(chosen: Any, length: int, where: str) -> Picked:
+def _by_index(chosen: Any, length: int, where: str) -> Positions:
     """Return positions from 0 on."""
     if isinstance(chosen, slice):
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.accumulation.provenance import BOOLEANS, Decoding, Origin, Picked, UntracedError, trace
+from cfagg.accumulation.provenance import BOOLEANS, AxisIndex, Decoding, Origin, UntracedError, trace
 from cfagg.errors import (
     CfaggError,
     LimitError,
@@ -152,7 +152,7 @@ def _effective(fills: Sequence[float] | frozenset[float], dtype: np.dtype[Any]) 
     return frozenset(found)
 
 
-def _base(picked: Picked) -> Any:
+def _base(picked: AxisIndex) -> Any:
     """Return what is picked along an axis as `Labels` takes it."""
     if isinstance(picked, range):
         return slice(picked.start, None if picked.stop < 0 else picked.stop, picked.step)

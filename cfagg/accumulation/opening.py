@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from cfagg.accumulation.description import neighbours_of
 from cfagg.accumulation.group import (
-    Allowed,
     CellWeights,
     Group,
     Level,
     Outliers,
+    Paths,
     SumArrays,
     WeightField,
     command,
@@ -268,7 +268,7 @@ class _Reader:
 
 
 def open_group(
-    store: str | os.PathLike[str], variable: str, *, check: bool = True, weights: Any = None, allow: Allowed = ()
+    store: str | os.PathLike[str], variable: str, *, check: bool = True, weights: Any = None, allow: Paths = ()
 ) -> Group:
     """Open the accumulation of an array; with `check`, refuse one whose array is described otherwise by now."""
     for left in reversed(range(_ATTEMPTS)):

@@ -23,7 +23,7 @@ from cfagg.accumulation.writing import Basis
 from cfagg.conventions.accumulation_record import MagnitudesRecord
 from cfagg.errors import LimitError
 
-__all__ = ["Judgement", "Repaired", "judge"]
+__all__ = ["Judgement", "Repairs", "judge"]
 
 Axes = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
@@ -43,7 +43,7 @@ _HELD = 64 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Repaired:
+class Repairs:
     """Partial sums of chunks without the cells that are kept out, in place of those of the pass over the data."""
 
     recipe: Recipe
@@ -81,7 +81,7 @@ class Judgement:
     #: Their positions in the array, shape (cells, dimensions), and stored values, of all states.
     positions: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), np.int64))
     values: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0))
-    repaired: Repaired | None = None
+    repairs: Repairs | None = None
     #: Chunks with values of this kind, where they are too many to be kept out, and the largest of these.
     suspicious: int = 0
     worst: float = 0.0
@@ -122,12 +122,12 @@ def judge(recipe: Recipe, records: npt.NDArray[Any], basis: Basis | None) -> Jud
     beyond = np.flatnonzero(largest > (math.inf if limit is None else limit)).tolist()
     found = None if limit is None or not beyond else _without(recipe, records, beyond, limit, old is not None)
     worst = float(largest.max(initial=0.0))
-    repaired: Repaired | None = None
+    repairs: Repairs | None = None
     positions: list[npt.NDArray[np.int64]] = []
     values: list[npt.NDArray[Any]] = []
     rest, suspicious = worst, len(beyond)
     if found is not None:
-        repaired, positions, values, rest = found
+        repairs, positions, values, rest = found
         suspicious = 0
     elif old is None:
         limit = None
@@ -147,7 +147,7 @@ def judge(recipe: Recipe, records: npt.NDArray[Any], basis: Basis | None) -> Jud
         limit,
         np.concatenate(positions) if positions else np.empty((0, recipe.window.array.ndim), np.int64),
         np.concatenate(values) if values else np.empty(0, recipe.meaning.dtype),
-        repaired,
+        repairs,
         suspicious,
         worst,
     )
@@ -166,7 +166,7 @@ def _limit(recipe: Recipe, middle: npt.NDArray[np.float64]) -> float | None:
 
 def _without(
     recipe: Recipe, records: npt.NDArray[Any], numbers: list[int], limit: float, grown: bool
-) -> tuple[Repaired, list[npt.NDArray[np.int64]], list[npt.NDArray[Any]], float] | None:
+) -> tuple[Repairs, list[npt.NDArray[np.int64]], list[npt.NDArray[Any]], float] | None:
     """Return partial sums without the cells beyond the limit, these, and the largest of the rest; None for too many."""
     most = MOST * (_GROWN if grown else 1)
     parts: dict[Field, dict[int, npt.NDArray[Any]]] = {}
@@ -191,7 +191,7 @@ def _without(
         values.append(found.values)
         rest = max(rest, found.largest)
     if len(positions) == len(numbers):
-        return Repaired(recipe, corrected, parts), positions, values, rest
+        return Repairs(recipe, corrected, parts), positions, values, rest
     if grown:
         array = recipe.window.array
         raise LimitError(

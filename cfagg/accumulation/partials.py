@@ -136,7 +136,7 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool =
 
 
 @dataclass(frozen=True, eq=False)
-class Without:
+class Remainder:
     """What one chunk has without cells beyond a limit, and these."""
 
     #: What its record has otherwise.
@@ -149,7 +149,7 @@ class Without:
     largest: float
 
 
-def compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Without | None:
+def compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Remainder | None:
     """Return the partial sums of one chunk without cells beyond a limit; None where these are more than so many."""
     index = recipe.window.index(number)
     block = _block(recipe, number, None)
@@ -167,7 +167,7 @@ def compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Wit
     record = dict(_totals(recipe, partials))
     record["missing"] = partials.missing
     rest = partials.statistics[recipe.whole]
-    return Without(
+    return Remainder(
         record,
         tuple(_parts(recipe, partials, block.shape, statistics=False)),
         at.astype(np.int64) + np.array(starts, np.int64),

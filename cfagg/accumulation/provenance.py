@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from cfagg.formats.zarr.metadata import ZarrArray
 
-__all__ = ["BOOLEANS", "Decoding", "Origin", "Picked", "UntracedError", "trace"]
+__all__ = ["BOOLEANS", "AxisIndex", "Decoding", "Origin", "UntracedError", "trace"]
 
 #: Why the statistics of booleans are left to xarray.
 BOOLEANS = "its values are booleans, whose sums, minima and maxima xarray gives in other types"
 
 #: What is picked along one axis of the stored array: a run of positions, listed ones, or one (an axis that is gone).
-Picked = range | int | npt.NDArray[np.int64]
+AxisIndex = range | int | npt.NDArray[np.int64]
 
 
 class UntracedError(Exception):
@@ -62,7 +62,7 @@ class Origin:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     #: Per axis of the stored array what is picked along it.
-    picked: tuple[Picked, ...]
+    picked: tuple[AxisIndex, ...]
     decoding: Decoding = field(default_factory=Decoding)
     #: Where links in the store may lead to.
     allow: tuple[str, ...] = ()
@@ -185,7 +185,7 @@ def _select(origin: Origin, key: tuple[Any, ...]) -> Origin:
     return replace(origin, picked=picked)
 
 
-def _pick(picked: range | npt.NDArray[np.int64], key: Any) -> Picked:
+def _pick(picked: range | npt.NDArray[np.int64], key: Any) -> AxisIndex:
     if isinstance(key, slice):
         return picked[key]
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
@@ -204,7 +204,7 @@ def _graph(data: Any) -> Origin:
     walk = _Walk(data.__dask_graph__())
     origin: Origin | None = None
     # Per axis of this array, what its blocks pick along it, in order.
-    along: list[list[Picked | None]] = [[None] * n for n in data.numblocks]
+    along: list[list[AxisIndex | None]] = [[None] * n for n in data.numblocks]
     for index in np.ndindex(data.numblocks):
         block = walk.origin((data.name, *index))
         if origin is None:
@@ -225,13 +225,13 @@ def _graph(data: Any) -> Origin:
     return replace(origin, picked=tuple(p if isinstance(p, int) else next(joined) for p in origin.picked))
 
 
-def _same(one: Picked, other: Picked) -> bool:
+def _same(one: AxisIndex, other: AxisIndex) -> bool:
     if isinstance(one, range) and isinstance(other, range):
         return one == other
     return np.array_equal(np.asarray(one), np.asarray(other))
 
 
-def _join(parts: list[Any]) -> Picked:
+def _join(parts: list[Any]) -> AxisIndex:
     """Return runs that follow each other as one run where they are one, else as positions."""
     parts = [p for p in parts if len(p)] or parts[:1]
     whole = np.concatenate([np.asarray(p, "i8") for p in parts])

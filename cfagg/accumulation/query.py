@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.grouping import Grouping
-from cfagg.accumulation.labels import Dims, Labels, Picked, compose
+from cfagg.accumulation.labels import Dims, Labels, Positions, compose
 from cfagg.accumulation.ranges import Runs
 from cfagg.accumulation.request import Request
 
@@ -30,7 +30,7 @@ class Query:
     """What is asked, by name and by axis: selected positions, and reduced dimensions, a grouped one included."""
 
     labels: Labels
-    picked: Mapping[str, Picked]
+    picked: Mapping[str, Positions]
     reduced: tuple[str, ...]
     #: Groups that stand in place of one reduced dimension.
     grouping: Grouping | None
@@ -55,7 +55,7 @@ def query(
     labels: Labels,
     shape: tuple[int, ...],
     dim: Dims,
-    picked: Mapping[str, Picked],
+    picked: Mapping[str, Positions],
     grouping: Grouping | None = None,
 ) -> Query:
     """Return the question that names and selections make of a source of this shape."""
@@ -116,7 +116,7 @@ def labelled(
     statistic: str,
     *,
     reduced: Sequence[str],
-    picked: Mapping[str, Picked],
+    picked: Mapping[str, Positions],
     grouping: Grouping | None = None,
     keep_attrs: bool = True,
 ) -> xr.DataArray:

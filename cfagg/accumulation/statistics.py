@@ -12,7 +12,7 @@ from cfagg.accumulation.extremes import extremes
 from cfagg.accumulation.foreign_arrays import missing_weights
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.grouping import Grouping
-from cfagg.accumulation.labels import Dims, Labels, Picked
+from cfagg.accumulation.labels import Dims, Labels, Positions
 from cfagg.accumulation.query import labelled, query
 from cfagg.accumulation.request import Request
 from cfagg.accumulation.sums import counts, sums
@@ -184,7 +184,7 @@ class Statistics:
         self,
         statistic: str,
         dim: Dims,
-        picked: Mapping[str, Picked],
+        picked: Mapping[str, Positions],
         grouping: Grouping | None = None,
         *,
         keep_attrs: bool = True,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.integrity import read_region
 from cfagg.accumulation.layout import ArraySpec, Layout, SumSpecs
-from cfagg.accumulation.outliers import Repaired
+from cfagg.accumulation.outliers import Repairs
 from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.scratch import Field, Scratch, along
 from cfagg.accumulation.writing import Basis, Target
@@ -25,7 +25,7 @@ from cfagg.errors import LimitError
 from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.cumulative import cumulate
 
-__all__ = ["Partly", "Task", "run_task", "sum_tasks"]
+__all__ = ["PartialSums", "Task", "run_task", "sum_tasks"]
 
 Axes = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
@@ -35,7 +35,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class Partly:
+class PartialSums:
     """Partial sums of all chunks of the window."""
 
     recipe: Recipe
@@ -48,20 +48,20 @@ class Partly:
     #: Whether anything of the array is missing, or kept out of its sums.
     excluded: bool
     #: Partial sums of some chunks without cells that are kept out.
-    repaired: Repaired | None = None
+    repairs: Repairs | None = None
 
     def read(self, kind: str, axes: Axes, box: Box) -> npt.NDArray[Any]:
         """Return partial sums of a box in positions of the window."""
         if axes == self.recipe.whole:
-            records = self.records if self.repaired is None else self.repaired.records
+            records = self.records if self.repairs is None else self.repairs.records
             column = records["missing" if kind == "excluded" else kind]
             part = column.reshape(self.recipe.window.matrix_shape)[tuple(slice(*b) for b in box)]
             return np.array(part, part.dtype.newbyteorder("="))
         dtype = next(f.dtype for f in self.recipe.fields if (f.kind, f.axes) == (kind, axes))
         field = Field(kind, axes, dtype)
         found = self.scratch.read(field, box)
-        if self.repaired is not None:
-            self.repaired.correct(field, box, found)
+        if self.repairs is not None:
+            self.repairs.correct(field, box, found)
         return found
 
 
@@ -90,16 +90,16 @@ def sum_tasks(specs: SumSpecs, *, weighted: bool, excluded: bool) -> Iterator[Ta
             yield Task(specs, kind, columns)
 
 
-def run_task(task: Task, partly: Partly, target: Target) -> None:
+def run_task(task: Task, partial: PartialSums, target: Target) -> None:
     """Compute and write the chunks of a task."""
-    _Run(task, partly, target).run()
+    _Run(task, partial, target).run()
 
 
 class _Run:
     """The state of one task."""
 
-    def __init__(self, task: Task, partly: Partly, target: Target) -> None:
-        self.task, self.partly, self.target = task, partly, target
+    def __init__(self, task: Task, partial: PartialSums, target: Target) -> None:
+        self.task, self.partial, self.target = task, partial, target
         specs, kind = task.specs, task.kind
         self.axes = specs.axes
         self.low = {"sum": specs.low, "weights": specs.weights_low}.get(kind)
@@ -107,7 +107,7 @@ class _Run:
         if kind == "excluded" and specs.counts is not None:
             # Beside weights.
             self.spec = specs.counts
-        self.window, self.basis = partly.recipe.window, partly.basis
+        self.window, self.basis = partial.recipe.window, partial.basis
         inside = self.basis is not None and self.basis.axis in self.axes
         #: The axis along which sums are carried on.
         self.stream: int = self.basis.axis if self.basis is not None and inside else self.axes[0]
@@ -115,25 +115,26 @@ class _Run:
         self.old, self.old_low = self._earlier()
         #: Positions of the block along the other axes, in the array.
         self.block: list[tuple[int, int]] = [
-            (0, len(partly.layout.samples[a])) if a in self.axes else (i * c, min((i + 1) * c, n))
+            (0, len(partial.layout.samples[a])) if a in self.axes else (i * c, min((i + 1) * c, n))
             for a, (i, c, n) in enumerate(zip(task.columns, self.spec.chunks, self.spec.shape, strict=True))
         ]
         #: How far into the block values stay as they are, where the dimension that has grown is not accumulated.
-        self.stay = 0
+        self.stay, self.grown = 0, -1
         if self.basis is not None and not inside:
-            a, b = self.block[self.basis.axis]
+            self.grown = self.basis.axis
+            a, b = self.block[self.grown]
             self.stay = min(max(self.basis.position - a, 0), b - a)
 
     def run(self) -> None:
         """Write all chunks."""
         chunk = self.spec.chunks[self.stream]
         count = self.spec.grid[self.stream]
-        if self.stay and self.basis is not None and self.stay == -int(np.subtract(*self.block[self.basis.axis])):
+        if self.stay and self.stay == self.block[self.grown][1] - self.block[self.grown][0]:
             self._take(range(count))
             return
         whole = self.first // chunk
         self._take(range(whole))
-        if self.task.kind == "excluded" and not self.partly.excluded:
+        if self.task.kind == "excluded" and not self.partial.excluded:
             for row in range(whole, count):
                 self._write_row(row, None, None)
             return
@@ -156,28 +157,27 @@ class _Run:
 
     def _samples(self) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
         """Yield cumulative sums at the samples from the first new one on, some at a time along the stream."""
-        stream, window, layout = self.stream, self.window, self.partly.layout
+        stream, window, layout = self.stream, self.window, self.partial.layout
         others = [a for a in self.axes if a != stream]
         box: list[tuple[int, int]] = []
         for a, (begin, end) in enumerate(self.block):
             if a in self.axes:
                 box.append((0, window.matrix_shape[a]))
             else:
-                stay = self.stay if self.basis is not None and a == self.basis.axis else 0
-                box.append((begin + stay - window.start(a), end - window.start(a)))
+                box.append((begin + self.stay * (a == self.grown) - window.start(a), end - window.start(a)))
         count, stride = window.matrix_shape[stream], layout.stride[stream]
         width = math.prod(b - a for i, (a, b) in enumerate(box) if i != stream)
         step = max(1, _BLOCK // max(1, width))
         double = self.low is not None
         carry: npt.NDArray[Any] | None = None
         carry_low: npt.NDArray[Any] | None = None
-        name = f"{self.partly.recipe.window.array.path!r} along {' and '.join(self._dims())}"
-        compiled = self.partly.recipe.compiled
+        name = f"{self.partial.recipe.window.array.path!r} along {' and '.join(self._dims())}"
+        compiled = self.partial.recipe.compiled
         try:
             for begin in range(0, count, step):
                 box[stream] = (begin, min(begin + step, count))
-                parts = self.partly.read(self.task.kind, self.axes, tuple(box))
-                low = self.partly.read(_LOWS[self.task.kind], self.axes, tuple(box)) if double else None
+                parts = self.partial.read(self.task.kind, self.axes, tuple(box))
+                low = self.partial.read(_LOWS[self.task.kind], self.axes, tuple(box)) if double else None
                 for a in others:
                     cumulate(parts, a, low=low, name=name, compiled=compiled)
                     if layout.stride[a] > 1:
@@ -195,7 +195,7 @@ class _Run:
                 yield np.take(parts, at, stream), None if low is None else np.take(low, at, stream)
         except OverflowError as error:
             remedy = "sum in real numbers with precision='float64' (--precision float64)"
-            if self.partly.recipe.judged:
+            if self.partial.recipe.judged:
                 remedy = "mark such values as missing (_FillValue, valid_range), or scale them down"
             raise LimitError(f"{window.array.store}: array {error}; {remedy}") from error
 
@@ -224,9 +224,8 @@ class _Run:
                 values = implied - values
         if self.stay and values is not None:
             old, old_low = self._old_rows(*samples, stay=True)
-            axis = self.basis.axis if self.basis is not None else 0
-            values = np.concatenate([np.broadcast_to(old, [*old.shape]), values], axis)
-            low = None if low is None or old_low is None else np.concatenate([old_low, low], axis)
+            values = np.concatenate([old, values], self.grown)
+            low = None if low is None or old_low is None else np.concatenate([old_low, low], self.grown)
         extent = samples[1] - samples[0]
         for index in self._row(row):
             box = [
@@ -274,13 +273,11 @@ class _Run:
         """Return earlier values and low parts of some samples; with `stay`, of the positions that stay alone."""
         box = list(self.block)
         box[self.stream] = (start, stop)
-        if stay and self.basis is not None:
-            a = box[self.basis.axis][0]
-            box[self.basis.axis] = (a, a + self.stay)
+        if stay:
+            a = box[self.grown][0]
+            box[self.grown] = (a, a + self.stay)
         if stop <= start:
-            empty = np.empty([b - a for a, b in box], self.spec.dtype)
-            if self.basis is not None and self.stay:
-                empty = np.empty(self._shape(0), self.spec.dtype)
+            empty = np.empty(self._shape(0) if self.stay else [b - a for a, b in box], self.spec.dtype)
             return empty, None if self.low is None else empty
         if self.old is None:
             whole = np.broadcast_to(self._implied((start, stop)), [b - a for a, b in box])
@@ -290,21 +287,14 @@ class _Run:
 
     def _shape(self, count: int) -> Axes:
         """Return the shape of so many new samples along the stream."""
-        out = []
-        for a, (low, high) in enumerate(self.block):
-            n = high - low
-            if a == self.stream:
-                n = count
-            elif self.basis is not None and a == self.basis.axis and a not in self.axes:
-                n -= self.stay
-            out.append(n)
-        return tuple(out)
+        sizes = (high - low - self.stay * (a == self.grown) for a, (low, high) in enumerate(self.block))
+        return tuple(count if a == self.stream else n for a, n in enumerate(sizes))
 
     def _implied(self, samples: tuple[int, int]) -> npt.NDArray[np.int64]:
         """Return how many elements there are up to samples, missing ones too; of length 1 along the other axes."""
         out = np.ones([1] * len(self.block), np.int64)
         for a in self.axes:
-            positions = self.partly.layout.samples[a]
+            positions = self.partial.layout.samples[a]
             out = out * along(positions[slice(*samples)] if a == self.stream else positions, a, len(self.block))
         return out
 
@@ -317,7 +307,7 @@ class _Run:
             return old.data, old.low
         if self.task.kind == "weights":
             return old.weights, old.weights_low
-        return (old.counts if self.partly.recipe.weights is not None else old.weights), None
+        return (old.counts if self.partial.recipe.weights is not None else old.weights), None
 
     def _dims(self) -> tuple[str, ...]:
         return tuple(self.window.array.dims[a] for a in self.axes)
