@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from cfagg.errors import ConventionError, SourceError
 from cfagg.observations.chosen_statistics import Choice
-from cfagg.observations.chunk_tasks import ChunkPlan, ChunkWritten, write_one
-from cfagg.observations.finishing import META, finish_store
+from cfagg.observations.finishing import ChunkPlan, ChunkWritten, finish_store, write_one
+from cfagg.observations.frames import META
 from cfagg.observations.layouts import DataLayout
 from cfagg.observations.merging import Portion, merge_portion, plan_merge
 from cfagg.observations.parts import PartRead, arrange, read_elsewhere, read_part, recorded

@@ -1,25 +1,25 @@
-"""Decoded blocks of rows, kept in bounded memory and shared by all datasets of a process.
-
-A block that one thread decodes is not decoded by another at the same time: the other waits for it.  A forked process
-starts with what its parent had (the system shares that memory until it is written to) and has its own budget from then
-on.
-"""
+"""Decoded blocks of rows: kept in bounded memory that all datasets of a process share, and read from stored objects."""
 
 from __future__ import annotations
 
 import os
 import threading
+import uuid
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import LimitError
+from cfagg.formats.zarr.codecs import DamagedError
+from cfagg.observations.arrays import StoredArray
+from cfagg.observations.objects import StoredObject, damaged, open_object
+from cfagg.storage.store import Source
 
-__all__ = ["BlockCache", "Loading", "set_cache_size", "shared_cache"]
+__all__ = ["BlockCache", "BlockReader", "Loading", "set_cache_size", "shared_cache"]
 
 Block = npt.NDArray[np.uint8]
 
@@ -175,3 +175,125 @@ def set_cache_size(nbytes: int) -> None:
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise LimitError(f"the size of a cache is a number of bytes, 0 or more; found {nbytes!r}")
     shared_cache.resize(size)
+
+
+#: Directories of so many stored objects are kept.
+_OBJECTS = 4096
+#: Two units are read by one call where at most so many bytes lie between them, on this machine and elsewhere.
+_GAP, _REMOTE_GAP = 2**14, 2**18
+
+
+class BlockReader:
+    """Reads ranges of the decoded bytes of an array's stored objects; many threads may use it."""
+
+    # `token` tells the units of this array from others in the cache.
+
+    def __init__(self, source: Source, array: StoredArray, cache: BlockCache, token: str | None = None) -> None:
+        self.source, self.array, self.cache = source, array, cache
+        self.token = uuid.uuid4().hex if token is None else token
+        self._objects: dict[tuple[int, int], StoredObject] = {}
+
+    def at(self, row: int, column: int) -> StoredObject:
+        """Return the directory of a stored object: which one along the rows, and which column of chunks."""
+        # Without a lock, which a fork could leave locked: at worst two threads read the same directory.
+        objects = self._objects
+        obj = objects.get((row, column))
+        if obj is None:
+            obj = open_object(self.source, self.array, row, column)
+            if len(objects) >= _OBJECTS:
+                self._objects = objects = {}
+            objects[row, column] = obj
+        return obj
+
+    def fill(self, row: int, column: int, start: int, stop: int, memory: Block | None) -> None:
+        """Fill memory with bytes of a decoded object, in stored byte order; with `None` they only go into the cache."""
+        obj = self.at(row, column)
+        if obj.plain is not None and not self.source.remote:
+            # The system keeps such bytes in its own cache.
+            if memory is not None:
+                self._read_plain(obj, obj.plain + start, memory)
+            return
+        first, last = start // obj.unit, -(-stop // obj.unit)
+        blocks = self._units(row, column, obj, first, last)
+        if memory is not None:
+            _copy(blocks, start - first * obj.unit, memory)
+
+    def _units(self, row: int, column: int, obj: StoredObject, first: int, last: int) -> list[Block]:
+        """Return decoded units, from the cache or the store."""
+        token = self.token
+        keys = [(token, row, column, u) for u in range(first, last)]
+        held, mine, loading = self.cache.claim(keys)
+        if mine:
+            wanted = [keys[i] for i in mine]
+            found: dict[Hashable, Block] = {}
+            try:
+                for i, block in zip(mine, self._load(obj, [first + i for i in mine]), strict=True):
+                    found[keys[i]] = block
+                    held[i] = block
+            finally:
+                self.cache.settle(loading, wanted, found)
+        blocks: list[Block] = []
+        for i, entry in enumerate(held):
+            if isinstance(entry, Loading):
+                entry.done.wait()
+                other = entry.found.get(keys[i])
+                # Where the other thread has failed, this one finds its own reason.
+                blocks.append(self._load(obj, [first + i])[0] if other is None else other)
+            else:
+                blocks.append(entry)
+        return blocks
+
+    def _load(self, obj: StoredObject, units: list[int]) -> list[Block]:
+        """Return units, read from the store by few calls and decoded."""
+        sizes = [min(obj.unit, obj.total - u * obj.unit) for u in units]
+        if obj.starts is None or obj.stops is None:
+            return [self._absent(n) for n in sizes]
+        starts, stops = obj.starts[units].tolist(), obj.stops[units].tolist()
+        order = sorted((i for i in range(len(units)) if starts[i] >= 0), key=starts.__getitem__)
+        gap = _REMOTE_GAP if self.source.remote else _GAP
+        runs: list[list[int]] = []
+        end = 0
+        for i in order:
+            if runs and starts[i] - end <= gap:
+                runs[-1].append(i)
+            else:
+                runs.append([i])
+            end = max(end, stops[i])
+        spans = [(starts[run[0]], max(stops[i] for i in run) - starts[run[0]]) for run in runs]
+        out: list[Block | None] = [None] * len(units)
+        for run, (begin, count), stored in zip(runs, spans, self.source.read_ranges(obj.key, spans), strict=True):
+            if len(stored) != count:
+                raise damaged(self.source, obj.key, f"it ends before byte {begin + count:,}")
+            view = memoryview(stored)
+            for i in run:
+                try:
+                    block = obj.decode(view[starts[i] - begin : stops[i] - begin], sizes[i])
+                except DamagedError as error:
+                    raise damaged(self.source, obj.key, f"block {units[i]}: {error}") from error
+                block.flags.writeable = False
+                out[i] = block
+        return [self._absent(n) if block is None else block for n, block in zip(sizes, out, strict=True)]
+
+    def _read_plain(self, obj: StoredObject, start: int, memory: Block) -> None:
+        """Fill memory from an object whose elements are stored as they are."""
+        stored = self.source.read_range(obj.key, start, memory.size)
+        if len(stored) != memory.size:
+            raise damaged(self.source, obj.key, f"it ends before byte {start + memory.size:,}")
+        memory[:] = np.frombuffer(stored, np.uint8)
+
+    def _absent(self, nbytes: int) -> Block:
+        """Return what stands for elements that are not stored."""
+        array = self.array
+        swap = array.decoder is not None and array.decoder.swap
+        stored = array.dtype.newbyteorder() if swap else array.dtype
+        return np.full(nbytes // array.dtype.itemsize, array.fill_value, stored).view(np.uint8)
+
+
+def _copy(blocks: Iterable[Block], skip: int, memory: Block) -> None:
+    """Copy blocks one after another into memory, without the first `skip` bytes, as far as it goes."""
+    at = 0
+    for block in blocks:
+        part = block[skip : skip + memory.size - at]
+        memory[at : at + part.size] = part
+        at += part.size
+        skip = 0

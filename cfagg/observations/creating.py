@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from cfagg.errors.arguments import a_path
 from cfagg.errors.extras import require
 from cfagg.observations.building import Budget, Built, build
 from cfagg.observations.layouts import dumped
-from cfagg.observations.place import Place
 from cfagg.observations.provenance import Base, iso, open_base
 from cfagg.observations.recipe import Recipe, load_recipe
+from cfagg.observations.writing import Place
 from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.publishing import read_own, reason, write_synced
 from cfagg.runtime.staging import is_known
@@ -230,7 +230,7 @@ def create_observations(
         built = build(given, parts, place.work, place.store, budget, client, progress, base)
         place.publish(_digest(identity))
     except KeyboardInterrupt:
-        _leave(place)
+        place.abandon_if_useless()
         what = "is complete" if is_known(lambda: place.finished) else "was not written"
         kept = f"; what is done is kept, {'finish it by the same call' if append else place.remedy}"
         rest = kept if is_known(lambda: place.unfinished) else ""
@@ -238,7 +238,7 @@ def create_observations(
     except BaseException as error:
         if isinstance(error, AccessError):
             place.take_back()
-        _leave(place)
+        place.abandon_if_useless()
         if isinstance(error, OSError) and not isinstance(error, CfaggError):
             raise TargetError(f"{place.target} cannot be written: {reason(error, place.target)}") from error
         raise
@@ -257,25 +257,12 @@ def _planned(recipe: Recipe, path: str | os.PathLike[str], base: Base | None, *,
 
 
 def _report(planned: Report, built: Built, base: Base | None, began: float) -> Report:
-    first, last = built.dates
-    before = 0 if base is None else base.store.rows
-    return Report(
-        planned.path,
-        planned.format,
-        planned.date_indexing,
-        planned.parts,
-        built.resumed,
-        built.variables,
-        built.layout.rows,
-        built.read,
-        built.read + before - built.layout.rows,
-        iso(first),
-        iso(last),
-        built.nbytes,
-        built.rounded,
-        built.notes,
-        time.perf_counter() - began,
-    )
+    first, last = (iso(date) for date in built.dates)
+    rows, before = built.layout.rows, 0 if base is None else base.store.rows
+    names = ("resumed", "variables", "read", "nbytes", "rounded", "notes")
+    found = {name: getattr(built, name) for name in names}
+    twice, seconds = built.read + before - rows, time.perf_counter() - began
+    return replace(planned, **found, rows=rows, duplicates=twice, first=first, last=last, seconds=seconds)
 
 
 def _of_store(planned: Report, path: str | os.PathLike[str], began: float) -> Report:
@@ -284,18 +271,8 @@ def _of_store(planned: Report, path: str | os.PathLike[str], began: float) -> Re
 
     store = open_store(path)
     first, last = (None, None) if store.span is None else (iso(e) for e in store.span)
-    return Report(
-        planned.path,
-        planned.format,
-        planned.date_indexing,
-        planned.parts,
-        len(planned.parts),
-        store.variables,
-        store.rows,
-        first=first,
-        last=last,
-        seconds=time.perf_counter() - began,
-    )
+    found: dict[str, Any] = {"resumed": len(planned.parts), "variables": store.variables, "rows": store.rows}
+    return replace(planned, **found, first=first, last=last, seconds=time.perf_counter() - began)
 
 
 def _claim(place: Place, identity: Mapping[str, Any], *, replace: bool, resume: bool, append: bool) -> bool:
@@ -371,14 +348,9 @@ def _digest(value: Any) -> str:
     return hashlib.blake2b(json.dumps(value, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
 
 
-def _leave(place: Place) -> None:
-    """Keep what can be used to finish the build; remove the rest."""
-    place.abandon_if_useless()
-
-
 def _finish(place: Place) -> None:
     """Remove the work directory of a store that is in its place."""
     if place.finished:
         place.settle()
         place.remove_after()
-    _leave(place)
+    place.abandon_if_useless()

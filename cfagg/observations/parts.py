@@ -12,9 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConventionError
-from cfagg.observations.encoding import encode_frame
-from cfagg.observations.finishing import META
-from cfagg.observations.frames import COMPULSORY, attributes_of, conform
+from cfagg.observations.frames import COMPULSORY, META, attributes_of, conform, encode_frame
 from cfagg.observations.merging import sort_unique
 from cfagg.observations.periods import Part
 from cfagg.observations.recipe import Recipe

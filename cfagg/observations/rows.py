@@ -16,8 +16,7 @@ import numpy.typing as npt
 from cfagg.errors import CfaggError, LimitError, SelectionError
 from cfagg.formats.codecs import check_chunk
 from cfagg.observations.arrays import StoredArray
-from cfagg.observations.blocks import BlockReader
-from cfagg.observations.cache import BlockCache, shared_cache
+from cfagg.observations.cache import BlockCache, BlockReader, shared_cache
 from cfagg.storage.store import Source
 
 __all__ = ["MAX_SMALL", "Rows", "ahead", "read_small", "workers"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from cfagg.errors import OptionError, Problem
 
-__all__ = ["Area", "Columns", "Thinning", "parse_area", "parse_thinning", "rows_and_columns"]
+__all__ = ["Area", "Columns", "Thinning", "mixed", "parse_area", "parse_thinning", "rows_and_columns"]
 
 type Floats = np.ndarray[Any, np.dtype[np.float32]]
 type Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -217,11 +217,12 @@ def _random(rows: np.ndarray[Any, np.dtype[np.int64]], date: int, seed: int) -> 
     """Return a number from 0 up to 1 for each row of a sample."""
     # A counter is mixed (SplitMix64, Steele et al. 2014) rather than a generator drawn from: the numbers do not depend
     # on the version of NumPy, on an area, or on the order in which samples are read.
-    mixed: Any = _mix(np.uint64(seed & (2**64 - 1)) ^ _mix(np.array([date], np.int64).view(np.uint64)))
-    return np.asarray((_mix(rows.view(np.uint64) ^ mixed) >> np.uint64(11)) * 2.0**-53)
+    state: Any = mixed(np.uint64(seed & (2**64 - 1)) ^ mixed(np.array([date], np.int64).view(np.uint64)))
+    return np.asarray((mixed(rows.view(np.uint64) ^ state) >> np.uint64(11)) * 2.0**-53)
 
 
-def _mix(x: Any) -> Any:
+def mixed(x: Any) -> Any:
+    """Return 64 bits of which each follows from all bits of a number (the finaliser of SplitMix64)."""
     with np.errstate(over="ignore"):
         x = x + np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -24,6 +24,7 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.observations.arrays import StoredArray, open_stored, read_json
+from cfagg.observations.frames import META
 from cfagg.observations.rows import Rows, read_small
 from cfagg.storage.places import make_source
 from cfagg.storage.store import Source
@@ -31,7 +32,7 @@ from cfagg.storage.store import Source
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index
 
-__all__ = ["META_VARIABLES", "STATISTICS", "ObservationStore", "StoreAttributes", "open_store", "parse_attributes"]
+__all__ = ["STATISTICS", "ObservationStore", "StoreAttributes", "open_store", "parse_attributes"]
 
 #: Chunks of a store whose sizes are compared; directories do not hold more.
 _MOST = 1 << 23
@@ -163,11 +164,11 @@ def open_store(
     array = open_stored(source, "data")
     if array is None:
         raise SourceError(f"{source.path} has no array 'data'; the store is incomplete: build it again")
-    width = len(META_VARIABLES) + len(parsed.variables)
+    width = len(META) + len(parsed.variables)
     if len(array.shape) != 2 or array.shape[1] != width or array.dtype != np.float32:
         raise ConventionError(
             f"{source.path}: array 'data' is {array.dtype.name} of shape {array.shape}; expected float32 with {width} "
-            f"columns, {len(META_VARIABLES)} for date, time, latitude and longitude and {len(parsed.variables)} for "
+            f"columns, {len(META)} for date, time, latitude and longitude and {len(parsed.variables)} for "
             "the variables that the attributes name"
         )
     return ObservationStore(source, parsed, array, text)
@@ -196,8 +197,6 @@ def _root(source: Source) -> tuple[dict[str, Any], bytes]:
     raise SourceError(f"{source.path} is not a Zarr store: it has neither .zgroup nor zarr.json")
 
 
-#: The columns before the variables.
-META_VARIABLES = ("__date", "__time", "__latitude", "__longitude")
 #: Variables that a store may have.
 MAX_VARIABLES = 100_000
 
@@ -244,9 +243,9 @@ def parse_attributes(attributes: Mapping[str, Any], where: str) -> StoreAttribut
     if len(variables) > MAX_VARIABLES:
         raise LimitError(f"{where} has {len(variables):,} variables, read up to {MAX_VARIABLES:,}")
     meta = attributes.get("meta_variables")
-    if meta is not None and meta != list(META_VARIABLES):
-        problems.append(Problem("meta_variables", f"expected {list(META_VARIABLES)}, found {shorten(meta)}"))
-    taken = [name for name in META_VARIABLES if name in variables]
+    if meta is not None and meta != list(META):
+        problems.append(Problem("meta_variables", f"expected {list(META)}, found {shorten(meta)}"))
+    taken = [name for name in META if name in variables]
     problems += [Problem("variables", f"{name} is the name of one of the first four columns") for name in taken]
     texts = {
         key: _text(attributes.get(key), key, problems)

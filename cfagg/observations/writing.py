@@ -14,15 +14,16 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import CfaggError, ConventionError, TargetError
+from cfagg.errors import CfaggError, ConventionError, TargetError, TargetExistsError
 from cfagg.kernels.lookup import entries_of_rows
-from cfagg.observations.finishing import META, finish_store
+from cfagg.observations.finishing import finish_store
+from cfagg.observations.frames import META
 from cfagg.observations.layouts import DataLayout, full_chunk, write_bytes
-from cfagg.observations.place import Place
 from cfagg.observations.statistics import Accumulator
 from cfagg.runtime.publishing import reason
+from cfagg.runtime.workplace import Workplace
 
-__all__ = ["META", "EntryFile", "StoreWriter", "check_variables"]
+__all__ = ["META", "EntryFile", "Place", "StoreWriter", "check_variables"]
 
 type Rows = npt.NDArray[np.float32]
 type Int64 = npt.NDArray[np.int64]
@@ -248,3 +249,40 @@ def check_variables(variables: Sequence[str]) -> tuple[str, ...]:
             + ", ".join([*(repr(v) for v in wrong), *(f"{v!r} twice" for v in twice)])
         )
     return names
+
+
+class Place(Workplace):
+    """A locked work directory for a store of observations; see `cfagg.runtime.workplace.Workplace`."""
+
+    names = frozenset({"journal", "work"})
+    doing = "building the same store"
+
+    def __init__(self, target: str | os.PathLike[str], *, overwrite: bool, resume: bool = False) -> None:
+        super().__init__(target, overwrite=overwrite, resume=resume)
+        self.work = self.root / "work"
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a part was read here by a build that can be finished."""
+        return not self.published and self.journal.exists() and any(self.root.glob("work/part-*.json"))
+
+    def check_unfinished(self) -> None:
+        """Refuse to throw away what an earlier build has achieved."""
+        if self.unfinished:
+            raise TargetExistsError(
+                f"an unfinished build of {self.target} is there; finish it with resume=True (--resume) or start again "
+                "with overwrite=True (--overwrite)"
+            )
+
+    def start_anew(self) -> None:
+        """Remove what an earlier build left."""
+        super().start_anew()
+        self.work.mkdir()
+
+    def abandon(self) -> None:
+        """Remove everything and let go of the lock; nothing is kept for a later build."""
+        if self.published:
+            # It may not be on disk that it is in its place; what it replaced stays.
+            self.leave()
+        else:
+            self.remove()

@@ -49,7 +49,7 @@ def recipes(text: str) -> None:
 def _mappings() -> list[Any]:
     import json
 
-    from cfagg.observations.recipe_file import parse_yaml
+    from cfagg.observations.recipe import parse_yaml
 
     return [json.loads(json.dumps(parse_yaml(t, "recipe"), default=str)) for t in (PUBLISHED, _SMALL)]
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import ConformError, ConventionError
-from cfagg.observations.encoding import encode_frame, whole_seconds, wrap_longitudes
+from cfagg.observations.frames import encode_frame, whole_seconds, wrap_longitudes
 from tests.effort import examples
 
 

@@ -4,7 +4,7 @@ import pytest
 import zarr
 
 from cfagg.errors import TargetError, TargetExistsError
-from cfagg.observations.place import Place
+from cfagg.observations.writing import Place
 from cfagg.runtime import publishing
 
 

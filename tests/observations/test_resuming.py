@@ -7,9 +7,9 @@ import zarr
 
 import cfagg
 from cfagg.errors import SourceError, TargetError, TargetExistsError
-from cfagg.observations import building, chunk_tasks, creating
-from cfagg.observations.place import Place
+from cfagg.observations import building, creating, finishing
 from cfagg.observations.store import open_store
+from cfagg.observations.writing import Place
 from tests.observations import builds
 from tests.observations.builds import contents, from_file, recipe
 
@@ -59,7 +59,7 @@ def test_resuming_where_nothing_was_begun_starts(tmp_path):
 
 
 def test_a_build_killed_while_writing_chunks_writes_only_the_others(tmp_path, whole, monkeypatch):
-    write, written = chunk_tasks.write_bytes, []
+    write, written = finishing.write_bytes, []
 
     def stop_early(path, data):
         if len(written) == 3:
@@ -67,7 +67,7 @@ def test_a_build_killed_while_writing_chunks_writes_only_the_others(tmp_path, wh
         written.append(path.name)
         write(path, data)
 
-    monkeypatch.setattr(chunk_tasks, "write_bytes", stop_early)
+    monkeypatch.setattr(finishing, "write_bytes", stop_early)
     with pytest.raises(KeyboardInterrupt):
         cfagg.create_observations(recipe(), tmp_path / "a.zarr", workers=1)
     assert not (tmp_path / "a.zarr").exists()
@@ -75,9 +75,10 @@ def test_a_build_killed_while_writing_chunks_writes_only_the_others(tmp_path, wh
     lost = tmp_path / ".a.zarr.cfagg-partial" / "store" / "data" / written.pop()
     lost.write_bytes(lost.read_bytes()[:10])
     lost.with_name(".9.0.1234.part").write_bytes(b"half")
-    again = []
-    monkeypatch.setattr(chunk_tasks, "write_bytes", lambda p, data: again.append(p.name) or write(p, data))
+    paths = []
+    monkeypatch.setattr(finishing, "write_bytes", lambda p, data: paths.append(p) or write(p, data))
     cfagg.create_observations(recipe(), tmp_path / "a.zarr", resume=True)
+    again = [p.name for p in paths if p.parent.name == "data" and p.suffix == ".0"]
     count = len(list((whole / "zarr2.zarr" / "data").glob("*.0")))
     assert len(written) + len(again) == count
     assert not {*written} & {*again}
@@ -124,7 +125,7 @@ def test_files_that_were_read_are_not_read_again(tmp_path, monkeypatch):
     made, read = from_file(tmp_path), []
     with monkeypatch.context() as patch:
         patch.setattr(building, "read_part", stop)
-        patch.setattr(creating, "_leave", lambda place: place.leave())
+        patch.setattr(creating.Place, "abandon_if_useless", lambda place: place.leave())
         with pytest.raises(KeyboardInterrupt):
             cfagg.create_observations(made, tmp_path / "a.zarr")
     blocks = csv._blocks

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.observations.encoding import encode_frame
-from cfagg.observations.frames import conform
+from cfagg.observations.frames import conform, encode_frame
 from cfagg.observations.merging import sort_unique
 from cfagg.observations.spill import Run, write_run
 from cfagg.observations.writing import META, StoreWriter

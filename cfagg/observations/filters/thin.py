@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import model_validator
 
+from cfagg.observations.selection import mixed
 from cfagg.observations.settings import Duration, Number, Section, Whole, settings_of, wrong
 
 if TYPE_CHECKING:
@@ -123,18 +124,10 @@ def _draw(micros: npt.NDArray[np.int64], places: list[npt.NDArray[np.float64]], 
     """Return a number from 0 up to 1 for each row, which follows from its date and place alone."""
     state = np.full(len(micros), seed % 2**64, np.uint64)
     for part in (micros.view(np.uint64), *(_bits(p) for p in places)):
-        state = _mixed(state ^ part)
+        state = mixed(state ^ part)
     return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _bits(place: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
     """Return degrees as bits, 0.0 and -0.0 alike."""
     return (place.astype(np.float32).astype(np.float64) + 0.0).view(np.uint64)
-
-
-def _mixed(value: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return 64 bits of which each follows from all bits of the value (the finaliser of splitmix64)."""
-    value = value + np.uint64(0x9E3779B97F4A7C15)
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
