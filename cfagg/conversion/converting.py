@@ -363,14 +363,15 @@ def _into_objects(
     if path.rstrip("/") == target.rstrip("/"):
         raise TargetError(f"{target} is the source, which would be replaced; choose another target")
     from cfagg.conversion.metadata import build_metadata
-    from cfagg.conversion.object_target import ObjectTarget
+    from cfagg.conversion.object_target import write_objects
     from cfagg.conversion.plan import build_plan
     from cfagg.conversion.run import cut
     from cfagg.formats.zarr.written_codecs import Codec
+    from cfagg.runtime.object_publishing import NewStore
     from cfagg.storage.objects import ObjectStore
 
     options, workers, memory = chosen
-    place = ObjectTarget(ObjectStore(target, target.options.given), overwrite=overwrite)
+    place = NewStore(ObjectStore(target, target.options.given), overwrite=overwrite)
     place.check()
     try:
         plan = build_plan(open_any(path, allow), Access(path, allow), options, workers)
@@ -378,7 +379,7 @@ def _into_objects(
         codec = Codec(options.codec, options.level)
         documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
         form = options.zarr_format
-        stored = place.write(plan.arrays, slabs, documents, codec, form, threads, progress, check=check)
+        stored = write_objects(place, plan.arrays, slabs, documents, codec, form, threads, progress, check=check)
     finally:
         close_files()
     return _report(str(target), plan, stored, resumed=0, verified=check)

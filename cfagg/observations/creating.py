@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cfagg.errors import AccessError, CfaggError, ConventionError, TargetError, TargetExistsError
+from cfagg.errors import AccessError, CfaggError, ConventionError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.errors.arguments import a_path
 from cfagg.errors.extras import require
 from cfagg.observations.building import Budget, Built, build
@@ -23,6 +24,7 @@ from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.publishing import read_own, reason, write_synced
 from cfagg.runtime.staging import is_known
 from cfagg.runtime.targets import check_target_name
+from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
 __all__ = ["Report", "create_observations"]
 
@@ -138,6 +140,7 @@ def create_observations(
     client: Any = None,
     progress: Callable[[int, int], None] | None = None,
     dry_run: bool = False,
+    target_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Build a store of observations from a recipe.
 
@@ -150,7 +153,8 @@ def create_observations(
         A YAML file with the schema of the published software, or the same as a mapping; see
         `cfagg.observations.recipe.load_recipe`.
     path : path
-        Where the store is to be; usually its name ends in ``.zarr``.
+        Where the store is to be; usually its name ends in ``.zarr``.  Or a URL in an object store, ``s3://``, ``gs://``
+        or ``az://``: it is built in the directory for temporary files and written there when it is complete.
     overwrite : bool
         Whether a store, or an unfinished build, may be replaced.
     resume : bool
@@ -169,6 +173,8 @@ def create_observations(
         Called from time to time as ``progress(done, total)``, in thousandths.
     dry_run : bool
         Check everything that can be checked without reading a source, and write nothing.
+    target_options : mapping, optional
+        Of a URL, as the ``storage_options`` of `cfagg.read`.
 
     Returns
     -------
@@ -209,6 +215,15 @@ def create_observations(
     name = a_path(path, expected="name a directory for the store")
     if not append:
         check_target_name(name)
+    if is_url(name) or target_options:
+        there = a_place(path, target_options)
+        if isinstance(there, Url):
+            if append or resume or dry_run:
+                raise UnsupportedError(
+                    f"{there}: stores in object stores are built whole: no append, resume or dry_run"
+                )
+            return _into_objects(recipe, there, overwrite, memory=memory, workers=workers, client=client,
+                                 progress=progress)  # fmt: skip
     given = load_recipe(recipe)
     budget = Budget(parse_size(memory), worker_count(given.build.max_workers if workers is None else workers))
     place = Place(path, overwrite=overwrite or append, resume=resume)
@@ -245,6 +260,21 @@ def create_observations(
     if progress is not None:
         progress(1000, 1000)
     return _report(report, built, base, began)
+
+
+def _into_objects(recipe: Any, target: Url, overwrite: bool, **given: Any) -> Report:
+    """Build a store here, and write it to an object store."""
+    if target.lower().startswith("http"):
+        refuse_url(target, "written")
+    from cfagg.runtime.object_publishing import NewStore
+    from cfagg.storage.objects import ObjectStore
+
+    place = NewStore(ObjectStore(target, target.options.given), overwrite=overwrite)
+    place.check()
+    with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
+        report = create_observations(recipe, Path(folder) / "store.zarr", **given)
+        place.upload(Path(folder) / "store.zarr")
+    return replace(report, path=str(target))
 
 
 def _planned(recipe: Recipe, path: str | os.PathLike[str], base: Base | None, *, dry_run: bool = False) -> Report:

@@ -160,6 +160,32 @@ def test_a_store_of_observations_is_read_from_any_object_store(cloud) -> None:
     assert there.identity == here.identity
 
 
+def _buoy(start, end):
+    import pandas as pd
+
+    dates = pd.date_range(start, end, freq="6h", inclusive="left")
+    return pd.DataFrame({"date": dates, "latitude": 45.0, "longitude": -20.0, "sst": np.arange(len(dates)) * 1.0})
+
+
+def test_observations_are_built_into_a_bucket(cloud, tmp_path) -> None:
+    url, options, objects = cloud
+    dates = {"start": "2020-01-01", "end": "2020-01-31", "frequency": "1d"}
+    recipe = {"dates": dates, "input": _buoy, "output": {"layout": "tabular"}}
+    report = cfagg.create_observations(recipe, url, target_options=options)
+    assert (report.path, report.rows) == (url, 124)
+    cfagg.create_observations(recipe, tmp_path / "here.zarr")
+    files = [p for p in (tmp_path / "here.zarr").rglob("*") if p.is_file() and not p.name.startswith(".cfagg")]
+    here = [p.relative_to(tmp_path / "here.zarr").as_posix() for p in files]
+    assert set(objects.listed()) == set(here)
+    there = cfagg.open_observations(url, "2020-01-05", "2020-01-06", "[0,24)", "24h", storage_options=options)
+    local = cfagg.open_observations(tmp_path / "here.zarr", "2020-01-05", "2020-01-06", "[0,24)", "24h")
+    assert [s.tolist() for s in there] == [s.tolist() for s in local]
+    with pytest.raises(TargetExistsError):
+        cfagg.create_observations(recipe, url, target_options=options)
+    with pytest.raises(UnsupportedError, match="built whole"):
+        cfagg.create_observations(recipe, url, target_options=options, append=True)
+
+
 def _put(url, options, results) -> None:
     try:
         ObjectStore(url, options).put("x", b"")

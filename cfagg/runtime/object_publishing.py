@@ -1,0 +1,93 @@
+"""A new Zarr store in an object store: chunks first, then metadata, the root's last and only where there are none.
+
+Keys of a Zarr store are fixed, so that two stores cannot stand in one place.  A mark is there while the work is not
+done: it keeps a second writer away, and tells what a killed run left from objects of somebody else.
+"""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from cfagg.errors import CfaggWarning, TargetError, TargetExistsError
+from cfagg.runtime.publishing import read_own
+from cfagg.storage.objects import ObjectStore
+
+__all__ = ["DOCUMENTS", "NewStore"]
+
+#: What stands in a store that is not complete.
+_MARK = ".cfagg-partial"
+
+#: Documents one of which every store has at its root, and those of all nodes.
+_ROOT = (".zarray", ".zgroup", "zarr.json")
+DOCUMENTS = frozenset({*_ROOT, ".zattrs", ".zmetadata"})
+
+#: Objects that are written at the same time.
+_AT_ONCE = 16
+
+
+class NewStore:
+    """The place of a new store; with `overwrite` a store that is there, or what a killed run left, may be removed."""
+
+    def __init__(self, objects: ObjectStore, *, overwrite: bool) -> None:
+        self.objects, self.overwrite = objects, overwrite
+        self._mark = uuid.uuid4().hex.encode()
+
+    def check(self) -> None:
+        """Raise where something is there that may not be replaced, before work begins."""
+        path = self.objects.path
+        if next(self.objects.listed(), None) is None:
+            return
+        partial = self.objects.size(_MARK) is not None
+        store = any(self.objects.size(name) is not None for name in _ROOT)
+        if not (partial or store):
+            raise TargetError(f"{path} holds objects that are no Zarr store; choose another target")
+        if not self.overwrite:
+            if store:
+                raise TargetExistsError(f"{path} exists; choose another target or pass overwrite=True (--overwrite)")
+            raise TargetExistsError(
+                f"{path} holds a store that is not complete: it is being written, or a run was cut short; remove it "
+                "with overwrite=True (--overwrite)"
+            )
+
+    def begin(self) -> None:
+        """Take the place, and remove what is there: what makes it a store first, so that no mixture opens."""
+        self.check()
+        self.objects.put(_MARK, self._mark, create=not self.overwrite)
+        keys = [key for key in self.objects.listed() if key != _MARK]
+        if not keys:
+            return
+        warnings.warn(
+            f"{self.objects.path} is removed before the new store is written; until that is complete, there is none",
+            CfaggWarning,
+            stacklevel=2,
+        )
+        # Documents of the root, then those of other nodes, then chunks.
+        keys.sort(key=lambda key: (key.rpartition("/")[2] not in DOCUMENTS, "/" in key))
+        root = sum(key in DOCUMENTS for key in keys)
+        self.objects.delete(keys[:root])
+        self.objects.delete(keys[root:])
+
+    def publish(self, documents: Mapping[str, bytes]) -> None:
+        """Write the documents, those of the root last, unless another run has taken the place over."""
+        if self.objects.read(_MARK) != self._mark:
+            raise TargetExistsError(f"{self.objects.path} was taken over by another run; choose another target")
+        *first, last = sorted(documents, key=lambda key: ("/" not in key, key in _ROOT))
+        for key in first:
+            self.objects.put(key, documents[key])
+        self.objects.put(last, documents[last], create=True)
+        self.objects.delete([_MARK])
+
+    def upload(self, folder: Path) -> None:
+        """Write a complete store of this machine there."""
+        self.begin()
+        files = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
+        kept = {key: path for key, path in files.items() if not key.startswith(".cfagg")}
+        chunks = [key for key in kept if key.rpartition("/")[2] not in DOCUMENTS]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for _ in pool.map(lambda key: self.objects.put(key, kept[key]), chunks):
+                pass
+        self.publish({key: read_own(path) for key, path in kept.items() if key.rpartition("/")[2] in DOCUMENTS})
