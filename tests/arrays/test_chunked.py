@@ -61,6 +61,14 @@ def test_any_selection_is_that_of_numpy(data, shape, chunks, zarr_format, kind):
         assert found.dtype == np.dtype("i4")
 
 
+def test_lists_of_indices_without_a_rule_are_taken_along_their_own_dimension(tmp_path: Path) -> None:
+    master = np.arange(56).reshape(8, 7)
+    zarr.create_array(tmp_path, name="x", data=master, chunks=(8, 7))
+    rows, columns = np.array([6, 0, 3, 1, 1]), np.array([0, 1, 1, 5])
+    found = ZarrReader(open_array(tmp_path, "x")).read([rows, columns])
+    np.testing.assert_array_equal(found, master[np.ix_(rows, columns)])
+
+
 def test_points_are_those_of_numpy_and_each_chunk_is_read_once(tmp_path: Path) -> None:
     master = np.random.default_rng(1).normal(size=(7, 11, 5))
     zarr.create_array(tmp_path, name="x", data=master, chunks=(3, 4, 5))

@@ -247,6 +247,14 @@ def test_a_place_of_values_that_cannot_be_is_refused(install: Install, old: str,
         open_reader("a.toy", "x").read([slice(None)])
 
 
+def test_a_plug_in_cannot_lead_to_another_file(install: Install) -> None:
+    install(
+        LOCATING.replace("(handle.key, address, group", "(handle.key._replace(path='/etc/hostname'), address, group")
+    )
+    Path("a.toy").write_bytes(b"TOY2\n" + np.array([1, 3, 2], ">f8").tobytes())
+    assert open_reader("a.toy", "x").read([slice(None)]).tolist() == [1, 3, 2]
+
+
 def test_formats_of_cfagg_are_objects_of_the_same_protocol() -> None:
     assert [form.name for form in FORMATS] == ["classic netCDF", "HDF5", "CDL"]
     assert all(isinstance(form, Format) for form in FORMATS)
