@@ -153,11 +153,7 @@ def build(
         partial = PartialSums(recipe, scratch, records, plan.layout, plan.basis, excluded, judgement.repairs)
         table = np.concatenate([np.column_stack([seen, _checksums(plan, records)]), others])
         finish(partial, target, plan.weights, table, judgement, summers)
-        related = [n.record for n in plan.related]
-        described = describe(
-            plan.layout, recipe, plan.settings, plan.weights, related, target, missing, nonfinite, judgement
-        )
-        write_attributes(target, described)
+        write_attributes(target, describe(plan, target, missing, nonfinite, judgement))
     unchanged(array, seen)
     for neighbour in plan.related:
         neighbour.unchanged(array)

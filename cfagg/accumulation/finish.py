@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -15,9 +15,8 @@ from cfagg._version import __version__
 from cfagg.accumulation.description import encoding_of
 from cfagg.accumulation.integrity import read_region, sealed, touched
 from cfagg.accumulation.layout import Layout, LevelSpecs
-from cfagg.accumulation.options import Settings
 from cfagg.accumulation.outliers import Judgement
-from cfagg.accumulation.partials import Recipe
+from cfagg.accumulation.planning import Plan
 from cfagg.accumulation.scratch import along
 from cfagg.accumulation.summing import PartialSums, Task, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights
@@ -29,7 +28,6 @@ from cfagg.conventions.accumulation_record import (
     Extra,
     LevelNames,
     OutliersRecord,
-    Related,
     Source,
     WeightsRecord,
 )
@@ -192,19 +190,9 @@ def finish(
     target.write_whole(layout.checksums, crcs)
 
 
-def describe(
-    layout: Layout,
-    recipe: Recipe,
-    settings: Settings,
-    weights: Weights | None,
-    related: Sequence[Related],
-    target: Target,
-    missing: int,
-    nonfinite: int,
-    judgement: Judgement,
-) -> dict[str, Any]:
+def describe(plan: Plan, target: Target, missing: int, nonfinite: int, judgement: Judgement) -> dict[str, Any]:
     """Return the attributes of the group, whose arrays are written."""
-    array, meaning = recipe.window.array, recipe.meaning
+    array, meaning, layout, weights = plan.array, plan.meaning, plan.layout, plan.weights
     dims = array.dims
 
     def key(axes: Axes) -> tuple[str, ...]:
@@ -241,7 +229,7 @@ def describe(
         packing=meaning.packing,
         mask=meaning.mask,
         weights=record,
-        sums=settings.sums,
+        sums=plan.settings.sums,
         stride=Table({dims[a]: layout.stride[a] for a in layout.boundaries}),
         missing=missing,
         nonfinite=nonfinite,
@@ -253,7 +241,7 @@ def describe(
         ),
         stamps=layout.stamps.name,
         checks=_checks(layout, target, counts=missing > 0 or bool(layout.outliers)),
-        related=tuple(related),
+        related=tuple(n.record for n in plan.related),
         boundaries=Table({dims[a]: spec.name for a, spec in layout.boundaries.items()}),
         created_by=f"cfagg {__version__}",
         magnitudes=judgement.magnitudes,

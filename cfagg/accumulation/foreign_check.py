@@ -1,4 +1,9 @@
-"""What sums of other writers are compared with: sums of the cells of a box, and differences of stored sums."""
+"""Sums of other writers against the data: a few chunks added up and compared.
+
+A group without cfagg's own attribute says neither how its data were masked and weighted nor that they are still the
+same.  What it holds at its first, middle and last chunks tells most mistakes: other weights, missing values counted,
+samples at other places, parts that were never written, data that were rewritten.
+"""
 
 from __future__ import annotations
 

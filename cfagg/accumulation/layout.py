@@ -1,7 +1,7 @@
-"""Names of the dimensions of a group's own arrays, which xarray shows beside those of the data.
+"""Which arrays an accumulation group holds: names, shapes, types and chunks, known before any data are read.
 
 The convention wants the names of the data in ``_ARRAY_DIMENSIONS`` of sums.  xarray wants one length for each name in a
-group and in the groups around it, so everything else has names of its own where it is not as long as the data.
+group and in the groups around it, so all else has dimensions with names of its own where it is not as long as the data.
 """
 
 from __future__ import annotations

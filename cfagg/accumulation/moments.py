@@ -1,4 +1,8 @@
-"""A term applied to one chunk for what does not follow from sums: extremes, and means with centred squares."""
+"""Weights, means and centred sums of squares over any ranges: what variances follow from.
+
+Differences of sums of squares would lose all digits where the spread is small beside the mean.  Parts are merged by
+their means instead (Chan, Golub, LeVeque, 1983), from statistics of chunks and from cells.
+"""
 
 from __future__ import annotations
 

@@ -89,6 +89,13 @@ def _positions(chosen: slice | Int64, length: int, axis: int) -> Int64:
 
 def touched(source: ZarrArray, request: Request, read: Iterable[tuple[int, ...]]) -> Int64:
     """Return the numbers of the objects that an answer depends on, ascending."""
+    # Let an answer be the sum of a_c·x_c + b_c·y_c over all cells c: x_c is what the cell held when the sums were
+    # built, y_c what it holds now, where it was read.  Whatever the plan, a_c + b_c is 1 for cells of the ranges that
+    # were asked for (or as often as ranges hold it) and 0 for others.  So the answer is right if x_c = y_c wherever
+    # a_c or b_c is not 0.  Outside the ranges a_c = -b_c, and both are 0 unless the cell itself was read: with
+    # strides, that is so of the edges that are taken off the core again.  Extremes and centred squares are of nodes
+    # and cells within the ranges alone.  Hence: objects that hold a cell of the ranges, and those of which a chunk
+    # was read.
     along = []
     for a, (axis, length) in enumerate(zip(source.objects.axes, source.shape, strict=True)):
         runs = request.reduced.get(a)

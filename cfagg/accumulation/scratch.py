@@ -1,4 +1,9 @@
-"""Which chunks of an array are read: all of them, or those from one on along the dimension that has grown."""
+"""Which chunks are read, and their partial sums on disk until these are summed over the chunks.
+
+One file for each kind of partial sum and combination of dimensions; those of a chunk stand at a place that follows from
+its number.  Writing is one call of the system, so a full disk is an error and not a signal, and the partial sums of
+neighbouring chunks are read together.
+"""
 
 from __future__ import annotations
 
