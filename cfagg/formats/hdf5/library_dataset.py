@@ -1,8 +1,7 @@
 """HDF5-based netCDF files through h5py's low-level interface, group by group as the netCDF library understands them.
 
-What the netCDF library keeps for itself (attributes of dimension scales, say) is not shown.  Nothing leads out of the
-file: external links are left out, values in external or virtual storage are not read, and a group that is linked
-several times is read once.
+What the netCDF library writes for itself is not shown.  Nothing leads out of the file: external links are left out,
+values in external or virtual storage are not read.
 
 Source: "NetCDF-4 file format" in the netCDF user guide; HDF5 dimension scales specification.
 """

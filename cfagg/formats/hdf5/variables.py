@@ -1,9 +1,7 @@
 """Finding variables in netCDF-4 files by reading the few HDF5 structures that describe them, without the HDF5 library.
 
-Opening a file and resolving its dimensions costs the library several times what reading a value does.  Here the header
-of a variable that stands in the root group, as the netCDF library writes it, is found with one or two reads and no
-lock.  Checksums are compared at once, work is bounded, and whatever is unusual, damaged or could lead out of the file
-is left to the HDF5 library by returning `None`.
+Opening a file and resolving its dimensions costs the library several times what reading a value does.  Whatever is
+unusual, damaged or could lead out of the file is left to it.  Checksums are compared at once, and work is bounded.
 
 Source: HDF5 File Format Specification, version 3.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import h5py
@@ -11,8 +12,9 @@ import pytest
 
 from cfagg.formats.hdf5 import head as module
 from cfagg.formats.hdf5 import variables as hdf5_header
+from cfagg.formats.hdf5.space import BrokenError, TooManyError
 from cfagg.formats.values import locate, read
-from cfagg.storage.files import CONTEXT_SOURCE, open_regular
+from cfagg.storage.files import CONTEXT_SOURCE, Borrowed, open_regular
 
 
 def _write(path, attributes, value=1.0, **storage):
@@ -148,3 +150,43 @@ def test_a_few_elements_of_a_shuffled_chunk_are_those_of_h5py(tmp_path, storage,
     values = read(locate(path, "tas", CONTEXT_SOURCE), slices, CONTEXT_SOURCE)
     with h5py.File(path) as f:
         assert values.tolist() == f["tas"][slices].tolist()
+
+
+@pytest.fixture
+def numbered(tmp_path):
+    """An open file of 2**16 bytes, of which no two blocks are alike."""
+    (tmp_path / "a").write_bytes(np.arange(2**14, dtype="<u4").tobytes())
+    with open_regular(str(tmp_path / "a")) as handle:
+        yield handle, (tmp_path / "a").read_bytes()
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_bytes_are_those_of_the_file_wherever_they_come_from(numbered, remote):
+    handle, raw = numbered
+    file = module.Head(Borrowed("a", raw) if remote else handle, raw[:100])
+    assert len(file) == 2**16
+    for at, end in ((0, 8), (90, 100), (96, 104), (5000, 5004), (5004, 9000), (65530, 65536), (65530, 70000), (40, 30)):
+        assert file[at:end] == raw[at:end]
+    assert file[2**16 : 2**17] == file[2**64 - 1 : 2**64 + 7] == b""
+
+
+def test_no_more_bytes_and_requests_are_spent_on_a_header_than_a_bounded_number(numbered, monkeypatch):
+    handle, raw = numbered
+    monkeypatch.setattr(module, "_LONGEST", 100)
+    with pytest.raises(TooManyError):
+        module.Head(handle)[0:101]
+    for limit, most in (("_REQUESTS", 5), ("_BYTES", 5 * 2**10)):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, limit, most)
+            file = module.Head(handle)
+            for k in [*range(5), 3, 0]:  # what was read is not asked for again
+                assert file[2**11 * k : 2**11 * k + 100] == raw[2**11 * k : 2**11 * k + 100]
+            with pytest.raises(TooManyError):
+                file[2**11 * 5 : 2**11 * 5 + 100]
+
+
+def test_a_file_that_was_cut_off_since_is_broken(numbered, tmp_path):
+    handle, _ = numbered
+    os.truncate(tmp_path / "a", 2**15)
+    with pytest.raises(BrokenError):
+        module.Head(handle)[2**15 : 2**15 + 8]

@@ -43,7 +43,8 @@ from cfagg.formats.hdf5.objects import (
 )
 from cfagg.formats.hdf5.slots import Slot, slots_of
 from cfagg.formats.hdf5.sound import Sound
-from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, OverlapError, Space, TooManyError, UnusualError
+from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, BrokenError, OverlapError, Space, TooManyError, UnusualError
+from cfagg.formats.hdf5.variables import _File
 
 UNKNOWN, NIL, ATTRIBUTE = 25, 0, 12
 INT = h5t.STD_I32LE.encode()[2:]
@@ -132,6 +133,20 @@ def test_only_types_are_shared_by_their_place(extended: bool) -> None:
         with pytest.raises(UnusualError) as caught:
             found.read(place)
         assert isinstance(caught.value, BrokenError) is not extended
+
+
+def test_filters_that_stand_elsewhere_are_not_taken_for_none() -> None:
+    found, _ = reader(header(message(FILTERS, b"\2\0", 2)))
+    with pytest.raises(ERRORS):
+        list(filters_of(found.read(0).messages[FILTERS]))
+
+
+@pytest.mark.parametrize("kind", [7, 15, SYMBOLS, 20, 23, 24])
+def test_objects_with_files_of_values_and_the_like_are_left_to_the_library(kind: int) -> None:
+    plain = _File(reader(header(message(TYPE, INT)))[0])
+    assert plain.object(0).messages == {TYPE: INT}
+    with pytest.raises(UnusualError):
+        _File(reader(header(message(TYPE, INT), message(kind, bytes(16))))[0]).object(0)
 
 
 def test_a_type_that_is_named_by_itself_is_refused() -> None:
