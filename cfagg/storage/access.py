@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from urllib.parse import quote
 
 from cfagg.errors import AccessError, UnsupportedError
 from cfagg.errors.arguments import paths
@@ -105,6 +104,8 @@ class Access:
 
     def _url(self, reference: str) -> Url:
         """Return the URL that a reference means: below that of the aggregation file, or below one that is allowed."""
+        from urllib.parse import quote
+
         if not is_url(reference):
             if reference.startswith(("/", "~")):
                 raise AccessError(
@@ -128,7 +129,7 @@ class Access:
 
     def judge(self, real: str, reference: str | None = None) -> None:
         """Refuse a file, without symbolic links and perhaps open already, outside the places that may be read."""
-        if is_url(real):
+        if not real.startswith("/") and is_url(real):
             prefixes = [a for a in self.allow if is_url(a)]
             if isinstance(self.parent, Url):
                 prefixes.append(self.parent.rpartition("/")[0])

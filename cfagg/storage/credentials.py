@@ -6,7 +6,6 @@ provider does, by its name.
 
 from __future__ import annotations
 
-import configparser
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -98,6 +97,8 @@ def _sections(name: str) -> dict[str, dict[str, str]]:
 
 @lru_cache(maxsize=4)
 def _parsed(path: str, _modified: int, _size: int) -> dict[str, dict[str, str]]:
+    import configparser
+
     parser = configparser.RawConfigParser(strict=False)
     try:
         parser.read(path, encoding="utf-8")

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
-from urllib.parse import unquote, urlsplit
 
 from cfagg.errors import AccessError, SourceError, UnsupportedError
 from cfagg.errors.arguments import a_mapping, a_path, paths
@@ -95,6 +94,8 @@ class Url(str):
     @property
     def place(self) -> tuple[str, str]:
         """The URL of the folder that holds the object, and its key there."""
+        from urllib.parse import unquote
+
         home, _, name = self.rstrip("/").rpartition("/")
         return home, unquote(name) if self.lower().startswith("http") else name
 
@@ -109,7 +110,7 @@ def is_url(path: object) -> bool:
     >>> is_url("s3://bucket/a.nc"), is_url("/data/a.nc"), is_url("file:///data/a.nc")
     (True, False, False)
     """
-    found = _URL.match(path) if isinstance(path, str) else None
+    found = _URL.match(path) if isinstance(path, str) and "://" in path else None
     return found is not None and found[1].lower() in SCHEMES
 
 
@@ -162,6 +163,8 @@ def covers(prefix: str, url: str) -> bool:
     >>> covers("https://a.org/x", "https://a.org/x/y"), covers("https://a.org/x", "https://a.org/xy")
     (True, False)
     """
+    from urllib.parse import urlsplit
+
     outer, inner = urlsplit(prefix), urlsplit(url)
     if (outer.scheme.lower(), outer.netloc.lower()) != (inner.scheme.lower(), inner.netloc.lower()):
         return False
