@@ -93,12 +93,9 @@ def build(
     with Pool(budget.workers, client) as pool:
         found, resumed = _read_parts(recipe, parts, folder, store, budget, pool, tell)
         variables = _variables(found, parts, base)
-        found = list(
-            pool.run(
-                ((arrange if p.runs and p.variables != variables else _same, (p, variables, folder)) for p in found),
-                ordered=True,
-            )
-        )
+        other = [p for p in found if p.runs and p.variables != variables]
+        arranged = {p.number: p for p in pool.run((arrange, (p, variables, folder)) for p in other)}
+        found = [arranged.get(p.number, p) for p in found]
         table, stay = _order(found, base, folder, budget, len(META) + len(variables), pool)
         tell(_MERGED, _ALL)
         layout = _layout(recipe, table)
@@ -178,10 +175,6 @@ def _variables(found: Sequence[PartRead], parts: Sequence[Part], base: Base | No
                 f"({', '.join(variables)}); give all the same columns, with the filter select"
             )
     return check_variables(variables)
-
-
-def _same(part: PartRead, *_: Any) -> PartRead:
-    return part
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from itertools import islice
 from types import TracebackType
@@ -65,10 +65,25 @@ class Pool:
 
     def run(self, tasks: Iterable[Task], *, ordered: bool = False) -> Iterator[Any]:
         """Yield the results of tasks as they are ready, or `ordered`; the first error ends all."""
-        if self._threads is not None:
-            yield from self._by_threads(iter(tasks), ordered)
-        else:
-            yield from self._by_dask(iter(tasks), ordered)
+        left = iter(tasks)
+        pending: deque[Any] = deque(self._submit(*t) for t in islice(left, self._ahead))
+        try:
+            while pending:
+                if ordered:
+                    ready = [pending.popleft()]
+                else:
+                    done = self._done(pending)
+                    ready = [f for f in pending if f in done]
+                    pending = deque(f for f in pending if f not in done)
+                for future in ready:
+                    result = self._result(future)
+                    pending.extend(self._submit(*t) for t in islice(left, 1))
+                    yield result
+        finally:
+            for future in pending:
+                future.cancel()
+            if self._threads is not None:
+                wait(pending)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return what a function returns in a thread that is not the main one."""
@@ -77,53 +92,28 @@ class Pool:
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(function, *arguments).result()
 
-    def _by_threads(self, tasks: Iterator[Task], ordered: bool) -> Iterator[Any]:
-        threads = self._threads
-        if threads is None:
-            return
-        pending: deque[Future[Any]] = deque(threads.submit(f, *a) for f, a in islice(tasks, self._ahead))
-        try:
-            while pending:
-                if ordered:
-                    ready = [pending.popleft()]
-                else:
-                    done, _ = wait(pending, return_when=FIRST_COMPLETED)
-                    ready = [f for f in pending if f in done]
-                    pending = deque(f for f in pending if f not in done)
-                for future in ready:
-                    result = future.result()
-                    pending.extend(threads.submit(f, *a) for f, a in islice(tasks, 1))
-                    yield result
-        finally:
-            for future in pending:
-                future.cancel()
-            wait(pending)
+    def _submit(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        if self._threads is not None:
+            return self._threads.submit(function, *arguments)
+        return self._client.submit(function, *arguments, pure=False)
 
-    def _by_dask(self, tasks: Iterator[Task], ordered: bool) -> Iterator[Any]:
-        from distributed import KilledWorker
+    def _done(self, pending: Collection[Any]) -> set[Any]:
+        """Wait until some tasks are ready, and return them."""
+        if self._threads is not None:
+            return wait(pending, return_when=FIRST_COMPLETED).done
         from distributed import wait as wait_for
 
-        pending = deque(self._submit(*t) for t in islice(tasks, self._ahead))
-        try:
-            while pending:
-                if ordered:
-                    ready = [pending.popleft()]
-                else:
-                    done = wait_for(list(pending), return_when="FIRST_COMPLETED").done
-                    ready = [f for f in pending if f in done]
-                    pending = deque(f for f in pending if f not in done)
-                for future in ready:
-                    try:
-                        result = future.result()
-                    except CfaggError:
-                        raise
-                    except (OSError, RuntimeError, KilledWorker) as error:
-                        raise SourceError(f"a Dask worker failed: {type(error).__name__}: {error}") from error
-                    pending.extend(self._submit(*t) for t in islice(tasks, 1))
-                    yield result
-        finally:
-            for future in pending:
-                future.cancel()
+        ready: set[Any] = wait_for(list(pending), return_when="FIRST_COMPLETED").done
+        return ready
 
-    def _submit(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        return self._client.submit(function, *arguments, pure=False)
+    def _result(self, future: Any) -> Any:
+        if self._threads is not None:
+            return future.result()
+        from distributed import KilledWorker
+
+        try:
+            return future.result()
+        except CfaggError:
+            raise
+        except (OSError, RuntimeError, KilledWorker) as error:
+            raise SourceError(f"a Dask worker failed: {type(error).__name__}: {error}") from error

@@ -153,6 +153,13 @@ def test_columns_that_are_not_there_are_named_with_a_hint(name: str, config: dic
         made(name, config).transform(frame())
 
 
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_days_beyond_what_nanoseconds_hold_may_be_excluded(unit: str) -> None:
+    given = frame().astype({"date": f"datetime64[{unit}]"})
+    found = made("exclude_dates", {"t": [20200101, 99991231]}).transform(given)
+    assert found["t"].isna().all()
+
+
 @pytest.mark.parametrize(
     ("name", "config", "said"),
     [
@@ -176,6 +183,8 @@ def test_columns_that_are_not_there_are_named_with_a_hint(name: str, config: dic
         ("convert_units", {"t": {"from": "K", "to": "m"}}, "cannot be converted"),
         ("convert_units", {"t": {"from": "K"}}, "t.to: is missing"),
         ("mask", {"t": 3}, "3 is not a mapping"),
+        ("mask", {"t": {"value": float("nan")}}, "t.value: nan is not a finite number"),
+        ("clip", {"t": [0, float("inf")]}, "has limits that are neither numbers nor null"),
         ("mask", {"t": {"operator": "<"}}, "t.value: is missing"),
         ("mask", {"t": {"value": 1, "operator": "~"}}, "is not one of"),
         ("mask", {"date": {"value": 1}}, "cannot be made missing"),
