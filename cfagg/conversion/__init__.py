@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from cfagg.conversion.converting import Report, convert
+from cfagg.conversion.converting import convert
+from cfagg.conversion.report import Report
 
 __all__ = ["Report", "convert"]

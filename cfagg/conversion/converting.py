@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from cfagg._version import __version__
 from cfagg.arrays.opening import open_any
 from cfagg.arrays.source import OtherSource, Source
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
+from cfagg.conversion.report import Report
 from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.errors.arguments import a_path, paths
 from cfagg.formats.values.pool import close_files
@@ -31,78 +31,9 @@ from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
 if TYPE_CHECKING:
-    from cfagg.conversion.plan import Array, Loss, Plan
+    from cfagg.conversion.plan import Array, Plan
 
-__all__ = ["Report", "convert"]
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a conversion did.
-
-    Parameters
-    ----------
-    target : str
-        The store.
-    variables : tuple of str
-        Paths of its arrays.
-    bytes : int
-        Bytes of all values, before compression.
-    stored : int
-        Bytes of all chunks, as stored.
-    chunks : int
-        Number of chunks.
-    resumed : int
-        How many of them an earlier, unfinished run had written.
-    verified : bool
-        Whether all were read back and compared.
-    notes : tuple of str
-        What a user should know about the store.
-    losses : tuple of Loss
-        What the source has and the store does not, each with ``where``, ``what``, ``found`` and ``why``.
-    """
-
-    target: str
-    variables: tuple[str, ...]
-    bytes: int
-    stored: int
-    chunks: int
-    resumed: int = 0
-    verified: bool = False
-    notes: tuple[str, ...] = ()
-    losses: tuple[Loss, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data for JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        from cfagg.display.sizes import count_text, size_text
-
-        return (
-            f"{self.target}: {count_text(len(self.variables), 'variable')}, {size_text(self.bytes)} in "
-            f"{count_text(self.chunks, 'chunk')} ({size_text(self.stored)} stored)"
-        )
-
-    def __repr__(self) -> str:
-        lost, said = len(self.losses), len(self.notes)
-        losses = f", {lost:,} {'loss' if lost == 1 else 'losses'}" if lost else ""
-        notes = f", {said:,} note{'s'[: said > 1]}" if said else ""
-        return f"<Report of {self}{losses}{notes}>"
-
-    def _repr_html_(self) -> str:
-        from cfagg.display.facts import facts_html
-        from cfagg.display.sizes import count_text, size_text
-
-        facts = (
-            ("store", self.target),
-            ("values", size_text(self.bytes)),
-            ("stored", f"{size_text(self.stored)} in {count_text(self.chunks, 'chunk')}"),
-            ("resumed", f"{count_text(self.resumed, 'chunk')} of an earlier run" if self.resumed else None),
-            ("verified", "read back and compared" if self.verified else None),
-        )
-        lists = (("variables", self.variables), ("losses", self.losses), ("notes", self.notes))
-        return facts_html("Conversion to Zarr", facts, lists)
+__all__ = ["convert"]
 
 
 def convert(

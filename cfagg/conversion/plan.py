@@ -20,6 +20,7 @@ from cfagg.conversion import packing
 from cfagg.conversion.attributes import fill_of, group_attributes, is_strict, variable_attributes, with_members
 from cfagg.conversion.chunks import RECTILINEAR_NOTE, check_dimensions, choose_chunks
 from cfagg.conversion.options import Options
+from cfagg.conversion.report import Loss
 from cfagg.conversion.selection import select
 from cfagg.conversion.storage import cell_edges, stored_chunks
 from cfagg.errors import LimitError, UnsupportedError
@@ -28,7 +29,7 @@ from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import absolute
 
-__all__ = ["Array", "Loss", "Plan", "build_plan"]
+__all__ = ["Array", "Plan", "build_plan"]
 
 #: Chunks of one array at most: each is an object in the store.
 MAX_CHUNKS = 2**24
@@ -76,31 +77,6 @@ class Array:
         if zarr_format == 2:
             return f"{self.path}/{'.'.join(map(str, index)) or '0'}"
         return "/".join([self.path, "c", *map(str, index)])
-
-
-@dataclass(frozen=True)
-class Loss:
-    """Something of the source that the target does not hold.
-
-    Parameters
-    ----------
-    where : str
-        Variable, and partition where there is one.
-    what : str
-        What is lost.
-    found : str
-        What the source has there.
-    why : str
-        The reason.
-    """
-
-    where: str
-    what: str
-    found: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what} is lost: {self.why}"
 
 
 @dataclass(frozen=True, eq=False)

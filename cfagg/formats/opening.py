@@ -11,13 +11,13 @@ import os
 from cfagg.errors import SourceError
 from cfagg.formats import cdl, classic, hdf5
 from cfagg.formats.protocol import Format
-from cfagg.formats.table import FORMATS
 from cfagg.formats.values.kinds import kind
 from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 
 __all__ = [
     "CDL",
     "CLASSIC",
+    "FORMATS",
     "HDF5",
     "HEAD",
     "ZIP",
@@ -30,6 +30,9 @@ __all__ = [
     "no_store",
     "not_netcdf",
 ]
+
+#: The formats of files that cfagg reads by itself; those of other packages come behind them.
+FORMATS: tuple[Format, ...] = (classic.FORMAT, hdf5.FORMAT, cdl.FORMAT)
 
 #: What `format_of` returns.
 CLASSIC, HDF5, CDL = classic.FORMAT.name, hdf5.FORMAT.name, cdl.FORMAT.name

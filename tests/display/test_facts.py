@@ -7,8 +7,7 @@ import pytest
 import zarr
 
 import cfagg
-from cfagg.conversion.converting import Report
-from cfagg.conversion.plan import Loss
+from cfagg.conversion.report import Loss, Report
 from cfagg.display.facts import facts_html
 from cfagg.display.sizes import size_text
 from cfagg.observations.creating import Report as Created

@@ -20,8 +20,8 @@ from cfagg.cli.main import main
 from cfagg.demo import sample
 from cfagg.errors import FragmentMismatchError, SourceError
 from cfagg.formats import plugins
+from cfagg.formats.opening import FORMATS
 from cfagg.formats.protocol import Format, Locating
-from cfagg.formats.table import FORMATS
 from tests import nca_files
 
 ROOT = Path(__file__).parents[2]

@@ -84,8 +84,8 @@ class LocalStore:
     def array(self, path: str, format_: int) -> Any:
         """Return an array whose chunks are decoded here, or one opened with zarr-python."""
         from cfagg.formats.zarr.checked_store import CheckedStore
+        from cfagg.formats.zarr.chunks import DecodedArray
         from cfagg.formats.zarr.fallback import open_by_zarr
-        from cfagg.formats.zarr.slabs import DecodedArray
 
         store = CheckedStore(self.path, allow=self.allow)
         found = store.decoded(path)

@@ -7,6 +7,7 @@ What is not decoded here (seldom codecs) is read through zarr-python.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ from cfagg.model import Regular
 from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import open_file
 
-__all__ = ["chunk_bytes", "full_chunk", "partial", "read_box", "read_chunk"]
+__all__ = ["DecodedArray", "chunk_bytes", "full_chunk", "partial", "read_box", "read_chunk"]
 
 Chunk = npt.NDArray[Any]
 
@@ -313,3 +314,39 @@ def _read_depth(strides: list[int], counts: list[int]) -> int:
             best, depth = cost, d
         reads *= count
     return depth
+
+
+class DecodedArray:
+    """An array that is indexed by a slice per dimension, of positive step, as one of zarr-python."""
+
+    def __init__(self, array: ZarrArray) -> None:
+        self.array, self.ndim = array, array.ndim
+
+    def __getitem__(self, key: Any) -> npt.NDArray[Any]:
+        """Return a hyperslab, all elements for an ellipsis; chunks that are not stored are the fill value."""
+        array = self.array
+        slices = (slice(None),) * array.ndim if key is Ellipsis else key
+        picked = [range(*s.indices(n)) for s, n in zip(slices, array.shape, strict=True)]
+        out = np.empty([len(p) for p in picked], array.dtype)
+        cells = (range(_cell(a, p[0]), _cell(a, p[-1]) + 1) for a, p in zip(array.grid.axes, picked, strict=True))
+        for index in itertools.product(*cells) if out.size else ():
+            box: list[slice] = []
+            place: list[Any] = []
+            steps: list[Any] = []
+            for p, (low, high) in zip(picked, array.grid.extent(index), strict=True):
+                first = max(-((p.start - low) // p.step), 0)
+                last = min((high - 1 - p.start) // p.step, len(p) - 1)
+                box.append(slice(p.start + first * p.step - low, p.start + last * p.step - low + 1))
+                place.append(slice(first, last + 1))
+                steps.append(slice(None, None, p.step))
+            if any(s.start >= s.stop for s in place):
+                continue  # between two steps
+            block = read_box(array, index, tuple(box))
+            at, taken = (*place, ...), (*steps, ...)
+            out[at] = array.fill_value if block is None else block[taken]
+        return out
+
+
+def _cell(axis: Any, position: int) -> int:
+    """Return which chunk along a dimension a position is in."""
+    return position // axis.chunk if isinstance(axis, Regular) else int(np.searchsorted(axis, position, "right")) - 1

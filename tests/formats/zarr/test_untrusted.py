@@ -24,8 +24,8 @@ from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.zarr import open_zarr
 from cfagg.formats.zarr import open_array, read_chunk
 from cfagg.formats.zarr.checked_store import CheckedStore
+from cfagg.formats.zarr.chunks import DecodedArray
 from cfagg.formats.zarr.fallback import open_by_zarr
-from cfagg.formats.zarr.slabs import DecodedArray
 from cfagg.storage.local import LocalSource
 from tests.formats.zarr.stores import create, open_peer
 
