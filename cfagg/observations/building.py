@@ -98,7 +98,10 @@ def build(
         found = [arranged.get(p.number, p) for p in found]
         table, stay = _order(found, base, folder, budget, len(META) + len(variables), pool)
         tell(_MERGED, _ALL)
-        layout = _layout(recipe, table)
+        wanted = recipe.output.rows_per_chunk
+        if wanted is None and recipe.output.format == "zarr2":
+            wanted = max(1, round(recipe.output.bytes_per_chunk / (4 * table.columns)))
+        layout = DataLayout.choose(recipe.output.format, table.rows, table.columns, wanted)
         chosen = _chosen(recipe).rows(table.rows, table.epoch(0), table.epoch(table.rows - 1), table.find)
         plan = ChunkPlan(store, layout, table, chosen, _former(base, layout, stay))
         written, statistics, entries = _write_chunks(plan, folder, budget, client, tell)
@@ -226,14 +229,6 @@ def _merged(folder: Path, number: int, portion: Portion) -> Run:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Writing
-
-
-def _layout(recipe: Recipe, table: RowTable) -> DataLayout:
-    output = recipe.output
-    wanted = output.rows_per_chunk
-    if wanted is None and output.format == "zarr2":
-        wanted = max(1, round(output.bytes_per_chunk / (4 * table.columns)))
-    return DataLayout.choose(output.format, table.rows, table.columns, wanted)
 
 
 def _former(base: Base | None, layout: DataLayout, stay: int) -> tuple[Path, int] | None:

@@ -15,7 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import CfaggError, ConventionError, Problem, SourceError
-from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, as_intervals, checked
+from cfagg.observations.indexes.protocol import (
+    Entries,
+    Int64,
+    Store,
+    as_interval,
+    as_intervals,
+    checked,
+    columns_of,
+    ends_of,
+)
 from cfagg.observations.indexes.table import Table, TableWriter, ZarrFormat
 
 __all__ = ["NAME", "BisectIndex", "open_bisect", "resolve", "write_bisect"]
@@ -50,12 +59,7 @@ class BisectIndex:
         self._forget()
         if self.entries:
             first, last = table.read(0, 1)[0], table.read(self.entries - 1, self.entries)[0]
-            self.first, self.last = int(first[0]), int(last[0])
-            if first[1] != 0 or last[2] < 1 or last[1] + last[2] != rows or self.first > self.last:
-                raise ConventionError(
-                    f"{table.where}: its first entry is {first.tolist()} and its last {last.tolist()}, which do not "
-                    f"cover {rows:,} rows; build the index again"
-                )
+            self.first, self.last = ends_of(first, last, rows, table.where)
         elif rows:
             raise ConventionError(f"{table.where} has no entries for {rows:,} rows; build the index again")
 
@@ -89,12 +93,12 @@ class BisectIndex:
         """Return the entries with ``lo <= epoch < hi``."""
         lo, hi = as_interval(lo, hi)
         start = self._rank(lo)
-        return _columns(self._table.read(start, max(start, self._rank(hi))))
+        return columns_of(self._table.read(start, max(start, self._rank(hi))))
 
     def blocks(self) -> Iterator[Entries]:
         """Return all entries in blocks."""
         for start in range(0, self.entries, 8 * _BLOCK):
-            yield _columns(self._table.read(start, min(self.entries, start + 8 * _BLOCK)))
+            yield columns_of(self._table.read(start, min(self.entries, start + 8 * _BLOCK)))
 
     def validate(self, full: bool = False) -> list[Problem]:
         """Return what is wrong with some entries, or with all."""
@@ -281,11 +285,3 @@ def write_bisect(group: str | os.PathLike[str], entries: Iterable[Entries], *, z
             count += len(block[0])
         table.finish({})
     return count
-
-
-def _columns(table: Int64) -> Entries:
-    return (
-        np.ascontiguousarray(table[:, 0]),
-        np.ascontiguousarray(table[:, 1]),
-        np.ascontiguousarray(table[:, 2]),
-    )

@@ -15,7 +15,16 @@ import numpy.typing as npt
 
 from cfagg.errors import CfaggError, ConventionError, Problem, SourceError
 from cfagg.observations.indexes.bisect import resolve
-from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, as_intervals, checked
+from cfagg.observations.indexes.protocol import (
+    Entries,
+    Int64,
+    Store,
+    as_interval,
+    as_intervals,
+    checked,
+    columns_of,
+    ends_of,
+)
 from cfagg.observations.indexes.table import Table, TableWriter, ZarrFormat
 
 __all__ = ["NAME", "BTreeIndex", "open_btree", "write_btree"]
@@ -56,12 +65,7 @@ class BTreeIndex:
             raise ConventionError(f"{table.where}: one of its first and last leaf is empty; build the index again")
         if left[1]:
             first, last = _entries(left)[0], _entries(right)[-1]
-            self.first, self.last = int(first[0]), int(last[0])
-            if first[1] != 0 or last[2] < 1 or last[1] + last[2] != rows or self.first > self.last:
-                raise ConventionError(
-                    f"{table.where}: its first entry is {first.tolist()} and its last {last.tolist()}, which do not "
-                    f"cover {rows:,} rows; build the index again"
-                )
+            self.first, self.last = ends_of(first, last, rows, table.where)
         elif rows:
             raise ConventionError(f"{table.where} has no entries for {rows:,} rows; build the index again")
 
@@ -98,8 +102,7 @@ class BTreeIndex:
             found.append(leaf[keep])
             if leaf[-1, 0] >= hi:
                 break
-        table = np.concatenate(found)
-        return table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy()
+        return columns_of(np.concatenate(found))
 
     def blocks(self) -> Iterator[Entries]:
         """Return all entries in blocks."""
@@ -107,10 +110,10 @@ class BTreeIndex:
         for leaf in self._leaves(self._leaf_at_end(0)):
             waiting.append(leaf)
             if len(waiting) == 256:
-                yield _columns(waiting)
+                yield columns_of(np.concatenate(waiting))
                 waiting = []
         if waiting:
-            yield _columns(waiting)
+            yield columns_of(np.concatenate(waiting))
 
     def validate(self, full: bool = False) -> list[Problem]:
         """Return what is wrong with some entries, or with all."""
@@ -322,8 +325,3 @@ def _entries(row: Int64) -> Int64:
     """Return the entries of a page, shape (count, 3)."""
     table: Int64 = row[_HEAD : _HEAD + 3 * int(row[1])].reshape(-1, 3)
     return table
-
-
-def _columns(leaves: list[Int64]) -> Entries:
-    table = np.concatenate(leaves)
-    return table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy()

@@ -18,7 +18,7 @@ from cfagg.errors import ConventionError, Problem
 if TYPE_CHECKING:
     from cfagg.storage.store import Source
 
-__all__ = ["Entries", "Index", "Int64", "Store", "as_interval", "as_intervals", "checked"]
+__all__ = ["Entries", "Index", "Int64", "Store", "as_interval", "as_intervals", "checked", "columns_of", "ends_of"]
 
 Int64 = npt.NDArray[np.int64]
 #: Columns epoch, start and length of consecutive entries.
@@ -114,6 +114,22 @@ class Index(Protocol):
 def as_interval(lo: Any, hi: Any) -> tuple[int, int]:
     """Return the two ends of an interval as integers within what entries can have."""
     return min(max(int(lo), -MAX_EPOCH), MAX_EPOCH + 1), min(max(int(hi), -MAX_EPOCH), MAX_EPOCH + 1)
+
+
+def columns_of(table: Int64) -> Entries:
+    """Return the columns of a table of entries, shape (n, 3), in memory of their own."""
+    epoch, start, length = (np.array(column) for column in table.T)
+    return epoch, start, length
+
+
+def ends_of(first: Int64, last: Int64, rows: int, where: str) -> tuple[int, int]:
+    """Return the first and the last epoch of an index by its first and last entry, which must fit the rows."""
+    if first[1] != 0 or last[2] < 1 or last[1] + last[2] != rows or first[0] > last[0]:
+        raise ConventionError(
+            f"{where}: its first entry is {first.tolist()} and its last {last.tolist()}, which do not cover {rows:,} "
+            "rows; build the index again"
+        )
+    return int(first[0]), int(last[0])
 
 
 def as_intervals(lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Int64, Int64]:
