@@ -16,14 +16,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
-from cfagg.cf.dates import DateChange, to_days
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.dates import CALENDARS, Int64, compiled, from_days, to_days
 from cfagg.cf.datetimes import CALENDAR_NAMES, calendar_name, parse_datetime
 from cfagg.cf.kinds_of_units import is_reference_time, split_reference
 from cfagg.cf.units import SAME, Linear, linear_exact, plain_units
 from cfagg.errors import CalendarError, UnitsError
 
-__all__ = ["Reference", "canonical", "parse", "time_transform", "transform"]
+__all__ = ["DateChange", "Reference", "canonical", "parse", "time_transform", "transform"]
 
 #: Calendars whose days cannot be counted by date alone.
 _UNCOUNTED = {"utc": "leap seconds", "none": "no dates"}
@@ -176,3 +180,85 @@ def transform(
 
 def _show(units: str | None) -> str:
     return "none" if units is None else repr(units)
+
+
+#: Days beyond this are not dates but garbage.
+_FURTHEST = 2.0**48
+
+
+@dataclass(frozen=True)
+class DateChange:
+    """Reference times of one calendar as those of another: the same year, month, day and time of day.
+
+    Times may lie up to a microsecond, or four units in the last place, before a midnight and still count as that
+    midnight, so that round-off does not lead to the day before; their fraction is kept as it is.
+
+    Units are in seconds; epochs are the day and the second of the day, each in its calendar.
+
+    >>> day = Fraction(86400)
+    >>> change = DateChange("360_day", "noleap", day, day, (0, Fraction(0)), (0, Fraction(0)))
+    >>> change(np.array([0.25, 59.5]), where="a.nc")  # 1 March 0000 6:00 and 30 April 0000 12:00
+    array([ 0.25, 60.5 ])
+    """
+
+    source: str
+    target: str
+    source_unit: Fraction
+    target_unit: Fraction
+    source_epoch: tuple[int, Fraction]
+    target_epoch: tuple[int, Fraction]
+
+    def __call__(self, times: npt.NDArray[np.float64], *, where: str) -> npt.NDArray[np.float64]:
+        """Return the times changed, NaN as NaN; `CalendarError` for what is no date, or none of the target's."""
+        out = np.full(times.shape, np.nan)
+        real = ~np.isnan(times)
+        values = times[real]
+        unit = self.source_unit
+        if (Fraction(86400) / unit).denominator != 1:
+            values, unit = values * float(unit), Fraction(1)
+        per_day = int(86400 / unit)
+        if values.size and not np.abs(values).max() < _FURTHEST * min(per_day, 2**14):
+            value = values[np.argmax(~(np.abs(values) < _FURTHEST * min(per_day, 2**14)))]
+            raise CalendarError(
+                f"{where}: the time {value} is not a date of calendar {self.source}; correct it in the file"
+            )
+        whole = np.floor(values)
+        epoch_day, epoch_second = self.source_epoch
+        ticks, rest = divmod(epoch_second / unit, 1)
+        fraction = values - whole + float(rest)
+        day, tick = np.divmod(whole.astype(np.int64) + int(ticks), per_day)
+        tick = tick + fraction
+        day += epoch_day
+        near = np.maximum(1e-6 / float(unit), 4 * np.spacing(np.abs(values)))
+        late = tick >= per_day - near
+        day[late] += 1
+        tick[late] -= per_day
+        changed = self._change(day, where)
+        target_day, target_second = self.target_epoch
+        days = (changed - target_day).astype(np.float64) * float(86400 / self.target_unit)
+        out[real] = days + (tick * float(unit / self.target_unit) - float(target_second / self.target_unit))
+        return out
+
+    def _change(self, days: Int64, where: str) -> Int64:
+        """Return the days of the same dates in the target's calendar."""
+        if compiled(days.size):
+            from cfagg.kernels import calendars as kernels
+
+            changed = np.empty_like(days)
+            bad, first = kernels.change(CALENDARS[self.source], CALENDARS[self.target], days, changed)
+        else:
+            changed, there = to_days(self.target, *from_days(self.source, days))
+            bad = int(there.size - np.count_nonzero(there))
+            first = int(np.argmin(there)) if bad else -1
+        if bad:
+            year, month, day = (int(v) for v in from_days(self.source, days[first]))
+            raise CalendarError(
+                f"{where}: the date {year:04d}-{month:02d}-{day:02d} of calendar {self.source} does not exist in "
+                f"calendar {self.target} ({bad} such dates); give the aggregation the calendar {self.source}"
+            )
+        return changed
+
+    def tolerance(self, times: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return how far from a whole number changed times may be by round-off alone."""
+        slack: npt.NDArray[np.float64] = np.maximum(2e-6 / float(self.target_unit), 8 * np.spacing(np.abs(times)))
+        return slack

@@ -1,4 +1,4 @@
-"""Days and dates of the CF calendars in arrays, and the change of reference times from one calendar to another.
+"""Days and dates of the CF calendars in arrays.
 
 Days are counted as in `cfagg.kernels.calendars`; here the same arithmetic is written for NumPy, so that a time axis of
 ordinary length does not wait for a compiler.
@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import CalendarError
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-__all__ = ["CALENDARS", "DateChange", "from_days", "to_days"]
+__all__ = ["CALENDARS", "compiled", "from_days", "to_days"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -41,14 +34,11 @@ _LARGE = 2**18
 #: First Gregorian day of the standard calendar, and by how much Julian counting starts earlier.
 _GREGORIAN, _LAG = 578041, 2
 
-#: Days beyond this are not dates but garbage.
-_FURTHEST = 2.0**48
-
 
 def from_days(calendar: str, days: npt.ArrayLike) -> tuple[Int64, Int64, Int64]:
     """Return year, month and day of days since 1 March of year 0 (in the standard calendar, by the Gregorian rule)."""
     day = np.asarray(days, np.int64)
-    if _compiled(day.size):
+    if compiled(day.size):
         from cfagg.kernels import calendars as kernels
 
         parts = tuple(np.empty(day.size, np.int64) for _ in range(3))
@@ -72,7 +62,7 @@ def to_days(
     return days, there & good & (m >= 1) & (m <= 12)
 
 
-def _compiled(size: int) -> bool:
+def compiled(size: int) -> bool:
     """Return whether a job of this size is done by the kernel."""
     return size >= _LARGE or (size >= 2**12 and "cfagg.kernels.calendars" in sys.modules)
 
@@ -129,84 +119,3 @@ def _day(calendar: str, year: Int64, month: Int64, day: Int64) -> tuple[Int64, n
     offset = (153 * since + 2) // 5
     last = np.where(since < 11, (153 * since + 155) // 5, _start(calendar, march + 1) - start) - offset
     return start + offset + day - 1, (day >= 1) & (day <= last)
-
-
-@dataclass(frozen=True)
-class DateChange:
-    """Reference times of one calendar as those of another: the same year, month, day and time of day.
-
-    Times may lie up to a microsecond, or four units in the last place, before a midnight and still count as that
-    midnight, so that round-off does not lead to the day before; their fraction is kept as it is.
-
-    Units are in seconds; epochs are the day and the second of the day, each in its calendar.
-
-    >>> from fractions import Fraction
-    >>> day = Fraction(86400)
-    >>> change = DateChange("360_day", "noleap", day, day, (0, Fraction(0)), (0, Fraction(0)))
-    >>> change(np.array([0.25, 59.5]), where="a.nc")  # 1 March 0000 6:00 and 30 April 0000 12:00
-    array([ 0.25, 60.5 ])
-    """
-
-    source: str
-    target: str
-    source_unit: Fraction
-    target_unit: Fraction
-    source_epoch: tuple[int, Fraction]
-    target_epoch: tuple[int, Fraction]
-
-    def __call__(self, times: npt.NDArray[np.float64], *, where: str) -> npt.NDArray[np.float64]:
-        """Return the times changed, NaN as NaN; `CalendarError` for what is no date, or none of the target's."""
-        from fractions import Fraction  # takes longer to load than a check has for calendars
-
-        out = np.full(times.shape, np.nan)
-        real = ~np.isnan(times)
-        values = times[real]
-        unit = self.source_unit
-        if (Fraction(86400) / unit).denominator != 1:
-            values, unit = values * float(unit), Fraction(1)
-        per_day = int(86400 / unit)
-        if values.size and not np.abs(values).max() < _FURTHEST * min(per_day, 2**14):
-            value = values[np.argmax(~(np.abs(values) < _FURTHEST * min(per_day, 2**14)))]
-            raise CalendarError(
-                f"{where}: the time {value} is not a date of calendar {self.source}; correct it in the file"
-            )
-        whole = np.floor(values)
-        epoch_day, epoch_second = self.source_epoch
-        ticks, rest = divmod(epoch_second / unit, 1)
-        fraction = values - whole + float(rest)
-        day, tick = np.divmod(whole.astype(np.int64) + int(ticks), per_day)
-        tick = tick + fraction
-        day += epoch_day
-        near = np.maximum(1e-6 / float(unit), 4 * np.spacing(np.abs(values)))
-        late = tick >= per_day - near
-        day[late] += 1
-        tick[late] -= per_day
-        changed = self._change(day, where)
-        target_day, target_second = self.target_epoch
-        days = (changed - target_day).astype(np.float64) * float(86400 / self.target_unit)
-        out[real] = days + (tick * float(unit / self.target_unit) - float(target_second / self.target_unit))
-        return out
-
-    def _change(self, days: Int64, where: str) -> Int64:
-        """Return the days of the same dates in the target's calendar."""
-        if _compiled(days.size):
-            from cfagg.kernels import calendars as kernels
-
-            changed = np.empty_like(days)
-            bad, first = kernels.change(CALENDARS[self.source], CALENDARS[self.target], days, changed)
-        else:
-            changed, there = to_days(self.target, *from_days(self.source, days))
-            bad = int(there.size - np.count_nonzero(there))
-            first = int(np.argmin(there)) if bad else -1
-        if bad:
-            year, month, day = (int(v) for v in from_days(self.source, days[first]))
-            raise CalendarError(
-                f"{where}: the date {year:04d}-{month:02d}-{day:02d} of calendar {self.source} does not exist in "
-                f"calendar {self.target} ({bad} such dates); give the aggregation the calendar {self.source}"
-            )
-        return changed
-
-    def tolerance(self, times: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Return how far from a whole number changed times may be by round-off alone."""
-        slack: npt.NDArray[np.float64] = np.maximum(2e-6 / float(self.target_unit), 8 * np.spacing(np.abs(times)))
-        return slack

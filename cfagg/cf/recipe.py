@@ -23,7 +23,7 @@ from cfagg.errors import CalendarError, ConformError, FragmentMismatchError, Uni
 from cfagg.model import Aggregation, Layout
 
 if TYPE_CHECKING:
-    from cfagg.cf.dates import DateChange
+    from cfagg.cf.calendars import DateChange
 
 __all__ = ["Recipe", "inverse", "master_fill", "recipe"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cfagg.checking.lookup import table_versions
 from cfagg.checking.options import Options
@@ -17,7 +17,9 @@ from cfagg.checking.suppressions import Suppression
 from cfagg.errors import OptionError, SourceError
 from cfagg.errors.arguments import a_path, names, paths
 from cfagg.findings.finding import NotApplicable
-from cfagg.storage.urls import Options as StorageOptions
+
+if TYPE_CHECKING:
+    from cfagg.storage.urls import Options as StorageOptions
 
 __all__ = ["check", "options_of", "unused"]
 
@@ -102,12 +104,18 @@ def check(
         ignore=names(ignore, "ignore"),
         timeout=timeout,
         tables={name: Path(path) for name, path in (tables or {}).items()},
-        storage=None if storage_options is None else StorageOptions(storage_options),
+        storage=None if storage_options is None else _storage(storage_options),
     )
     if not several:
         return _report([check_one(source, options, settings.suppressions, drawn=True)], settings.suppressions)
     jobs_given = ((s, options, settings.suppressions, True) for s in sources)
     return _report(check_many(jobs_given, jobs=jobs, fork=False), settings.suppressions)
+
+
+def _storage(given: Mapping[str, Any]) -> StorageOptions:
+    from cfagg.storage.urls import Options as StorageOptions  # what parses URLs takes long to load
+
+    return StorageOptions(given)
 
 
 def options_of(settings: Any, **given: Any) -> Options:

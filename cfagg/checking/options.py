@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cfagg.storage.urls import Options as StorageOptions
+if TYPE_CHECKING:
+    from cfagg.storage.urls import Options as StorageOptions
 
 __all__ = ["Options"]
 

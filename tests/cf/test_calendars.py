@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cfagg.cf import calendars
-from cfagg.cf.dates import DateChange
+from cfagg.cf.calendars import DateChange
 from cfagg.errors import CalendarError
 from tests import strategies
 

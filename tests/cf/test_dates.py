@@ -14,7 +14,7 @@ from cfagg.cf.dates import CALENDARS, from_days, to_days
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch):
-    monkeypatch.setattr(dates, "_compiled", lambda size: False)
+    monkeypatch.setattr(dates, "compiled", lambda size: False)
 
 
 #: The year around each of these is looked at day by day: ends of years of all kinds.
@@ -62,6 +62,6 @@ def test_every_date_that_a_calendar_has_comes_back_and_no_other(calendar):
 def test_many_days_are_compiled_with_the_same_dates(calendar, monkeypatch):
     days = np.arange(-800, 800).reshape(2, -1)
     expected = from_days(calendar, days)
-    monkeypatch.setattr(dates, "_compiled", lambda size: True)
+    monkeypatch.setattr(dates, "compiled", lambda size: True)
     for found, wanted in zip(from_days(calendar, days), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)

@@ -45,7 +45,7 @@ GROUPS: dict[str, Group] = {
         ["tests/kernels/test_lookup.py", "tests/observations/indexes"],
     ),
     "cf": Group(
-        _in("cf", "apply dates datetimes missing packing roles unpackable valid values units calendars axes"),
+        _in("cf", "conform dates datetimes missing packing roles unpackable valid values units calendars axes"),
         ["tests/cf"],
     ),
     "links": Group(

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.calendars import canonical, parse, time_transform
-from cfagg.cf.dates import DateChange
+from cfagg.cf.calendars import DateChange, canonical, parse, time_transform
 from cfagg.cf.missing import Missing
 from cfagg.cf.packing import Packing, read_as
 from cfagg.errors import CalendarError, SourceError
