@@ -84,6 +84,7 @@ def test_a_fifo_among_the_explanations_of_rules_is_left_out(tmp_path, monkeypatc
     (tmp_path / "explanations").mkdir()
     os.mkfifo(tmp_path / "explanations" / "a.toml")
     monkeypatch.setattr(explaining.resources, "files", lambda _: tmp_path)
+    monkeypatch.setattr(explaining, "registered", dict)
     with at_once():
         assert explaining.explanations.__wrapped__() == {}
 
