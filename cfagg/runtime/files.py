@@ -55,7 +55,8 @@ def write_whole(path: Path, data: bytes | memoryview) -> None:
     It is not forced to disk: whoever gives the directory its name does that for all at once.  A link in its place is
     replaced, and one in the place of what is not whole yet is not followed.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # One process builds a directory at a time: by this name, the next takes what a killed one left.
+    part = path.with_name(f".{path.name}.part")
     try:
         with opened(part, "wb") as file:
             write_all(file, data)

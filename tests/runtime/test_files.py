@@ -1,7 +1,8 @@
 """Files that are there whole or not at all, of a directory that is being built."""
 
-import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -33,8 +34,21 @@ def test_a_link_is_replaced_and_one_in_the_place_of_the_part_is_not_followed(tmp
     (tmp_path / "zarr.json").symlink_to(other)
     write_whole(tmp_path / "zarr.json", b"new")
     assert not (tmp_path / "zarr.json").is_symlink()
-    (tmp_path / f".zarr.json.{os.getpid()}.part").symlink_to(other)
+    (tmp_path / ".zarr.json.part").symlink_to(other)
     with pytest.raises(OSError, match="it is a link"):
         write_whole(tmp_path / "zarr.json", b"newer")
     assert other.read_bytes() == b"other"
     assert (tmp_path / "zarr.json").read_bytes() == b"new"
+
+
+def test_what_a_killed_process_left_of_a_file_is_taken_by_the_next(tmp_path):
+    code = f"""
+import os, pathlib
+from cfagg.runtime.files import write_whole
+pathlib.Path.replace = lambda *_: os._exit(9)
+write_whole(pathlib.Path({str(tmp_path)!r}) / "zarr.json", b"old and longer")
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 9
+    assert len(list(tmp_path.iterdir())) == 1
+    write_whole(tmp_path / "zarr.json", b"new")
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("zarr.json", b"new")]
