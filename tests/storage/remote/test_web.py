@@ -14,7 +14,14 @@ import xarray as xr
 
 import cfagg
 from cfagg.demo import sample
-from cfagg.errors import AccessError, FragmentNotFoundError, SourceError, StaleError, UnsupportedError
+from cfagg.errors import (
+    AccessError,
+    FragmentNotFoundError,
+    FragmentReadError,
+    SourceError,
+    StaleError,
+    UnsupportedError,
+)
 from cfagg.storage.places import make_source
 from tests.cli.test_show import aggregation_file
 from tests.observations.servers import Page, served
@@ -195,6 +202,20 @@ def test_functions_that_know_no_urls_yet_refuse_them_by_one_sentence_and_class(t
     ):
         with pytest.raises(UnsupportedError, match=r"://b1/a\.\w+ is a URL, which cannot be .* yet; use a path"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ("bytes 5-14/600", "says that they are 'bytes 5-14/600'"),
+        ("bytes 6-10/600", "sends those from 6"),
+        ("5", "says '5'"),
+    ],
+)
+def test_an_answer_that_contradicts_its_place_is_refused(server, told, message) -> None:
+    server.rules = {"test1": [Page(206, b"12345", {"Content-Range": told})]}
+    with pytest.raises(FragmentReadError, match=message):
+        make_source(server.url).read_range("test1.nc", 5, 10)
 
 
 def test_a_url_with_a_query_is_refused_without_repeating_it() -> None:

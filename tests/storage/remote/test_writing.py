@@ -16,6 +16,7 @@ import cfagg
 from cfagg.cli.main import main
 from cfagg.demo import sample
 from cfagg.errors import AccessError, CfaggError, CfaggWarning, TargetError, TargetExistsError, UnsupportedError
+from cfagg.runtime.object_publishing import NewStore
 from cfagg.storage.objects import ObjectStore
 
 pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
@@ -88,6 +89,17 @@ def test_a_conversion_that_is_cut_short_leaves_no_store_and_is_begun_anew(cloud,
     with pytest.warns(CfaggWarning, match="removed before"):
         cfagg.convert(SOURCE, url, target_options=options, overwrite=True)
     assert ".cfagg-partial" not in set(objects.listed())
+
+
+@pytest.mark.parametrize("key", [".cfagg-partial", "zarr.json"])
+def test_a_run_that_finds_another_one_at_its_end_publishes_nothing(cloud, key) -> None:
+    _, _, objects = cloud
+    place = NewStore(objects, overwrite=False)
+    place.begin()
+    objects.put(key, b"of another run")
+    with pytest.raises(TargetExistsError, match=r"another run|somebody else"):
+        place.publish({"v/zarr.json": b"{}", "zarr.json": b"{}"})
+    assert objects.read(key) == b"of another run"
 
 
 def test_an_object_is_created_once(cloud) -> None:
