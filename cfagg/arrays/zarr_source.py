@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, SourceError, SourceNotFoundError
 from cfagg.formats.metadata.nczarr import HIDDEN
 from cfagg.formats.metadata.stores import LocalStore, RemoteStore
-from cfagg.formats.metadata.url import store_at
 from cfagg.formats.metadata.zarr import Node, open_store, read_node
 from cfagg.formats.zarr.metadata import array_of, open_array
 from cfagg.model import dataset as model
@@ -74,7 +72,7 @@ class ZarrSource(OtherSource):
         """Return a digest of names, sizes and times of change of all that the store holds."""
         if isinstance(self.path, Url):
             # Whether chunks on another machine are as they were is not known, so no conversion of them is resumed.
-            return uuid.uuid4().hex
+            return os.urandom(16).hex()
         digest = hashlib.sha256()
         for folder, names, files in os.walk(self.path):
             names.sort()
@@ -98,6 +96,8 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
     name = os.fspath(path)
     store: LocalStore | RemoteStore
     if isinstance(name, Url):
+        from cfagg.formats.metadata.url import store_at
+
         store = store_at(name)
     elif not os.path.isdir(name):  # noqa: PTH112
         raise SourceNotFoundError(f"{name} is not a Zarr store: there is no such directory")
