@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 __all__ = ["Axis", "Box", "boxes"]
 
 #: Index of a chunk along one axis, place of its values in the block, and in the chunk.
@@ -109,7 +107,9 @@ def boxes(axes: Sequence[Axis], most: int) -> Iterator[Box]:
     rows = max(1, most // math.prod(counts[cut + 1 :]))
     behind = tuple(map(range, counts[cut + 1 :]))
     for number in range(math.prod(counts[:cut])):
-        at = (int(n) for n in np.unravel_index(number, counts[:cut]))
-        ahead = tuple(range(n, n + 1) for n in at)
+        ahead: tuple[range, ...] = ()
+        for n in reversed(counts[:cut]):
+            number, at = divmod(number, n)  # noqa: PLW2901
+            ahead = (range(at, at + 1), *ahead)
         for n in range(0, counts[cut], rows):
             yield Box(axes, (*ahead, range(n, min(n + rows, counts[cut])), *behind))

@@ -217,7 +217,8 @@ class _Table:
     def __init__(self, checked: Checked, storage: Chunked, context: Context, opened: Any) -> None:
         self.checked, self.storage, self.context, self.opened = checked, storage, context, opened
         self._held: dict[tuple[int, ...], _Entry] | None = None
-        self._indices = np.empty((0, len(storage.chunks)), np.int64)
+        #: Indices of the chunks in a table that is held.
+        self._indices: Any = None
         self._fill: Any = None
 
     def look_up(self, box: Box) -> tuple[list[_Entry] | None, Any]:
