@@ -25,10 +25,9 @@ def collected(folder: Path, marks: str) -> list[str]:
     (folder / "test_it.py").write_text(CODE)
     (folder / "conftest.py").write_text("from tests.conftest import pytest_collection_modifyitems\n")
     options = ["-m", marks, "-p", "no:cacheprovider", "--rootdir", str(folder), "-c", os.devnull]
-    found = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", *options, str(folder)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *options, str(folder)]
+    found = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     return [line for line in found.stdout.splitlines() if "::" in line]
 
 
