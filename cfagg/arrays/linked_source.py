@@ -1,6 +1,7 @@
 """Metadata of HDF5 files that the netCDF library must not open.
 
-It would follow links to other files, and takes numbers of types that netCDF does not have for strings, which it frees.
+It would follow links to other files, and takes numbers of types that netCDF does not have, and fill values of strings
+of fixed length, for strings that it frees.
 The files are described by the reader that checks files, which follows nothing.  Links are listed as unreadable, each by
 itself, and so is what only the netCDF library describes; other variables are as in any file.
 """
@@ -28,7 +29,8 @@ _LINKS = ("an external link", "a user-defined link")
 
 _FOLLOWS = (
     "only the netCDF library describes it, which must not open this file, for it would follow the links to other files "
-    "in it, and takes numbers that netCDF does not have for strings: remove them"
+    "in it, and frees what is no string as one: remove links, numbers that netCDF does not have, and fill values of "
+    "strings of fixed length"
 )
 
 
@@ -87,7 +89,7 @@ class LinkedGroup(_Described):
         self.variables: dict[str, _LinkedVariable] = {}
         below = path.rstrip("/")
         for name, variable in found.variables.items():
-            if variable.kind != "other" and all(map(_is_plain, variable.attributes.values())):
+            if variable.kind not in ("other", "string") and all(map(_is_plain, variable.attributes.values())):
                 self.variables[name] = _LinkedVariable(variable)
             else:
                 links[f"{below}/{name}"] = why

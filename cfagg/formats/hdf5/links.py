@@ -158,6 +158,14 @@ def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> lis
                             "write them as float32 or float64"
                         )
                     )
+                if not strange and _has_text_to_free(inner):
+                    raise UnsupportedError(
+                        context.said(
+                            f"dataset {_text(name)!r} of {handle.key.path} has strings of fixed length and a fill "
+                            "value, which crash the netCDF library: write it without a fill value, or with strings of "
+                            "variable length"
+                        )
+                    )
                 extent = _extent(inner)
                 if not extent:
                     # Nothing that asks for its extent before.
@@ -184,6 +192,15 @@ def _has_numbers_of_netcdf(dataset: Any) -> bool:
             for known in (h5py.h5t.IEEE_F32LE, h5py.h5t.IEEE_F32BE, h5py.h5t.IEEE_F64LE, h5py.h5t.IEEE_F64BE)
         )
     return not isinstance(kind, h5py.h5t.TypeIntegerID) or kind.get_size() <= 8
+
+
+def _has_text_to_free(dataset: Any) -> bool:
+    """Whether a dataset has a fill value of fixed length, which the netCDF library frees as a pointer to a string."""
+    import h5py
+
+    kind = dataset.get_type()
+    fixed = isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str() and kind.get_size() > 1
+    return fixed and dataset.get_create_plist().fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
 
 
 def _extent(dataset: Any) -> list[Reference]:

@@ -1,4 +1,4 @@
-"""Numbers of HDF5 that netCDF does not have: the netCDF library takes them for strings, and crashes on them."""
+"""What the netCDF library frees as strings and crashes on: numbers that netCDF does not have, some fill values."""
 
 import subprocess
 import sys
@@ -51,3 +51,31 @@ def test_the_command_survives_them(path, tmp_path, words):
 def test_the_netcdf_library_does_not_get_the_file(path):
     with pytest.raises(UnsupportedError, match="numbers that netCDF does not have"), opened(str(path)):
         pass
+
+
+@pytest.mark.parametrize("kind", ["S5", h5py.string_dtype("utf-8", 6)])
+def test_strings_of_fixed_length_with_a_fill_value_are_refused_and_the_rest_of_the_file_is_read(tmp_path, kind):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("text", (2,), kind, fillvalue=b"xyz")
+        file["plain"] = np.arange(3.0)
+    code = f"""
+import cfagg
+path = {str(tmp_path / "a.h5")!r}
+try:
+    cfagg.read(path)
+except cfagg.errors.UnreadableAggregationError as error:
+    print("'text'" in str(error) and "fill values of strings" in str(error))
+with cfagg.read(path, variables="plain") as found:
+    print(found["plain"].values.tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split("\n")[:2] == ["True", "[0.0, 1.0, 2.0]"], done.stderr
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["S1", "S5"])
+def test_strings_that_the_netcdf_library_frees_rightly_are_read(tmp_path, kind):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("text", data=np.array([b"a", b"b"], kind), fillvalue=b"x" if kind == "S1" else None)
+    with cfagg.read(tmp_path / "a.h5") as found:
+        assert b"".join(np.ravel(found["text"].values).astype("S2").tolist()) == b"ab"
