@@ -79,9 +79,14 @@ class _LinkedDimension:
 
 
 class LinkedGroup(_Described):
-    """A group; `links` says by path why something in the file is not read, `why` that of what is not described."""
+    """A group; `links` says by path why something in the file is not read, `why` that of what is not described.
 
-    def __init__(self, found: model.Group, path: str, links: dict[str, str], why: str = _FOLLOWS) -> None:
+    Strings are read by the netCDF library alone, unless there are other ways to read `texts`.
+    """
+
+    def __init__(
+        self, found: model.Group, path: str, links: dict[str, str], why: str = _FOLLOWS, *, texts: bool = False
+    ) -> None:
         super().__init__(path, {k: v for k, v in found.attributes.items() if _is_plain(v)})
         self.path = path
         self.links = links
@@ -89,11 +94,14 @@ class LinkedGroup(_Described):
         self.variables: dict[str, _LinkedVariable] = {}
         below = path.rstrip("/")
         for name, variable in found.variables.items():
-            if variable.kind not in ("other", "string") and all(map(_is_plain, variable.attributes.values())):
+            described = variable.kind != "other" and (texts or variable.kind != "string")
+            if described and all(map(_is_plain, variable.attributes.values())):
                 self.variables[name] = _LinkedVariable(variable)
             else:
                 links[f"{below}/{name}"] = why
-        self.groups = {name: LinkedGroup(g, f"{below}/{name}", links, why) for name, g in found.groups.items()}
+        self.groups = {
+            name: LinkedGroup(g, f"{below}/{name}", links, why, texts=texts) for name, g in found.groups.items()
+        }
 
 
 def _is_plain(value: Any) -> bool:

@@ -230,9 +230,8 @@ def _described_source(handle: Handle, name: str) -> Source:
 
     with of_handle(handle) as dataset:
         links: dict[str, str] = {}
-        described: Any = LinkedGroup(
-            dataset.root, "/", links, "only the netCDF library describes it, which does not read from other machines"
-        )
+        why = "only the netCDF library describes it, which does not read from other machines"
+        described: Any = LinkedGroup(dataset.root, "/", links, why, texts=True)
         source = Source(name, _FORMATS.get(handle.some(4, 0), "NETCDF4"), _group(described, name, {}, {}))
     return _with_links(source, links)
 

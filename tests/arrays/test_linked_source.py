@@ -113,3 +113,16 @@ def test_a_variable_in_external_storage_stays_refused_beside_links(tmp_path):
         file.create_dataset("stored", (4,), "f8", external=[(str(tmp_path / "raw"), 0, 32)])
     with pytest.raises(CfaggError, match="another file"):
         cfagg.read(path, variables="stored").load()
+
+
+def test_a_file_with_links_and_strings_is_read_but_for_these(tmp_path):
+    path = tmp_path / "a.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("x", 2)
+        file.createVariable("s", str, ("x",))[:] = np.array(["a", "b"], object)
+        file.createVariable("v", "i2", ("x",))[:] = [1, 2]
+    with h5py.File(path, "r+") as file:
+        file["elsewhere"] = h5py.ExternalLink("other.nc", "/v")
+    assert cfagg.read(path, variables="v")["v"].values.tolist() == [1, 2]
+    with pytest.raises(cfagg.CfaggError, match="'s'"):
+        cfagg.read(path)
