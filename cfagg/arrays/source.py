@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -167,12 +168,12 @@ class Source:
 
 
 @dataclass(frozen=True)
-class OtherSource(Source):
+class OtherSource(Source, ABC):
     """The metadata of what is not netCDF, which makes the readers of its variables itself."""
 
+    @abstractmethod
     def reader(self, group: str, variable: Variable, workers: int | None = None) -> Any:
         """Return the `cfagg.arrays.reader.Reader` of a variable."""
-        raise NotImplementedError
 
     def fingerprint(self) -> str | None:
         """Return a digest of the state of all that it consists of, `None` where that is one file."""

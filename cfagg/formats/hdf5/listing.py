@@ -2,8 +2,8 @@
 
 The entries of an extensible array are numbered along the unlimited dimension last, so that those of its next chunks
 come behind all others.  The library reads chunks accordingly, but where it lists them, it counts as if the dimensions
-stood in the dataset's order: with the unlimited dimension not the first, it tells wrong places (seen in HDF5 1.14 and
-2.0).  A library that does not do so is noticed, and one that does anything else is not believed.
+stood in the dataset's order: with the unlimited dimension not the first, it tells wrong places (seen in HDF5 2.0).  A
+library that does not do so is noticed, and one that does anything else is not believed.
 """
 
 from __future__ import annotations
