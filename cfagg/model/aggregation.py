@@ -63,6 +63,14 @@ class Aggregation:
     bounds_of : str, optional
         The coordinate variable whose cell bounds this is.  Bounds need no units: they have those of their coordinate,
         here and in the files of the sub-arrays (CF section 7.1).
+    dialect : str, optional
+        The convention that it was read by, such as ``"NCA-0.1"`` or ``"CF-1.13"``; empty where it was made otherwise.
+    terms : mapping of str to array
+        Further facts of every partition that a convention lets a file name: arrays of the partition matrix's shape,
+        masked where there is none.
+    packs : bool
+        Whether conformed values are packed as `attributes` say, so that what is read is the array as stored.  False in
+        CF-1.13, where they are what is packed.
     """
 
     name: str
@@ -77,6 +85,9 @@ class Aggregation:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     source: str = field(default="", compare=False)
     bounds_of: str | None = field(default=None, compare=False)
+    dialect: str = field(default="", compare=False)
+    terms: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    packs: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
@@ -91,6 +102,11 @@ class Aggregation:
             problems.append(
                 Problem("partitions", f"{len(self.partitions)} partitions for a matrix of {self.grid.size}")
             )
+        problems += [
+            Problem(f"terms.{name}", f"shape {np.shape(values)}, expected {self.grid.matrix_shape}")
+            for name, values in self.terms.items()
+            if np.shape(values) != self.grid.matrix_shape
+        ]
         if isinstance(self.directions, tuple) and len(self.directions) != len(self.dims):
             problems.append(Problem("directions", f"{len(self.directions)} directions for {len(self.dims)} dimensions"))
         if problems:
@@ -100,11 +116,10 @@ class Aggregation:
         """Compare everything but where it was read from; attributes may hold arrays."""
         if not isinstance(other, Aggregation):
             return NotImplemented
-        names = [f.name for f in fields(self) if f.compare and f.name != "attributes"]
-        return (
-            all(getattr(self, name) == getattr(other, name) for name in names)
-            and self.attributes.keys() == other.attributes.keys()
-            and all(same_value(v, other.attributes[k]) for k, v in self.attributes.items())
+        names = [f.name for f in fields(self) if f.compare and f.name not in ("attributes", "terms")]
+        return all(getattr(self, name) == getattr(other, name) for name in names) and all(
+            mine.keys() == theirs.keys() and all(same_value(v, theirs[k]) for k, v in mine.items())
+            for mine, theirs in ((self.attributes, other.attributes), (self.terms, other.terms))
         )
 
     __hash__ = None  # type: ignore[assignment]

@@ -19,6 +19,9 @@ __all__ = ["Layout", "Partitions", "Strings"]
 
 Int64 = npt.NDArray[np.int64]
 
+#: The fields of `Partitions` that have one entry for each.
+_COLUMNS = ("file", "address", "layout", "offset", "part", "present", "value")
+
 
 class Strings(Sequence[str]):
     """A read-only table of strings in one block of bytes: file names by the million.
@@ -183,9 +186,17 @@ class Partitions:
     present : bool array, shape (n,)
         False where a partition is declared missing.
     files, addresses, parts : Strings
-        Distinct file names as written, variable names, and parts.
+        Distinct file names, variable names, and parts.  File names are paths as written, or URLs; what a convention
+        writes as a ``file:`` or relative URI is the path that it means.
     layouts : tuple of Layout
         Distinct layouts.
+    value : int32 array, shape (n,), optional
+        Codes into `values`; -1, the default throughout, is a partition whose values stand in a fragment.
+    values : array, shape (m,), optional
+        Distinct values of partitions that hold one value throughout and have no fragment; as in an array, packed ones
+        are not unpacked.
+    versions : tuple of Partitions
+        Further versions of the same partitions, to try in this order where a fragment cannot be opened.
     """
 
     file: npt.NDArray[np.int32]
@@ -198,6 +209,9 @@ class Partitions:
     addresses: Strings = field(default_factory=Strings)
     parts: Strings = field(default_factory=Strings)
     layouts: tuple[Layout, ...] = ()
+    value: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    values: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0))
+    versions: tuple[Partitions, ...] = ()
 
     @classmethod
     def build(
@@ -214,6 +228,9 @@ class Partitions:
         addresses: Strings | Iterable[str] = (),
         parts: Strings | Iterable[str] = (),
         layouts: Iterable[Layout] = (),
+        value: npt.ArrayLike = -1,
+        values: npt.ArrayLike = (),
+        versions: Iterable[Partitions] = (),
     ) -> Partitions:
         """Return `count` partitions; a column that holds one value throughout is stored once."""
 
@@ -227,19 +244,31 @@ class Partitions:
             "offset": _column(offset, np.int64, count),
             "part": _column(part, np.int32, count),
             "present": _column(present, np.bool_, count),
+            "value": _column(value, np.int32, count),
         }
         return cls(
-            **columns, files=table(files), addresses=table(addresses), parts=table(parts), layouts=tuple(layouts)
+            **columns,
+            files=table(files),
+            addresses=table(addresses),
+            parts=table(parts),
+            layouts=tuple(layouts),
+            values=np.asarray(values),
+            versions=tuple(versions),
         )
 
     def __post_init__(self) -> None:
         problems = []
         n = len(self.file)
+        if not self.value.size:
+            object.__setattr__(self, "value", _column(-1, np.int32, n))
+        if self.values.ndim != 1:
+            problems.append(Problem("values", f"table of shape {self.values.shape}, expected one dimension"))
         for name, low, high in (
             ("file", -1, len(self.files)),
             ("address", -1, len(self.addresses)),
             ("part", -1, len(self.parts)),
             ("layout", 0, len(self.layouts)),
+            ("value", -1, self.values.size),
         ):
             codes = getattr(self, name)
             if codes.shape != (n,):
@@ -250,6 +279,11 @@ class Partitions:
             Problem(name, f"column of shape {getattr(self, name).shape}, expected ({n},)")
             for name in ("offset", "present")
             if getattr(self, name).shape != (n,)
+        ]
+        problems += [
+            Problem(f"versions[{k}]", f"{len(other)} partitions, expected {n}")
+            for k, other in enumerate(self.versions)
+            if len(other) != n
         ]
         if problems:
             raise ModelError("not a partition table", problems)
@@ -270,7 +304,7 @@ class Partitions:
         if not isinstance(other, Partitions):
             return NotImplemented
         return all(
-            np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
+            same_value(a, b) if isinstance(a, np.ndarray) else a == b
             for a, b in ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
         )
 
@@ -278,9 +312,9 @@ class Partitions:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A zero-stride column would be pickled in full.
-        values = [getattr(self, f.name) for f in fields(self)]
-        thin = [v[:1] if isinstance(v, np.ndarray) and v.size and not any(v.strides) else v for v in values]
-        return (_restore_partitions, (len(self), thin))
+        held = {f.name: getattr(self, f.name) for f in fields(self)}
+        thin = {n: held[n][:1] for n in _COLUMNS if held[n].size and not any(held[n].strides)}
+        return (_restore_partitions, (len(self), held | thin))
 
     def file_name(self, i: int) -> str | None:
         """Return the file of partition `i` as written, `None` for the aggregation's own."""
@@ -304,8 +338,9 @@ class Partitions:
     @property
     def nbytes(self) -> int:
         """Bytes held by columns and string tables."""
-        columns = (self.file, self.address, self.layout, self.offset, self.part, self.present)
-        held = sum(c.nbytes if c.size == 0 or any(c.strides) else c.itemsize for c in columns)
+        columns: list[npt.NDArray[Any]] = [getattr(self, name) for name in _COLUMNS]
+        held: int = sum(c.nbytes if c.size == 0 or any(c.strides) else c.itemsize for c in columns)
+        held += self.values.nbytes + sum(other.nbytes for other in self.versions)
         return held + self.files.nbytes + self.addresses.nbytes + self.parts.nbytes
 
 
@@ -313,16 +348,16 @@ def same_value(a: Any, b: Any) -> bool:
     """Return whether two attribute values are the same in type and content; NaN equals NaN."""
     if isinstance(a, str) or isinstance(b, str):
         return type(a) is type(b) and bool(a == b)
+    if np.ma.isMaskedArray(a) or np.ma.isMaskedArray(b):
+        gaps = (np.ma.getmaskarray(a), np.ma.getmaskarray(b))
+        return np.array_equal(*gaps) and same_value(np.ma.compressed(a), np.ma.compressed(b))
     x, y = np.asarray(a), np.asarray(b)
     return x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
 
 
-def _restore_partitions(count: int, values: list[Any]) -> Partitions:
+def _restore_partitions(count: int, held: dict[str, Any]) -> Partitions:
     """Return the partitions that `Partitions.__reduce__` took apart."""
-    whole: list[Any] = [
-        np.broadcast_to(v, (count,)) if isinstance(v, np.ndarray) and v.shape == (1,) != (count,) else v for v in values
-    ]
-    return Partitions(*whole)
+    return Partitions(**held | {n: np.broadcast_to(held[n], (count,)) for n in _COLUMNS if held[n].shape == (1,)})
 
 
 def _column(values: npt.ArrayLike, dtype: type, count: int) -> npt.NDArray[Any]:

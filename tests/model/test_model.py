@@ -205,3 +205,33 @@ def test_aggregations_with_array_attributes_compare_by_their_values():
     assert one != aggregation(attributes={"valid_range": np.array([0.0, 2.0]), "long_name": "x"})
     assert one != aggregation(attributes={"valid_range": np.array([0, 1], "i2"), "long_name": "x"})
     assert one != aggregation(attributes={"long_name": "x"})
+
+
+def test_a_unique_value_needs_a_table_that_holds_it():
+    with pytest.raises(ModelError, match="codes 0 to 0 of a table with 0 entries"):
+        Partitions.build(2, value=0, layouts=[Layout(("x",))])
+
+
+def test_unique_values_and_versions_survive_pickling():
+    later = Partitions.build(3, file=0, files=["b.nc"], layouts=[Layout(("x",))])
+    one = Partitions.build(3, value=0, values=np.array([7.5]), layouts=[Layout(("x",))], versions=[later])
+    back = pickle.loads(pickle.dumps(one))
+    assert back == one
+    assert back.values.tolist() == [7.5]
+
+
+def test_a_version_has_as_many_partitions_as_the_first():
+    with pytest.raises(ModelError, match="2 partitions, expected 3"):
+        Partitions.build(3, layouts=[Layout(("x",))], versions=[Partitions.build(2, layouts=[Layout(("x",))])])
+
+
+def test_terms_have_the_shape_of_the_matrix_and_are_compared_with_their_gaps():
+    def made(terms):
+        partitions = Partitions.build(2, layouts=[Layout(("x",))])
+        return Aggregation("t", ("x",), (4,), "f4", Grid([[0, 2, 4]]), partitions, terms=terms)
+
+    with pytest.raises(ModelError, match=r"terms\.model: shape \(3,\), expected \(2,\)"):
+        made({"model": np.zeros(3)})
+    whole = made({"model": np.ma.array([1.0, 2.0])})
+    assert whole == made({"model": np.array([1.0, 2.0])})
+    assert whole != made({"model": np.ma.array([1.0, 2.0], mask=[False, True])})
