@@ -1,0 +1,165 @@
+"""Joining members into boxes, each the product of what it has along each axis, with every cell filled once.
+
+Members are joined along one axis where all else is equal, then what was joined along the next, until nothing changes.
+The order of axes matters only where members are missing; there that order is taken which leaves the fewest boxes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from cfagg.cf.joining.members import Int64, Members, codes
+
+__all__ = ["Boxes", "join"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Boxes:
+    """What members were joined into.
+
+    Parameters
+    ----------
+    box : int64 array, shape (n,)
+        The box of each member; boxes are numbered in the order of their first members.
+    position : int64 array, shape (n, axes)
+        Its place in that box along each axis.
+    shape : int64 array, shape (boxes, axes)
+        The number of members of each box along each axis.
+    """
+
+    box: Int64
+    position: Int64
+    shape: Int64
+
+    def __len__(self) -> int:
+        return len(self.shape)
+
+
+def join(members: Members) -> Boxes:
+    """Join members; those that are equal in everything stay apart, each in an array of its own with its like.
+
+    Examples
+    --------
+    >>> from cfagg.cf.joining import Axis, Members
+    >>> time, level = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 0])
+    >>> axes = [Axis.of_points("time", time, time), Axis.of_points("level", level, level)]
+    >>> boxes = join(Members({"name": np.zeros(5)}, axes))
+    >>> boxes.box.tolist(), boxes.shape.tolist()
+    ([0, 1, 0, 1, 0], [[3, 1], [2, 1]])
+    """
+    n, axes = len(members), members.axes
+    group = codes(np.zeros(n, np.int64), *members.signature.values())
+    group = codes(group, _occurrences(codes(group, *(a.code for a in axes))))
+    first = [codes(a.first) for a in axes]
+    last = [np.searchsorted(np.unique(a.first), a.last, "right") - 1 for a in axes]
+    own = [codes(a.code) for a in axes]
+    best = np.arange(n)
+    count = np.bincount(group) if n else np.zeros(0, np.int64)
+    # Along other axes nothing is to be joined.
+    varying = [a for a, c in enumerate(own) if c.any()]
+    for order in permutations(varying):
+        # What is one box already cannot become fewer.
+        chosen = np.flatnonzero(count[group] > 1)
+        if not chosen.size:
+            break
+        start, stop = [c[chosen] for c in first], [c[chosen] for c in last]
+        box = _joined(group[chosen], [c[chosen] for c in own], start, stop, order)
+        _, head = np.unique(box, return_index=True)
+        fewer = np.bincount(group[chosen][head], minlength=count.size)
+        better = (fewer < count)[group[chosen]]
+        best[chosen[better]] = n + box[better]
+        count = np.where(fewer > 0, np.minimum(count, fewer), count)
+    return _placed(codes(group, best), own, first)
+
+
+def _occurrences(code: Int64) -> Int64:
+    """Return how many members before each have its code."""
+    order = np.argsort(code, kind="stable")
+    return _undone(order, np.arange(code.size) - _starts(code[order]))
+
+
+def _starts(ordered: Int64) -> Int64:
+    """Return for each of equal neighbours the place of the first of them."""
+    new = np.ones(ordered.size, bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return np.maximum.accumulate(np.where(new, np.arange(ordered.size), 0))
+
+
+def _undone(order: Int64, values: Int64) -> Int64:
+    out = np.empty_like(values)
+    out[order] = values
+    return out
+
+
+def _joined(group: Int64, code: list[Int64], first: list[Int64], last: list[Int64], order: tuple[int, ...]) -> Int64:
+    """Return the box of each member, joined along the axes in one order, again and again until nothing changes."""
+    box = np.arange(group.size)
+    before = -1
+    while before != group.size:
+        before = group.size
+        for axis in order:
+            rest = codes(group, *(c for a, c in enumerate(code) if a != axis))
+            into = _neighbours(rest, first[axis], last[axis])
+            same = _sets(into, code[axis], first[axis])
+            _, head = np.unique(into, return_index=True)
+            low, high = np.full((2, head.size), np.iinfo(np.int64).max)
+            np.minimum.at(low, into, first[axis])
+            np.minimum.at(high, into, -last[axis])
+            group = group[head]
+            for columns in (code, first, last):
+                columns[:] = [c[head] for c in columns]
+            code[axis], first[axis], last[axis] = same, low, -high
+            box = into[box]
+    return box
+
+
+def _neighbours(rest: Int64, first: Int64, last: Int64) -> Int64:
+    """Return the row that each is joined into along one axis: equal elsewhere, and no two of them overlap."""
+    order = np.lexsort((first, rest))
+    of, low, high = rest[order], first[order], last[order]
+    clash = np.zeros(rest.max(initial=-1) + 1, bool)
+    clash[of[1:][(of[1:] == of[:-1]) & (low[1:] <= high[:-1])]] = True
+    return codes(rest, np.where(clash[rest], np.arange(rest.size), -1))
+
+
+def _sets(into: Int64, code: Int64, first: Int64) -> Int64:
+    """Return a code for what each joined row has along the axis, equal where these are the same sets."""
+    order = np.lexsort((first, into))
+    of, member = into[order], code[order]
+    start = np.flatnonzero(np.r_[True, of[1:] != of[:-1]][: of.size])
+    length = np.diff(np.r_[start, of.size])
+    # A hash that does not depend on the order proposes; the members themselves decide.
+    proposed = codes(length, np.add.reduceat(_mixed(member), start)) if start.size else length
+    _, like = np.unique(proposed, return_index=True)
+    offset = np.arange(of.size) - np.repeat(start, length)
+    model = member[np.repeat(start[like[proposed]], length) + offset]
+    differs = np.zeros(start.size, bool)
+    differs[of[model != member]] = True
+    return codes(proposed, np.where(differs, np.arange(start.size), -1))
+
+
+def _mixed(code: Int64) -> Int64:
+    """Scatter codes over all integers (the finaliser of SplitMix64)."""
+    x = code.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (x ^ (x >> np.uint64(31))).view(np.int64)
+
+
+def _placed(label: Int64, code: list[Int64], first: list[Int64]) -> Boxes:
+    """Return boxes in the order of their first members, with the place of each member."""
+    _, head, inverse = np.unique(label, return_index=True, return_inverse=True)
+    box = _undone(np.argsort(head), np.arange(head.size))[inverse]
+    position = np.empty((label.size, len(code)), np.int64)
+    shape = np.ones((head.size, len(code)), np.int64)
+    for axis, (own, low) in enumerate(zip(code, first, strict=True)):
+        order = np.lexsort((own, low, box))
+        of, member = box[order], own[order]
+        new = np.r_[False, (of[1:] == of[:-1]) & (member[1:] != member[:-1])][: of.size]
+        steps = np.cumsum(new)
+        position[order, axis] = steps - steps[_starts(of)] if of.size else steps
+        np.maximum.at(shape[:, axis], box, position[:, axis] + 1)
+    return Boxes(box, position, shape)

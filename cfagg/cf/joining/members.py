@@ -1,0 +1,82 @@
+"""What may be joined, as columns: one row a member (a field of a file, or a variable of one), no object for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ModelError
+
+__all__ = ["Axis", "Int64", "Members", "codes"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Axis:
+    """Where each member stands along one axis, in the canonical direction of the axis.
+
+    Parameters
+    ----------
+    name : str
+        What reasons call the axis.
+    code : int64 array, shape (n,)
+        Equal for members whose coordinates and bounds along the axis are equal, and only for these.
+    first, last : array, shape (n,)
+        The first and last coordinate; the same where a member has only one.
+    """
+
+    name: str
+    code: Int64
+    first: npt.NDArray[Any]
+    last: npt.NDArray[Any]
+
+    @classmethod
+    def of_points(cls, name: str, code: Int64, value: npt.NDArray[Any]) -> Axis:
+        """Return the axis of members that have one coordinate each."""
+        return cls(name, code, value, value)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Members:
+    """All that decides which members are joined.
+
+    Parameters
+    ----------
+    signature : mapping of str to array, shape (n,)
+        What is equal in all members of one array: structure, units, cell methods, grids, …
+    axes : sequence of Axis
+        Axes along which members may be joined, in the order in which it is tried first.
+    """
+
+    signature: Mapping[str, npt.NDArray[Any]]
+    axes: Sequence[Axis]
+
+    def __post_init__(self) -> None:
+        columns = {**self.signature, **{f"axis {a.name}": a.code for a in self.axes}}
+        if not columns or len({c.shape for c in columns.values()}) != 1:
+            shapes = ", ".join(f"{name} {c.shape}" for name, c in columns.items())
+            raise ModelError(f"columns of members have different lengths: {shapes or 'none at all'}")
+
+    def __len__(self) -> int:
+        return len(next(iter((*self.signature.values(), *(a.code for a in self.axes)))))
+
+
+def codes(*columns: npt.NDArray[Any]) -> Int64:
+    """Return a number for each row of columns of equal length, from 0 in the order of their values.
+
+    >>> codes(np.array([3.0, 1.0, 3.0]), np.array([1, 1, 1])).tolist()
+    [1, 0, 1]
+    """
+    found = np.zeros(columns[0].shape, np.int64)
+    for column in columns:
+        # NaN equals itself here: what is missing in both is no difference.
+        _, own = np.unique(column, return_inverse=True)
+        own = own.reshape(found.shape)
+        _, joint = np.unique(found * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
+        found = joint.reshape(found.shape).astype(np.int64, copy=False)
+    return found

@@ -1,0 +1,59 @@
+"""Why two members are not in one array: the rule, what it is about, and both values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cfagg.cf.joining.boxes import Boxes
+from cfagg.cf.joining.members import Members
+
+__all__ = ["Reason", "why"]
+
+_SENTENCES = {
+    "signature": "{what} is {a} of one and {b} of the other",
+    "equal": "they are equal along all axes",
+    "axes": "they differ along {what}, and what would fill the array between them is missing",
+    "overlap": "they overlap along {what}: {a} and {b}",
+    "incomplete": "joined along {what} they would be an array with missing parts: {a} and {b}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why two members are apart; `a` and `b` are what the first and the second have of `what`."""
+
+    rule: Literal["signature", "equal", "axes", "overlap", "incomplete"]
+    what: str
+    a: Any
+    b: Any
+
+    def __str__(self) -> str:
+        return _SENTENCES[self.rule].format(what=self.what, a=self.a, b=self.b)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the parts of the reason by name."""
+        return {"rule": self.rule, "what": self.what, "a": self.a, "b": self.b}
+
+
+def why(members: Members, boxes: Boxes, a: int, b: int) -> Reason | None:
+    """Return why two members are not in the same box; `None` where they are."""
+    if boxes.box[a] == boxes.box[b]:
+        return None
+    for name, column in members.signature.items():
+        if column[a] != column[b]:
+            return Reason("signature", name, _plain(column[a]), _plain(column[b]))
+    differ = [axis for axis in members.axes if axis.code[a] != axis.code[b]]
+    if not differ:
+        return Reason("equal", "", None, None)
+    if len(differ) > 1:
+        ends = [[_plain(axis.first[i]) for axis in differ] for i in (a, b)]
+        return Reason("axes", ", ".join(axis.name for axis in differ), *ends)
+    (axis,) = differ
+    one, other = ((_plain(axis.first[i]), _plain(axis.last[i])) for i in (a, b))
+    overlap = max(one[0], other[0]) <= min(one[1], other[1])
+    return Reason("overlap" if overlap else "incomplete", axis.name, one, other)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

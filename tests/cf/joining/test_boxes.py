@@ -1,0 +1,165 @@
+"""Joining members into boxes, against products enumerated by itertools."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cfagg.cf.joining import Axis, Boxes, Members, join, why
+from cfagg.errors import ModelError
+from tests.effort import examples
+
+
+def members(cells: list[tuple[int, ...]], groups: list[int] | None = None, axes: int | None = None) -> Members:
+    """Return members with one coordinate along each axis."""
+    columns = np.array(cells, np.int64).reshape(len(cells), axes or len(cells[0])).T
+    names = ("time", "level", "realization")
+    return Members(
+        {"name": np.array(groups or [0] * len(cells))},
+        [Axis.of_points(n, c, c * 10.0) for n, c in zip(names, columns, strict=False)],
+    )
+
+
+def is_sound(made: Members, boxes: Boxes) -> bool:
+    """Whether every box is the product of what it has along each axis, each cell once."""
+    for box in range(len(boxes)):
+        own = np.flatnonzero(boxes.box == box)
+        places = {tuple(p) for p in boxes.position[own].tolist()}
+        if places != set(product(*map(range, boxes.shape[box]))) or len(places) != len(own):
+            return False
+        if len({made.signature["name"][i] for i in own}) != 1:
+            return False
+        for a, axis in enumerate(made.axes):
+            at = {int(p): axis.first[i] for p, i in zip(boxes.position[own, a], own, strict=True)}
+            if any(at[p] != axis.first[i] for p, i in zip(boxes.position[own, a], own, strict=True)):
+                return False
+            if list(at.values()) and [at[p] for p in sorted(at)] != sorted(at.values()):
+                return False
+    return True
+
+
+def test_members_along_several_axes_become_one_box() -> None:
+    made = members(list(product(range(3), range(4), range(2))))
+    boxes = join(made)
+    assert boxes.shape.tolist() == [[3, 4, 2]]
+    assert is_sound(made, boxes)
+
+
+def test_the_order_of_members_does_not_matter() -> None:
+    cells = list(product(range(3), range(4)))
+    made = members(cells[::-1])
+    boxes = join(made)
+    assert boxes.position.tolist() == [list(c) for c in cells[::-1]]
+
+
+def test_boxes_are_numbered_by_their_first_members() -> None:
+    assert join(members([(1, 0), (1, 0), (0, 0)], [5, 3, 5])).box.tolist() == [0, 1, 0]
+
+
+def test_a_ragged_set_is_split_into_the_fewest_boxes() -> None:
+    # Joined along levels first these are three boxes; along times first, level 0 would be a fourth.
+    cells = [(t, z) for t in range(3) for z in (0, t + 1)]
+    made = members(cells)
+    boxes = join(made)
+    assert boxes.shape.tolist() == [[1, 2]] * 3
+    assert is_sound(made, boxes)
+    turned = members([(z, t) for t, z in cells])
+    assert join(turned).shape.tolist() == [[2, 1]] * 3
+
+
+def test_the_order_of_axes_is_chosen_for_each_group_on_its_own() -> None:
+    cells = [(t, z) for t in range(3) for z in (0, t + 1)]
+    made = members(cells + [(z, t) for t, z in cells], [0] * 6 + [1] * 6)
+    assert join(made).shape.tolist() == [[1, 2]] * 3 + [[2, 1]] * 3
+
+
+def test_equal_members_stay_apart_each_with_its_like() -> None:
+    made = members([(0, 0), (1, 0), (0, 0), (1, 0), (2, 0)])
+    boxes = join(made)
+    assert boxes.box.tolist() == [0, 0, 1, 1, 0]
+    assert why(made, boxes, 0, 2).rule == "equal"  # type: ignore[union-attr]
+
+
+def test_members_of_other_signatures_stay_apart() -> None:
+    made = members([(0, 0), (1, 0)], [4, 7])
+    boxes = join(made)
+    reason = why(made, boxes, 0, 1)
+    assert len(boxes) == 2
+    assert reason is not None
+    assert reason.as_dict() == {"rule": "signature", "what": "name", "a": 4, "b": 7}
+    assert str(reason) == "name is 4 of one and 7 of the other"
+
+
+def test_ranges_that_overlap_are_not_joined_and_others_are() -> None:
+    code = np.arange(5)
+    first, last = np.array([0.0, 10, 0, 5, 20]), np.array([9.0, 19, 9, 15, 30])
+    made = Members({"name": np.array([0, 0, 1, 1, 1])}, [Axis("time", code, first, last)])
+    boxes = join(made)
+    assert boxes.box.tolist() == [0, 0, 1, 2, 3]
+    reason = why(made, boxes, 2, 3)
+    assert reason is not None
+    assert (reason.rule, reason.what, reason.a, reason.b) == ("overlap", "time", (0.0, 9.0), (5.0, 15.0))
+
+
+def test_ranges_that_touch_in_one_coordinate_overlap() -> None:
+    made = Members({}, [Axis("time", np.arange(2), np.array([0, 9]), np.array([9, 12]))])
+    assert len(join(made)) == 2
+
+
+def test_reasons_name_the_axes_in_which_members_differ() -> None:
+    made = members([(0, 0), (1, 1)])
+    reason = why(made, join(made), 0, 1)
+    assert reason is not None
+    assert (reason.rule, reason.what, reason.a, reason.b) == ("axes", "time, level", [0.0, 0.0], [10.0, 10.0])
+
+
+def test_what_would_leave_missing_parts_is_said_to() -> None:
+    made = members([(0, 0), (0, 1), (0, 2), (1, 0)])
+    boxes = join(made)
+    assert boxes.box.tolist() == [0, 1, 1, 0]
+    reason = why(made, boxes, 0, 1)
+    assert reason is not None
+    assert (reason.rule, reason.what, reason.a, reason.b) == ("incomplete", "level", (0.0, 0.0), (10.0, 10.0))
+    assert why(made, boxes, 0, 3) is None
+
+
+def test_no_members_are_no_boxes() -> None:
+    assert len(join(members([], [], 2))) == 0
+
+
+def test_columns_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ModelError, match=r"name \(2,\), axis time \(1,\)"):
+        Members({"name": np.zeros(2)}, [Axis.of_points("time", np.zeros(1, np.int64), np.zeros(1))])
+    with pytest.raises(ModelError, match="none at all"):
+        Members({}, [])
+
+
+@settings(max_examples=examples(100))
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=40))
+def test_boxes_are_products_of_all_their_axes(cells: list[tuple[int, int, int]]) -> None:
+    made = members(cells, [c[0] % 2 for c in cells])
+    assert is_sound(made, join(made))
+
+
+@settings(max_examples=examples(100))
+@given(st.sets(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1))
+def test_no_two_boxes_differ_along_one_axis_alone(cells: set[tuple[int, int]]) -> None:
+    """What could still be joined is: two boxes with the same levels and times that do not overlap, or the reverse."""
+    made = members(sorted(cells))
+    boxes = join(made)
+    sides = [[set(axis.code[boxes.box == b].tolist()) for axis in made.axes] for b in range(len(boxes))]
+    for one, other in combinations(sides, 2):
+        for axis in range(2):
+            a, b = one[axis], other[axis]
+            apart = max(a) < min(b) or max(b) < min(a)
+            assert not (apart and one[1 - axis] == other[1 - axis])
+
+
+def test_forty_thousand_members_need_no_object_each() -> None:
+    t, z, v = (i.ravel() for i in np.meshgrid(np.arange(100), np.arange(42), np.arange(10), indexing="ij"))
+    made = Members({"name": v}, [Axis.of_points("time", t, t), Axis.of_points("level", z, z)])
+    assert join(made).shape.tolist() == [[100, 42]] * 10
