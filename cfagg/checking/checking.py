@@ -21,7 +21,7 @@ from cfagg.findings.finding import NotApplicable
 if TYPE_CHECKING:
     from cfagg.storage.urls import Options as StorageOptions
 
-__all__ = ["check", "options_of", "unused"]
+__all__ = ["check", "options_of", "storage_of", "unused"]
 
 
 def check(
@@ -104,7 +104,7 @@ def check(
         ignore=names(ignore, "ignore"),
         timeout=timeout,
         tables={name: Path(path) for name, path in (tables or {}).items()},
-        storage=None if storage_options is None else _storage(storage_options),
+        storage=storage_of(storage_options),
     )
     if not several:
         return _report([check_one(source, options, settings.suppressions, drawn=True)], settings.suppressions)
@@ -112,7 +112,10 @@ def check(
     return _report(check_many(jobs_given, jobs=jobs, fork=False), settings.suppressions)
 
 
-def _storage(given: Mapping[str, Any]) -> StorageOptions:
+def storage_of(given: Mapping[str, Any] | None) -> StorageOptions | None:
+    """Return the options of URLs, `None` where none are given."""
+    if given is None:
+        return None
     from cfagg.storage.urls import Options as StorageOptions  # what parses URLs takes long to load
 
     return StorageOptions(given)

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import output
+from cfagg.cli.storage_options import add_storage_option, storage_options
 
 if TYPE_CHECKING:
     from cfagg.checking.config import Settings
@@ -68,6 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="also follow references to files at or below PATH; may be repeated",
     )
+    add_storage_option(what)
     what.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -179,6 +181,8 @@ def _wrong(args: argparse.Namespace) -> str | None:
         return "--fix with --output takes one source; use --in-place for several"
     if args.fix and args.format != "text":
         return "--fix prints changes as text; check again for a report in another format"
+    if args.storage_options and not any("://" in source for source in args.sources):
+        return "--storage-option is for URLs, and no source is one"
     if args.statistics and args.format not in ("text", "json"):
         return f"--statistics has the formats text and json, not {args.format}"
     return None
@@ -198,10 +202,12 @@ def _check(args: argparse.Namespace) -> int:
     counted = len(sources) > 1 and (args.quiet or args.output is not None or not sys.stdout.isatty())
     # Connections to servers cannot be shared with copies of this process.
     local = not any("://" in source for source in sources)
+    # Options that may be secret are sent to no other process.
+    jobs = 1 if args.storage_options and args.jobs is None else args.jobs
     patient = args.jobs is None
     with bars(shown=shown), task("sources", len(sources)) if counted else nullcontext(_nothing) as step:
         results = check_many(
-            settings.jobs(sources), jobs=processes(args.jobs), fork=local, count=len(sources), patient=patient
+            settings.jobs(sources), jobs=processes(jobs), fork=local, count=len(sources), patient=patient
         )
         told = render(args.format, tally.counting(results, step), _style(args, Style))
         if args.quiet and args.output is None:
@@ -238,7 +244,7 @@ class Chosen:
 
     def options(self, settings: Settings) -> Any:
         """Return the options for sources with these settings."""
-        from cfagg.checking.checking import options_of
+        from cfagg.checking.checking import options_of, storage_of
 
         if id(settings) not in self._known:
             args = self._args
@@ -251,6 +257,7 @@ class Chosen:
                 "ignore": tuple(code for codes in args.ignore or () for code in codes),
                 "timeout": args.timeout,
                 "tables": _tables(args),
+                "storage": storage_of(storage_options(args)),
             }
             # The settings are kept, so that the identity stays theirs.
             self._known[id(settings)] = (settings, options_of(settings, **given))
@@ -293,13 +300,23 @@ class Tally:
                 key = (settings.path, settings.suppressions[n])
                 self._reached[key] = self._reached.get(key, False) or n in result.suppressed
             step()
-            yield result
+            yield result if result.failure is None else _in_words_of_the_command(result)
 
     def unused(self) -> Iterator[str]:
         """Yield a note for each unused suppression."""
         for (path, suppression), hit in self._reached.items():
             if not hit:
                 yield f"{path}: the suppression {suppression} is unused and can be removed"
+
+
+def _in_words_of_the_command(result: SourceReport) -> SourceReport:
+    """Return the report of a source that could not be checked, with options in place of keywords of Python."""
+    from dataclasses import replace
+
+    from cfagg.cli.messages import as_options
+
+    findings = tuple(replace(f, message=as_options(f.message)) for f in result.findings)
+    return replace(result, failure=as_options(result.failure or ""), findings=findings)
 
 
 def _nothing() -> None:

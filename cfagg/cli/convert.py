@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from cfagg.cli.bars import byte_bar
+from cfagg.cli.storage_options import add_storage_option, storage_options
 
 __all__ = ["add_parser", "run"]
 
@@ -31,8 +32,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("source", metavar="SOURCE", help="a netCDF file, with or without aggregations, or a Zarr store")
-    parser.add_argument("target", metavar="TARGET", nargs="?", help="directory of the Zarr store")
+    parser.add_argument(
+        "source", metavar="SOURCE", help="a netCDF file, with or without aggregations, or a Zarr store; or its URL"
+    )
+    parser.add_argument("target", metavar="TARGET", nargs="?", help="directory or URL of the Zarr store")
     parser.add_argument("-o", "--output", metavar="TARGET", help="another way to give TARGET")
     what = parser.add_argument_group("what to write")
     what.add_argument(
@@ -79,6 +82,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="also read files at or below PATH; may be repeated",
     )
+    add_storage_option(what, where="SOURCE")
+    add_storage_option(what, of="target", where="TARGET")
     how = parser.add_argument_group("how to run")
     how.add_argument("--overwrite", action="store_true", help="replace TARGET, or an unfinished conversion to it")
     how.add_argument("--resume", action="store_true", help="finish a killed run with the same options")
@@ -120,6 +125,8 @@ def run(args: argparse.Namespace) -> int:
             workers=args.workers,
             memory=DEFAULT_MEMORY if args.memory is None else args.memory,
             progress=progress,
+            storage_options=storage_options(args),
+            target_options=storage_options(args, of="target"),
         )
     from cfagg.display.escape import printable
     from cfagg.display.sizes import count_text

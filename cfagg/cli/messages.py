@@ -58,9 +58,9 @@ _ALONE = re.compile(
     r"(True\b|None\b|\[([^\]]*)\]|\(([^)]*)\)|'([^']*)'|\"([^\"]*)\"|[\d.]+\b)?(?!=)"
 )
 
-#: ``options={'region': 'eu'}``, of which a command takes one ``--option`` a key with a text as its value.
-_PAIR = re.compile(r"\boptions=\{'(\w+)': (?:'(\w+)'|(…))\}")
-_PAIRS = re.compile(r"\boptions=(?!\{)")
+#: ``storage_options={'region': 'eu'}``, of which a command takes one ``--storage-option`` a key with a text.
+_PAIR = re.compile(r"\b(storage_|target_|)options=\{'(\w+)': (?:'(\w+)'|(True|False)|(…)|\{…\})\}")
+_PAIRS = re.compile(r"\b(storage|target)_options(?:\b(?!=)|=(?!\{))|\boptions=(?!\{)")
 
 
 def as_options(message: str) -> str:
@@ -79,12 +79,19 @@ def as_options(message: str) -> str:
     'pass --allow /data'
     >>> as_options("pass missing='fill' to read missing values there")
     'pass --missing fill to read missing values there'
-    >>> as_options("the bucket is in the region 'eu', give it as options={'region': …}")
-    "the bucket is in the region 'eu', give it as --option region=…"
+    >>> as_options("the bucket is in the region 'eu', give it as storage_options={'region': …}")
+    "the bucket is in the region 'eu', give it as --storage-option region=…"
     """
     message = _BOTH.sub(lambda found: found[1] or found[2], message)
-    message = _PAIR.sub(lambda found: f"--option {found[1]}={found[2] or found[3]}", message)
-    return _ALONE.sub(_option, _PAIRS.sub("--option", message))
+    message = _PAIR.sub(_pair, message)
+    return _ALONE.sub(_option, _PAIRS.sub(lambda found: f"--{found[1] or 'storage'}-option", message))
+
+
+def _pair(found: re.Match[str]) -> str:
+    """Return an option of a URL; a mapping is one of headers, which have an option each."""
+    of, name, text, truth, open_ = found.groups()
+    value = text or (truth or "").lower() or open_
+    return f"--{of.rstrip('_') or 'storage'}-option {name}{f'={value}' if value else '.NAME=…'}"
 
 
 def _option(found: re.Match[str]) -> str:

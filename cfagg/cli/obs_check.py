@@ -7,6 +7,7 @@ import sys
 
 from cfagg.cli import obs_common
 from cfagg.cli.bars import step_bar
+from cfagg.cli.storage_options import storage_options
 
 __all__ = ["add_parser", "run"]
 
@@ -46,9 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from cfagg.observations.checking import check_store
 
     with step_bar("check", not args.quiet and sys.stderr.isatty()) as progress:
-        report = check_store(
-            args.store, args.full, options=obs_common.option_pairs(args), allow=args.allow, progress=progress
-        )
+        report = check_store(args.store, args.full, options=storage_options(args), allow=args.allow, progress=progress)
     if args.json:
         from cfagg.display.as_json import dump, encode
 

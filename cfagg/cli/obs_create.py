@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 from cfagg.cli.bars import step_bar
+from cfagg.cli.storage_options import add_storage_option, storage_options
 
 __all__ = ["add_parser", "run"]
 
@@ -35,7 +36,7 @@ def add_parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("recipe", metavar="RECIPE", help="a YAML file")
-    parser.add_argument("store", metavar="STORE", help="directory of the new store, such as synop.zarr")
+    parser.add_argument("store", metavar="STORE", help="directory or URL of the new store, such as synop.zarr")
     existing = parser.add_argument_group("if there is a store already")
     one = existing.add_mutually_exclusive_group()
     one.add_argument("--append", action="store_true", help="add the dates of RECIPE that it does not cover yet")
@@ -52,6 +53,7 @@ def add_parser(
         "--memory", metavar="SIZE", default="512MiB", help="memory for rows, such as 2GiB (default: 512MiB)"
     )
     how.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers read and sort")
+    add_storage_option(how, of="target", where="STORE")
     how.add_argument("--json", action="store_true", help="print strict JSON for machines")
     how.add_argument("-q", "--quiet", action="store_true", help="no progress bar or summary")
     return parser
@@ -74,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
             client=args.dask,
             progress=progress,
             dry_run=args.dry_run,
+            target_options=storage_options(args, of="target"),
         )
     if args.json:
         from cfagg.display.as_json import dump, encode

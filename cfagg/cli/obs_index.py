@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from cfagg.cli import obs_common
+from cfagg.cli.storage_options import storage_options
 
 __all__ = ["add_parser", "run"]
 
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from cfagg.observations.indexes import build_pages
     from cfagg.observations.store import open_store
 
-    store = open_store(args.store, obs_common.option_pairs(args), args.allow)
+    store = open_store(args.store, storage_options(args), args.allow)
     entries = build_pages(store, args.origin)
     if args.json:
         from cfagg.display.as_json import dump

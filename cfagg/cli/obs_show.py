@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from cfagg.cli import obs_common, output
+from cfagg.cli.storage_options import storage_options
 
 if TYPE_CHECKING:
     from cfagg.observations.store import ObservationStore
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     from cfagg.observations.describe import describe
     from cfagg.observations.store import open_store
 
-    store = open_store(args.store, obs_common.option_pairs(args), args.allow)
+    store = open_store(args.store, storage_options(args), args.allow)
     if args.plot is not None:
         _plot(store, args.plot)
         if args.output is None and not args.json:

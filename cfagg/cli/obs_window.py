@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import obs_common, output, selecting
+from cfagg.cli.storage_options import storage_options
 from cfagg.errors import UnsupportedError
 from cfagg.errors.extras import require
 
@@ -97,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         area=args.area,
         thin=args.thin,
         index=args.index,
-        options=obs_common.option_pairs(args),
+        options=storage_options(args),
         allow=args.allow,
     )
     sample = dataset[0]

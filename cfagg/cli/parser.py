@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
         """As `argparse` does it; but a sub-command itself says which of its arguments it does not know."""
         found, rest = super().parse_known_args(args, namespace)
         if rest and " " in self.prog:
-            self.error(f"unrecognized arguments: {' '.join(rest)}")
+            self.error(f"unrecognized arguments: {' '.join(map(_without_value, rest))}")
         return found, rest
 
     def error(self, message: str) -> NoReturn:
@@ -42,6 +42,12 @@ class Parser(argparse.ArgumentParser):
         near = [(word, get_close_matches(word, known, n=1, cutoff=0.7)) for word in wrong]
         meant = [f"{match[0]} instead of {word}" for word, match in near if match]
         return f"; did you mean {', '.join(meant)}?" if meant else ""
+
+
+def _without_value(word: str) -> str:
+    """Return an argument that is not known without what may be a key, as after a misspelt ``--storage-option``."""
+    name, equals, value = word.partition("=")
+    return f"{name}=…" if equals and value else word
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:

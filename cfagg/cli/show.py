@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from cfagg.cli import output
+from cfagg.cli.storage_options import add_storage_option, storage_options
 
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
@@ -37,7 +38,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", help="a netCDF file, with or without aggregations, or a Zarr store")
+    parser.add_argument(
+        "file", metavar="FILE", help="a netCDF file, with or without aggregations, or a Zarr store; or its URL"
+    )
     parser.add_argument(
         "--variable", metavar="NAME", action="append", default=[], help="only this variable; may be repeated"
     )
@@ -59,6 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="judge references as if files at or below PATH could be read; may be repeated",
     )
+    add_storage_option(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write the text or JSON to this file instead of stdout")
     parser.add_argument("--overwrite", action="store_true", help="let --output and --plot replace a file")
 
@@ -95,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         output.check(target, overwrite=args.overwrite)
     from cfagg.arrays.opening import open_any
 
-    source = open_any(args.file, args.allow)
+    source = open_any(args.file, args.allow, storage_options(args))
     if args.plot is not None:
         _plot(source, args)
         if args.output is None and not args.json and not args.references:

@@ -155,7 +155,13 @@ def convert(
     path = a_place(source, storage_options, paths(allow), name="source")
     check_target_name(a_path(target, "target", expected="name a directory for the store"))
     if is_url(os.fspath(target)) or target_options:
-        there = a_place(target, target_options, name="target", expected="name a directory for the store")
+        there = a_place(
+            target,
+            target_options,
+            name="target",
+            expected="name a directory for the store",
+            options_name="target_options",
+        )
         if isinstance(there, Url):
             chosen = options, threads, budget
             return _into_objects(path, there, chosen, paths(allow), overwrite, resume, check=verify, progress=progress)
@@ -302,7 +308,7 @@ def _into_objects(
     from cfagg.storage.objects import ObjectStore
 
     options, workers, memory = chosen
-    place = NewStore(ObjectStore(target, target.options.given), overwrite=overwrite)
+    place = NewStore(ObjectStore(target, target.options.given, options_name="target_options"), overwrite=overwrite)
     place.check()
     try:
         plan = build_plan(open_any(path, allow), Access(path, allow), options, workers)

@@ -216,7 +216,7 @@ def create_observations(
     if not append:
         check_target_name(name)
     if is_url(name) or target_options:
-        there = a_place(path, target_options)
+        there = a_place(path, target_options, options_name="target_options")
         if isinstance(there, Url):
             if append or resume or dry_run:
                 raise UnsupportedError(
@@ -269,7 +269,7 @@ def _into_objects(recipe: Any, target: Url, overwrite: bool, **given: Any) -> Re
     from cfagg.runtime.object_publishing import NewStore
     from cfagg.storage.objects import ObjectStore
 
-    place = NewStore(ObjectStore(target, target.options.given), overwrite=overwrite)
+    place = NewStore(ObjectStore(target, target.options.given, options_name="target_options"), overwrite=overwrite)
     place.check()
     with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
         report = create_observations(recipe, Path(folder) / "store.zarr", **given)

@@ -28,6 +28,7 @@ from cfagg.errors.extras import require
 from cfagg.errors.redacting import redacted
 from cfagg.storage.credentials import from_environment, setting
 from cfagg.storage.store import MAX_OBJECT, Part, check_key
+from cfagg.storage.urls import OPEN
 
 if TYPE_CHECKING:
     from cfagg.storage.remote import HttpSource
@@ -69,6 +70,7 @@ class ObjectStore:
         allow: Iterable[str] = (),  # noqa: ARG002 - obstore follows no redirects to other places
         *,
         guarded: bool = False,  # noqa: ARG002 - the user's settings say where its servers are
+        options_name: str = "storage_options",
     ) -> None:
         require("object stores", "obstore")
         scheme, _, rest = url.partition("://")
@@ -83,7 +85,7 @@ class ObjectStore:
         self._bucket, prefix = found[1], (found[2] or "").strip("/")
         self.path = f"{self.scheme}://{self._bucket}/{prefix}".rstrip("/")
         self._prefix = f"{prefix}/" if prefix else ""
-        self._options = dict(options)
+        self._options, self._options_name = dict(options), options_name
         self._opened: Any = None
 
     def __repr__(self) -> str:
@@ -207,7 +209,7 @@ class ObjectStore:
             raise self._unwritten(keys[0], error) from error
 
     def _unwritten(self, key: str, error: Exception) -> TargetError:
-        return TargetError(f"{self.path}/{key} cannot be written: {_said(error)}")
+        return TargetError(f"{self.path}/{key} cannot be written: {self._said(error)}")
 
     # ---- obstore
 
@@ -254,11 +256,19 @@ class ObjectStore:
         except (exceptions.BaseError, OSError) as error:
             if re.search(r"status code: 40[13]\b", str(error)):
                 raise self._refused(key, error) from error
-            raise FragmentReadError(f"{self.path}/{key} cannot be read: {_said(error)}") from error
+            raise FragmentReadError(f"{self.path}/{key} cannot be read: {self._said(error)}") from error
 
     def _refused(self, key: str, error: Exception) -> AccessError:
         where = f"{self.path}/{key}".rstrip("/")
-        return AccessError(f"{where} may not be read: {_said(error)}; give credentials as storage_options=")
+        return AccessError(f"{where} may not be read: {self._said(error)}; give credentials as {self._options_name}=")
+
+    def _said(self, error: BaseException) -> str:
+        """Return the beginning of what obstore says, without what could be a key."""
+        text = str(error).partition("\n\nDebug source:")[0].strip()
+        for name, value in self._options.items():
+            if isinstance(value, str) and value and name not in OPEN:
+                text = text.replace(value, "…")
+        return redacted(re.sub(r"(?i)(sig|signature|token|secret|key)=[^&\s\"]+", r"\1=…", text))[:_SHOWN]
 
     @cached_property
     def _small(self) -> HttpSource | None:
@@ -288,7 +298,11 @@ class ObjectStore:
             )
         _process = os.getpid()
         if self._opened is None:
-            self._opened = _open(self.scheme, self._bucket, self._options)
+            try:
+                self._opened = _open(self.scheme, self._bucket, self._options)
+            except (ValueError, TypeError, OSError) as error:
+                where = f"{self.scheme}://{self._bucket}"
+                raise SourceError(f"{where} cannot be opened: {self._said(error)}") from None
         return self._opened
 
 
@@ -302,21 +316,18 @@ def _open(scheme: str, bucket: str, options: Mapping[str, Any]) -> Any:
         "retry_config": {"max_retries": 3, "retry_timeout": deadline},
     }
     provider = options.get("credentials")
-    try:
-        if scheme == "gs":
-            return GCSStore(bucket, **common, **given, **_provided(provider, _as_given))
-        if scheme == "az":
-            return AzureStore(bucket, **common, **given, **_provided(provider, _as_given))
-        given["region"] = given.get("region") or setting("region") or "us-east-1"
-        if endpoint := given.get("endpoint") or setting("endpoint_url"):
-            given["endpoint"] = endpoint
-        if "access_key_id" in given or given.get("skip_signature"):
-            return S3Store(bucket, **common, **given)
-        if provider in (None, "environment") and not from_environment():
-            return S3Store(bucket, **common, **given, skip_signature=True)
-        return S3Store(bucket, **common, **given, **_provided(provider or "environment", _of_amazon))
-    except (ValueError, TypeError, OSError) as error:
-        raise SourceError(f"{scheme}://{bucket} cannot be opened: {_said(error)}") from error
+    if scheme == "gs":
+        return GCSStore(bucket, **common, **given, **_provided(provider, _as_given))
+    if scheme == "az":
+        return AzureStore(bucket, **common, **given, **_provided(provider, _as_given))
+    given["region"] = given.get("region") or setting("region") or "us-east-1"
+    if endpoint := given.get("endpoint") or setting("endpoint_url"):
+        given["endpoint"] = endpoint
+    if "access_key_id" in given or given.get("skip_signature"):
+        return S3Store(bucket, **common, **given)
+    if provider in (None, "environment") and not from_environment():
+        return S3Store(bucket, **common, **given, skip_signature=True)
+    return S3Store(bucket, **common, **given, **_provided(provider or "environment", _of_amazon))
 
 
 def _provided(provider: Any, form: Callable[[Mapping[str, Any]], dict[str, Any]]) -> dict[str, Any]:
@@ -333,9 +344,3 @@ def _of_amazon(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _as_given(found: Mapping[str, Any]) -> dict[str, Any]:
     return {"expires_at": datetime.now(UTC) + _RENEWED, **found}
-
-
-def _said(error: BaseException) -> str:
-    """Return the beginning of what obstore says, without what could be a key."""
-    text = str(error).partition("\n\nDebug source:")[0].strip()
-    return redacted(re.sub(r"(?i)(sig|signature|token|secret|key)=[^&\s\"]+", r"\1=…", text))[:_SHOWN]

@@ -207,7 +207,9 @@ class S3Source(HttpSource):
         self.path = f"s3://{bucket}/{prefix}".rstrip("/")
         region = str(options.get("region") or setting("region") or "us-east-1")
         if not re.fullmatch(r"[A-Za-z0-9-]+", region):
-            raise SourceError(f"{self.path}: {region!r} is not a region")
+            raise SourceError(
+                f"{self.path}: storage_options= has a region that is none: it has letters, digits and hyphens"
+            )
         self._root, self._prefix = _endpoint(bucket, region, options), prefix
         headers, timeout, deadline = _common(url, options)
         if options.get("request_payer"):
@@ -321,7 +323,7 @@ def _common(url: str, options: Mapping[str, Any]) -> tuple[Headers, float, float
     for name, usual in (("timeout", _TIMEOUT), ("deadline", _DEADLINE)):
         value = options.get(name, usual)
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-            raise SourceError(f"{redacted(url)}: storage_options= has the {name} {value!r}, expected seconds above 0")
+            raise SourceError(f"{redacted(url)}: storage_options= has a {name} that is no number of seconds above 0")
         seconds.append(float(value))
     headers = Headers(options.get("headers", {}))
     if not callable(headers.given):
@@ -360,7 +362,7 @@ def _endpoint(bucket: str, region: str, options: Mapping[str, Any]) -> str:
         parts = _split(given) if isinstance(given, str) else None
         if parts is None or parts.scheme not in ("http", "https") or parts.query or parts.username is not None:
             raise SourceError(
-                f"s3://{bucket}: storage_options= has the endpoint {redacted(str(given))!r}, expected https://server"
+                f"s3://{bucket}: storage_options= or the environment has an endpoint that is none; expected https://server"
             )
         top = str(given).rstrip("/")
         return top if options.get("virtual_hosted_style_request") else f"{top}/{bucket}"

@@ -15,7 +15,7 @@ from cfagg.errors import AccessError, SourceError, UnsupportedError
 from cfagg.errors.arguments import a_mapping, a_path, paths
 from cfagg.errors.redacting import redacted
 
-__all__ = ["SCHEMES", "Options", "Url", "a_place", "absolute", "covers", "is_url", "refuse_url"]
+__all__ = ["OPEN", "SCHEMES", "Options", "Url", "a_place", "absolute", "covers", "is_url", "refuse_url"]
 
 #: Kinds of URLs that are read.
 SCHEMES = ("http", "https", "s3", "gs", "az")
@@ -23,7 +23,7 @@ SCHEMES = ("http", "https", "s3", "gs", "az")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 #: Options that hold no secret, and so are sent to other processes with a URL.
-_OPEN = frozenset(
+OPEN = frozenset(
     {
         "account_name", "deadline", "endpoint", "region", "request_payer", "skip_signature", "timeout", "use_emulator",
         "virtual_hosted_style_request",
@@ -54,7 +54,7 @@ class Options:
         return hash((frozenset(self.given), self.allow))
 
     def __getstate__(self) -> dict[str, Any]:
-        secret = sorted(n for n, v in self.given.items() if n not in _OPEN and not callable(v) and v != "environment")
+        secret = sorted(n for n, v in self.given.items() if n not in OPEN and not callable(v) and v != "environment")
         if secret:
             raise AccessError(
                 f"storage_options= with {', '.join(secret)} may hold secrets and are not sent to other processes; give "
@@ -121,10 +121,11 @@ def a_place(
     *,
     name: str = "path",
     expected: str = "name a file or a Zarr store",
+    options_name: str = "storage_options",
 ) -> str:
     """Return what a user calls something: a `Url`, or a path of this machine with the home directory for ``~``."""
     text = path if isinstance(path, Url) else a_path(path, name, expected=expected)
-    options = a_mapping(storage_options, "storage_options", "a mapping such as {'skip_signature': True}")
+    options = a_mapping(storage_options, options_name, "a mapping such as {'skip_signature': True}")
     if is_url(text):
         if isinstance(text, Url):
             return text
@@ -140,7 +141,7 @@ def a_place(
             "on this machine"
         )
     if options:
-        raise SourceError(f"{text} is on this machine and takes no storage_options; found {sorted(map(str, options))}")
+        raise SourceError(f"{text} is on this machine and takes no {options_name}; found {sorted(map(str, options))}")
     return os.path.expanduser(text)  # noqa: PTH111
 
 

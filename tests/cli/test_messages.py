@@ -89,7 +89,7 @@ def options() -> set[str]:
 @pytest.mark.parametrize("room", ROOMS)
 def test_messages_of_a_room_name_no_keyword_that_is_an_option(room):
     left = {
-        m: set(KEYWORD.findall(re.sub(r"--option \w+=", "", as_options(m)))) - ONLY_IN_PYTHON for m in messages(room)
+        m: set(KEYWORD.findall(re.sub(r"-option \w+=", "", as_options(m)))) - ONLY_IN_PYTHON for m in messages(room)
     }
     assert {message: found for message, found in left.items() if found} == {}
 
@@ -114,7 +114,11 @@ def test_every_keyword_that_is_renamed_is_an_option_of_some_command():
         ("give a Dask client=", "give a Dask --dask"),
         ("area=(70, -10, 30, 40) is", "--area 70,-10,30,40 is"),
         ("weights='area' needs", "--weights area needs"),
-        ("give keys as options=", "give keys as --option"),
+        ("give keys as options=", "give keys as --storage-option"),
+        ("give keys as target_options=", "give keys as --target-option"),
+        ("it takes no storage_options; found", "it takes no --storage-option; found"),
+        ("pass storage_options={'headers': {…}}", "pass --storage-option headers.NAME=…"),
+        ("pass storage_options={'skip_signature': True}", "pass --storage-option skip_signature=true"),
         ("level == 3, store?select=3, x.weights=2", "level == 3, store?select=3, x.weights=2"),
     ],
 )
