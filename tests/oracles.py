@@ -454,3 +454,58 @@ def sorted_rows(rows):
     rows = rows[np.lexsort(rows.T[::-1])] if len(rows) else rows
     same = ((rows[1:] == rows[:-1]) | (np.isnan(rows[1:]) & np.isnan(rows[:-1]))).all(axis=1)
     return rows[np.concatenate([[True], ~same])] if len(rows) else rows
+
+
+# ---- WGDOS -----------------------------------------------------------------------------------------------------
+
+
+def ibm_float(word):
+    """Return what a word means in IBM's floating point."""
+    return (-1) ** (word >> 31) * (word & 0xFFFFFF) * Fraction(16) ** ((word >> 24 & 127) - 64) / 2**24
+
+
+def unpack_wgdos(stored, shape, missing):
+    """Return values as fractions and `missing`, and how many lack in each row; None where a row cannot be.
+
+    The bits of a row are taken for a text of digits.
+    """
+    words = [int(w) for w in stored]
+    exponent = words[1] - 2**32 * (words[1] >> 31)
+    if abs(exponent) > 900:
+        return None
+    at, rows, lacking = 3, [], []
+    for _ in range(shape[0]):
+        if at + 2 > len(words):
+            return None
+        base, flags, held = ibm_float(words[at]), words[at + 1] >> 16, words[at + 1] & 0xFFFF
+        text = "".join(f"{w:032b}" for w in words[at + 2 : at + 2 + held])
+        at += 2 + held
+        maps = (flags >> 5).bit_count()
+        taken = 32 * -(-maps * shape[1] // 32)
+        if at > len(words) or flags > 255 or taken > len(text):
+            return None
+        missed, least, zero = ("0" * shape[1], "0" * shape[1], "1" * shape[1])
+        begin = 0
+        if flags & 32:
+            missed, begin = text[begin : begin + shape[1]], begin + shape[1]
+        if flags & 64:
+            least, begin = text[begin : begin + shape[1]], begin + shape[1]
+        if flags & 128:
+            zero, begin = text[begin : begin + shape[1]], begin + shape[1]
+        text, bits, row, short = text[taken:], flags % 32, [], 0
+        for column in range(shape[1]):
+            if zero[column] == "0":
+                row.append(Fraction(0))
+            elif missed[column] == "1":
+                row.append(missing)
+            elif least[column] == "1" or not bits:
+                row.append(base)
+            elif len(text) < bits:
+                row.append(missing)
+                short += 1
+            else:
+                row.append(base + int(text[:bits], 2) * Fraction(2) ** exponent)
+                text = text[bits:]
+        rows.append(row)
+        lacking.append(short)
+    return rows, lacking
