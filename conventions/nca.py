@@ -23,46 +23,10 @@ from cfagg.conventions.nca_write import write
 from cfagg.errors import ConventionError, LimitError
 from cfagg.model import Aggregation, Partitions, Strings
 
-__all__ = ["foreign_mark", "is_aggregation", "is_private", "parse", "write"]
+__all__ = ["is_private", "parse", "write"]
 
 #: Keys of ``nca_array`` in the text's order.
 ARRAY_KEYS = ("directions", "pdimensions", "pshape", "Partitions")
-
-
-def is_aggregation(attributes: Mapping[str, Any]) -> bool:
-    """Return whether a variable with these attributes is an NCA variable.
-
-    >>> is_aggregation({"nca_array": "{}"}), is_aggregation({"units": "K"})
-    (True, False)
-    """
-    return "nca_array" in attributes
-
-
-#: Attributes that mark an aggregation variable, or belong to one, in NCA and in what came after it.
-_MARKS = (
-    "aggregated_dimensions",
-    "aggregated_data",
-    "cfa_array",
-    "cfa_dimensions",
-    "cfa_variable",
-    "cfa_group",
-    "nca_dimensions",
-)
-
-
-def foreign_mark(attributes: Mapping[str, Any]) -> str | None:
-    """Return the attribute by which a variable looks like an aggregation although it is not an NCA variable.
-
-    Sources: CFA 0.3 to 0.6.2 and CF-1.13 section 2.8; NCA 0.1, "nca_dimensions", without ``nca_array`` beside it.
-
-    >>> foreign_mark({"aggregated_dimensions": "time"}), foreign_mark({"nca_dimensions": "x"})
-    ('aggregated_dimensions', 'nca_dimensions')
-    >>> foreign_mark({"nca_array": "{}", "nca_dimensions": "x"}), foreign_mark({"units": "K"})
-    (None, None)
-    """
-    if is_aggregation(attributes):
-        return None
-    return next((name for name in _MARKS if name in attributes), None)
 
 
 def is_private(attributes: Mapping[str, Any]) -> bool:

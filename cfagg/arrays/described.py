@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cfagg.arrays.source import Group, Variable
-from cfagg.conventions import nca
+from cfagg.conventions.detection import mark_of
 from cfagg.errors import UnreadableAggregationError
 from cfagg.model import dataset as model
 
@@ -24,7 +24,7 @@ def group_of(
     unreadable: dict[str, UnreadableAggregationError] = {}
     for name, one in found.variables.items():
         made = variable(one)
-        mark = _mark_of(made)
+        mark = mark_of(made.attributes, made.dims)
         if mark is None:
             variables[name] = made
             continue
@@ -42,10 +42,3 @@ def group_of(
         groups={name: group_of(g, where, variable, attributes) for name, g in found.groups.items()},
         unreadable=unreadable,
     )
-
-
-def _mark_of(variable: Variable) -> str | None:
-    """Return the attribute that marks a variable as an aggregation."""
-    if "nca_array" in variable.attributes or "nca_dimensions" in variable.attributes:
-        return "nca_array"
-    return None if variable.dims else nca.foreign_mark(variable.attributes)

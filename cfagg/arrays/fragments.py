@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cfagg.arrays.identity import check_order, identity
 from cfagg.arrays.source import BOUNDS
 from cfagg.cf.header import Header
-from cfagg.conventions import nca
+from cfagg.conventions.detection import mark_of
 from cfagg.errors import (
     AccessError,
     ConventionError,
@@ -121,7 +121,7 @@ class Fragments:
         context = Context(where)
         judge = partial(self._judge, i)
         located = locate(path, address, context, self.group if own else "/", judge)
-        if nca.is_aggregation(located.header.attributes):
+        if mark_of(located.header.attributes, located.header.dims) is not None:
             return self._nested(located.key, address, own, where)
         layout = partitions.layout_of(i)
         if layout.dims != located.header.dims and len(set(located.header.shape)) < len(located.header.shape):

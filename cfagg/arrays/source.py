@@ -250,9 +250,11 @@ def _group(
     file: str,
     inherited: Mapping[str, int],
     private_above: Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]],
+    conventions: str | None = None,
 ) -> Group:
     """Return one group and those below; `inherited` are the dimensions of its parents."""
-    from cfagg.conventions import nca
+    from cfagg.conventions import detection
+    from cfagg.conventions.scope import Scope
     from cfagg.formats.values.netcdf import attributes_of, dtype_of
 
     own = {name: len(d) for name, d in group.dimensions.items()}
@@ -264,30 +266,25 @@ def _group(
     private: dict[str, Variable] = {}
     for name, ordinary in found.items():
         try:
-            if nca.is_private(ordinary.attributes):
+            if detection.is_private(ordinary.attributes):
                 private[name] = ordinary
         except ConventionError as error:
             unreadable[name] = _unreadable(group.path, name, f"{file}: variable {name!r}: {error.message}")
     reachable = {**private_above, **{name: (v.dims, v.shape) for name, v in private.items()}}
+    attributes = attributes_of(group)
+    if conventions is None:
+        conventions = _text_or_none(attributes.get("Conventions")) or ""
+    scope = Scope(sizes, reachable, conventions=conventions)
     variables: dict[str, Variable | Aggregation] = {}
     for name, ordinary in found.items():
         if name in private or name in unreadable:
             continue
-        if nca.is_aggregation(ordinary.attributes):
+        if detection.mark_of(ordinary.attributes, ordinary.dims) is not None:
+            # Its one value represents an array, and means nothing.
             try:
-                variables[name] = nca.parse(
-                    name, ordinary.attributes, ordinary.dtype, sizes, private=reachable, source=file
-                )
+                variables[name] = detection.parse(name, ordinary.attributes, ordinary.dtype, scope, source=file)
             except CfaggError as error:
                 unreadable[name] = _unreadable(group.path, name, error.message, error.problems)
-        elif (mark := None if ordinary.dims else nca.foreign_mark(ordinary.attributes)) is not None:
-            # Its one value represents an array, and means nothing.
-            unreadable[name] = _unreadable(
-                group.path,
-                name,
-                f"{file}: variable {name!r} is an aggregation that cannot be read: its attribute {mark!r} marks one, "
-                "but it has no 'nca_array'; only NCA 0.1 is read",
-            )
         else:
             variables[name] = ordinary
     _give_units_to_bounds(variables)
@@ -295,10 +292,10 @@ def _group(
         path=group.path,
         dimensions=own,
         unlimited=frozenset(n for n, d in group.dimensions.items() if d.isunlimited()),
-        attributes=attributes_of(group),
+        attributes=attributes,
         variables=variables,
         private=private,
-        groups={n: _group(g, file, sizes, reachable) for n, g in group.groups.items()},
+        groups={n: _group(g, file, sizes, reachable, conventions) for n, g in group.groups.items()},
         unreadable=unreadable,
     )
 

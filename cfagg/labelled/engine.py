@@ -40,13 +40,13 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Return whether this is a netCDF file with an aggregation in it; plain netCDF is left to other engines."""
-        from cfagg.conventions import nca
+        from cfagg.conventions.detection import mark_of
         from cfagg.formats.values.netcdf import attribute_names
 
         if not isinstance(filename_or_obj, (str, os.PathLike)):
             return False
         try:
-            return any(nca.is_aggregation(dict.fromkeys(n)) for n in attribute_names(_path(filename_or_obj)))
+            return any(mark_of(dict.fromkeys(n)) for n in attribute_names(_path(filename_or_obj)))
         except CfaggError:
             return False
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.roles import COMMON_NAMES, place_by_units
-from cfagg.conventions.nca import foreign_mark, is_aggregation
+from cfagg.conventions.detection import mark_of
 from cfagg.errors import ConventionError, Problem
 from cfagg.observations.registry import closest
 
@@ -116,7 +116,7 @@ def find_geometry(
 
 def _is_aggregation(variable: Described) -> bool:
     """Tell whether the values of a variable stand in other files, or seem to."""
-    return is_aggregation(variable.attributes) or foreign_mark(variable.attributes) is not None
+    return mark_of(variable.attributes) is not None
 
 
 def _left_out(candidates: Mapping[str, Described], fit: list[str]) -> tuple[str, ...]:

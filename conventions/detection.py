@@ -1,0 +1,176 @@
+"""Which convention describes an aggregation: the one way in for all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions import cfa, nca
+from cfagg.conventions.scope import Scope
+from cfagg.errors import ConventionError
+from cfagg.model import Aggregation
+
+__all__ = ["detect", "is_private", "mark_of", "named_version", "parse"]
+
+#: The dialects that describe an aggregation in JSON.
+JSON = ("NCA-0.1", "NCA-0.2", "NCA-0.2.1", "NCA-0.2.2", "CFA-0.3", "CFA-0.4")
+
+#: Attributes that describe an aggregation, and others that mark one.
+_DESCRIPTIONS = ("nca_array", "cfa_array")
+_MARKS = ("aggregated_dimensions", "aggregated_data", "cfa_group", "cfa_dimensions", "cfa_variable", "nca_dimensions")
+
+#: Values of ``cf_role`` that mark an aggregation, with the oldest version that knows them.
+_ROLES = {"nca": "NCA-0.2", "nca_variable": "NCA-0.2.1", "cfa_variable": "CFA-0.3"}
+
+_VERSION = re.compile(r"(NCA|CFA)-([0-9]+(?:\.[0-9]+)*)")
+_DIRECTIONS = re.compile(r"""["']p?directions["']""")
+#: Characters at the ends of a long text in which the names of keys are looked for.
+_SEEN = 1 << 16
+_CF = re.compile(r"CF-1\.(1[3-9]|[2-9][0-9])")
+
+
+def named_version(conventions: str) -> str | None:
+    """Return the version of NCA or CFA that the attribute ``Conventions`` names.
+
+    >>> named_version("CF-1.6 CFA-0.4"), named_version("CF-1.5 NCA")
+    ('CFA-0.4', None)
+    """
+    words = conventions.replace(",", " ").split()
+    return next((word for word in words if _VERSION.fullmatch(word)), None)
+
+
+def detect(attributes: Mapping[str, Any], conventions: str = "") -> str | None:
+    """Return the dialect in which the attributes of a variable describe an aggregation, `None` if they do not.
+
+    >>> detect({"cfa_array": '{"Partitions": [{"reverse": ["x"]}]}'}), detect({"units": "K"})
+    ('CFA-0.4', None)
+    """
+    if "aggregated_dimensions" in attributes or "aggregated_data" in attributes:
+        return _by_instructions(attributes, conventions)
+    if "cfa_group" in attributes:
+        return "CFA-0.5"
+    if "nca_array" in attributes or "cfa_array" in attributes:
+        return _by_keys(attributes, named_version(conventions))
+    if (role := str(attributes.get("cf_role"))) in _ROLES:
+        return _ROLES[role]
+    if "cfa_dimensions" in attributes or "cfa_variable" in attributes:
+        return "CFA-0.4"
+    return "NCA-0.1" if "nca_dimensions" in attributes else None
+
+
+def _by_keys(attributes: Mapping[str, Any], named: str | None) -> str:
+    """Return the version of the JSON that describes an aggregation."""
+    prefix = "nca" if "nca_array" in attributes else "cfa"
+    if named is not None and named[:3].lower() == prefix and named in JSON:
+        return named
+    text = str(attributes[f"{prefix}_array"])
+    seen = text if len(text) <= _SEEN else text[: _SEEN // 2] + text[-_SEEN // 2 :]
+    if prefix == "cfa":
+        return "CFA-0.3" if _DIRECTIONS.search(seen) else "CFA-0.4"
+    role = _ROLES.get(str(attributes.get("cf_role")), "NCA-0.1")
+    if role == "NCA-0.1" and not cfa.is_later(seen):
+        return role
+    return max(role, "NCA-0.2.2" if "subarray" in seen else "NCA-0.2.1" if "sub_array" in seen else "NCA-0.2")
+
+
+def _by_instructions(attributes: Mapping[str, Any], conventions: str) -> str:
+    """Return whether instruction variables are those of CF-1.13 or of CFA-0.6.2."""
+    text = str(attributes.get("aggregated_data", ""))
+    terms = {word[:-1].lower() for word in text.split() if word.endswith(":")}
+    if terms & {"map", "uris", "identifiers", "unique_values", "unique_value"}:
+        return "CF-1.13"
+    if terms & {"file", "address", "location", "format"}:
+        return "CFA-0.6.2"
+    words = conventions.replace(",", " ").split()
+    return "CFA-0.6.2" if any(w.startswith("CFA") for w in words) and not any(map(_CF.fullmatch, words)) else "CF-1.13"
+
+
+def mark_of(attributes: Mapping[str, Any], dims: Sequence[str] = ()) -> str | None:
+    """Return the attribute by which a variable with these dimensions is an aggregation or looks like one.
+
+    An aggregation is stored as a scalar; of those attributes that are not JSON itself, none makes one of an array.
+
+    >>> mark_of({"nca_array": "{}"}, ["x"]), mark_of({"nca_dimensions": "x"}, ["x"]), mark_of({"nca_dimensions": "x"})
+    ('nca_array', None, 'nca_dimensions')
+    """
+    marks = _DESCRIPTIONS if dims else (*_DESCRIPTIONS, *_MARKS)
+    if (mark := next((name for name in marks if name in attributes), None)) is not None:
+        return mark
+    return "cf_role" if not dims and str(attributes.get("cf_role")) in _ROLES else None
+
+
+def is_private(attributes: Mapping[str, Any]) -> bool:
+    """Return whether a variable only holds sub-arrays of aggregations in its file.
+
+    Sources: NCA 0.1, ``nca_private``; NCA 0.2 to CFA 0.4, ``cf_role``.
+
+    >>> is_private({"nca_private": 1}), is_private({"cf_role": "cfa_private"}), is_private({})
+    (True, True, False)
+    """
+    return str(attributes.get("cf_role")) in ("nca_private", "cfa_private") or nca.is_private(attributes)
+
+
+def parse(
+    name: str, attributes: Mapping[str, Any], dtype: npt.DTypeLike, scope: Scope, *, source: str = ""
+) -> Aggregation:
+    """Return the aggregation that a variable describes in any of the conventions.
+
+    Parameters
+    ----------
+    name : str
+        Name of the variable.
+    attributes : mapping
+        All its attributes.
+    dtype : dtype_like
+        Data type of the variable, which is that of the master array.
+    scope : Scope
+        What the variable can see in its file.
+    source : str, optional
+        The file, for messages and for relative references.
+
+    Returns
+    -------
+    Aggregation
+        `dialect` names the convention.
+
+    Raises
+    ------
+    ConventionError
+        The attributes describe no aggregation, or break their convention.
+    LimitError
+        A size, depth or count is above a cap of `cfagg.conventions.limits`.
+
+    Warns
+    -----
+    RepairWarning
+        Once for each repair, and where two versions can be meant.
+
+    Examples
+    --------
+    >>> text = '{"Partitions": [{"subarray": {"file": "test1.nc", "ncvar": "tas", "shape": [12]}}]}'
+    >>> attributes = {"cfa_dimensions": "time", "cfa_array": text}
+    >>> tas = parse("tas", attributes, "f4", Scope({"time": 12}, conventions="CF-1.6 CFA-0.4"))
+    >>> tas.dialect, tas.partitions.file_name(0)
+    ('CFA-0.4', 'test1.nc')
+    """
+    subject = f"{source}: variable {name!r}" if source else f"variable {name!r}"
+    dialect = detect(attributes, scope.conventions)
+    if dialect is None:
+        raise ConventionError(f"{subject}: no attribute marks an aggregation")
+    if "nca_array" in attributes or "cfa_array" in attributes:
+        read = nca.parse if dialect == "NCA-0.1" else cfa.parse_array
+        made = read(name, attributes, np.dtype(dtype), scope.sizes, private=scope.private, source=source)
+        return replace(made, dialect=dialect)
+    wanted = {"CF-1.13": "aggregated_data", "CFA-0.6.2": "aggregated_data", "CFA-0.5": "cfa_group"}.get(
+        dialect, f"{dialect[:3].lower()}_array"
+    )
+    why = f"but {wanted!r} of {dialect} is not read" if wanted in attributes else f"but it has no {wanted!r}"
+    raise ConventionError(
+        f"{subject} is an aggregation that cannot be read: its attribute {mark_of(attributes)!r} marks one "
+        f"of {dialect}, {why}"
+    )
