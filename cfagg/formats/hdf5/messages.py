@@ -70,8 +70,10 @@ def type_of(data: bytes) -> Type:
             raise UnusualError
         return "number", np.dtype(f"{order}{'i' if bits & 8 else 'u'}{size}")
     if class_ == _FLOAT:
+        if size not in _REALS:
+            raise UnusualError
         found = struct.unpack_from("<HHBBBBI", data, 8)
-        top, place, exponent, start, mantissa, bias = _REALS.get(size, (0,) * 6)
+        top, place, exponent, start, mantissa, bias = _REALS[size]
         usual = found == (0, 8 * size, place, exponent, start, mantissa, bias) and data[2] == top
         # Bits that are not used are 0, and the first digit, which is 1, is not stored.
         if not usual or bits & 0x7E != 0x20:

@@ -733,3 +733,10 @@ def test_types_that_contradict_themselves_or_are_not_known_have_no_slots(kind: b
     with pytest.raises(UnusualError) as caught:
         slots_of(kind)
     assert caught.type is error
+
+
+@pytest.mark.parametrize(("size", "precision"), [(0, 0), (2, 16), (16, 128)])
+def test_reals_of_other_sizes_than_four_and_eight_bytes_are_not_read_here(size, precision):
+    data = struct.pack("<BBBBIHHBBBBI", 0x11, 0x20, 0, 0, size, 0, precision, 0, 0, 0, 0, 0)
+    with pytest.raises(UnusualError):
+        type_of(data)
