@@ -25,7 +25,6 @@ from cfagg.accumulation.integrity import read_region, read_stored
 from cfagg.accumulation.parts import Local, Part, locate
 from cfagg.accumulation.planner import Plan, Reading
 from cfagg.accumulation.source import mask_of
-from cfagg.formats.zarr import read_box
 from cfagg.kernels.cumulative.mask import Mask, native_block
 from cfagg.kernels.cumulative.plain import add_exactly
 
@@ -251,7 +250,7 @@ def cells_of(group: Group, index: tuple[int, ...], box: tuple[slice, ...]) -> Ar
     array = group.source
     if group.read is not None:
         group.read.add(tuple(index))
-    block = read_box(array, index, box)
+    block = group.reader.chunk(index, box)
     if block is None:
         shape = [s.stop - s.start for s in box]
         block = np.broadcast_to(np.asarray(array.fill_value, array.dtype), shape)

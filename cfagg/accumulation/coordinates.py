@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.source import coordinate_names, number_of, path_beside, stored_chunks
+from cfagg.accumulation.source import coordinate_names, number_of, path_beside
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.errors import CfaggError, ConformError, SourceError
 from cfagg.formats.zarr import open_array
 from cfagg.formats.zarr.documents import is_group, node_folder
@@ -159,10 +160,7 @@ def _attributes(array: ZarrArray) -> dict[str, Any] | None:
 
 def _values(array: ZarrArray) -> npt.NDArray[Any]:
     """Return all elements of an array."""
-    out = np.empty(array.shape, array.dtype)
-    for place, values in stored_chunks(array):
-        out[place] = values
-    return out
+    return ZarrReader(array).read((slice(None),) * array.ndim)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cfagg._version import __version__
 from cfagg.accumulation.description import encoding_of
-from cfagg.accumulation.integrity import read_region, sealed, touched
+from cfagg.accumulation.integrity import read_region, read_stored, sealed
 from cfagg.accumulation.layout import Layout, LevelSpecs
 from cfagg.accumulation.outliers import Judgement
 from cfagg.accumulation.planning import Plan
@@ -21,6 +21,7 @@ from cfagg.accumulation.scratch import along
 from cfagg.accumulation.summing import PartialSums, Task, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights
 from cfagg.accumulation.writing import Basis, Target
+from cfagg.arrays.plan import plan
 from cfagg.conventions.accumulation import write_extra, write_group
 from cfagg.conventions.accumulation_model import Names, Table
 from cfagg.conventions.accumulation_record import (
@@ -288,12 +289,11 @@ def missing_before(basis: Basis, layout: Layout) -> int:
     cells = basis.position
     for a, n in enumerate(source.shape):
         cells *= n if a != basis.axis else 1
-    counted = 0
-    for index in touched(counts, tuple(box)):
-        extent = counts.grid.extent(index)
-        part = tuple((max(a, s), min(b, e)) for (a, b), (s, e) in zip(box, extent, strict=True))
-        counted += int(read_region(counts, part).sum())
-    return cells - counted - apart
+    made = plan(counts.grid, [slice(*b) for b in box])
+    for k in range(len(made)):
+        part: Any = made.source(k)
+        cells -= int(read_stored(counts, made.index(k), part).sum())
+    return cells - apart
 
 
 def _share(work: Any, tasks: Iterator[Any], workers: int) -> None:

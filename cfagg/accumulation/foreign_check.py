@@ -18,10 +18,9 @@ import numpy.typing as npt
 
 from cfagg.accumulation.foreign_arrays import stored_type
 from cfagg.accumulation.group import CellWeights, SumArrays
-from cfagg.accumulation.integrity import read_region
+from cfagg.accumulation.source import read_cells
 from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.errors import FragmentReadError
-from cfagg.formats.zarr.chunks import read_box
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.kernels.cumulative.mask import Mask
 
@@ -58,7 +57,7 @@ def valid_cells(values: Array, mask: MaskRecord) -> npt.NDArray[np.bool_]:
 
 def cell_sums(source: ZarrArray, terms: Terms, box: Box, axes: tuple[int, ...]) -> tuple[Array, Array, Array]:
     """Return sums of the values in a box along some axes, of their absolute values, and of their weights."""
-    values = read_region(source, box, read_box).view(terms.dtype)
+    values = read_cells(source, box).view(terms.dtype)
     valid = valid_cells(values, terms.mask)
     weight = valid.astype(np.float64)
     if terms.weights is not None:
@@ -100,7 +99,7 @@ def rounding(array: ZarrArray) -> float:
 def _stored(array: ZarrArray, axes: Sequence[int], box: Box, index: dict[int, int]) -> Array:
     """Return stored sums at one sample and along the other axes of a box, axes in the order of the source."""
     ranges = tuple((index[d], index[d] + 1) if d in index else box[d] for d in axes)
-    return read_region(array, ranges, read_box).astype(np.float64).transpose(np.argsort(axes))
+    return read_cells(array, ranges).astype(np.float64).transpose(np.argsort(axes))
 
 
 def place_name(source: ZarrArray, box: Box, index: dict[int, int], at: tuple[int, ...]) -> str:
@@ -176,7 +175,7 @@ class Bounds:
 
 def _extremes(source: ZarrArray, terms: Terms, box: Box, axes: tuple[int, ...]) -> tuple[Array, Array]:
     """Return the smallest and largest of the values in a box along some axes; 0 where there are none."""
-    values = read_region(source, box, read_box).view(terms.dtype)
+    values = read_cells(source, box).view(terms.dtype)
     valid = valid_cells(values, terms.mask)
     some = valid.any(axis=axes, keepdims=True)
     real = values.astype(np.float64)
@@ -280,7 +279,7 @@ def _compare(source: ZarrArray, arrays: SumArrays, terms: Terms, box: Box, index
 def lacks_any(source: ZarrArray, dtype: np.dtype[Any], mask: MaskRecord) -> bool:
     """Return whether any cell is missing; reads all of the data."""
     for index in np.ndindex(source.grid.matrix_shape):
-        values = read_region(source, source.grid.extent(index), read_box).view(dtype)
+        values = read_cells(source, source.grid.extent(index)).view(dtype)
         if not valid_cells(values, mask).all():
             return True
     return False
@@ -290,7 +289,7 @@ def holds(source: ZarrArray, dtype: np.dtype[Any], counted: MaskRecord, declared
     """Return whether any cell counts by one mask and is missing by another; reads all of the data."""
     for index in np.ndindex(source.grid.matrix_shape):
         box = source.grid.extent(index)
-        values = read_region(source, box, read_box).view(dtype)
+        values = read_cells(source, box).view(dtype)
         if (valid_cells(values, counted) & ~valid_cells(values, declared)).any():
             return True
     return False

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.description import Differences, Neighbour, differences
 from cfagg.accumulation.integrity import read_whole
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions.accumulation import (
     Extra,
     group_name,
@@ -197,6 +198,11 @@ class Group:
     def path(self) -> str:
         """Path of the group within the store."""
         return group_path(self.variable)
+
+    @cached_property
+    def reader(self) -> ZarrReader:
+        """What reads the array itself."""
+        return ZarrReader(self.source)
 
     @cached_property
     def strides(self) -> Mapping[str, int]:

@@ -7,7 +7,7 @@ themselves; one array holds those of all stored chunks.  A chunk is compared whe
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -15,34 +15,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions.accumulation_record import Checks
 from cfagg.errors import ConventionError, FragmentReadError, Problem, SourceError, UnsupportedError
 from cfagg.formats.zarr.checksums import crc32c
-from cfagg.formats.zarr.chunks import partial, read_box, read_chunk
+from cfagg.formats.zarr.chunks import partial
 from cfagg.formats.zarr.metadata import ZarrArray, open_array
-from cfagg.model import Regular
 
 __all__ = [
     "BUILD",
     "CheckedArray",
+    "SumsReader",
     "canonical",
     "checked",
     "document_crc",
     "find",
     "is_sealed",
-    "read_checked",
     "read_region",
     "read_stored",
     "read_whole",
     "sealed",
     "takes_parts",
-    "touched",
 ]
 
-Axes = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
-#: From an array, the index of a chunk and a box within it to elements, None where the chunk is not stored.
-ReadBox = Callable[[ZarrArray, Axes, tuple[slice, ...]], npt.NDArray[Any] | None]
 
 #: Attribute of every array that names its build.
 BUILD = "cfagg_build"
@@ -62,8 +58,7 @@ class _Book:
 
     @cached_property
     def table(self) -> npt.NDArray[np.uint32]:
-        parts = [read_checked(self.array, (i,)) for i in range(self.array.grid.matrix_shape[0])]
-        return np.concatenate([np.empty(0, np.uint32), *parts])
+        return read_whole(self.array)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"array": self.array}
@@ -96,20 +91,42 @@ def chunk_number(index: Sequence[int], shape: Sequence[int]) -> int:
     return place
 
 
-def read_checked(array: CheckedArray, index: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Return a chunk whose stored bytes are those that were written."""
+class SumsReader(ZarrReader):
+    """An array of a group: all of its chunks are stored, and those of cfagg's own as they were written."""
 
-    def compare(stored: Any) -> None:
-        if crc32c(stored) != array.crc(index):
-            raise _damaged(array, index, "does not have the bytes that were written: damaged, or of another build")
+    def __init__(self, array: ZarrArray) -> None:
+        # Whoever reads sums does so in threads already.
+        super().__init__(array, workers=1)
 
-    chunk = read_chunk(array, index, compare)
-    if chunk is None:
-        raise _damaged(array, index, "is not stored")
-    return chunk
+    def chunk(
+        self,
+        index: Sequence[int],
+        box: tuple[slice, ...] | None = None,
+        seen: Callable[[Any], None] | None = None,  # noqa: ARG002
+    ) -> npt.NDArray[Any]:
+        """Return a chunk, or a box of it; of cfagg's own, the checksum of the whole is compared."""
+        array = self.array
+        if not isinstance(array, CheckedArray):
+            chunk = super().chunk(index, box)
+            if chunk is None:
+                place = f"{array.folder}/{array.key(array.object_of(index))}"
+                raise FragmentReadError(
+                    f"{array.store}: the accumulation is damaged: {array.path!r} has no chunk {tuple(map(int, index))} "
+                    f"({place}); rebuild it with cfagg accumulate --overwrite"
+                )
+            return chunk
+
+        def compare(stored: Any) -> None:
+            if crc32c(stored) != array.crc(index):
+                raise _damaged(array, index, "does not have the bytes that were written: damaged, or of another build")
+
+        chunk = super().chunk(index, None, compare)
+        if chunk is None:
+            raise _damaged(array, index, "is not stored")
+        return chunk if box is None else chunk[box]
 
 
-def _damaged(array: ZarrArray, index: tuple[int, ...], problem: str) -> FragmentReadError:
+def _damaged(array: ZarrArray, index: Sequence[int], problem: str) -> FragmentReadError:
     return FragmentReadError(
         f"{array.store}: the accumulation is damaged: chunk {tuple(map(int, index))} of {array.path!r} "
         f"({array.folder}/{array.key(index)}) {problem}; rebuild it with cfagg accumulate --overwrite"
@@ -179,17 +196,8 @@ def _crc(value: Any) -> int:
 
 
 def read_stored(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...] | None = None) -> npt.NDArray[Any]:
-    """Return a chunk of an array of the group or a box of it; of cfagg's own, the checksum of the whole is compared."""
-    if isinstance(array, CheckedArray):
-        whole = read_checked(array, tuple(index))
-        return whole if box is None else whole[box]
-    chunk = read_chunk(array, index) if box is None else read_box(array, index, box)
-    if chunk is None:
-        raise FragmentReadError(
-            f"{array.store}: the accumulation is damaged: {array.path!r} has no chunk {tuple(map(int, index))} "
-            f"({array.folder}/{array.key(array.object_of(index))}); rebuild it with cfagg accumulate --overwrite"
-        )
-    return chunk
+    """Return a chunk of an array of the group, or a box of it."""
+    return SumsReader(array).chunk(index, box)
 
 
 def takes_parts(array: ZarrArray) -> bool:
@@ -199,37 +207,14 @@ def takes_parts(array: ZarrArray) -> bool:
 
 def read_whole(array: ZarrArray) -> npt.NDArray[Any]:
     """Return all elements of an array of the group; read-only."""
-    out = np.empty(array.shape, array.dtype)
-    for index in np.ndindex(array.grid.matrix_shape):
-        out[tuple(slice(a, b) for a, b in array.grid.extent(index))] = read_stored(array, index)
+    out = SumsReader(array).read((slice(None),) * array.ndim)
     out.flags.writeable = False
     return out
 
 
-def read_region(array: ZarrArray, box: Box, read: ReadBox = read_stored) -> npt.NDArray[Any]:
-    """Return a box, given by start and stop per dimension; where `read` gives no chunk, the array's fill value."""
-    out = np.empty([b - a for a, b in box], array.dtype)
-    for index in touched(array, box):
-        extent = array.grid.extent(index)
-        inner = tuple(slice(max(a, s) - s, min(b, e) - s) for (a, b), (s, e) in zip(box, extent, strict=True))
-        outer = tuple(slice(max(a, s) - a, min(b, e) - a) for (a, b), (s, e) in zip(box, extent, strict=True))
-        part = read(array, index, inner)
-        out[outer] = array.fill_value if part is None else part
-    return out
-
-
-def touched(array: ZarrArray, box: Box) -> Iterator[Axes]:
-    """Yield the indices of the chunks that a box touches."""
-    if any(b <= a for a, b in box):
-        return
-    ranges = []
-    for axis, (a, b) in zip(array.grid.axes, box, strict=True):
-        if isinstance(axis, Regular):
-            ranges.append(range(a // axis.chunk, -(-b // axis.chunk)))
-        else:
-            ranges.append(range(int(np.searchsorted(axis, a, side="right")) - 1, int(np.searchsorted(axis, b))))
-    for place in np.ndindex(*map(len, ranges)):
-        yield tuple(r[i] for r, i in zip(ranges, place, strict=True))
+def read_region(array: ZarrArray, box: Box) -> npt.NDArray[Any]:
+    """Return a box of an array of the group, given by start and stop per dimension."""
+    return SumsReader(array).read([slice(a, b) for a, b in box])
 
 
 def find(source: ZarrArray, path: str, name: str, problems: list[Problem]) -> ZarrArray | None:

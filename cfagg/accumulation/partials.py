@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from cfagg.accumulation.scratch import Field, Window
 from cfagg.accumulation.source import Meaning, mask_of, within_limit
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.errors import CfaggError, LimitError, StaleError
 from cfagg.formats.fastzlib import crc32
-from cfagg.formats.zarr import checksum, object_checksum, read_chunk
+from cfagg.formats.zarr import checksum, object_checksum
 from cfagg.kernels.cumulative.mask import Mask, native_block
 
 __all__ = ["ChunkSums", "Recipe", "compute", "compute_without"]
@@ -43,6 +44,11 @@ class Recipe:
     #: Weights, over `weight_axes` alone.
     weights: npt.NDArray[np.float64] | None = None
     weight_axes: Axes = ()
+
+    @cached_property
+    def reader(self) -> ZarrReader:
+        """What reads the array."""
+        return ZarrReader(self.window.array)
 
     @cached_property
     def whole(self) -> Axes:
@@ -204,7 +210,7 @@ def _block(
     if checks is not None and array.objects is array.grid and array.decoder is not None:
         found = checks
         seen = lambda stored: found.append(checksum(stored))  # noqa: E731
-    block = read_chunk(array, index, seen)
+    block = recipe.reader.chunk(index, seen=seen)
     # A shard that is stored need not hold all of its chunks; one that is not holds none.
     there = stamp is not None and stamp[0] >= 0
     if stamp is not None and (

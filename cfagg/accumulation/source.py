@@ -17,7 +17,7 @@ import re
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -25,12 +25,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.cf.missing import Missing
 from cfagg.cf.packing import Packing, read_as
 from cfagg.cf.roles import Place, axis_of, place_of
 from cfagg.conventions import accumulation_record as record
 from cfagg.errors import CfaggError, ConformError, ConventionError, SourceError, StaleError, UnsupportedError
-from cfagg.formats.zarr import ZarrArray, compare, full_chunk, open_array, stamps
+from cfagg.formats.zarr import ZarrArray, compare, open_array, stamps
 from cfagg.formats.zarr.metadata import current_signature
 from cfagg.storage.files import close_read
 
@@ -43,6 +44,7 @@ __all__ = [
     "coordinate_along",
     "horizontal_dims",
     "mask_of",
+    "read_cells",
     "read_meaning",
     "read_values",
     "role_of",
@@ -242,10 +244,9 @@ def area_measure(array: ZarrArray) -> str | None:
     return measures.get("area")
 
 
-def stored_chunks(array: ZarrArray) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
-    """Yield every chunk of an array that is read whole: its place, and its elements as stored."""
-    for index in np.ndindex(array.grid.matrix_shape):
-        yield (*(slice(a, b) for a, b in array.grid.extent(index)), ...), full_chunk(array, index)
+def read_cells(array: ZarrArray, box: Sequence[tuple[int, int]]) -> npt.NDArray[Any]:
+    """Return a box of an array as it is stored, by start and stop per dimension; fill values where nothing is."""
+    return ZarrReader(array, workers=1).read([slice(a, b) for a, b in box])
 
 
 def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
@@ -255,12 +256,14 @@ def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
     meaning = read_meaning(array)
     mask, packing = meaning.mask, meaning.packing
     out = np.empty(array.shape)
-    for place, stored in stored_chunks(array):
-        raw = stored.view(meaning.dtype)
+    for index in np.ndindex(array.grid.matrix_shape):  # no more than a chunk is held besides
+        box = array.grid.extent(index)
+        raw = read_cells(array, box).view(meaning.dtype)
         values = raw.astype(np.float64)
         if packing is not None:
             values = values * packing.scale_factor + packing.add_offset
         valid = Mask.of(meaning.dtype, mask.fills, mask.valid_min, mask.valid_max).valid(raw)
+        place: Any = (*(slice(a, b) for a, b in box), ...)
         out[place] = np.where(valid, values, np.nan)
     return out
 

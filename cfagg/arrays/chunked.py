@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cfagg.arrays.blocks import Work, constant, copy, place
 from cfagg.arrays.plan import Plan
 from cfagg.arrays.reader import Reader
-from cfagg.formats.zarr.chunks import read_box
+from cfagg.formats.zarr.chunks import read_box, read_chunk
 from cfagg.formats.zarr.metadata import ZarrArray
 
 __all__ = ["ZarrReader"]
@@ -36,15 +36,24 @@ class ZarrReader(Reader):
         # Two readers are never one to dask, which could take results of one for the other's after it was written.
         return self.array.store, self.array.path, self._token
 
+    def chunk(
+        self, index: Sequence[int], box: tuple[slice, ...] | None = None, seen: Callable[[Any], None] | None = None
+    ) -> npt.NDArray[Any] | None:
+        """Return the elements of one chunk of the grid, or of a box of it; `None` where it is not stored.
+
+        Every element is read by this method.  `seen` is called with the stored bytes of a whole chunk, as
+        `cfagg.formats.zarr.read_chunk` does.
+        """
+        return read_chunk(self.array, index, seen) if box is None else read_box(self.array, index, box)
+
     def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
         return (partial(self._read, made, k, out) for k in range(len(made)))
 
     def _read(self, made: Plan, k: int, out: npt.NDArray[Any]) -> None:
         """Read what cell `k` of a plan takes of one chunk."""
-        index = [int(axis.cell[row]) for axis, row in zip(made.axes, made.rows(k), strict=True)]
         source, target = made.source(k), made.target(k)
         box = tuple(s if isinstance(s, slice) else slice(int(s[0]), int(s[-1]) + 1) for s in source)
-        block = read_box(self.array, index, tuple(slice(s.start, s.stop) for s in box))
+        block = self.chunk(made.index(k), tuple(slice(s.start, s.stop) for s in box))
         if block is None:
             constant(out, target, self.fill)()
             return

@@ -138,6 +138,10 @@ class Plan:
             rows.append(row)
         return tuple(reversed(rows))
 
+    def index(self, k: int) -> tuple[int, ...]:
+        """Return the index of cell `k` in the grid."""
+        return tuple(int(axis.cell[row]) for axis, row in zip(self.axes, self.rows(k), strict=True))
+
     def source(self, k: int) -> tuple[slice | Int64, ...]:
         """Return what to take of cell `k` along every dimension (see `AxisPlan.source`)."""
         return tuple(axis.source(row) for axis, row in zip(self.axes, self.rows(k), strict=True))

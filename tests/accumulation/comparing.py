@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import zarr
 
+from cfagg.arrays.chunked import ZarrReader
 from tests.accumulation import reference
 
 
@@ -82,3 +83,17 @@ def expect(
     form = (source or {}).get("zarr_format", 3)
     reference.write_group(store, "tas", raw, dims, chunks, combinations, zarr_format=form, **options)
     return store
+
+
+def chunks_read(monkeypatch, path: str = "tas") -> list[tuple[int, ...]]:
+    """Return a list to which the index of every chunk of an array is added that is read from now on."""
+    seen: list[tuple[int, ...]] = []
+    real = ZarrReader.chunk
+
+    def chunk(reader, index, *args, **options):
+        if reader.array.path == path:
+            seen.append(tuple(index))
+        return real(reader, index, *args, **options)
+
+    monkeypatch.setattr(ZarrReader, "chunk", chunk)
+    return seen

@@ -298,12 +298,7 @@ def test_small_chunks_of_sums_hold_the_same(store, tmp_path, monkeypatch):
 
 
 def test_each_chunk_is_read_once_whatever_the_combinations(store, monkeypatch):
-    from cfagg.accumulation import partials
-
-    read, real = [], partials.read_chunk
-    monkeypatch.setattr(
-        partials, "read_chunk", lambda array, index, seen: (read.append(index), real(array, index, seen))[1]
-    )
+    read = comparing.chunks_read(monkeypatch)
     accumulate(store, "tas", [*PAIRS, DIMS], workers=1)
     assert sorted(read) == sorted(np.ndindex(4, 3, 2))
 

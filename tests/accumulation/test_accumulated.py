@@ -18,6 +18,7 @@ from cfagg.accumulation.accumulated import Accumulated, open_accumulated
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.labels import Labels
 from cfagg.errors import NotAccumulatedError, SelectionError, SourceError, StaleError
+from tests.accumulation.comparing import chunks_read
 from tests.accumulation.fields import DIMS, assert_same, dataset, stored
 from tests.accumulation.reference import write_source
 from tests.effort import examples
@@ -305,11 +306,12 @@ def test_explain_reads_nothing(plain, monkeypatch):
     acc, _ = plain
     for module in ("sums.add_up", "extremes.in_order", "moments.in_order", "nodes.read_stored"):
         monkeypatch.setattr(f"cfagg.accumulation.{module}", None)
-    monkeypatch.setattr("cfagg.accumulation.partials.read_chunk", None)
+    read = chunks_read(monkeypatch)
     for statistic in STATISTICS:
         found = getattr(acc, statistic)("time", {"time": slice(3, 400)}, explain=True)
         assert found.statistic == statistic
         assert found.bytes <= found.as_dict()["without_accumulation"]["bytes"]
+    assert not read
     assert "acc_time" in str(acc.groupby("time.year").mean(explain=True))
 
 

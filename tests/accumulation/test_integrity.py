@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from cfagg.accumulation.integrity import CheckedArray, checked, is_sealed, read_checked, sealed
+from cfagg.accumulation.integrity import CheckedArray, checked, is_sealed, read_stored, sealed
 from cfagg.accumulation.opening import open_group
 from cfagg.errors import FragmentReadError
 from cfagg.formats.zarr.metadata import open_array
@@ -35,7 +35,7 @@ def problems(array, checks, book):
 def test_an_array_as_it_was_written_has_no_problem(opened):
     array, checks, book = opened
     assert problems(array, checks, book) == []
-    assert read_checked(checked(array, checks, book, []), (0, 0, 0)).ndim == 3
+    assert read_stored(checked(array, checks, book, []), (0, 0, 0)).ndim == 3
 
 
 def test_an_array_of_another_build_is_named(opened):
@@ -65,7 +65,7 @@ def test_an_array_of_which_no_checksums_are_kept_is_named_and_not_read(opened):
     without = checked(array, dataclasses.replace(checks, places={}), book, found)
     assert [p.message for p in found] == ["the group keeps no checksums of it"]
     with pytest.raises(FragmentReadError, match="has no checksum"):
-        read_checked(without, (0, 0, 0))
+        read_stored(without, (0, 0, 0))
 
 
 def test_a_chunk_that_has_another_checksum_is_not_read(opened):
@@ -73,9 +73,9 @@ def test_a_chunk_that_has_another_checksum_is_not_read(opened):
     right = checked(array, checks, book, [])
     crc = right.crc((0, 0, 0))
     values = {f.name: getattr(right, f.name) for f in dataclasses.fields(CheckedArray)} | {"book": None}
-    read_checked(CheckedArray(**values | {"own": (crc,) * array.grid.size}), (0, 0, 0))
+    read_stored(CheckedArray(**values | {"own": (crc,) * array.grid.size}), (0, 0, 0))
     with pytest.raises(FragmentReadError, match="does not have the bytes that were written"):
-        read_checked(CheckedArray(**values | {"own": (crc ^ 1,) * array.grid.size}), (0, 0, 0))
+        read_stored(CheckedArray(**values | {"own": (crc ^ 1,) * array.grid.size}), (0, 0, 0))
 
 
 def test_attributes_are_sealed_by_a_checksum_of_themselves():

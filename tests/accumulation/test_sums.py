@@ -26,6 +26,7 @@ from cfagg.accumulation.request import Request
 from cfagg.accumulation.sums import counts, plan_sums, raw_sums, sums, sums_and_counts
 from cfagg.errors import FragmentReadError, SelectionError
 from tests import strategies as s
+from tests.accumulation.comparing import chunks_read
 from tests.accumulation.reference import seal, valid_cells, write_group, write_source
 from tests.effort import examples, types
 from tests.oracles import requested_sums
@@ -213,19 +214,14 @@ def test_each_chunk_is_read_once_and_as_explained(tmp_path, monkeypatch):
         (7, 5, 4),
         [("time",), ("latitude", "longitude"), ("latitude",)],
     )
-    read = []
-    for name in ("read_box", "read_stored"):
-        real = getattr(adding, name)
-        monkeypatch.setattr(
-            adding,
-            name,
-            lambda array, index, box, real=real: read.append((array.path, index)) or real(array, index, box),
-        )
     weeks = Runs.of_positions(np.arange(3, 55), np.arange(52) // 10, 6)
     request = Request({0: weeks, 1: Runs([2], [19], [0]), 2: Runs([1], [17], [0])})
+    steps = explain(group, request, "mean").steps
+    read = {step.array: chunks_read(monkeypatch, step.array) for step in steps}
     total, _ = sums(group, request)
     np.testing.assert_allclose(total, requested_sums(raw, request), rtol=1e-10)
-    assert len(set(read)) == len(read) == explain(group, request, "mean").chunks
+    for step in steps:
+        assert len(set(read[step.array])) == len(read[step.array]) == step.chunks
 
 
 def test_a_missing_chunk_of_sums_is_damage_and_named(tmp_path):
