@@ -172,6 +172,12 @@ def test_only_the_command_line_and_the_demo_import_the_command_line() -> None:
     assert {u for u in users if not u.startswith("cfagg/cli/")} <= {"cfagg/__main__.py", "cfagg/demo.py"}
 
 
+def test_jobs_read_chunks_of_zarr_by_the_reader_alone() -> None:
+    readers = {"read_box", "read_chunk"}
+    users = {name_of(p) for p in SOURCES for _, called, _ in facts(p)[1] if called in readers}
+    assert users == {"cfagg/arrays/chunked.py", "cfagg/formats/zarr/chunks.py"}
+
+
 def test_file_content_is_never_evaluated() -> None:
     banned, formats = {"eval", "exec", "literal_eval"}, {"marshal", "shelve"}
     wrong = []

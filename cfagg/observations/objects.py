@@ -198,9 +198,10 @@ def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -
             f"{source.path}: array {array.path!r} has the codecs {array.codecs}, which are read from local stores "
             "only; copy the store to this machine"
         )
-    from cfagg.formats.zarr import open_array, read_chunk
+    from cfagg.arrays.chunked import ZarrReader
+    from cfagg.formats.zarr import open_array
 
-    opened = open_array(source.path, array.path, allow=getattr(source, "allow", ()))
+    reader = ZarrReader(open_array(source.path, array.path, allow=getattr(source, "allow", ())))
     index = (row, column)[: len(array.shape)]
     shape = array.chunk
     total = math.prod(shape) * array.dtype.itemsize
@@ -209,7 +210,7 @@ def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -
         return StoredObject(key, max(total, 1), total, None, None, _same)
 
     def decode(stored: Any, expected: int) -> Block:  # noqa: ARG001
-        found = read_chunk(opened, index)
+        found = reader.chunk(index)
         whole = np.full(shape, array.fill_value, array.dtype)
         if found is not None:
             whole[tuple(slice(0, n) for n in found.shape)] = found
