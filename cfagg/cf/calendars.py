@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.dates import CALENDARS, Int64, compiled, from_days, to_days
-from cfagg.cf.datetimes import CALENDAR_NAMES, calendar_name, parse_datetime
+from cfagg.cf.datetimes import CALENDAR_NAMES, calendar_name, clock_problem, parse_datetime
 from cfagg.cf.kinds_of_units import is_reference_time, split_reference
 from cfagg.cf.units import SAME, Linear, linear_exact, plain_units
 from cfagg.errors import CalendarError, UnitsError
@@ -89,13 +89,14 @@ def parse(units: str, calendar: str | None) -> Reference:
         raise CalendarError(f"the date {date!r} of units {units!r} is not understood; write it as 2000-01-31 12:00:00")
     rule = "proleptic_gregorian" if name in {"tai", *_UNCOUNTED} else name
     days, there = to_days(rule, *found.date)
+    if not there or clock_problem(found, name):
+        raise CalendarError(f"the date {date!r} of units {units!r} does not exist in calendar {name}; correct it")
     hour, minute, _ = found.clock
     second = Fraction((found.second or "0").rstrip("."))
-    if not there or hour > 23 or minute > 59 or second >= 60:
-        raise CalendarError(f"the date {date!r} of units {units!r} does not exist in calendar {name}; correct it")
-    seconds = 3600 * hour + 60 * minute + second - 60 * found.offset
-    later, seconds = divmod(seconds, 86400)
-    return Reference(_unit(word, units), word, int(days) + int(later), seconds, name)
+    # A leap second is the end of its day, and not the beginning of the next.
+    leap = int(second >= 60)
+    later, seconds = divmod(3600 * hour + 60 * minute + second - leap - 60 * found.offset, 86400)
+    return Reference(_unit(word, units), word, int(days) + int(later), seconds + leap, name)
 
 
 def time_transform(

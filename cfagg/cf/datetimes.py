@@ -13,6 +13,7 @@ __all__ = [
     "CALENDAR_NAMES",
     "Datetime",
     "calendar_name",
+    "clock_problem",
     "day_number",
     "days_in_month",
     "leap_seconds_until",
@@ -185,6 +186,30 @@ def may_have_leap_second(year: int, month: int, day: int) -> bool:
     """Whether a leap second ends the day, or might, in times that are not known yet."""
     date = (year * 100 + month) * 100 + day
     return date in _LEAPS or (date > _LEAPS_KNOWN and (month, day) in ((6, 30), (12, 31)))
+
+
+def clock_problem(time: Datetime, calendar: str | None, *, leap_anywhere: bool = False) -> str:
+    """Return why a calendar does not have a time of day, empty if it does; only utc has leap seconds (CF section 4.4).
+
+    Before CF-1.9 nothing said so of other calendars: `leap_anywhere`.
+
+    >>> clock_problem(parse_datetime("2016-12-31 23:59:60"), "utc")
+    ''
+    >>> clock_problem(parse_datetime("2015-12-31 23:59:60"), "utc")
+    'there is no leap second at this time'
+    """
+    hour, minute, second = time.clock
+    if hour > 23:
+        return f"there is no hour {hour}"
+    if minute > 59:
+        return f"there is no minute {minute}"
+    if second < (61 if leap_anywhere else 60):
+        return ""
+    if calendar != "utc":
+        called = f"calendar {calendar}" if calendar else "the calendar of this variable"
+        return f"seconds of 60 and more are leap seconds, which {called} does not have"
+    there = second < 61 and (hour, minute, time.offset) == (23, 59, 0) and may_have_leap_second(*time.date)
+    return "" if there else "there is no leap second at this time"
 
 
 def seconds_between(calendar: str, start: Datetime, end: tuple[int, int, int]) -> float:

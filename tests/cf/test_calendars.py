@@ -13,6 +13,7 @@ from cfagg.cf import calendars
 from cfagg.cf.calendars import DateChange
 from cfagg.errors import CalendarError
 from tests import strategies
+from tests.checking.rules.asking import codes
 
 UNITS = ["days", "hours", "minutes", "seconds", "milliseconds"]
 
@@ -181,6 +182,43 @@ def test_calendars_with_leap_seconds_convert_only_at_the_same_reference_time():
         calendars.time_transform("days since 2000-01-01", "utc", "days since 2001-01-01", "utc")
     with pytest.raises(CalendarError, match="leap seconds"):
         calendars.time_transform("days since 2000-01-01", "tai", "days since 2000-01-01", None)
+
+
+@pytest.mark.parametrize(
+    ("date", "calendar", "exists"),
+    [
+        ("2016-12-31 23:59:60", "utc", True),
+        ("2016-12-31 23:59:60.5Z", "utc", True),
+        ("2016-12-31 23:59:61", "utc", False),
+        ("2016-12-31 22:59:60", "utc", False),
+        ("2016-12-31 23:59:60+1", "utc", False),
+        ("2015-12-31 23:59:60", "utc", False),
+        ("2016-12-31 23:59:60", "standard", False),
+        ("2016-12-31 23:59:60", "tai", False),
+        ("2016-12-31 23:59:60", "noleap", False),
+        ("2016-12-31 23:59:59.9", "standard", True),
+    ],
+)
+def test_leap_seconds_exist_in_utc_alone_for_the_checker_as_for_readers(date, calendar, exists):
+    units = f"seconds since {date}"
+    text = f"""netcdf t {{ dimensions: t = 1 ; variables: double t(t) ; t:standard_name = "time" ;
+t:units = "{units}" ; t:calendar = "{calendar}" ; :Conventions = "CF-1.13" ; data: t = 1 ; }}"""
+    found = codes(text, "TIM012")
+    try:
+        calendars.parse(units, calendar)
+    except CalendarError:
+        assert not exists
+    else:
+        assert exists
+    assert ("TIM012" not in found) == exists
+
+
+def test_a_leap_second_is_another_reference_time_than_the_midnight_after_it():
+    leap, midnight = "seconds since 2016-12-31 23:59:60", "seconds since 2017-01-01"
+    assert (calendars.parse(leap, "utc").second, calendars.parse(midnight, "utc").second) == (86400, 0)
+    assert calendars.time_transform(leap, "utc", leap.replace("seconds", "minutes"), "utc") == (Fraction(1, 60), 0)
+    with pytest.raises(CalendarError, match="utc has leap seconds between"):
+        calendars.time_transform(leap, "utc", midnight, "utc")
 
 
 def test_names_of_the_same_calendar_need_no_change_by_date():

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from cfagg.cf.attribute_types import faulty_text
-from cfagg.cf.datetimes import CALENDAR_NAMES, Datetime, days_in_month, may_have_leap_second, seconds_between
+from cfagg.cf.datetimes import CALENDAR_NAMES, Datetime, clock_problem, days_in_month, seconds_between
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.checking.context import Context
 from cfagg.checking.times import Time, edits, explicit, extent, time_like, times
@@ -172,7 +172,6 @@ def _invalid(t: Time, version: Version) -> str:
     if d is None or not d.complete:
         return ""
     year, month, day = d.date
-    hour, minute, second = d.clock
     if not 1 <= month <= 12:
         return f"there is no month {month}"
     last = _last_day(t, year, month)
@@ -180,17 +179,8 @@ def _invalid(t: Time, version: Version) -> str:
         return f"month {month} of year {year} has {last} days in {_called(t)}"
     if day < 1:
         return "there is no day 0"
-    if hour > 23:
-        return f"there is no hour {hour}"
-    if minute > 59:
-        return f"there is no minute {minute}"
-    # Only since CF-1.9 do calendars other than utc have no leap seconds.
-    if second >= (60 if version >= Version(1, 9) else 61):
-        if t.calendar != "utc":
-            return f"seconds of 60 and more are leap seconds, which {_called(t)} does not have"
-        if second >= 61 or (hour, minute) != (23, 59) or not may_have_leap_second(year, month, day):
-            return "there is no leap second at this time"
-    return _outside(t, (year, month, day), version)
+    wrong = clock_problem(d, t.calendar, leap_anywhere=version < Version(1, 9))
+    return wrong or _outside(t, (year, month, day), version)
 
 
 def _outside(t: Time, date: tuple[int, int, int], version: Version) -> str:
