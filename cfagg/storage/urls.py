@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from cfagg.errors import AccessError, SourceError, UnsupportedError
+from cfagg.errors import AccessError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.errors.arguments import a_mapping, a_path, paths
 from cfagg.errors.redacting import redacted
 
@@ -142,7 +142,10 @@ def a_place(
         )
     if options:
         raise SourceError(f"{text} is on this machine and takes no {options_name}; found {sorted(map(str, options))}")
-    return os.path.expanduser(text)  # noqa: PTH111
+    found = os.path.expanduser(text)  # noqa: PTH111
+    if found.endswith("/") and os.path.isfile(found.rstrip("/")):  # noqa: PTH113
+        raise SourceNotFoundError(f"{text} names a directory, and {text.rstrip('/')} is a file: leave the last / out")
+    return found
 
 
 def refuse_url(path: Any, what: str) -> None:

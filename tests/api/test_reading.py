@@ -315,3 +315,9 @@ def test_formats_that_are_not_read_are_known_by_name(tmp_path, head, name):
     for opens in (cfagg.read, cfagg.show, lambda p: cfagg.convert(p, tmp_path / "a.zarr"), cfagg.check):
         with pytest.raises(SourceError, match=name):
             opens(path)
+
+
+def test_the_name_of_a_file_does_not_end_as_that_of_a_directory(path):
+    for function in (cfagg.read, cfagg.show, cfagg.check):
+        with pytest.raises(FileNotFoundError, match=f"{path.name}/"):
+            function(f"{path}/")
