@@ -1,0 +1,119 @@
+"""From the stored bytes of one field to its values, by the method of packing that LBPACK names.
+
+The digits of LBPACK, from the last: the method (0 none, 1 WGDOS, 2 reals of 32 bits, 4 run length), whether points are
+left out (2: those of the other side of a land-sea mask), which are left (1 land, 2 sea), and the form of numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import CfaggWarning
+from cfagg.formats.pp.fields import Form
+
+__all__ = ["METHODS", "PackedError", "plain", "run_length", "scatter", "wgdos"]
+
+#: Methods that are read.
+NONE, WGDOS, SHORT, RUNS = 0, 1, 2, 4
+METHODS = {NONE: "none", WGDOS: "WGDOS", SHORT: "32-bit", RUNS: "run length"}
+
+
+class PackedError(ValueError):
+    """Stored bytes that do not hold the values that their header speaks of."""
+
+
+def plain(raw: bytes, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+    """Return values that are stored one by one."""
+    if count * dtype.itemsize > len(raw):
+        raise PackedError(f"{len(raw):,} bytes of data, expected {count * dtype.itemsize:,} for {count:,} values")
+    return np.frombuffer(raw, dtype, count).astype(dtype.newbyteorder("="))
+
+
+def run_length(raw: bytes, dtype: np.dtype[Any], count: int, missing: float) -> npt.NDArray[Any]:
+    """Return values of which missing ones are stored once, with their number behind them.
+
+    >>> raw = np.array([1, -9, 3, 2], ">f4").tobytes()
+    >>> run_length(raw, np.dtype(">f4"), 5, -9.0)
+    array([ 1., -9., -9., -9.,  2.], dtype=float32)
+    """
+    words = np.frombuffer(raw, dtype, len(raw) // dtype.itemsize).astype(dtype.newbyteorder("="))
+    begins = np.flatnonzero(words == words.dtype.type(missing))
+    if (np.diff(begins) == 1).any():
+        begins = _apart(begins)
+    if len(begins) and begins[-1] + 1 == len(words):
+        # Only what stands behind the last value, to fill a whole word or sector, may look like a run without a number.
+        words, begins = words[:-1], begins[:-1]
+    numbers = words[begins + 1]
+    with np.errstate(invalid="ignore"):
+        wrong = ~((numbers >= 0) & (numbers <= count) & (numbers == np.rint(numbers)))
+    repeats = np.ones(len(words), np.int64)
+    repeats[begins] = np.where(wrong, count + 1, numbers)
+    repeats[begins + 1] = 0
+    ends = np.cumsum(repeats)
+    used = int(np.searchsorted(ends, count)) + 1 if count else 0
+    if used > len(words) or (used and ends[used - 1] != count):
+        total = int(ends[-1]) if len(ends) else 0
+        raise PackedError(f"runs of missing values that do not come out at {count:,} values, but at {total:,} or more")
+    return np.repeat(words[:used], repeats[:used])
+
+
+def _apart(begins: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return where runs begin, without the numbers that happen to equal the missing value."""
+    kept: list[int] = []
+    for place in begins.tolist():
+        if not kept or place != kept[-1] + 1:
+            kept.append(place)
+    return np.array(kept, np.intp)
+
+
+def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where: str) -> npt.NDArray[Any]:
+    """Return the rows of a field in WGDOS packing, as reals of a word's size.
+
+    The last row may speak of one value more than it holds, which becomes missing with a warning.
+    """
+    from cfagg.kernels.wgdos import unpack_wgdos
+
+    words = _words(raw, form, shape)
+    out = np.empty(shape, f"f{form.word_size}")
+    lacking, row = unpack_wgdos(words, out, missing)
+    if lacking < 0:
+        raise PackedError(f"row {row:,} of WGDOS packing is not one")
+    if lacking:
+        if lacking > 1 or row != shape[0] - 1:
+            raise PackedError(f"row {row:,} of WGDOS packing holds fewer values than it speaks of")
+        warnings.warn(
+            f"{where}: the last row of WGDOS packing holds one value less than it speaks of, which is read as missing",
+            CfaggWarning,
+            stacklevel=2,
+        )
+    return out
+
+
+def _words(raw: bytes, form: Form, shape: tuple[int, ...]) -> npt.NDArray[np.uint32]:
+    """Return the words of WGDOS packing, which tell the shape themselves, in native byte order.
+
+    They are big-endian, and swapped as a whole or as words of the file in files of the other order.
+    """
+    whole = raw[: len(raw) // 8 * 8] if form.word_size == 8 else raw[: len(raw) // 4 * 4]
+    orders = (">u4",) if form.byteorder == ">" else ("<u4", ">u4") if form.word_size == 4 else ("<u8", "<u4", ">u4")
+    for order in orders:
+        words = np.frombuffer(whole, order)
+        if order == "<u8":
+            words = words.astype(">u8").view(">u4")
+        if len(words) < 3 or (int(words[2]) & 0xFFFF, int(words[2]) >> 16) != shape:
+            continue
+        if not 3 <= int(words[0]) <= len(words):
+            raise PackedError(f"{len(words):,} words of WGDOS packing, which say that they are {int(words[0]):,}")
+        return words[: int(words[0])].astype(np.uint32)
+    raise PackedError(f"data that do not begin as WGDOS packing of shape {shape} does")
+
+
+def scatter(values: npt.NDArray[Any], land: npt.NDArray[np.bool_], missing: Any) -> npt.NDArray[Any]:
+    """Return values at the points where `land` holds, and `missing` elsewhere."""
+    out = np.full(land.shape, missing, values.dtype)
+    out[land] = values[: np.count_nonzero(land)]
+    return out

@@ -1,0 +1,209 @@
+"""Values of single fields: type, shape, missing value and packing by the header, and the bytes behind it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import CfaggError, UnsupportedError
+from cfagg.formats.codecs import check_chunk
+from cfagg.formats.pp import packing
+from cfagg.formats.pp.fields import Fields
+from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
+
+__all__ = ["Storage", "attributes_of", "read_extra", "read_stored", "read_values", "storage_of"]
+
+#: What LBUSER1 says of the type of values; anything else means reals, and negative numbers what positive ones do.
+_INTEGER, _LOGICAL = 2, 3
+
+#: Digits of LBPACK, from the last but one: points are left out by a land-sea mask; those that are left.
+_MASKED, _LAND, _SEA = 2, 1, 2
+
+
+class Storage(NamedTuple):
+    """How one field is stored."""
+
+    #: Type of its values in native byte order, as `read_stored` returns them.
+    dtype: np.dtype[Any]
+    #: Rows and columns; the number of values alone where the header gives no shape.
+    shape: tuple[int, ...]
+    #: The last digit of LBPACK.
+    method: int
+    #: 1 or 2 where only land or sea points are stored, else 0.
+    points: int
+    #: What stands for missing values, where its type has it.
+    fill: Any
+    #: Bytes of its values, without those of extra data, and of the extra data behind them.
+    size: int
+    extra: int
+
+
+def storage_of(fields: Fields, i: int, where: str = "") -> Storage:
+    """Return how field `i` is stored; `UnsupportedError` says which packing is not read."""
+    code, words = int(fields["LBPACK"][i]), int(fields["LBLREC"][i])
+    method, left_out, points = code % 10, code // 10 % 10, code // 100 % 10
+    if code < 0 or method not in packing.METHODS or left_out not in (0, _MASKED) or (left_out and points not in (1, 2)):
+        raise UnsupportedError(
+            f"{where}: the packing LBPACK = {code} cannot be read; expected the methods 0, 1, 2 and 4, of all points "
+            "or of those of a land-sea mask (120, 220): unpack the file"
+        )
+    real = abs(int(fields["LBUSER1"][i])) not in (_INTEGER, _LOGICAL)
+    if left_out and method == packing.WGDOS:
+        raise UnsupportedError(
+            f"{where}: LBPACK = {code}, WGDOS packing of some points, cannot be read; unpack the file"
+        )
+    if method == packing.RUNS and not real:
+        raise UnsupportedError(f"{where}: run length packing of integers cannot be read; unpack the file")
+    width = 4 if method == packing.SHORT else fields.word_size
+    dtype = np.dtype(f"{'f' if real or method == packing.WGDOS else 'i'}{width}")
+    extra = max(int(fields["LBEXT"][i]), 0)
+    rows, columns = int(fields["LBROW"][i]), int(fields["LBNPT"][i])
+    shape = (rows, columns) if rows > 0 and columns > 0 else (max(words - extra, 0),)
+    length, extra = int(fields.data_length[i]), extra * fields.word_size
+    # Behind the values of fields files stands what fills their sector; what is packed may have another length.
+    size = min(words * fields.word_size, length) if method == packing.NONE else length
+    fill = _fill(dtype, float(fields["BMDI"][i]), bool(left_out))
+    return Storage(dtype, shape, method, points if left_out else 0, fill, max(size - extra, 0), min(extra, size))
+
+
+def attributes_of(fields: Fields, i: int) -> dict[str, Any]:
+    """Return missing value and packing of what `read_stored` returns, as attributes of netCDF."""
+    storage = storage_of(fields, i)
+    found = {} if storage.fill is None else {"_FillValue": storage.fill}
+    kind = np.dtype(f"f{fields.word_size}").type
+    scale, offset = fields["BMKS"][i], fields["BDATUM"][i]
+    if scale not in (0, 1):
+        found["scale_factor"] = kind(scale)
+    if offset != 0:
+        found["add_offset"] = kind(offset)
+    return found
+
+
+def read_stored(
+    handle: Handle,
+    fields: Fields,
+    i: int,
+    context: Context = CONTEXT_SOURCE,
+    land: npt.NDArray[np.bool_] | None = None,
+) -> npt.NDArray[Any]:
+    """Return the values of field `i` as stored, in rows from the first to the last; missing ones are BMDI.
+
+    `land` is the land-sea mask, which fields need of which only some points are stored, and which gives their shape.
+    """
+    where = context.said(f"field {i:,} of {handle.key.path}")
+    storage = storage_of(fields, i, where)
+    shape = storage.shape
+    chosen = None
+    if storage.points:
+        chosen = _points(land, shape, storage.points, where, context)
+        shape = (int(np.count_nonzero(chosen)),)
+    count = math.prod(shape)
+    check_chunk(count * storage.dtype.itemsize, where)
+    raw = handle.exactly(storage.size, int(fields.data_offset[i]), context)
+    form, fill = fields.form, storage.fill
+    stored = storage.dtype.newbyteorder(form.byteorder)
+    try:
+        if storage.method == packing.WGDOS:
+            return packing.wgdos(raw, form, shape, fill, where)
+        if storage.method == packing.RUNS:
+            values = packing.run_length(raw, stored, count, fill)
+        else:
+            values = packing.plain(raw, stored, count)
+    except packing.PackedError as error:
+        raise context.broken(f"{where} has {error}; copy or make it again") from error
+    if chosen is not None:
+        return packing.scatter(values, chosen, fill)
+    return values.reshape(shape)
+
+
+def read_values(
+    handle: Handle,
+    fields: Fields,
+    i: int,
+    dtype: np.dtype[Any],
+    fill: Any,
+    context: Context = CONTEXT_SOURCE,
+    land: npt.NDArray[np.bool_] | None = None,
+) -> npt.NDArray[Any]:
+    """Return the values of field `i` in the terms of a variable of many fields.
+
+    BMKS and BDATUM are applied, and missing values become `fill`, where there is one.
+    """
+    own = attributes_of(fields, i)
+    stored = read_stored(handle, fields, i, context, land)
+    missing = own.get("_FillValue")
+    plain = len(own) == (missing is not None)
+    same = missing is None or (fill is not None and missing == fill)
+    if plain and same and stored.dtype == dtype:
+        return stored
+    values: npt.NDArray[Any] = stored
+    if not plain:
+        values = stored.astype(np.float64) * float(own.get("scale_factor", 1)) + float(own.get("add_offset", 0))
+    values = values.astype(dtype)
+    if missing is not None and fill is not None:
+        values[stored == missing] = fill
+    return values
+
+
+def read_extra(handle: Handle, fields: Fields, i: int, context: Context = CONTEXT_SOURCE) -> dict[int, Any]:
+    """Return the vectors behind the values of field `i` by their codes: reals, or for 10 and 11 a list of texts.
+
+    Codes are those of documentation paper F3: 1 x, 2 y, 3 to 8 lower and upper bounds of domains, 12 to 15 bounds of x
+    and y.
+    """
+    storage = storage_of(fields, i)
+    if not storage.extra:
+        return {}
+    where = context.said(f"field {i:,} of {handle.key.path}")
+    raw = handle.exactly(storage.extra, int(fields.data_offset[i]) + storage.size, context)
+    form = fields.form
+    integers = np.frombuffer(raw, form.integer)
+    found: dict[int, Any] = {}
+    at = 0
+    while at < len(integers) and integers[at]:
+        count, code = divmod(int(integers[at]), 1000)
+        begin, end = (at + 1) * form.word_size, (at + 1 + count) * form.word_size
+        if count < 1 or end > len(raw):
+            raise _no_vector(where, at, int(integers[at]), context)
+        part = raw[begin:end]
+        if code in (10, 11):
+            text = np.frombuffer(part, form.integer).astype(f">i{form.word_size}").tobytes()
+            found.setdefault(code, []).append(text.rstrip(b"\0 ").decode("utf-8", "backslashreplace"))
+        else:
+            values = np.frombuffer(part, form.real).astype(form.real.newbyteorder("="))
+            found[code] = values if code not in found else np.concatenate([found[code], values])
+        at += 1 + count
+    return found
+
+
+def _points(
+    land: npt.NDArray[np.bool_] | None, shape: tuple[int, ...], points: int, where: str, context: Context
+) -> npt.NDArray[np.bool_]:
+    """Return where the stored points are."""
+    name = "land" if points == _LAND else "sea"
+    if land is None:
+        raise context.missing(
+            f"{where} holds {name} points alone, and there is no land-sea mask (STASH m01s00i030); add its field to "
+            "the file"
+        )
+    if len(shape) == 2 and shape != land.shape:
+        raise context.broken(f"{where} has shape {shape}, and the land-sea mask {land.shape}; add the right mask")
+    return land if points == _LAND else ~land
+
+
+def _fill(dtype: np.dtype[Any], missing: float, needed: bool) -> Any:
+    """Return the missing value in a type; one of its own where it has no such value and one is needed."""
+    if dtype.kind == "f":
+        with np.errstate(over="ignore", invalid="ignore"):
+            return dtype.type(missing)
+    info = np.iinfo(dtype)
+    if missing.is_integer() and info.min <= missing <= info.max:
+        return dtype.type(int(missing))
+    return dtype.type(info.min) if needed else None
+
+
+def _no_vector(where: str, at: int, found: int, context: Context) -> CfaggError:
+    return context.broken(f"{where} has extra data with {found} at word {at:,}, which begins no vector; make it again")
