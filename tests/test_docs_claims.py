@@ -109,7 +109,7 @@ def test_a_quiet_check_prints_nothing_and_tells_by_its_status(capsys: pytest.Cap
 
 #: What the documentation may teach to import: what stays, and the algorithm of the page about projection.
 TAUGHT = re.compile(
-    r"cfagg(\.(demo|errors|findings|model(\.dataset)?|kernels(\.\w+)?|conventions(\.\w+)?"
+    r"cfagg(\.(demo|errors|findings|model(\.(dataset|chunks))?|kernels(\.\w+)?|conventions(\.\w+)?"
     r"|observations\.(exchange|sources|filters|indexes)|arrays\.plan))?"
 )
 

@@ -1,4 +1,4 @@
-"""A file in a format of another package as a source: what is in it, and its values."""
+"""A file in a format other than netCDF as a source: what is in it, and its values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from cfagg.arrays.described import group_of
 from cfagg.arrays.source import OtherSource, Variable
 from cfagg.cf.header import Header
 from cfagg.errors import FragmentMismatchError, SourceError
-from cfagg.formats.opening import HEAD, format_of
-from cfagg.formats.plugins import Foreign, foreign_format
-from cfagg.formats.values.storage import StoredVariable
+from cfagg.formats.opening import HEAD
+from cfagg.formats.plugins import foreign_format
 from cfagg.model import dataset as model
-from cfagg.storage.files import CONTEXT_SOURCE, open_regular
-from cfagg.storage.handles import handles
+from cfagg.storage.files import open_regular
 
 if TYPE_CHECKING:
     from cfagg.arrays.reader import Reader
@@ -29,27 +27,25 @@ __all__ = ["ForeignSource", "open_foreign_source"]
 
 
 class _File:
-    """A file that a plug-in has open; it is opened again in another process, and closed with its last reader."""
+    """A file that a format has open; it is opened again in another process, and closed with its last reader."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._lock = threading.Lock()
         self._dataset: model.Dataset | None = None
-        self._plugin: Foreign | None = None
-        self._located: dict[tuple[str, str], StoredVariable | None] = {}
 
     def __reduce__(self) -> tuple[type[_File], tuple[str]]:
         return _File, (self.path,)
 
     def dataset(self) -> model.Dataset | None:
-        """Return what is in the file, `None` where no plug-in knows it."""
+        """Return what is in the file, `None` where no format knows it."""
         if self._dataset is None:
             # The pool goes on with its own handle: this one is closed with the dataset.
             handle = open_regular(self.path)
             try:
                 head = handle.some(HEAD, 0)
-                self._plugin = foreign_format(handle, head) if format_of(handle, head=head) is None else None
-                self._dataset = None if self._plugin is None else self._plugin.open(handle)
+                form = foreign_format(handle, head)
+                self._dataset = None if form is None else form.open(handle)
             finally:
                 if self._dataset is None:
                     handle.close()
@@ -58,39 +54,28 @@ class _File:
         return self._dataset
 
     def slab(self, group: str, name: str, dtype: np.dtype[Any], shape: tuple[int, ...], slices: Any) -> Any:
-        """Return values of a variable: by their place if the plug-in tells it, else by it, for one thread at a time."""
+        """Return values of a variable: by their chunks, or by the format, for one thread at a time."""
         with self._lock:
             dataset = self.dataset()
             found = None if dataset is None else _find(dataset.root, group, name)
-            if self._plugin is None or found is None or (found.shape, _dtype(found)) != (shape, dtype):
+            if found is None or (found.shape, _dtype(found)) != (shape, dtype):
                 raise FragmentMismatchError(f"{self.path}, variable {name!r}: the file was changed; open it again")
-            if (group, name) not in self._located:
-                located = self._plugin.locate(handles.get(self.path), name, group)
-                self._located[group, name] = located
-            located = self._located[group, name]
-            if located is None and found.read is None:
+            if found.read is None:
                 raise SourceError(f"{self.path}, variable {name!r}: its format does not give its values")
-            values = None if located is not None or found.read is None else np.asarray(found.read(slices))
-        if located is not None:
-            if (located.header.shape, located.header.dtype) != (shape, dtype):
-                raise SourceError(
-                    f"{self.path}, variable {name!r}: it is located as {located.header.dtype} of shape "
-                    f"{located.header.shape}, and its description says {dtype} of shape {shape}"
-                )
-            from cfagg.formats.values import read
-
-            return read(located, slices, CONTEXT_SOURCE)
-        if values is None or values.dtype.kind != dtype.kind:
-            told = None if values is None else values.dtype
+            # What stands in chunks is read by several threads at once.
+            values = None if found.chunks is not None else np.asarray(found.read(slices))
+        if values is None:
+            return found.read(slices)
+        if values.dtype.kind != dtype.kind:
             raise SourceError(
-                f"{self.path}, variable {name!r}: its values are {told}, and its description says {dtype}"
+                f"{self.path}, variable {name!r}: its values are {values.dtype}, and its description says {dtype}"
             )
         return values
 
 
 @dataclass(frozen=True)
 class ForeignSource(OtherSource):
-    """The metadata of one file that a plug-in reads."""
+    """The metadata of one file in a format other than netCDF."""
 
     file: _File = field(kw_only=True, repr=False)
 
@@ -109,7 +94,7 @@ class ForeignSource(OtherSource):
 
 
 def open_foreign_source(path: str) -> ForeignSource | None:
-    """Return the metadata of a file that none of our formats is, `None` where no plug-in knows it either."""
+    """Return the metadata of a file that is not netCDF, `None` where no format knows it."""
     name = os.path.abspath(path)  # noqa: PTH100
     file = _File(name)
     dataset = file.dataset()

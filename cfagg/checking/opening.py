@@ -9,7 +9,7 @@ from typing import Any
 from cfagg.checking.options import Options
 from cfagg.formats import cdl
 from cfagg.formats.metadata.standard_input import StandardInput, saved_input
-from cfagg.formats.opening import HEAD, a_name, built_in
+from cfagg.formats.opening import HEAD, NETCDF, a_name, built_in
 from cfagg.formats.values.kinds import kind
 from cfagg.model.dataset import Dataset
 
@@ -124,11 +124,11 @@ def _file(path: str, name: str, *, foreign: bool = True) -> Dataset:
         form = built_in(handle, head=head)
         if form is None and path.endswith(".cdl") and not kind(head):
             form = cdl.FORMAT
-        if form is not None:
+        if form is not None and form.name in NETCDF:
             dataset = form.open(handle)
             dataset.path = path
             return dataset
-        if foreign:
+        if foreign or form is not None:
             from cfagg.formats.plugins import foreign_format
 
             plugin = foreign_format(handle, head)

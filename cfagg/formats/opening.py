@@ -20,6 +20,7 @@ __all__ = [
     "FORMATS",
     "HDF5",
     "HEAD",
+    "NETCDF",
     "ZIP",
     "a_name",
     "built_in",
@@ -37,6 +38,9 @@ FORMATS: tuple[Format, ...] = (classic.FORMAT, hdf5.FORMAT, cdl.FORMAT)
 #: What `format_of` returns.
 CLASSIC, HDF5, CDL = classic.FORMAT.name, hdf5.FORMAT.name, cdl.FORMAT.name
 ZIP = "Zip"
+
+#: What is read as netCDF is, or refused with a word about netCDF.
+NETCDF = (CLASSIC, HDF5, CDL, ZIP)
 
 #: First bytes of a file that are looked at; CDL may begin with comments.
 HEAD = 4096

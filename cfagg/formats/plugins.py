@@ -1,6 +1,6 @@
-"""Formats that other packages bring, under the entry point group ``cfagg.formats``.
+"""Formats other than netCDF: cfagg's own, and those that other packages bring, as entry points ``cfagg.formats``.
 
-They are only looked for where a file is none of cfagg's own formats, so that no package can take those over.
+Packages are only asked where a file is none of cfagg's own formats, so that none can take those over.
 """
 
 from __future__ import annotations
@@ -9,15 +9,20 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from cfagg.errors import CfaggError, SourceError
-from cfagg.formats.opening import HEAD
-from cfagg.formats.protocol import Format, Locating
-from cfagg.formats.values.storage import Contiguous, StoredVariable
-from cfagg.model.dataset import Dataset
+from cfagg.cf.header import Header
+from cfagg.errors import CfaggError, ModelError, SourceError, UnsupportedError
+from cfagg.formats.opening import NETCDF, built_in
+from cfagg.formats.protocol import Format
+from cfagg.formats.values.filters import DamagedError, known
+from cfagg.formats.values.storage import StoredVariable
+from cfagg.model.chunks import ChunkTable
+from cfagg.model.dataset import Dataset, Variable
 from cfagg.runtime.entry_points import loaders
-from cfagg.storage.files import CONTEXT_SOURCE, Handle
+from cfagg.storage.files import CONTEXT_SOURCE, FileKey, Handle
+from cfagg.storage.gate import Reference, admit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +36,9 @@ _OWN = ("netcdf", "zarr", "nczarr", "xarray", "cdl")
 
 
 class Foreign:
-    """A format of another package that has recognised a file; whatever it raises names the package."""
+    """A format other than netCDF that has recognised a file; whatever one of another package raises names it."""
 
-    def __init__(self, entry: str, form: Format, path: str) -> None:
+    def __init__(self, entry: str | None, form: Format, path: str) -> None:
         self.entry, self.form, self.path = entry, form, path
 
     def open(self, handle: Handle) -> Dataset:
@@ -42,32 +47,57 @@ class Foreign:
             dataset = self.form.open(handle)
             if not isinstance(dataset, Dataset):
                 raise TypeError(f"it opens a file as {type(dataset).__name__}, not as a Dataset")
-            if self.form.name in _OWN:
+            if self.entry is not None and self.form.name in _OWN:
                 raise ValueError(f"its format is called {self.form.name!r}, as one of cfagg's own")
         dataset.format = self.form.name
         for variable in dataset.variables:
-            if variable.read is not None:
-                variable.read = _reading(variable.read, self.entry, self.path)
+            if variable.chunks is not None:
+                variable.read = _by_table(self, variable, handle)
+            elif variable.read is not None:
+                variable.read = _called(variable.read, self.entry, self.path)
         dataset.close = _closing(dataset.close, handle, self.entry)
         return dataset
 
-    def locate(self, handle: Handle, address: str, group: str) -> StoredVariable | None:
-        """Return the block of bytes in which the values of a variable stand, `None` where the format does not tell."""
-        if not isinstance(self.form, Locating):
-            return None
-        with _named(self.entry, self.path):
-            found: Any = self.form.locate(handle, handle.some(HEAD, 0), address, group, CONTEXT_SOURCE)
-            if found is not None and not (isinstance(found, StoredVariable) and isinstance(found.storage, Contiguous)):
-                raise TypeError(
-                    f"it locates {address!r} by {type(found).__name__}, not by a StoredVariable that is Contiguous"
-                )
-            # It speaks for this file alone.
-            return None if found is None else replace(found, key=handle.key, references=())
+    def located(self, variable: Variable, key: FileKey) -> StoredVariable:
+        """Return where the chunks of a variable of the file stand, as the format says."""
+        named = variable.path.lstrip("/")
+        try:
+            with _named(self.entry, self.path):
+                table: Any = None if variable.chunks is None else variable.chunks()
+                if not isinstance(table, ChunkTable):
+                    raise TypeError(f"the chunks of {named!r} are {type(table).__name__}, not a ChunkTable")
+        except ModelError as error:
+            raise SourceError(
+                f"{self.path}, variable {named!r}: its chunks cannot stand where the file says; restore the file",
+                error.problems,
+            ) from error
+        own, told = variable.dtype.newbyteorder("="), table.encoding.dtype.newbyteorder("=")
+        if (table.grid.shape, told) != (variable.shape, own):
+            raise SourceError(
+                f"{self.path}, variable {named!r}: its chunks are {told} of shape {table.grid.shape}, and its "
+                f"description says {own} of shape {variable.shape}"
+            )
+        numbers = [n for n, _ in table.encoding.codecs]
+        if not known(table.encoding.codecs):
+            raise UnsupportedError(
+                f"{self.path}, variable {named!r}: its chunks passed the filters {numbers}, not all of which are "
+                "undone here"
+            )
+        if table.encoding.decode is not None:
+            decode = _called(table.encoding.decode, self.entry, self.path)
+            table = replace(table, encoding=replace(table.encoding, decode=decode))
+        header = Header(self.path, named, variable.dims, variable.shape, own, variable.attributes)
+        # It speaks for this file alone.
+        leads = [Reference("a chunk", name) for name in table.keys if name]
+        return StoredVariable(key, named, variable.group.path, header, table, named, leads)
 
 
 def foreign_format(handle: Handle, head: bytes) -> Foreign | None:
-    """Return the format of another package that a file has, by its first bytes; `None` where none of them knows it."""
+    """Return the format other than netCDF that a file has, by its first bytes; `None` where none is known."""
     path = handle.key.path
+    own = built_in(handle, head=head)
+    if own is not None:
+        return None if own.name in NETCDF else Foreign(None, own, path)
     for name, load in loaded():
         with _named(name, path):
             form = load()
@@ -85,27 +115,50 @@ def loaded() -> tuple[tuple[str, Callable[[], Any]], ...]:
 
 
 @contextmanager
-def _named(name: str, path: str) -> Iterator[None]:
+def _named(name: str | None, path: str) -> Iterator[None]:
     """Make whatever a package raises an error of cfagg that names it; what it says of a file in our words is kept."""
     try:
         yield
-    except CfaggError:
+    except (CfaggError, DamagedError):
         raise
     except (Exception, SystemExit) as error:
+        if name is None:
+            raise
         raise SourceError(
             f"{path}: the format plug-in {name!r} failed: {type(error).__name__}: {error}; update or remove its package"
         ) from error
 
 
-def _reading(read: Callable[[tuple[slice, ...]], Any], name: str, path: str) -> Callable[[tuple[slice, ...]], Any]:
-    def named(slices: tuple[slice, ...]) -> Any:
+def _called[**P, T](function: Callable[P, T], name: str | None, path: str) -> Callable[P, T]:
+    """Return a function of a package that names it where it fails; what cannot be decoded is damaged."""
+
+    def named(*args: P.args, **options: P.kwargs) -> T:
         with _named(name, path):
-            return read(slices)
+            return function(*args, **options)
 
     return named
 
 
-def _closing(close: Callable[[], None] | None, handle: Handle, name: str) -> Callable[[], None]:
+def _by_table(plugin: Foreign, variable: Variable, handle: Handle) -> Callable[[tuple[slice, ...]], Any]:
+    """Return what reads a variable by its chunks, from the file that is open."""
+    lock = Lock()
+
+    @cache
+    def located() -> StoredVariable:
+        return plugin.located(variable, handle.key)
+
+    def read(slices: tuple[slice, ...]) -> Any:
+        from cfagg.formats.values.find import read_checked
+
+        with lock:
+            stored = located()
+        checked = admit(handle, stored.path, stored.references)
+        return read_checked(checked, stored, slices, CONTEXT_SOURCE)
+
+    return read
+
+
+def _closing(close: Callable[[], None] | None, handle: Handle, name: str | None) -> Callable[[], None]:
     def both() -> None:
         try:
             if close is not None:

@@ -17,65 +17,30 @@ class Format(Protocol):
     """A format of files: one of cfagg's own, or of another package under the entry point group ``cfagg.formats``.
 
     It never gets a path to open, only what is open already: a regular file, whose bytes it reads by positions.
-
-    Attributes
-    ----------
-    name : str
-        What messages call the format.
     """
 
+    #: What messages call it.
     name: str
 
     def recognise(self, head: bytes, path: str) -> bool:
-        """Tell whether a file is of this format.
-
-        Parameters
-        ----------
-        head : bytes
-            Its first `cfagg.formats.opening.HEAD` bytes, fewer where it is shorter.
-        path : str
-            What it is called, which says less than what is in it.
-        """
+        """Tell whether a file is of this format: by its first bytes (as many as `HEAD`), rather than by its name."""
 
     def open(self, handle: Handle) -> Dataset:
-        """Return the description of a file; values are read by the function that each variable has, on demand.
+        """Return what is in a file; a `SourceError` says that it is damaged.
 
-        Parameters
-        ----------
-        handle : Handle
-            The file, of which ``some(size, offset)`` and ``exactly(size, offset)`` return bytes.  It stays open as long
-            as the dataset is, and is not closed here.
-
-        Raises
-        ------
-        SourceError
-            If the file is damaged.
+        Values are read on demand, from the file that stays open as long.  Each variable has either ``chunks``, a
+        function that returns its table of chunks, by which cfagg reads and decodes them on several threads; or
+        ``read``, a function that reads hyperslabs, perhaps through another library, by one thread at a time.
         """
 
 
 @runtime_checkable
 class Locating(Format, Protocol):
-    """A format that knows where values stand, so that cfagg reads and decodes them itself, on several threads."""
+    """A format of cfagg's own that finds one variable without describing the whole file, for aggregations."""
 
     def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> StoredVariable | None:
-        """Return where the values of a variable stand: one block of bytes, or the chunks of HDF5.
+        """Return a variable with its header, and its table of chunks or how else its values are stored.
 
-        Parameters
-        ----------
-        handle, head
-            The file, and its first bytes.
-        address, group : str
-            Name or path of the variable, and the group from which a plain name is searched, upwards.
-        context : Context
-            For whom, for messages.
-
-        Returns
-        -------
-        StoredVariable or None
-            `None` where its values are only read by the function that the variable has.
-
-        Raises
-        ------
-        CfaggError
-            If there is no such variable, or the file is damaged.
+        The address is a name or path, and a plain name is searched from the group upwards; `context` says for whom, for
+        messages.  `None` means that only a library knows; a `CfaggError`, that there is no such variable, or damage.
         """

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import LimitError
+from cfagg.model.chunks import ChunkTable
 
 __all__ = ["AttributeValue", "Dataset", "Dimension", "Group", "Kind", "Variable"]
 
@@ -82,6 +83,8 @@ class Variable:
         Dimensions as stored: those of an aggregation variable are none.
     read : callable, optional
         Reads a hyperslab of the values as stored: one slice for each stored dimension.
+    chunks : callable, optional
+        Returns the table of the chunks in which the values stand, where cfagg itself is to read and decode them.
     dialect : {"CF", "CFA", "NCA"}, optional
         How an aggregation variable is described; `None` for other variables.
     fill : number, optional
@@ -100,6 +103,7 @@ class Variable:
     attributes: dict[str, AttributeValue] = field(default_factory=dict)
     stored_dimensions: tuple[Dimension, ...] | None = None
     read: Callable[[tuple[slice, ...]], npt.NDArray[Any]] | None = None
+    chunks: Callable[[], ChunkTable] | None = None
     dialect: Literal["CF", "CFA", "NCA"] | None = None
     fill: Any = None
     netcdf: bool = True

@@ -8,7 +8,8 @@ strictly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,7 @@ from cfagg.model.hook import html_of
 __all__ = ["Grid", "Regular"]
 
 Int64 = npt.NDArray[np.int64]
+Slices = tuple[slice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,19 @@ class Grid:
             out.append((a, min(b, length)))
         return tuple(out)
 
+    def touched(self, slices: Sequence[slice]) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
+        """Yield the cells of which a hyperslab takes elements: index, place in the hyperslab, and part of the cell.
+
+        Every slice has 0 <= start <= stop <= size and a positive step.
+
+        >>> list(Grid.regular((10,), (4,)).touched([slice(1, 9, 3)]))
+        [((0,), (slice(0, 1, None),), (slice(1, 2, 3),)), ((1,), (slice(1, 3, None),), (slice(0, 4, 3),))]
+        """
+        rows = (list(_touched(a, range(s.start, s.stop, s.step))) for a, s in zip(self.axes, slices, strict=True))
+        for chosen in itertools.product(*rows):
+            index, place, within = zip(*chosen, strict=True) if chosen else ((), (), ())
+            yield index, place, within
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grid):
             return NotImplemented
@@ -187,3 +202,19 @@ class Grid:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Grid, (self.axes, self.shape))
+
+
+def _touched(axis: Regular | Int64, picked: range) -> Iterator[tuple[int, slice, slice]]:
+    """Yield the cells along one dimension from which indices are picked."""
+    at = 0
+    while at < len(picked):
+        first = picked[at]
+        if isinstance(axis, Regular):
+            cell = first // axis.chunk
+            low, high = cell * axis.chunk, (cell + 1) * axis.chunk
+        else:
+            cell = int(np.searchsorted(axis, first, "right")) - 1
+            low, high = int(axis[cell]), int(axis[cell + 1])
+        end = min(at - (first - high) // picked.step, len(picked))
+        yield cell, slice(at, end), slice(first - low, picked[end - 1] - low + 1, picked.step)
+        at = end

@@ -24,7 +24,7 @@ TERMS = {
     "conform": "cfagg.cf.conform",
     "chunk": "cfagg.formats.zarr.chunks",
     "shard": "cfagg.formats.zarr.shards",
-    "chunk table": "cfagg.formats.hdf5.chunks",
+    "chunk table": "cfagg.model.chunks",
     "staging": "cfagg.runtime.staging",
     "journal": "cfagg.conversion.journal",
     "accumulation": "cfagg.accumulation",

@@ -6,6 +6,7 @@ import pickle
 import re
 import shutil
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from cfagg.arrays.opening import open_reader
 from cfagg.checking.opening import open_dataset
 from cfagg.cli.main import main
 from cfagg.demo import sample
-from cfagg.errors import FragmentMismatchError, SourceError
+from cfagg.errors import CfaggError, FragmentMismatchError, SourceError
 from cfagg.formats import plugins
 from cfagg.formats.opening import FORMATS
 from cfagg.formats.protocol import Format, Locating
@@ -120,7 +121,7 @@ def test_what_reads_a_file_of_a_plug_in_opens_it_again_where_it_was_sent(install
 def test_values_that_are_not_those_that_were_described_are_refused(
     install: Install, function: Callable[[str], object], values: str, told: str
 ) -> None:
-    install(EXAMPLE.replace("read=values.__getitem__", f"read={values}"))
+    install(EXAMPLE.replace("read = values.__getitem__", f"read = {values}"))
     Path("a.toy").write_text("TOY1\nlat degrees_north 1 3 2\n")
     with pytest.raises(SourceError, match=told):
         function("a.toy")
@@ -174,7 +175,7 @@ def test_a_plug_in_that_fails_is_named(
 
 
 def test_a_plug_in_that_fails_while_values_are_read_is_named(install: Install) -> None:
-    install(EXAMPLE.replace("read=values.__getitem__", "read=lambda s: 1 / 0"))
+    install(EXAMPLE.replace("read = values.__getitem__", "read = lambda s: 1 / 0"))
     Path("a.toy").write_text("TOY1\nlat degrees_north 1\n")
     with open_dataset("a.toy") as dataset, pytest.raises(SourceError, match="plug-in 'toy' failed: ZeroDivision"):
         dataset.variables[0].values()
@@ -200,59 +201,71 @@ def test_the_example_of_the_architecture_is_a_plug_in(install: Install) -> None:
         assert dataset.root.attributes == {"title": "winds"}
 
 
-#: A format of 8-byte reals behind a line, which says where they stand and leaves it to cfagg to read them.
-LOCATING = """
-import numpy as np
-from cfagg.cf.header import Header
-from cfagg.formats.values.storage import Contiguous, StoredVariable
-from cfagg.model.dataset import Dataset, Group, Variable
-
-class Toy:
-    name = "toy"
-    def recognise(self, head, path):
-        return head.startswith(b"TOY2\\n")
-    def open(self, handle):
-        root = Group()
-        dimension = root.add_dimension("x", (handle.key.size - 5) // 8)
-        root.variables["x"] = Variable("x", root, (dimension,), np.dtype(">f8"), "float", {"units": "m"})
-        return Dataset(handle.key.path, self.name, root)
-    def locate(self, handle, head, address, group, context):
-        size = (handle.key.size - 5) // 8
-        header = Header(handle.key.path, address, ("x",), (size,), np.dtype("f8"))
-        return StoredVariable(handle.key, address, group, header, Contiguous(5, 0, np.dtype(">f8")), address)
-
-toy = Toy()
-"""
+def packed(path: str = "a.toy") -> np.ndarray:
+    """Write six numbers in chunks of two, of which the second was never written; return the values."""
+    chunks = [zlib.compress(np.array(pair).tobytes()) for pair in ([1.0, 3.0], [2.0, 8.0])]
+    head = "TOY1\ntas K 6 2 @{}+{} - @{}+{}\n\n"
+    at = len(head.format(100, *map(len, chunks[:1]), 100, len(chunks[1])))
+    text = head.format(f"{at:03}", len(chunks[0]), f"{at + len(chunks[0]):03}", len(chunks[1]))
+    Path(path).write_bytes(b"".join([text.encode(), *chunks]))
+    return np.array([1, 3, np.nan, np.nan, 2, 8])
 
 
-def test_values_are_read_where_a_plug_in_says_that_they_stand(install: Install) -> None:
-    install(LOCATING)
-    Path("a.toy").write_bytes(b"TOY2\n" + np.array([1, 3, 2], ">f8").tobytes())
-    assert cfagg.read("a.toy").x[::-1].values.tolist() == [2, 3, 1]
-    assert pickle.loads(pickle.dumps(open_reader("a.toy", "x"))).read([slice(1, 3)]).tolist() == [3, 2]
+def test_chunks_of_a_plug_in_are_read_by_their_table(install: Install) -> None:
+    install(EXAMPLE)
+    expected = packed()
+    np.testing.assert_array_equal(cfagg.read("a.toy").tas.values, expected)
+    np.testing.assert_array_equal(cfagg.read("a.toy").tas[::-2].values, expected[::-2])
+    sent = pickle.loads(pickle.dumps(open_reader("a.toy", "tas")))
+    np.testing.assert_array_equal(sent.read([np.array([5, 0, 3])]), expected[[5, 0, 3]])
+    with open_dataset("a.toy") as dataset:
+        np.testing.assert_array_equal(dataset.variables[0].values(), expected)
+    cfagg.convert("a.toy", "out.zarr", verify=True)
+    np.testing.assert_array_equal(zarr.open_group("out.zarr", mode="r")["tas"][...], expected)
 
 
+def read_one(name: str) -> object:
+    return open_reader(name, "tas").read([slice(None)])
+
+
+def check_one(name: str) -> object:
+    with open_dataset(name) as dataset:
+        return dataset.variables[0].values()
+
+
+@pytest.mark.parametrize("function", [read_one, check_one])
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("Contiguous(5, 0,", "Contiguous(9, 0,", "truncated: it has 29 bytes, and values reach to byte 33"),
-        ("return StoredVariable(", "return (", "plug-in 'toy' failed: TypeError: it locates 'x' by tuple"),
-        ('np.dtype("f8"))', 'np.dtype("f4"))', "located as float32 of shape .* its description says float64"),
+        ("cells, offset, length)", "cells, [o + 9 for o in offset], length)", r"chunk \(0,\) of 'tas' .* is damaged"),
+        ("cells, offset, length)", "cells, [o + 99 for o in offset], length)", r"is truncated: it has .* chunk \(0,\)"),
+        ("cells, offset, length)", "cells, -1, length)", "cannot stand where the file says(.|\n)*offset"),
+        ("cells, offset, length)", "cells, offset, length, keys=['b.toy'])", "another file .a chunk to 'b.toy'"),
+        ("return ChunkTable(", "return (", "plug-in 'toy' failed: TypeError: the chunks of 'tas' are tuple"),
+        ("(size,)", "(size - 1,)", r"its chunks are float64 of shape \(5,\), and its description says float64"),
+        ('Encoding(np.dtype("<f8")', 'Encoding(np.dtype("<f4")', "its chunks are float32 of shape"),
+        ("((1, ()),)", "((32004, ()),)", r"its chunks passed the filters \[32004\]"),
+        ("fill=np.nan", "fill=None", r"chunk \(1,\) of 'tas' .* is damaged: it is not stored"),
+        ("((1, ()),)", "()", r"it decodes to at most .* bytes, expected 16|it decodes to .* bytes, expected 16"),
+        ("fill=np.nan", "fill=0, decode=lambda data, cell: 1 / 0", "plug-in 'toy' failed: ZeroDivisionError"),
+        ("fill=np.nan", "fill=0, decode=lambda data, cell: np.zeros(3)", r"it decodes to float64 of shape \(3,\)"),
     ],
-)
-def test_a_place_of_values_that_cannot_be_is_refused(install: Install, old: str, new: str, told: str) -> None:
-    install(LOCATING.replace(old, new))
-    Path("a.toy").write_bytes(b"TOY2\n" + np.array([1, 3, 2], ">f8").tobytes())
-    with pytest.raises(SourceError, match=told):
-        open_reader("a.toy", "x").read([slice(None)])
+)  # fmt: skip
+def test_a_chunk_table_that_cannot_be_is_refused(
+    install: Install, function: Callable[[str], object], old: str, new: str, told: str
+) -> None:
+    assert old in EXAMPLE
+    install(EXAMPLE.replace(old, new))
+    packed()
+    with pytest.raises(CfaggError, match=told):
+        function("a.toy")
 
 
-def test_a_plug_in_cannot_lead_to_another_file(install: Install) -> None:
-    install(
-        LOCATING.replace("(handle.key, address, group", "(handle.key._replace(path='/etc/hostname'), address, group")
-    )
-    Path("a.toy").write_bytes(b"TOY2\n" + np.array([1, 3, 2], ">f8").tobytes())
-    assert open_reader("a.toy", "x").read([slice(None)]).tolist() == [1, 3, 2]
+def test_a_plug_in_decodes_its_chunks_itself_by_their_cell(install: Install) -> None:
+    own = "fill=0, decode=lambda data, cell: cell + np.frombuffer(__import__('zlib').decompress(data))"
+    install(EXAMPLE.replace("fill=np.nan", own))
+    packed()
+    assert cfagg.read("a.toy").tas.values.tolist() == [1, 3, 0, 0, 4, 10]
 
 
 def test_formats_of_cfagg_are_objects_of_the_same_protocol() -> None:

@@ -100,10 +100,11 @@ class _Values:
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
         from cfagg.formats.values.contiguous import gather
         from cfagg.formats.values.storage import Contiguous
+        from cfagg.model.chunks import Encoding
 
         shape = self.variable.shape
         picked = [slice(*s.indices(n)) for s, n in zip(slices, shape, strict=True)]
-        stored = Contiguous(self.begin, self.step or 0, self.variable.dtype.newbyteorder(">"))
+        stored = Contiguous(self.begin, self.step or 0, Encoding(self.variable.dtype.newbyteorder(">")))
         return gather(stored, shape, picked, self._take)
 
     def _take(self, count: int, place: int) -> bytes:

@@ -18,6 +18,7 @@ import numpy as np
 from cfagg.cf.header import Header
 from cfagg.formats.classic import header as raw
 from cfagg.formats.values.storage import Contiguous, StoredVariable
+from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Context, FileKey, Handle
 
 __all__ = ["find", "names"]
@@ -46,7 +47,7 @@ def find(handle: Handle, address: str, context: Context) -> StoredVariable | Non
     is_record = bool(variable.dims) and all_dims[variable.dims[0]][1] == 0
     dtype = raw.DTYPES[variable.type]
     header = Header(handle.key.path, address, dims, shape, dtype.newbyteorder("="), parsed.attributes[name])
-    storage = Contiguous(variable.begin, parsed.header.record if is_record else 0, dtype)
+    storage = Contiguous(variable.begin, parsed.header.record if is_record else 0, Encoding(dtype))
     return StoredVariable(handle.key, address, "/", header, storage, name, ())
 
 

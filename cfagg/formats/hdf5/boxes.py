@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
+
 __all__ = ["Axis", "Box", "boxes"]
 
 #: Index of a chunk along one axis, place of its values in the block, and in the chunk.
@@ -90,6 +93,13 @@ class Box:
     def indices(self) -> Iterator[tuple[int, ...]]:
         """Yield the index of each."""
         return itertools.product(*([a.index(n) for n in p] for a, p in zip(self.axes, self.parts, strict=True)))
+
+    def cells(self, counts: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Return the number in C order of each, of which there are so many along each axis."""
+        flat: npt.NDArray[np.int64] = np.zeros((), np.int64)
+        for axis, part, count in zip(self.axes, self.parts, counts, strict=True):
+            flat = flat[..., None] * count + np.array([axis.index(n) for n in part])
+        return flat.reshape(-1)
 
     def touches(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
         """Yield index, place in the block and place in the chunk of each."""

@@ -20,6 +20,7 @@ from cfagg.formats.hdf5.proof import UnsoundError, prove, prove_file
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
 from cfagg.formats.values.storage import Chunked, Contiguous, Library, StoredVariable
+from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Checked, Reference, admit
 
@@ -205,7 +206,8 @@ def _storage(file: Any, name: str, dataset: Any, plist: Any, dtype: np.dtype[Any
     based = bool(file.get_create_plist().get_userblock())
     if layout == h5py.h5d.CONTIGUOUS and not based:
         offset = dataset.get_offset()
-        return Contiguous(-1, 0, dtype, fill(dataset)) if offset is None else Contiguous(int(offset), 0, dtype)
+        encoding = Encoding(dtype, fill=fill(dataset) if offset is None else None)
+        return Contiguous(-1 if offset is None else int(offset), 0, encoding)
     if layout == h5py.h5d.CHUNKED and not based:
         return chunked(plist, dtype, name)
     return Library(plist.get_chunk() if layout == h5py.h5d.CHUNKED else None)
@@ -214,7 +216,7 @@ def _storage(file: Any, name: str, dataset: Any, plist: Any, dtype: np.dtype[Any
 def chunked(plist: Any, dtype: np.dtype[Any], name: str) -> Chunked:
     """Return how values in chunks are stored; the library lock is held."""
     filters = map(plist.get_filter, range(plist.get_nfilters()))
-    return Chunked(plist.get_chunk(), tuple((f[0], tuple(f[2])) for f in filters), dtype, name)
+    return Chunked(plist.get_chunk(), Encoding(dtype, tuple((f[0], tuple(f[2])) for f in filters)), name)
 
 
 def fill(dataset: Any) -> Any:

@@ -20,6 +20,8 @@ from cfagg.formats.hdf5.space import UnusualError
 from cfagg.formats.values import contiguous, filters
 from cfagg.formats.values.netcdf4_names import NON_COORDINATE
 from cfagg.formats.values.storage import Contiguous
+from cfagg.formats.values.tabled import damaged
+from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Context
 from cfagg.storage.gate import Checked
 
@@ -54,14 +56,14 @@ def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], contex
         layout = plist.get_layout()
         if layout == h5py.h5d.CHUNKED:
             stored = chunked(plist, np.dtype(f"V{size}"), checked.dataset)
-            if not filters.known(stored.filters):
+            if not filters.known(stored.encoding.codecs):
                 if slots:
                     raise UnsoundError("it has values of variable length behind a filter that is not known")
                 for index, mask, data in chunks.raw(checked, stored, slices, context, dataset):
                     try:
-                        filters.check_unknown(data, mask, stored)
+                        filters.check_unknown(data, mask, stored.encoding, stored.chunks)
                     except filters.DamagedError as error:
-                        raise chunks.damaged(checked, index, error, context) from error
+                        raise damaged(checked, index, error, context) from error
                 return
             parts = [v.tobytes() for _, v in chunks.scan(checked, stored, slices, context, dataset) if slots]
             raw = b"".join(parts)
@@ -73,7 +75,7 @@ def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], contex
             offset = dataset.get_offset()
             if offset is None:
                 return
-            block = Contiguous(int(offset), 0, np.dtype(f"V{size}"))
+            block = Contiguous(int(offset), 0, Encoding(np.dtype(f"V{size}")))
             raw = contiguous.read(checked, block, dataset.shape or (), slices, context).tobytes()
     except UnusualError as error:
         raise UnsoundError("its type or layout is damaged or not known") from error

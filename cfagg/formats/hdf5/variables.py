@@ -41,6 +41,7 @@ from cfagg.formats.hdf5.objects import (
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE
 from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
+from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Handle
 
 __all__ = ["find"]
@@ -264,11 +265,11 @@ def _storage(
             size *= n
         if layout.at == UNDEFINED or layout.size != size:
             raise UnusualError
-        return Contiguous(layout.at, 0, dtype)
+        return Contiguous(layout.at, 0, Encoding(dtype))
     # The last size is that of an element.
     chunk = layout.chunk
     if layout.class_ != CHUNKED or len(chunk) != len(shape) + 1 or chunk[-1] != dtype.itemsize or not all(chunk):
         raise UnusualError
     filters = tuple(filters_of(messages.get(FILTERS, b"\2\0")))
     tree = layout.at if layout.version == 3 and layout.at != UNDEFINED else None
-    return Chunked(chunk[:-1], filters, dtype, name, tree)
+    return Chunked(chunk[:-1], Encoding(dtype, filters), name, tree)

@@ -50,16 +50,17 @@ def gather(
     """Return a hyperslab: `check` is told the byte where it ends, `take` gives that many bytes from a place on."""
     picked = [range(s.start, s.stop, s.step) for s in slices]
     counts = [len(p) for p in picked]
-    block = np.empty(counts, storage.dtype.newbyteorder("="))
+    dtype = storage.encoding.dtype
+    block = np.empty(counts, dtype.newbyteorder("="))
     if block.size == 0:
         return block
     if storage.offset < 0:
-        block[...] = storage.fill
+        block[...] = storage.encoding.fill
         return block
     strides = _strides(storage, shape)
     first = storage.offset + sum(p[0] * s for p, s in zip(picked, strides, strict=True))
     # From the first to behind the last selected element, along the axes from k on.
-    spans = [storage.dtype.itemsize]
+    spans = [dtype.itemsize]
     for p, s in zip(reversed(picked), reversed(strides), strict=True):
         spans.insert(0, spans[0] + (p[-1] - p[0]) * s)
     outer = _outer(counts, spans)
@@ -68,13 +69,13 @@ def gather(
     check(first + spans[0])
     for place in itertools.product(*(range(n) for n in counts[:outer])):
         at = first + sum(i * p.step * s for i, p, s in zip(place, picked, strides, strict=False))
-        block[place] = np.ndarray(counts[outer:], storage.dtype, take(span, at), strides=inner)
+        block[place] = np.ndarray(counts[outer:], dtype, take(span, at), strides=inner)
     return block
 
 
 def _strides(storage: Contiguous, shape: Sequence[int]) -> list[int]:
     """Return the bytes from one index to the next along every dimension."""
-    strides = [storage.dtype.itemsize]
+    strides = [storage.encoding.dtype.itemsize]
     for n in reversed(shape[1:]):
         strides.insert(0, strides[0] * n)
     strides = strides[: len(shape)]

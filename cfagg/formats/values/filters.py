@@ -15,9 +15,9 @@ import numpy.typing as npt
 from cfagg.formats import codecs
 
 if TYPE_CHECKING:
-    from cfagg.formats.values.storage import Chunked
+    from cfagg.model.chunks import Codec, Encoding
 
-__all__ = ["DamagedError", "check_unknown", "decode", "decoded_most", "is_few", "known", "stored_most"]
+__all__ = ["DamagedError", "check_unknown", "decode", "decoded_most", "is_few", "known"]
 
 DamagedError = codecs.DamagedError
 
@@ -53,7 +53,7 @@ class _Filter(NamedTuple):
     adds: int | None
 
 
-def known(filters: tuple[tuple[int, tuple[int, ...]], ...]) -> bool:
+def known(filters: tuple[Codec, ...]) -> bool:
     """Return whether every filter of a pipeline of (number, parameters) can be undone here."""
     return all(number in _FILTERS for number, _ in filters)
 
@@ -61,16 +61,17 @@ def known(filters: tuple[tuple[int, tuple[int, ...]], ...]) -> bool:
 def decode(
     data: npt.NDArray[np.uint8],
     mask: int,
-    storage: Chunked,
+    encoding: Encoding,
+    shape: tuple[int, ...],
     out: _Memory = None,
     within: tuple[slice, ...] | None = None,
 ) -> npt.NDArray[Any]:
     """Undo the filters of a chunk but those that its mask says were skipped; return the wanted part of its values."""
     # The result is a view of `out`, of the bytes of a chunk, where the first filter can write into that.
-    expected = storage.dtype.itemsize * math.prod(storage.chunks)
-    used = [f for k, f in enumerate(storage.filters) if not mask >> k & 1]
+    expected = encoding.dtype.itemsize * math.prod(shape)
+    used = [f for k, f in enumerate(encoding.codecs) if not mask >> k & 1]
     plain: Any = data
-    few = within is not None and _is_shuffled(used, storage) and is_few(within, storage)
+    few = within is not None and _is_shuffled(used, encoding.dtype) and is_few(within, shape)
     for k, (fewest, most) in reversed(list(enumerate(_sizes(used, expected)))):
         if k == 0 and few:
             break
@@ -80,37 +81,33 @@ def decode(
     if found != expected:
         raise DamagedError(f"it decodes to {found:,} bytes, expected {expected:,}")
     if few and within is not None:
-        return _picked(plain, storage, within)
-    values = np.frombuffer(plain, storage.dtype).reshape(storage.chunks)
+        return _picked(plain, encoding.dtype, shape, within)
+    values = np.frombuffer(plain, encoding.dtype).reshape(shape)
     return values if within is None else values[within]
 
 
-def _is_shuffled(used: list[tuple[int, tuple[int, ...]]], storage: Chunked) -> bool:
+def _is_shuffled(used: list[Codec], dtype: np.dtype[Any]) -> bool:
     """Return whether the bytes of whole elements were sorted before anything else was done."""
-    return bool(used) and used[0] == (_SHUFFLE, (storage.dtype.itemsize,))
+    return bool(used) and used[0] == (_SHUFFLE, (dtype.itemsize,))
 
 
-def is_few(within: tuple[slice, ...], storage: Chunked) -> bool:
+def is_few(within: tuple[slice, ...], shape: tuple[int, ...]) -> bool:
     """Return whether a part of a chunk is so small that it is picked out."""
-    return math.prod(len(range(s.start, s.stop, s.step)) for s in within) * _FEW <= math.prod(storage.chunks)
+    return math.prod(len(range(s.start, s.stop, s.step)) for s in within) * _FEW <= math.prod(shape)
 
 
-def _picked(plain: Any, storage: Chunked, within: tuple[slice, ...]) -> npt.NDArray[Any]:
+def _picked(plain: Any, dtype: np.dtype[Any], shape: tuple[int, ...], within: tuple[slice, ...]) -> npt.NDArray[Any]:
     """Return a few elements of a chunk whose bytes are sorted by their place in an element."""
-    size = storage.dtype.itemsize
-    places = np.frombuffer(plain, np.uint8).reshape(size, *storage.chunks)[(slice(None), *within)]
+    places = np.frombuffer(plain, np.uint8).reshape(dtype.itemsize, *shape)[(slice(None), *within)]
     found = np.ascontiguousarray(np.moveaxis(places, 0, -1))
-    return found.view(storage.dtype)[..., 0]
+    return found.view(dtype)[..., 0]
 
 
-def stored_most(storage: Chunked) -> int:
-    """Return how many bytes a stored chunk is read up to."""
-    return codecs.stored_most(storage.dtype.itemsize * math.prod(storage.chunks))
-
-
-def decoded_most(size: int, mask: int, storage: Chunked) -> int | None:
+def decoded_most(size: int, mask: int, encoding: Encoding) -> int | None:
     """Return how many bytes a stored chunk of some size can become, `None` where that is not known."""
-    for k, (number, _) in reversed(list(enumerate(storage.filters))):
+    if encoding.decode is not None:
+        return None
+    for k, (number, _) in reversed(list(enumerate(encoding.codecs))):
         if mask >> k & 1:
             continue
         adds = _FILTERS[number].adds if number in _FILTERS else None
@@ -123,7 +120,7 @@ def decoded_most(size: int, mask: int, storage: Chunked) -> int | None:
     return size
 
 
-def _sizes(used: list[tuple[int, tuple[int, ...]]], nbytes: int) -> list[tuple[int, int]]:
+def _sizes(used: list[Codec], nbytes: int) -> list[tuple[int, int]]:
     """Return the fewest and the most bytes that undoing each filter may give."""
     found = []
     fewest = most = nbytes
@@ -134,31 +131,30 @@ def _sizes(used: list[tuple[int, tuple[int, ...]]], nbytes: int) -> list[tuple[i
     return found
 
 
-def check_unknown(data: npt.NDArray[np.uint8], mask: int, storage: Chunked) -> None:
+def check_unknown(data: npt.NDArray[np.uint8], mask: int, encoding: Encoding, shape: tuple[int, ...]) -> None:
     """Look at a chunk behind an unknown filter, as far as damage can be seen, before a library undoes it."""
-    used = [f for k, f in enumerate(storage.filters) if not mask >> k & 1]
+    used = [f for k, f in enumerate(encoding.codecs) if not mask >> k & 1]
+    size = encoding.dtype.itemsize * math.prod(shape)
     plain: Any = data
     while used and known((used[-1],)):
         number, parameters = used.pop()
-        plain = _FILTERS[number].undo(plain, parameters, 0, stored_most(storage), None)
+        plain = _FILTERS[number].undo(plain, parameters, 0, codecs.stored_most(size), None)
     if not used:
         return
     number, parameters = used.pop()
     before = [n for n, _ in used]
-    size = storage.dtype.itemsize * math.prod(storage.chunks)
     if not known(tuple(used)) or any(_FILTERS[n].adds is None for n in before):
         return
     expected = size + sum(_FILTERS[n].adds or 0 for n in before)
-    needed = _needed(number, parameters, memoryview(plain).cast("B"), storage)
+    needed = _needed(number, parameters, memoryview(plain).cast("B"), encoding.dtype.itemsize, math.prod(shape))
     if needed is None and expected != size:
         raise DamagedError(f"filter {number} stands between it and its checksum, and cannot be undone here")
     if number in (_NBIT, _SCALE) and (needed is None or memoryview(plain).nbytes < needed):
         raise DamagedError(f"it has {memoryview(plain).nbytes:,} bytes, expected at least {needed or 0:,}")
 
 
-def _needed(number: int, parameters: tuple[int, ...], data: memoryview, storage: Chunked) -> int | None:
+def _needed(number: int, parameters: tuple[int, ...], data: memoryview, size: int, count: int) -> int | None:
     """Return the bytes that the filters which pack bits take; `None` where that is not known."""
-    count, size = math.prod(storage.chunks), storage.dtype.itemsize
     if number == _SCALE and len(parameters) > 4 and parameters[2] == count and parameters[4] == size:
         bits = int.from_bytes(data[:4], "little")
         return _SCALE_HEAD + -(-count * bits // 8) if bits <= 8 * size else None

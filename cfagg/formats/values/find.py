@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
@@ -18,13 +19,14 @@ from cfagg.formats.hdf5 import head
 from cfagg.formats.hdf5 import library_variables as hdf5
 from cfagg.formats.opening import built_in
 from cfagg.formats.protocol import Locating
-from cfagg.formats.values import contiguous, netcdf
+from cfagg.formats.values import contiguous, netcdf, tabled
 from cfagg.formats.values.storage import Chunked, Contiguous, Library, StoredVariable, no_variable
+from cfagg.model.chunks import ChunkTable
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit
 from cfagg.storage.handles import handles
 
-__all__ = ["forget", "locate", "read", "scan"]
+__all__ = ["forget", "locate", "read", "read_checked", "scan"]
 
 #: Headers remembered, each some kilobytes.
 REMEMBERED = 2048
@@ -70,9 +72,21 @@ def forget() -> None:
 
 def read(variable: StoredVariable, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
     """Read a hyperslab of stored values, undecoded and in native byte order; steps are positive."""
-    checked, storage = check(variable, context), variable.storage
+    return read_checked(check(variable, context), variable, slices, context)
+
+
+def read_checked(
+    checked: Checked, variable: StoredVariable, slices: Sequence[slice], context: Context
+) -> npt.NDArray[Any]:
+    """Read a hyperslab as `read`, of a file that is open."""
+    storage = variable.storage
     if isinstance(storage, Contiguous):
         return contiguous.read(checked, storage, variable.header.shape, slices, context)
+    if isinstance(storage, ChunkTable):
+        block = np.empty([len(range(s.start, s.stop, s.step)) for s in slices], variable.header.dtype)
+        for place, values in tabled.scan(checked, storage, slices, context):
+            block[place] = values
+        return block
     if storage.chunks:
         # Whoever decodes a chunk takes memory for the whole of it.
         nbytes = math.prod(storage.chunks) * variable.header.dtype.itemsize
@@ -98,15 +112,19 @@ def scan(
     """Yield a hyperslab in parts as they are decoded, each with its place; a part is overwritten by the next."""
     # Large chunks come one by one, in the file's byte order, so that no array of the whole is needed between the file
     # and the output.  All else comes as one.
-    storage = variable.storage
+    storage, chunks = variable.storage, variable.chunks
     if (
-        isinstance(storage, Chunked)
-        and math.prod(storage.chunks) * storage.dtype.itemsize >= DIRECT_BYTES
+        isinstance(storage, Chunked | ChunkTable)
+        and chunks is not None
+        and math.prod(chunks) * storage.encoding.dtype.itemsize >= DIRECT_BYTES
         and _bytes(variable, slices) >= DIRECT_BYTES
-        and hdf5_chunks.can_read(storage)
     ):
-        yield from hdf5_chunks.scan(check(variable, context), storage, slices, context)
-        return
+        if isinstance(storage, ChunkTable):
+            yield from tabled.scan(check(variable, context), storage, slices, context)
+            return
+        if hdf5_chunks.can_read(storage):
+            yield from hdf5_chunks.scan(check(variable, context), storage, slices, context)
+            return
     block = read(variable, slices, context)
     yield tuple(slice(0, n) for n in block.shape), block
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError
+from cfagg.model import Regular
+from cfagg.model.chunks import ChunkTable, Encoding
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Reference
 
@@ -22,27 +22,22 @@ _DEFLATE, _SHUFFLE, _FLETCHER32 = 1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class Contiguous:
-    """Values in one block of bytes, or one block a record."""
+    """Values in one block of bytes, or one block a record: a chunk table that takes no columns."""
 
     #: Byte at which the first value stands; -1 where nothing was ever written.
     offset: int
     #: Bytes from one index of the first dimension to the next; 0 where they follow each other.
     record: int
-    #: As stored, with its byte order.
-    dtype: np.dtype[Any]
-    #: Value of what was never written.
-    fill: Any = None
+    encoding: Encoding
 
 
 @dataclass(frozen=True, slots=True)
 class Chunked:
-    """Values in HDF5 chunks that are read and decoded without the HDF5 library."""
+    """Values in HDF5 chunks, whose table is looked up as far as a selection asks for it."""
 
+    #: Their shape.
     chunks: tuple[int, ...]
-    #: In the order of writing: HDF5 filter number and its parameters.
-    filters: tuple[tuple[int, tuple[int, ...]], ...]
-    #: As stored, with its byte order.
-    dtype: np.dtype[Any]
+    encoding: Encoding
     #: In the file, for messages.
     path: str
     #: Where the table of chunks stands, where it may be a version 1 B-tree.
@@ -66,14 +61,18 @@ class StoredVariable:
     group: str
     #: What the file says about it; the type is in native byte order.
     header: Header
-    storage: Contiguous | Chunked | Library
+    storage: Contiguous | Chunked | ChunkTable | Library
     path: str
     #: What it refers to outside the file; `None`, which the gate refuses, where that is not known.
     references: Sequence[Reference] | None = None
 
     @property
     def chunks(self) -> tuple[int, ...] | None:
-        """Shape of a chunk, `None` where values are contiguous."""
+        """Shape of a chunk, `None` where values are contiguous or chunks differ."""
+        if isinstance(self.storage, ChunkTable):
+            axes = self.storage.grid.axes
+            lengths = tuple(axis.chunk for axis in axes if isinstance(axis, Regular))
+            return lengths if len(lengths) == len(axes) else None
         return None if isinstance(self.storage, Contiguous) else self.storage.chunks
 
     @property
@@ -81,7 +80,7 @@ class StoredVariable:
         """How the values are compressed, by the names of netCDF4-python; of what others compress, nothing."""
         if not isinstance(self.storage, Chunked):
             return {}
-        filters = dict(self.storage.filters)
+        filters = dict(self.storage.encoding.codecs)
         level = filters.get(_DEFLATE, ())
         return {
             "zlib": _DEFLATE in filters,

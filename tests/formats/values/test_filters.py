@@ -24,6 +24,7 @@ from cfagg.errors import FragmentReadError, LimitError
 from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.values import filters, locate, read
 from cfagg.formats.values.storage import Chunked
+from cfagg.model.chunks import Encoding
 from cfagg.storage.files import CONTEXT_SOURCE, Context, open_regular
 from cfagg.storage.gate import admit
 from tests import nca_files
@@ -73,7 +74,8 @@ def storage_of(path):
     with h5py.File(path) as file:
         plist = file["v"].id.get_create_plist()
         used = [plist.get_filter(i) for i in range(plist.get_nfilters())]
-        return Chunked(file["v"].chunks, tuple((f[0], tuple(f[2])) for f in used), file["v"].dtype, "v")
+        encoding = Encoding(file["v"].dtype, tuple((f[0], tuple(f[2])) for f in used))
+        return Chunked(file["v"].chunks, encoding, "v")
 
 
 def admitted(path):
@@ -172,18 +174,18 @@ def lzf(raw):
 
 
 def chunk_of(pipeline):
-    return Chunked((len(VALUES),), tuple((f, (4,) if f == SHUFFLE else ()) for f in pipeline), np.dtype("<i4"), "v")
+    return Encoding(np.dtype("<i4"), tuple((f, (4,) if f == SHUFFLE else ()) for f in pipeline)), (len(VALUES),)
 
 
 @pytest.mark.parametrize("pipeline", [p for p in PIPELINES if p], ids=str)
 def test_a_damaged_chunk_is_refused_or_decodes_to_nothing_but_what_it_holds(pipeline):
     stored, other = encoded(pipeline), encoded(pipeline, VALUES[: len(VALUES) // 2])
-    storage = chunk_of(pipeline)
+    encoding, shape = chunk_of(pipeline)
     out = np.empty(VALUES.nbytes, np.uint8)
 
     def decode(raw, poison):
         out[...] = poison
-        return filters.decode(np.frombuffer(raw, np.uint8), 0, storage, out)
+        return filters.decode(np.frombuffer(raw, np.uint8), 0, encoding, shape, out)
 
     assert outcome(lambda p: decode(stored, p)) == VALUES.tobytes()
     for name, raw in damaged_forms(stored, other).items():
@@ -199,42 +201,42 @@ def test_filters_that_a_chunk_skipped_are_not_undone(pipeline):
         kept = [f for f, s in zip(pipeline, skipped, strict=True) if not s]
         mask = sum(s << k for k, s in enumerate(skipped))
         raw = np.frombuffer(encoded(kept), np.uint8)
-        assert filters.decode(raw, mask, chunk_of(pipeline)).tolist() == VALUES.tolist()
+        assert filters.decode(raw, mask, *chunk_of(pipeline)).tolist() == VALUES.tolist()
 
 
 @pytest.mark.parametrize("nbytes", [0, 5996, 6004, 12_000])
 @pytest.mark.parametrize(("pipeline", "mask"), [((), 0), ((DEFLATE,), 1), ((SHUFFLE,), 0)])
 def test_a_chunk_that_no_filter_measures_is_refused_where_its_size_is_another(pipeline, mask, nbytes):
     with pytest.raises(filters.DamagedError, match=rf"decodes to {nbytes:,} bytes, expected 6,000"):
-        filters.decode(np.zeros(nbytes, np.uint8), mask, chunk_of(pipeline))
+        filters.decode(np.zeros(nbytes, np.uint8), mask, *chunk_of(pipeline))
 
 
 @pytest.mark.parametrize("missing", [1, 4])
 def test_a_stream_that_gives_all_bytes_but_has_no_end_is_refused(missing):
     raw = np.frombuffer(encoded((DEFLATE,))[:-missing], np.uint8)
     with pytest.raises(filters.DamagedError, match="ends early"):
-        filters.decode(raw, 0, chunk_of((DEFLATE,)))
+        filters.decode(raw, 0, *chunk_of((DEFLATE,)))
 
 
 def test_a_checksum_inside_of_zstandard_is_checked():
     raw = bytearray(encoded((FLETCHER,)))
     raw[17] ^= 4
     with pytest.raises(filters.DamagedError, match="checksum"):
-        filters.decode(np.frombuffer(bytes(numcodecs.Zstd().encode(raw)), np.uint8), 0, chunk_of((FLETCHER, ZSTD)))
+        filters.decode(np.frombuffer(bytes(numcodecs.Zstd().encode(raw)), np.uint8), 0, *chunk_of((FLETCHER, ZSTD)))
 
 
 @pytest.mark.parametrize("outer", [(), (DEFLATE,)])
 def test_a_checksum_inside_of_a_filter_of_a_plug_in_is_refused(outer):
     raw = np.frombuffer(encoded(outer), np.uint8)
-    filters.check_unknown(raw, 0, chunk_of((SHUFFLE, 32004, *outer)))
+    filters.check_unknown(raw, 0, *chunk_of((SHUFFLE, 32004, *outer)))
     with pytest.raises(filters.DamagedError, match="filter 32004 stands between it and its checksum"):
-        filters.check_unknown(raw, 0, chunk_of((FLETCHER, 32004, *outer)))
+        filters.check_unknown(raw, 0, *chunk_of((FLETCHER, 32004, *outer)))
 
 
 def test_a_checksum_of_hdf5_up_to_1_6_2_is_accepted():
     raw = bytearray(encoded((FLETCHER,)))
     raw[-4:] = bytes((raw[-3], raw[-4], raw[-1], raw[-2]))
-    assert filters.decode(np.frombuffer(raw, np.uint8), 0, chunk_of((FLETCHER,))).tolist() == VALUES.tolist()
+    assert filters.decode(np.frombuffer(raw, np.uint8), 0, *chunk_of((FLETCHER,))).tolist() == VALUES.tolist()
 
 
 @pytest.mark.parametrize("packing", [DEFLATE, BZIP2, LZF, ZSTD])
@@ -277,15 +279,15 @@ def test_a_stream_that_grows_without_end_takes_no_memory(pipeline):
     code = f"""
         import bz2, zlib, resource, numcodecs, numpy as np
         from cfagg.formats.values import filters
-        from cfagg.formats.values.storage import Chunked
+        from cfagg.model.chunks import Encoding
         raw = bytes(200_000_000)
         stored = {packed}
         del raw
-        storage = Chunked((1000,), {tuple((f, (4,)) for f in pipeline)!r}, np.dtype("i4"), "/v")
+        encoding = Encoding(np.dtype("i4"), {tuple((f, (4,)) for f in pipeline)!r})
         space = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + 60_000_000
         resource.setrlimit(resource.RLIMIT_AS, (space, space))
         try:
-            filters.decode(np.frombuffer(stored, np.uint8), 0, storage)
+            filters.decode(np.frombuffer(stored, np.uint8), 0, encoding, (1000,))
         except filters.DamagedError as error:
             print("refused", error)
     """

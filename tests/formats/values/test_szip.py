@@ -11,7 +11,7 @@ import pytest
 import cfagg
 from cfagg.errors import CfaggError
 from cfagg.formats.values import filters
-from cfagg.formats.values.storage import Chunked
+from cfagg.model.chunks import Encoding
 from tests.poison import damaged_forms, outcome
 
 pytestmark = pytest.mark.skipif(not h5py.h5z.filter_avail(h5py.h5z.FILTER_SZIP), reason="h5py came without szip")
@@ -50,7 +50,12 @@ def packed(data, options, block, kind=None, before=(), after=()):
         mask, raw = made.read_direct_chunk((0,) * data.ndim)
         known = made.get_create_plist()
         used = [known.get_filter(k) for k in range(known.get_nfilters())]
-    return mask, np.frombuffer(raw, np.uint8), Chunked(data.shape, tuple((f[0], f[2]) for f in used), data.dtype, "v")
+    return (
+        mask,
+        np.frombuffer(raw, np.uint8),
+        Encoding(data.dtype, tuple((f[0], f[2]) for f in used)),
+        data.shape,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "<i2", ">i2", "<u4", ">i4", "<f4", ">f4", "<i8", "<f8", ">f8"])
@@ -59,8 +64,12 @@ def test_chunks_are_what_the_hdf5_library_has_packed(dtype, options):
     packs = 0
     for shape, block, kind in itertools.product(SHAPES, (2, 10, 32), ("zeros", "steps", "noise", "few")):
         data = values(kind, shape, dtype)
-        mask, raw, storage = packed(data, options, block)
-        assert filters.decode(raw, mask, storage).tobytes() == data.tobytes(), (shape, block, kind)
+        mask, raw, *storage = packed(data, options, block)
+        assert filters.decode(raw, mask, *storage).tobytes() == data.tobytes(), (
+            shape,
+            block,
+            kind,
+        )
         packs += not mask
     assert packs > 30
 
@@ -73,8 +82,8 @@ def test_numbers_of_fewer_bits_than_their_bytes_are_unpacked(size, big):
         kind = getattr(h5py.h5t, name).copy()
         kind.set_precision(bits)
         data = values("steps", (7, 50), f"{'>' if big else '<'}u{size}", min(spread, 2**bits - 1))
-        mask, raw, storage = packed(data, options, 8, kind)
-        assert filters.decode(raw, mask, storage).tobytes() == data.tobytes(), (bits, options)
+        mask, raw, *storage = packed(data, options, 8, kind)
+        assert filters.decode(raw, mask, *storage).tobytes() == data.tobytes(), (bits, options)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "<i2", "<f4", "<f8"])
@@ -82,26 +91,26 @@ def test_numbers_of_fewer_bits_than_their_bytes_are_unpacked(size, big):
 @pytest.mark.parametrize("kind", ["steps", "few"])
 def test_a_damaged_stream_is_refused_or_unpacked_to_nothing_but_what_it_holds(dtype, options, kind):
     data = values(kind, (300,), dtype)
-    mask, raw, storage = packed(data, options, 8)
-    assert filters.decode(raw, mask, storage).tobytes() == data.tobytes()
+    mask, raw, *storage = packed(data, options, 8)
+    assert filters.decode(raw, mask, *storage).tobytes() == data.tobytes()
     other = packed(data[:150], options, 8)[1].tobytes()
     for name, form in damaged_forms(raw.tobytes(), other).items():
-        found = outcome(lambda _, form=form: filters.decode(np.frombuffer(form, np.uint8), 0, storage))
+        found = outcome(lambda _, form=form: filters.decode(np.frombuffer(form, np.uint8), 0, *storage))
         assert found in (None, data.tobytes()) or not name.startswith(("cut", "shorter", "empty")), name
     for at in range(8 * min(raw.size, 60)):
         form = raw.copy()
         form[at // 8] ^= 1 << at % 8
-        outcome(lambda _, form=form: filters.decode(form, 0, storage))
+        outcome(lambda _, form=form: filters.decode(form, 0, *storage))
 
 
 @pytest.mark.parametrize("kind", ["zeros", "steps", "noise", "few"])
 @pytest.mark.parametrize("options", [PLAIN, STEPS])
 def test_a_stream_without_its_last_bytes_is_refused_wherever_it_is_cut(kind, options):
-    mask, raw, storage = packed(values(kind, (96,), "<i2"), options, 8)
+    mask, raw, *storage = packed(values(kind, (96,), "<i2"), options, 8)
     assert not mask
     for cut in range(raw.size):
         with pytest.raises(filters.DamagedError):
-            filters.decode(raw[:cut], 0, storage)
+            filters.decode(raw[:cut], 0, *storage)
 
 
 @pytest.mark.parametrize(
@@ -110,16 +119,16 @@ def test_a_stream_without_its_last_bytes_is_refused_wherever_it_is_cut(kind, opt
      (133, 8, 16, 0), (133, 8, 16, 2**31)],
 )  # fmt: skip
 def test_parameters_that_szip_cannot_have_are_refused(parameters):
-    _, raw, storage = packed(values("steps", (64,), "<i2"), STEPS, 8)
+    _, raw, *storage = packed(values("steps", (64,), "<i2"), STEPS, 8)
     with pytest.raises(filters.DamagedError):
-        filters.decode(raw, 0, Chunked(storage.chunks, ((4, parameters),), storage.dtype, "v"))
+        filters.decode(raw, 0, Encoding(storage[0].dtype, ((4, parameters),)), storage[1])
 
 
 def test_a_size_beyond_the_chunk_takes_no_memory():
-    _, raw, storage = packed(values("zeros", (64,), "<i2"), STEPS, 8)
+    _, raw, *storage = packed(values("zeros", (64,), "<i2"), STEPS, 8)
     raw = np.concatenate([np.frombuffer(b"\xff\xff\xff\xff", np.uint8), raw[4:]])
     with pytest.raises(filters.DamagedError, match="4,294,967,295 bytes, expected 128"):
-        filters.decode(raw, 0, storage)
+        filters.decode(raw, 0, *storage)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "<i2", "<f4"])
@@ -127,25 +136,25 @@ def test_a_size_beyond_the_chunk_takes_no_memory():
 def test_checksums_on_either_side_are_checked(dtype, before):
     data = values("few", (200,), dtype)
     steps = {"before" if before else "after": ("fletcher32",)}
-    mask, raw, storage = packed(data, STEPS, 8, **steps)
-    assert filters.decode(raw, mask, storage).tobytes() == data.tobytes()
+    mask, raw, *storage = packed(data, STEPS, 8, **steps)
+    assert filters.decode(raw, mask, *storage).tobytes() == data.tobytes()
     raw = raw.copy()
     raw[raw.size // 2] ^= 16
     with pytest.raises(filters.DamagedError):
-        filters.decode(raw, mask, storage)
+        filters.decode(raw, mask, *storage)
 
 
 def test_a_checksum_that_szip_has_dropped_is_an_error_as_it_is_to_the_hdf5_library():
-    _, raw, storage = packed(values("steps", (200,), "<f8"), STEPS, 8, before=("fletcher32",))
+    _, raw, *storage = packed(values("steps", (200,), "<f8"), STEPS, 8, before=("fletcher32",))
     with pytest.raises(filters.DamagedError, match="1,604 bytes are no whole numbers of 8 bytes"):
-        filters.decode(raw, 0, storage)
+        filters.decode(raw, 0, *storage)
 
 
 @pytest.mark.parametrize("dtype", ["<i2", "<f8"])
 @pytest.mark.parametrize("whole", [True, False])
 def test_files_with_a_stream_cut_off_are_refused(tmp_path, dtype, whole):
     data = values("noise", (100,), dtype)
-    _, raw, _ = packed(data, STEPS, 8)
+    _, raw, *_ = packed(data, STEPS, 8)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         made = file.create_dataset("v", (100,), dtype, chunks=(100,), compression="szip", compression_opts=("nn", 8))
         made.id.write_direct_chunk((0,), raw.tobytes() if whole else raw[: raw.size // 2].tobytes())
