@@ -28,7 +28,7 @@ FORMS = (
 )
 
 #: Fields of one file.
-MOST_FIELDS = 2**22
+MOST_FIELDS = 2**20
 
 #: Bytes from the beginning of a header record to the first byte of data, at most.
 LONGEST_RECORD = 3 * 8 + 64 * 8

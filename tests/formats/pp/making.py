@@ -45,3 +45,29 @@ def field(
     marker = marker or size
     header: Mapping[str, float] = {"LBLREC": len(stored) // size, **values}
     return record(words(size, order, **header), order, marker) + record(stored, order, marker)
+
+
+def fields_file(
+    fields: Sequence[tuple[Mapping[str, float], bytes]],
+    size: int = 8,
+    order: str = ">",
+    *,
+    entries: int | None = None,
+    entry: int = 64,
+    placed: bool = True,
+) -> bytes:
+    """Return a fields file; unless `placed`, its headers do not say where data are.  Unused entries end its table."""
+    entries = len(fields) + 1 if entries is None else entries
+    fixed = np.full(256, -32768, f"{order}i{size}")
+    data = 256 + entry * entries
+    fixed[[0, 1, 4, 149, 150, 151, 159]] = [20, 1, 3, 257, entry, entries, data + 1]
+    table = np.full((entries, entry * size), 0, "u1")
+    body = b""
+    for row, (values, stored) in zip(table, fields, strict=False):
+        places = {"LBEGIN": data + len(body) // size, "LBNREC": -(-len(stored) // size)} if placed else {}
+        header = words(size, order, **{"LBLREC": -(-len(stored) // size), **places, **values})
+        row[: len(header)] = np.frombuffer(header, "u1")
+        body += stored + b"\0" * (-len(stored) % size)
+    for row in table[len(fields) :]:
+        row[:] = np.frombuffer(np.full(entry, -99, f"{order}i{size}").tobytes(), "u1")
+    return fixed.tobytes() + table.tobytes() + body
