@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.blocks import Work, constant, split
-from cfagg.arrays.fragments import Fragment, Fragments, Place
+from cfagg.arrays.fragments import Fragments, Place
 from cfagg.arrays.plan import Plan
 from cfagg.arrays.reader import Reader
-from cfagg.arrays.subarray import Indices, compose
+from cfagg.arrays.subarray import Fragment, Indices, compose
 from cfagg.cf import conform
 from cfagg.cf.header import Header
 from cfagg.conventions import part

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.fragments import Fragment
-from cfagg.arrays.subarray import Indices, assemble, push
+from cfagg.arrays.subarray import Fragment, Indices, assemble, push
 
 __all__ = ["BLOCK_BYTES", "Put", "Work", "constant", "copy", "place", "run", "split"]
 

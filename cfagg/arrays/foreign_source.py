@@ -86,7 +86,7 @@ class ForeignSource(OtherSource):
 
     def reader(self, group: str, variable: Variable, workers: int | None = None) -> Reader:
         """Return the reader of a variable."""
-        from cfagg.arrays.stored import SlabReader
+        from cfagg.arrays.slabs import SlabReader
 
         header = Header(self.path, variable.name, variable.dims, variable.shape, variable.dtype, variable.attributes)
         slab = partial(self.file.slab, group, variable.name, variable.dtype, variable.shape)

@@ -8,15 +8,14 @@ limited depth and never in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
-
 from cfagg.arrays.identity import check_order, identity
 from cfagg.arrays.source import BOUNDS
+from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
 from cfagg.conventions.detection import mark_of
 from cfagg.errors import (
@@ -37,7 +36,7 @@ from cfagg.storage.handles import handles
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
 
-__all__ = ["MAX_NESTING", "Fragment", "Fragments"]
+__all__ = ["MAX_NESTING", "Fragments"]
 
 #: Aggregations of aggregations that are followed, the outermost included.
 MAX_NESTING = 8
@@ -52,24 +51,6 @@ Place = tuple[str, str]
 def is_read(format_: str) -> bool:
     """Return whether fragments of a format, as an aggregation names it, are read."""
     return format_.lower() in _NETCDF
-
-
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """A sub-array that can be read."""
-
-    header: Header
-    chunks: tuple[int, ...] | None  # shape of its chunks in the file
-    # the stored values of one slice per dimension, in native byte order
-    read: Callable[[Sequence[slice]], npt.NDArray[Any]]
-    where: str  # file, variable and partition, for messages
-    # the same in parts, each with its place; a part is overwritten by the next
-    scan: Callable[[Sequence[slice]], Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]] | None = None
-
-    @property
-    def place(self) -> str:
-        """File, variable and partition of the aggregation, and the variable and file of the fragment."""
-        return f"{self.where}, fragment {self.header.variable!r} of {self.header.file}"
 
 
 @dataclass(frozen=True)

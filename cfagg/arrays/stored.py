@@ -3,60 +3,26 @@
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.blocks import Work, copy, split
-from cfagg.arrays.fragments import Fragment
+from cfagg.arrays.blocks import Work
 from cfagg.arrays.plan import Plan
 from cfagg.arrays.reader import Reader, whole
-from cfagg.arrays.subarray import compose
-from cfagg.cf.header import Header
-from cfagg.errors import AccessError, FragmentMismatchError, SourceError, UnsupportedError
+from cfagg.arrays.slabs import VariableReader
+from cfagg.arrays.subarray import Fragment
+from cfagg.errors import AccessError
 from cfagg.formats.values import locate, read, scan
-from cfagg.model import Grid
 from cfagg.storage.files import CONTEXT_SOURCE
 from cfagg.storage.urls import absolute
 
-__all__ = ["NetcdfReader", "RefusedReader", "SlabReader"]
+__all__ = ["NetcdfReader", "RefusedReader"]
 
 
-class _VariableReader(Reader):
-    """A variable that is read by hyperslabs."""
-
-    def _describe(self, header: Header) -> None:
-        self.dims, self.shape, self.dtype = header.dims, header.shape, header.dtype
-        self.attributes = header.attributes
-
-    @property
-    def cells(self) -> Grid:
-        """The whole: whoever reads hyperslabs knows best where its chunks are."""
-        return whole(self.shape)
-
-    @abstractmethod
-    def _fragment(self) -> Fragment:
-        """Return the variable as it is stored now."""
-
-    def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
-        if not len(made):
-            return
-        fragment = self._fragment()
-        found = fragment.header
-        if found.shape != self.shape or found.dtype != self.dtype:
-            raise FragmentMismatchError(
-                f"{self.label}: it was {self.dtype} of shape {self.shape} and now is {found.dtype} of shape "
-                f"{found.shape}; open the file again"
-            )
-        indices = [compose(range(n), s, False) for n, s in zip(self.shape, made.source(0), strict=True)]
-        feeds = [(d, False) for d in range(len(indices))]
-        yield from split(indices, feeds, made.target(0), fragment, out, copy)
-
-
-class NetcdfReader(_VariableReader):
+class NetcdfReader(VariableReader):
     """A variable of a netCDF file, in the group at a path."""
 
     def __init__(self, path: str | os.PathLike[str], group: str, variable: str, *, workers: int | None = None) -> None:
@@ -82,42 +48,6 @@ class NetcdfReader(_VariableReader):
             self.label,
             lambda slices: scan(located, slices, CONTEXT_SOURCE),
         )
-
-
-class SlabReader(_VariableReader):
-    """A variable whose values a library or a plug-in gives by hyperslabs: `slab` takes a slice per dimension."""
-
-    def __init__(
-        self,
-        header: Header,
-        slab: Callable[[tuple[slice, ...]], Any],
-        label: str,
-        *,
-        chunks: tuple[int, ...] | None = None,
-        grid: Grid | None = None,
-        fill: Any = None,
-        workers: int | None = None,
-    ) -> None:
-        self._describe(header)
-        self._header, self._slab = header, slab
-        self.label, self.fill, self.workers, self.encoding = label, fill, workers, {}
-        self.chunks = chunks
-        self.grid = whole(self.shape) if grid is None else grid
-
-    def __repr__(self) -> str:
-        return f"<SlabReader of {self._header.variable!r} {self.shape} {self.dtype}>"
-
-    def _fragment(self) -> Fragment:
-        return Fragment(self._header, self.chunks, lambda slices: self._read(tuple(slices)), self.label)
-
-    def _read(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        values = np.asarray(self._slab(slices))
-        if values.dtype.kind == "O" and not all(isinstance(v, str) for v in values.flat):
-            raise UnsupportedError(f"{self.label} holds objects other than strings; choose other variables")
-        expected = tuple(len(range(s.start, s.stop, s.step or 1)) for s in slices)
-        if values.shape != expected:
-            raise SourceError(f"{self.label}: {values.shape} values were read, expected {expected}; it was changed")
-        return values
 
 
 class RefusedReader(Reader):

@@ -10,14 +10,16 @@ runs, and what has to be reversed, repeated or reordered is taken from the block
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["AxisRead", "Indices", "assemble", "compose", "push"]
+from cfagg.cf.header import Header
+
+__all__ = ["AxisRead", "Fragment", "Indices", "assemble", "compose", "push"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -120,3 +122,21 @@ def _placed(runs: Sequence[slice]) -> list[tuple[slice, slice]]:
         placed.append((slice(at, at + n), run))
         at += n
     return placed
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A sub-array that can be read."""
+
+    header: Header
+    chunks: tuple[int, ...] | None  # shape of its chunks in the file
+    # the stored values of one slice per dimension, in native byte order
+    read: Callable[[Sequence[slice]], npt.NDArray[Any]]
+    where: str  # file, variable and partition, for messages
+    # the same in parts, each with its place; a part is overwritten by the next
+    scan: Callable[[Sequence[slice]], Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]] | None = None
+
+    @property
+    def place(self) -> str:
+        """File, variable and partition of the aggregation, and the variable and file of the fragment."""
+        return f"{self.where}, fragment {self.header.variable!r} of {self.header.file}"

@@ -42,7 +42,7 @@ class ZarrSource(OtherSource):
     def reader(self, group: str, variable: Variable, workers: int | None = None) -> Reader:
         """Return the reader of an array: chunk by chunk where they are decoded here, else through zarr-python."""
         from cfagg.arrays.chunked import ZarrReader
-        from cfagg.arrays.stored import SlabReader
+        from cfagg.arrays.slabs import SlabReader
 
         path = f"{group.rstrip('/')}/{variable.name}"
         slab: Any = self.arrays[path].read

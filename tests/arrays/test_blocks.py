@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cfagg.arrays.blocks
 from cfagg.arrays.blocks import run, split
-from cfagg.arrays.fragments import Fragment
+from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
 
 
