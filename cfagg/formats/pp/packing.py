@@ -13,27 +13,27 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import CfaggWarning
-from cfagg.formats.codecs import DamagedError
 from cfagg.formats.pp.fields import Form
 
-__all__ = ["METHODS", "plain", "run_length", "scatter", "wgdos"]
-
-#: Stored bytes.
-Raw = bytes | npt.NDArray[np.uint8]
+__all__ = ["METHODS", "PackedError", "plain", "run_length", "scatter", "wgdos"]
 
 #: Methods that are read.
 NONE, WGDOS, SHORT, RUNS = 0, 1, 2, 4
 METHODS = {NONE: "none", WGDOS: "WGDOS", SHORT: "32-bit", RUNS: "run length"}
 
 
-def plain(raw: Raw, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+class PackedError(ValueError):
+    """Stored bytes that do not hold the values that their header speaks of."""
+
+
+def plain(raw: bytes, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
     """Return values that are stored one by one."""
     if count * dtype.itemsize > len(raw):
-        raise DamagedError(f"{len(raw):,} bytes of data, expected {count * dtype.itemsize:,} for {count:,} values")
+        raise PackedError(f"{len(raw):,} bytes of data, expected {count * dtype.itemsize:,} for {count:,} values")
     return np.frombuffer(raw, dtype, count).astype(dtype.newbyteorder("="))
 
 
-def run_length(raw: Raw, dtype: np.dtype[Any], count: int, missing: float) -> npt.NDArray[Any]:
+def run_length(raw: bytes, dtype: np.dtype[Any], count: int, missing: float) -> npt.NDArray[Any]:
     """Return values of which missing ones are stored once, with their number behind them.
 
     >>> raw = np.array([1, -9, 3, 2], ">f4").tobytes()
@@ -57,7 +57,7 @@ def run_length(raw: Raw, dtype: np.dtype[Any], count: int, missing: float) -> np
     used = int(np.searchsorted(ends, count)) + 1 if count else 0
     if used > len(words) or (used and ends[used - 1] != count):
         total = int(ends[-1]) if len(ends) else 0
-        raise DamagedError(f"runs of missing values that do not come out at {count:,} values, but at {total:,} or more")
+        raise PackedError(f"runs of missing values that do not come out at {count:,} values, but at {total:,} or more")
     return np.repeat(words[:used], repeats[:used])
 
 
@@ -70,7 +70,7 @@ def _apart(begins: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     return np.array(kept, np.intp)
 
 
-def wgdos(raw: Raw, form: Form, shape: tuple[int, ...], missing: float, where: str) -> npt.NDArray[Any]:
+def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where: str) -> npt.NDArray[Any]:
     """Return the rows of a field in WGDOS packing, as reals of a word's size.
 
     The last row may speak of one value more than it holds, which becomes missing with a warning.
@@ -81,10 +81,10 @@ def wgdos(raw: Raw, form: Form, shape: tuple[int, ...], missing: float, where: s
     out = np.empty(shape, f"f{form.word_size}")
     lacking, row = unpack_wgdos(words, out, missing)
     if lacking < 0:
-        raise DamagedError(f"row {row:,} of WGDOS packing is not one")
+        raise PackedError(f"row {row:,} of WGDOS packing is not one")
     if lacking:
         if lacking > 1 or row != shape[0] - 1:
-            raise DamagedError(f"row {row:,} of WGDOS packing holds fewer values than it speaks of")
+            raise PackedError(f"row {row:,} of WGDOS packing holds fewer values than it speaks of")
         warnings.warn(
             f"{where}: the last row of WGDOS packing holds one value less than it speaks of, which is read as missing",
             CfaggWarning,
@@ -93,7 +93,7 @@ def wgdos(raw: Raw, form: Form, shape: tuple[int, ...], missing: float, where: s
     return out
 
 
-def _words(raw: Raw, form: Form, shape: tuple[int, ...]) -> npt.NDArray[np.uint32]:
+def _words(raw: bytes, form: Form, shape: tuple[int, ...]) -> npt.NDArray[np.uint32]:
     """Return the words of WGDOS packing, which tell the shape themselves, in native byte order.
 
     They are big-endian, and swapped as a whole or as words of the file in files of the other order.
@@ -107,9 +107,9 @@ def _words(raw: Raw, form: Form, shape: tuple[int, ...]) -> npt.NDArray[np.uint3
         if len(words) < 3 or (int(words[2]) & 0xFFFF, int(words[2]) >> 16) != shape:
             continue
         if not 3 <= int(words[0]) <= len(words):
-            raise DamagedError(f"{len(words):,} words of WGDOS packing, which say that they are {int(words[0]):,}")
+            raise PackedError(f"{len(words):,} words of WGDOS packing, which say that they are {int(words[0]):,}")
         return words[: int(words[0])].astype(np.uint32)
-    raise DamagedError(f"data that do not begin as WGDOS packing of shape {shape} does")
+    raise PackedError(f"data that do not begin as WGDOS packing of shape {shape} does")
 
 
 def scatter(values: npt.NDArray[Any], land: npt.NDArray[np.bool_], missing: Any) -> npt.NDArray[Any]:

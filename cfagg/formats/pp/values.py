@@ -8,19 +8,29 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import CfaggError, FragmentNotFoundError, UnsupportedError
-from cfagg.formats.codecs import DamagedError, check_chunk
+from cfagg.errors import CfaggError, UnsupportedError
+from cfagg.formats.codecs import check_chunk
 from cfagg.formats.pp import packing
 from cfagg.formats.pp.fields import Fields
 from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 
-__all__ = ["Storage", "attributes_of", "decode", "read_extra", "read_stored", "storage_of", "unpacked"]
+__all__ = [
+    "Storage",
+    "attributes_of",
+    "conformed",
+    "decode_stored",
+    "read_extra",
+    "read_stored",
+    "read_values",
+    "sizes_of",
+    "storage_of",
+]
 
 #: What LBUSER1 says of the type of values; anything else means reals, and negative numbers what positive ones do.
 _INTEGER, _LOGICAL = 2, 3
 
-#: Digits of LBPACK, from the last but one: points are left out by a land-sea mask; land is left (else sea).
-_MASKED, _LAND = 2, 1
+#: Digits of LBPACK, from the last but one: points are left out by a land-sea mask; those that are left.
+_MASKED, _LAND, _SEA = 2, 1, 2
 
 
 class Storage(NamedTuple):
@@ -69,6 +79,14 @@ def storage_of(fields: Fields, i: int, where: str = "") -> Storage:
     return Storage(dtype, shape, method, points if left_out else 0, fill, max(size - extra, 0), min(extra, size))
 
 
+def sizes_of(fields: Fields) -> npt.NDArray[np.int64]:
+    """Return the bytes of the values of all fields, as `storage_of` has them one by one."""
+    whole = np.minimum(fields["LBLREC"] * fields.word_size, fields.data_length)
+    size = np.where(fields["LBPACK"] % 10 == packing.NONE, whole, fields.data_length)
+    found: npt.NDArray[np.int64] = np.maximum(size - np.maximum(fields["LBEXT"], 0) * fields.word_size, 0)
+    return found
+
+
 def attributes_of(fields: Fields, i: int) -> dict[str, Any]:
     """Return missing value and packing of what `read_stored` returns, as attributes of netCDF."""
     storage = storage_of(fields, i)
@@ -82,31 +100,6 @@ def attributes_of(fields: Fields, i: int) -> dict[str, Any]:
     return found
 
 
-def decode(
-    raw: packing.Raw, fields: Fields, i: int, where: str, land: npt.NDArray[np.bool_] | None = None
-) -> npt.NDArray[Any]:
-    """Return the values of field `i` as stored, in rows from the first to the last; missing ones are BMDI.
-
-    `raw` are the bytes of its data.  `land` is the land-sea mask, which fields need of which only some points are
-    stored, and which gives their shape.  A `DamagedError` says what the bytes do not hold.
-    """
-    storage = storage_of(fields, i, where)
-    raw, form, shape, chosen = raw[: storage.size], fields.form, storage.shape, None
-    if storage.points:
-        chosen = _points(land, shape, storage.points, where)
-        shape = (int(np.count_nonzero(chosen)),)
-    count = math.prod(shape)
-    check_chunk(count * storage.dtype.itemsize, where)
-    stored = storage.dtype.newbyteorder(form.byteorder)
-    if storage.method == packing.WGDOS:
-        return packing.wgdos(raw, form, shape, storage.fill, where)
-    if storage.method == packing.RUNS:
-        values = packing.run_length(raw, stored, count, storage.fill)
-    else:
-        values = packing.plain(raw, stored, count)
-    return values.reshape(shape) if chosen is None else packing.scatter(values, chosen, storage.fill)
-
-
 def read_stored(
     handle: Handle,
     fields: Fields,
@@ -114,20 +107,63 @@ def read_stored(
     context: Context = CONTEXT_SOURCE,
     land: npt.NDArray[np.bool_] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return the values of field `i` of a file, as `decode` does."""
-    where = context.said(f"field {i:,} of {handle.key.path}")
-    raw = handle.exactly(int(fields.data_length[i]), int(fields.data_offset[i]), context)
+    """Return the values of field `i` as stored, in rows from the first to the last; missing ones are BMDI.
+
+    `land` is the land-sea mask, which fields need of which only some points are stored, and which gives their shape.
+    """
+    storage = storage_of(fields, i, context.said(f"field {i:,} of {handle.key.path}"))
+    raw = handle.exactly(storage.size, int(fields.data_offset[i]), context)
+    return decode_stored(raw, handle.key.path, fields, i, context, land)
+
+
+def decode_stored(
+    raw: bytes, path: str, fields: Fields, i: int, context: Context, land: npt.NDArray[np.bool_] | None
+) -> npt.NDArray[Any]:
+    """Return the values of field `i` of the file at a path as `read_stored`, from their bytes."""
+    where = context.said(f"field {i:,} of {path}")
+    storage = storage_of(fields, i, where)
+    shape = storage.shape
+    chosen = None
+    if storage.points:
+        chosen = _points(land, shape, storage.points, where, context)
+        shape = (int(np.count_nonzero(chosen)),)
+    count = math.prod(shape)
+    check_chunk(count * storage.dtype.itemsize, where)
+    form, fill = fields.form, storage.fill
+    stored = storage.dtype.newbyteorder(form.byteorder)
     try:
-        return decode(raw, fields, i, where, land)
-    except DamagedError as error:
+        if storage.method == packing.WGDOS:
+            return packing.wgdos(raw, form, shape, fill, where)
+        if storage.method == packing.RUNS:
+            values = packing.run_length(raw, stored, count, fill)
+        else:
+            values = packing.plain(raw, stored, count)
+    except packing.PackedError as error:
         raise context.broken(f"{where} has {error}; copy or make it again") from error
+    if chosen is not None:
+        return packing.scatter(values, chosen, fill)
+    return values.reshape(shape)
 
 
-def unpacked(stored: npt.NDArray[Any], fields: Fields, i: int, dtype: np.dtype[Any], fill: Any) -> npt.NDArray[Any]:
-    """Return decoded values of field `i` in the terms of a variable of many fields.
+def read_values(
+    handle: Handle,
+    fields: Fields,
+    i: int,
+    dtype: np.dtype[Any],
+    fill: Any,
+    context: Context = CONTEXT_SOURCE,
+    land: npt.NDArray[np.bool_] | None = None,
+) -> npt.NDArray[Any]:
+    """Return the values of field `i` in the terms of a variable of many fields.
 
     BMKS and BDATUM are applied, and missing values become `fill`, where there is one.
     """
+    stored = read_stored(handle, fields, i, context, land)
+    return conformed(stored, fields, i, dtype, fill)
+
+
+def conformed(stored: npt.NDArray[Any], fields: Fields, i: int, dtype: np.dtype[Any], fill: Any) -> npt.NDArray[Any]:
+    """Return the stored values of field `i` as `read_values` does."""
     own = attributes_of(fields, i)
     missing = own.get("_FillValue")
     plain = len(own) == (missing is not None)
@@ -175,16 +211,17 @@ def read_extra(handle: Handle, fields: Fields, i: int, context: Context = CONTEX
 
 
 def _points(
-    land: npt.NDArray[np.bool_] | None, shape: tuple[int, ...], points: int, where: str
+    land: npt.NDArray[np.bool_] | None, shape: tuple[int, ...], points: int, where: str, context: Context
 ) -> npt.NDArray[np.bool_]:
     """Return where the stored points are."""
+    name = "land" if points == _LAND else "sea"
     if land is None:
-        raise FragmentNotFoundError(
-            f"{where} holds {'land' if points == _LAND else 'sea'} points alone, and there is no land-sea mask (STASH "
-            "m01s00i030); add its field to the file"
+        raise context.missing(
+            f"{where} holds {name} points alone, and there is no land-sea mask (STASH m01s00i030); add its field to "
+            "the file"
         )
     if len(shape) == 2 and shape != land.shape:
-        raise DamagedError(f"shape {shape}, and the land-sea mask {land.shape}")
+        raise context.broken(f"{where} has shape {shape}, and the land-sea mask {land.shape}; add the right mask")
     return land if points == _LAND else ~land
 
 

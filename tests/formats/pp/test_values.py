@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import CfaggWarning, FragmentNotFoundError, LimitError, SourceError, UnsupportedError
 from cfagg.formats.pp.records import FORMS, scan_records
-from cfagg.formats.pp.values import attributes_of, read_extra, read_stored, unpacked
+from cfagg.formats.pp.values import attributes_of, read_extra, read_stored, read_values
 from cfagg.storage.files import Borrowed, Context, open_regular
 from tests.effort import examples
 from tests.formats.pp.making import field
@@ -214,7 +214,7 @@ def test_integers_of_a_mask_are_missing_elsewhere_though_bmdi_is_no_integer() ->
 
 def test_points_without_a_mask_or_with_another_one_are_refused() -> None:
     data = field([7, 8, 9], LBPACK=120)
-    with pytest.raises(FragmentNotFoundError, match=r"holds land points alone.*no land-sea mask \(STASH m01s00i030\)"):
+    with pytest.raises(SourceError, match=r"holds land points alone.*no land-sea mask \(STASH m01s00i030\)"):
         stored(data)
     with pytest.raises(SourceError, match=r"has shape \(2, 3\), and the land-sea mask \(3, 2\)"):
         stored(data, LAND.T)
@@ -251,19 +251,17 @@ def test_missing_value_and_packing_are_attributes_only_where_they_say_something(
 def test_values_of_a_variable_are_scaled_and_have_its_missing_value() -> None:
     handle = Borrowed("a.pp", field([-9, 1, 2, 3, 4, 5], BMDI=-9, BMKS=0.5, BDATUM=10))
     fields = scan_records(handle)
-    stored = read_stored(handle, fields, 0)
-    found = unpacked(stored, fields, 0, np.dtype("f8"), -1e30)
+    found = read_values(handle, fields, 0, np.dtype("f8"), -1e30)
     assert found.tolist() == [[-1e30, 10.5, 11], [11.5, 12, 12.5]]
-    assert unpacked(stored, fields, 0, np.dtype("f4"), None)[0, 0] == 5.5
+    assert read_values(handle, fields, 0, np.dtype("f4"), None)[0, 0] == 5.5
 
 
 def test_values_that_are_stored_as_the_variable_has_them_stay() -> None:
     handle = Borrowed("a.pp", field(SIX))
     fields = scan_records(handle)
     fill = attributes_of(fields, 0)["_FillValue"]
-    found = read_stored(handle, fields, 0)
-    assert unpacked(found, fields, 0, np.dtype("f4"), fill) is found
-    assert unpacked(found, fields, 0, np.dtype("f8"), fill).dtype == np.float64
+    assert read_values(handle, fields, 0, np.dtype("f4"), fill).tolist() == SIX.tolist()
+    assert read_values(handle, fields, 0, np.dtype("f8"), fill).dtype == np.float64
 
 
 @pytest.mark.parametrize("form", FORMS)
