@@ -194,7 +194,7 @@ class Partitions:
         Codes into `values`; -1, the default throughout, is a partition whose values stand in a fragment.
     values : array, shape (m,), optional
         Distinct values of partitions that hold one value throughout and have no fragment; as in an array, packed ones
-        are not unpacked.
+        are not unpacked.  Masked is one that is missing.
     versions : tuple of Partitions
         Further versions of the same partitions, to try in this order where a fragment cannot be opened.
     """
@@ -252,7 +252,7 @@ class Partitions:
             addresses=table(addresses),
             parts=table(parts),
             layouts=tuple(layouts),
-            values=np.asarray(values),
+            values=np.asanyarray(values),
             versions=tuple(versions),
         )
 

@@ -1,0 +1,68 @@
+"""From URIs of fragments to the paths that they mean.
+
+A ``file:`` URI and a relative one mean a path, with its percent-encoded characters decoded; any other is left as it is.
+
+Sources: CF-1.13 section 2.8.1, "uris"; RFC 3986 and RFC 8089.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+__all__ = ["is_opaque", "local_path", "path_of", "paths_of"]
+
+#: RFC 3986 has no underscores in schemes; CF's own example of an absolute URI has.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+._-]*):")
+
+
+def path_of(uri: str) -> str:
+    """Return the path or URL that an absolute or relative URI means.
+
+    >>> path_of("file:///data/a%20b.nc"), path_of("../caf%C3%A9.nc"), path_of("https://host/a%20b.nc")
+    ('/data/a b.nc', '../café.nc', 'https://host/a%20b.nc')
+    """
+    if _SCHEME.match(uri):
+        return local_path(uri)
+    path = _decoded(uri)
+    # Decoded, it must still be a relative path.
+    return f"./{path}" if path != uri and (path.startswith("/") or _SCHEME.match(path)) else path
+
+
+def local_path(name: str) -> str:
+    """Return the path that a ``file:`` URI means on this machine; any other name as it is.
+
+    >>> local_path("file://localhost/a%2Bb.nc"), local_path("file://other/a.nc"), local_path("a%2Bb.nc")
+    ('/a+b.nc', 'file://other/a.nc', 'a%2Bb.nc')
+    """
+    if name[:5].lower() != "file:":
+        return name
+    path = name[5:]
+    if path.startswith("//"):
+        host, slash, rest = path[2:].partition("/")
+        if not slash or host.lower() not in ("", "localhost"):
+            return name
+        path = f"/{rest}"
+    return _decoded(path) if path.startswith("/") else name
+
+
+def is_opaque(name: str) -> bool:
+    """Return whether a URI has a scheme and no authority, and so could be mistaken for a path.
+
+    >>> is_opaque("urn:isbn:1"), is_opaque("s3://bucket/a"), is_opaque("file:a"), is_opaque("./a:b")
+    (True, False, False, False)
+    """
+    found = _SCHEME.match(name)
+    return found is not None and found[1].lower() != "file" and not name.startswith("//", found.end())
+
+
+def paths_of(uris: list[str]) -> list[str]:
+    """Return what `path_of` does for each of many; the list itself where all are paths as they stand."""
+    # One look at all of them together is much quicker than one at each.
+    whole = "\n".join(uris)
+    return [path_of(u) for u in uris] if "%" in whole or ":" in whole else uris
+
+
+def _decoded(text: str) -> str:
+    """Return a text without percent-encoding; bytes that are not UTF-8 stay those of a file name."""
+    return unquote(text, errors="surrogateescape") if "%" in text else text
