@@ -25,7 +25,7 @@ from cfagg.conventions.uris import local_path
 from cfagg.errors import CfaggError
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 
-__all__ = ["DIALECT", "parse", "substitutions"]
+__all__ = ["DIALECT", "is_draft", "parse", "substitutions"]
 
 DIALECT = "CFA-0.6.2"
 
@@ -38,6 +38,16 @@ _ROLES: tuple[Mapping[str, str], ...] = (
 _STANDARD = frozenset().union(*_ROLES)
 
 _BASE = re.compile(r"\$\{\w+\}", re.ASCII)
+
+
+def is_draft(attributes: Mapping[str, Any]) -> bool:
+    """Return whether fragments are described by the terms of a draft of CF-1.13.
+
+    >>> is_draft({"aggregated_data": "map: m location: u variable: v"}), is_draft({"aggregated_data": "map: m uris: u"})
+    (True, False)
+    """
+    terms = {w[:-1].lower() for w in str(attributes.get("aggregated_data", "")).split() if w.endswith(":")}
+    return not terms.isdisjoint({"map", "shape"}) and not terms.isdisjoint({"location", "unique_value", "value"})
 
 
 def parse(

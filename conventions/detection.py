@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conventions import cfa, nca
+from cfagg.conventions import cf113, cfa, cfa06, nca
 from cfagg.conventions.scope import Scope
 from cfagg.errors import ConventionError
 from cfagg.model import Aggregation
@@ -166,9 +166,12 @@ def parse(
         read = nca.parse if dialect == "NCA-0.1" else cfa.parse_array
         made = read(name, attributes, np.dtype(dtype), scope.sizes, private=scope.private, source=source)
         return replace(made, dialect=dialect)
-    wanted = {"CF-1.13": "aggregated_data", "CFA-0.6.2": "aggregated_data", "CFA-0.5": "cfa_group"}.get(
-        dialect, f"{dialect[:3].lower()}_array"
-    )
+    if {"aggregated_dimensions", "aggregated_data"} <= attributes.keys():
+        instructed = cf113.parse if dialect == cf113.DIALECT and not cfa06.is_draft(attributes) else cfa06.parse
+        return replace(instructed(name, attributes, dtype, scope, source=source), dialect=dialect)
+    wanted = "cfa_group" if dialect == "CFA-0.5" else f"{dialect[:3].lower()}_array"
+    if dialect in (cf113.DIALECT, cfa06.DIALECT):
+        wanted = next(k for k in ("aggregated_data", "aggregated_dimensions") if k not in attributes)
     why = f"but {wanted!r} of {dialect} is not read" if wanted in attributes else f"but it has no {wanted!r}"
     raise ConventionError(
         f"{subject} is an aggregation that cannot be read: its attribute {mark_of(attributes)!r} marks one "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 __all__ = [
+    "MAX_CHARACTERS",
     "MAX_CHUNK",
     "MAX_COMBINATIONS",
     "MAX_DEPTH",
@@ -15,6 +16,7 @@ __all__ = [
     "MAX_RANK",
     "MAX_REPAIR_WARNINGS",
     "MAX_TEXT",
+    "MAX_VALUES",
 ]
 
 #: Characters of one JSON text.
@@ -25,6 +27,10 @@ MAX_DEPTH = 64
 MAX_PARTITIONS = 2**26
 #: Indices written out one by one in one `part`; ranges cost nothing and have no cap.
 MAX_PART_LIST = 1_000_000
+#: Values of one variable that describes the fragments of an aggregation.
+MAX_VALUES = 2**24
+#: Characters of one such variable.
+MAX_CHARACTERS = 2**30
 #: Dimensions of one array (NumPy has the same limit).
 MAX_RANK = 64
 #: Problems that one error lists; the last entry says that there were more.

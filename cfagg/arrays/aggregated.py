@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +24,19 @@ from cfagg.arrays.reader import Reader
 from cfagg.arrays.subarray import Fragment, Indices, compose
 from cfagg.cf import conform
 from cfagg.cf.header import Header
+from cfagg.cf.missing import default_fill
 from cfagg.conventions import part
-from cfagg.errors import CfaggError, ConformError, FragmentMismatchError, FragmentNotFoundError, OptionError
-from cfagg.model import Aggregation
+from cfagg.errors import (
+    AccessError,
+    CfaggError,
+    ConformError,
+    FragmentMismatchError,
+    FragmentNotFoundError,
+    FragmentReadError,
+    OptionError,
+    UnsupportedError,
+)
+from cfagg.model import Aggregation, Layout
 from cfagg.storage.handles import handles
 
 if TYPE_CHECKING:
@@ -62,12 +73,20 @@ class AggregationReader(Reader):
         self.encoding = {}
         self.label = f"file {access.parent}, variable {aggregation.name!r}"
         self._fragments = Fragments(aggregation, access, AggregationReader, group, chain)
+        # The same in the order in which they are tried.
+        self._versions = (
+            self._fragments,
+            *(
+                replace(self._fragments, aggregation=replace(aggregation, partitions=p))
+                for p in aggregation.partitions.versions
+            ),
+        )
         self._begin()
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self._recipes: OrderedDict[Any, conform.Recipe] = OrderedDict()
-        self._last: tuple[int, Header, conform.Recipe] | None = None
+        self._last: tuple[Layout, Header, conform.Recipe] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_recipes", "_last")}
@@ -81,36 +100,39 @@ class AggregationReader(Reader):
 
     def header(self, i: int) -> Header:
         """Return what the file of partition `i` (flat, C order) says about its sub-array."""
-        return self._fragments.open(i).header
+        return self._open(i).header
 
     def recipe(self, i: int) -> conform.Recipe:
         """Return how partition `i` (flat, C order) is conformed."""
-        return self._recipe(i, self._fragments.open(i))
+        return self._recipe(i, self._open(i))
 
     def _recipe(self, i: int, fragment: Fragment) -> conform.Recipe:
-        code = int(self.aggregation.partitions.layout[i])
+        layout = fragment.layout or self.aggregation.partitions.layout_of(i)
         header = fragment.header
         last = self._last
-        if last is not None and last[0] == code and _is_alike(last[1], header):
+        if last is not None and last[0] == layout and _is_alike(last[1], header):
             return last[2]
-        key = (code, header.dims, header.shape, header.dtype, _frozen(header.attributes))
+        key = (layout, header.dims, header.shape, header.dtype, _frozen(header.attributes))
         with self._lock:
             found = self._recipes.get(key)
         if found is None:
-            layout = self.aggregation.partitions.layouts[code]
             found = conform.recipe(self.aggregation, layout, header, where=fragment.place)
             with self._lock:
                 self._recipes[key] = found
                 while len(self._recipes) > _RECIPES:
                     self._recipes.popitem(last=False)
-        self._last = (code, header, found)
+        self._last = (layout, header, found)
         return found
 
     def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
+        partitions = self.aggregation.partitions
         for k in range(len(made)):
             i = int(made.cell[k])
             target = made.target(k)
-            if not self.aggregation.partitions.present[i]:
+            if partitions.value[i] >= 0:
+                yield constant(out, target, self._value(int(partitions.value[i])))
+                continue
+            if not partitions.present[i]:
                 if self.missing == "error":
                     raise FragmentNotFoundError(
                         f"{self._fragments.where(i)}: the partition is declared missing; pass missing='fill' to read "
@@ -118,15 +140,48 @@ class AggregationReader(Reader):
                     )
                 yield self._absent(i, out, target)
                 continue
-            path = self._fragments.path(i)
-            if self.missing == "fill" and handles.lacks(path):
+            fragment = self._open(i, fill=self.missing == "fill")
+            if fragment is None:
                 yield self._absent(i, out, target)
                 continue
-            fragment = self._fragments.open(i, path)
             recipe = self._recipe(i, fragment)
             indices, feeds = self._compose(i, fragment, recipe, made.source(k))
             put = partial(_conform, recipe, fragment.place)
             yield from split(indices, feeds, target, fragment, out, put)
+
+    @overload
+    def _open(self, i: int) -> Fragment: ...
+
+    @overload
+    def _open(self, i: int, *, fill: bool) -> Fragment | None: ...
+
+    def _open(self, i: int, *, fill: bool = False) -> Fragment | None:
+        """Return the sub-array of partition `i`, the first version that opens; with `fill`, `None` if none is there."""
+        failed: CfaggError | None = None
+        for fragments in self._versions:
+            if fragments is not self._fragments and not fragments.aggregation.partitions.present[i]:
+                continue
+            try:
+                path = fragments.path(i)
+                if fill and handles.lacks(path):
+                    continue
+                return fragments.open(i, path)
+            except (AccessError, FragmentNotFoundError, FragmentReadError, UnsupportedError) as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+        return None
+
+    def _value(self, code: int) -> Any:
+        """Return a value that a partition has throughout, as stored."""
+        values = self.aggregation.partitions.values
+        if not np.ma.getmaskarray(values)[code]:
+            return values[code]
+        if self.dtype.kind == "O":
+            found = [self.attributes.get(name) for name in ("_FillValue", "missing_value")]
+            return next((v for v in found if isinstance(v, str)), "")
+        fill = conform.master_fill(self.aggregation)
+        return default_fill(self.dtype) if fill is None else fill
 
     def _absent(self, i: int, out: npt.NDArray[Any], target: Sequence[Any]) -> Work:
         """Return the work of writing missing values."""
@@ -170,7 +225,7 @@ class AggregationReader(Reader):
         whole: list[Indices] = [range(n) for n in header.shape]
         if text is None:
             return whole
-        layout = self.aggregation.partitions.layout_of(i)
+        layout = fragment.layout or self.aggregation.partitions.layout_of(i)
         if len(layout.dims) == len(header.dims):
             shape = header.shape
         else:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+from cfagg.arrays.canonical import layout_of
 from cfagg.arrays.identity import check_order, identity
 from cfagg.arrays.source import BOUNDS
 from cfagg.arrays.subarray import Fragment
@@ -28,7 +29,7 @@ from cfagg.errors import (
 )
 from cfagg.formats.values import locate, read, scan
 from cfagg.formats.values.netcdf import attributes_of, lookup, opened_handle
-from cfagg.model import Aggregation
+from cfagg.model import Aggregation, Layout
 from cfagg.storage.access import Access
 from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey
 from cfagg.storage.handles import handles
@@ -103,8 +104,8 @@ class Fragments:
         judge = partial(self._judge, i)
         located = locate(path, address, context, self.group if own else "/", judge)
         if mark_of(located.header.attributes, located.header.dims) is not None:
-            return self._nested(located.key, address, own, where)
-        layout = partitions.layout_of(i)
+            return self._nested(i, located.key, address, own, where)
+        layout = self._layout(i, located.header, where)
         if layout.dims != located.header.dims and len(set(located.header.shape)) < len(located.header.shape):
             check_order(
                 layout.dims,
@@ -124,7 +125,16 @@ class Fragments:
             lambda slices: read(located, slices, context),
             where,
             lambda slices: scan(located, slices, context),
+            layout,
         )
+
+    def _layout(self, i: int, header: Header, where: str) -> Layout:
+        """Return the layout of partition `i` by what the aggregation and the file say."""
+        layout = self.aggregation.partitions.layout_of(i)
+        if layout.dims == header.dims:
+            return layout
+        extent = [b - a for a, b in self.aggregation.grid.extent(self.index(i))]
+        return layout_of(self.aggregation, layout, extent, header, where)
 
     def _identity(self, dim: str) -> str | None:
         """Return what the coordinates of a dimension of the aggregation are."""
@@ -149,7 +159,7 @@ class Fragments:
                 "read from a netCDF file; remove 'lbpack' or unpack the file"
             )
 
-    def _nested(self, key: FileKey, address: str, own: bool, where: str) -> Fragment:
+    def _nested(self, i: int, key: FileKey, address: str, own: bool, where: str) -> Fragment:
         """Return the sub-array that is an aggregation itself, in a file that may be read."""
         source, path = _source(key), key.path
         group, inner = source.find_from(self.group if own else "/", address)
@@ -172,7 +182,8 @@ class Fragments:
         reader = self.reader(
             replace(inner, source=path), self.access.nested(path), workers=1, group=group.path, chain=chain
         )
-        return Fragment(header, None, lambda slices: reader.read(list(slices)), where)
+        layout = self._layout(i, header, where)
+        return Fragment(header, None, lambda slices: reader.read(list(slices)), where, layout=layout)
 
 
 @lru_cache(maxsize=16)

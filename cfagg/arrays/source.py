@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from cfagg.arrays.scoping import Scoping, Stated, Variable
 from cfagg.errors import (
     AccessError,
     CfaggError,
@@ -41,20 +40,7 @@ BOUNDS = ("bounds", "climatology")
 #: Names of the classic formats by their first bytes.
 _FORMATS = {b"CDF\1": "NETCDF3_CLASSIC", b"CDF\2": "NETCDF3_64BIT_OFFSET", b"CDF\5": "NETCDF3_64BIT_DATA"}
 
-_NCA_MARK = re.compile(r"NCA(-[0-9.]+)?")
-
-
-@dataclass(frozen=True)
-class Variable:
-    """An ordinary variable: its values stand in the file itself."""
-
-    name: str
-    dims: tuple[str, ...]
-    shape: tuple[int, ...]
-    # Stored type in native byte order; strings are `object` with metadata ``{"element_type": str}``, other types of
-    # variable length `object` with ``{"vlen": base type}``.
-    dtype: np.dtype[Any]
-    attributes: Mapping[str, Any] = field(default_factory=dict)  # as stored, `_FillValue` included
+_MARK = re.compile(r"(NCA|CFA)(-[0-9.]+)?")
 
 
 @dataclass(frozen=True)
@@ -66,7 +52,8 @@ class Group:
     unlimited: frozenset[str] = frozenset()
     attributes: dict[str, Any] = field(default_factory=dict)
     variables: dict[str, Variable | Aggregation] = field(default_factory=dict)  # public ones in file order
-    private: dict[str, Variable] = field(default_factory=dict)  # variables that only hold the values of partitions
+    # variables that only hold the values of partitions, or describe them
+    private: dict[str, Variable] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     # what is an aggregation, or looks like one, and cannot be read, with the reason
     unreadable: dict[str, UnreadableAggregationError] = field(default_factory=dict)
@@ -95,7 +82,7 @@ class Group:
         value = found.get("Conventions")
         if isinstance(value, str):
             separator = "," if "," in value else None
-            kept = [word.strip() for word in value.split(separator) if not _NCA_MARK.fullmatch(word.strip())]
+            kept = [word.strip() for word in value.split(separator) if not _MARK.fullmatch(word.strip())]
             if kept:
                 found["Conventions"] = (", " if separator else " ").join(kept)
             else:
@@ -194,26 +181,29 @@ def refuse_unreadable(errors: Iterable[UnreadableAggregationError], remedy: str)
     )
 
 
-def open_source(path: str | os.PathLike[str]) -> Source:
+def open_source(path: str | os.PathLike[str], substitutions: Mapping[str, str] | None = None) -> Source:
     """Read the metadata of one netCDF file; no partition is opened.
 
-    Aggregations that break their convention are in `Group.unreadable`, each with every problem listed.
+    Aggregations that break their convention are in `Group.unreadable`, each with every problem listed. `substitutions`
+    count before those of names of files that the file itself makes.
     """
     from cfagg.storage.handles import handles
 
     name = os.fspath(path)
-    return source_of(handles.get(absolute(name)), name)
+    return source_of(handles.get(absolute(name)), name, substitutions)
 
 
-def source_of(handle: Handle, name: str) -> Source:
+def source_of(handle: Handle, name: str, substitutions: Mapping[str, str] | None = None) -> Source:
     """Read the metadata of an open file; `name` is what it is called."""
     from cfagg.formats.values.netcdf import opened_handle
 
+    given = substitutions or {}
     if handle.data is not None:
-        return _described_source(handle, name)
+        return _described_source(handle, name, given)
     try:
         with opened_handle(handle) as dataset:
-            return Source(name, str(dataset.data_model), _group(dataset, name, {}, {}))
+            model, stated = str(dataset.data_model), _stated(dataset)
+        return Source(name, model, _root(stated, name, handle, given))
     except (AccessError, UnsupportedError):
         from cfagg.arrays.linked_source import linked_group
 
@@ -221,10 +211,10 @@ def source_of(handle: Handle, name: str) -> Source:
         if found is None:
             raise
     described: Any = found  # as a dataset of netCDF4-python
-    return _with_links(Source(name, "NETCDF4", _group(described, name, {}, {})), found.links)
+    return _with_links(Source(name, "NETCDF4", _root(_stated(described), name, handle, given)), found.links)
 
 
-def _described_source(handle: Handle, name: str) -> Source:
+def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str]) -> Source:
     """Read the metadata of a file that no library opens, for it is on another machine."""
     from cfagg.arrays.linked_source import LinkedGroup
     from cfagg.formats.metadata.url import of_handle
@@ -233,7 +223,8 @@ def _described_source(handle: Handle, name: str) -> Source:
         links: dict[str, str] = {}
         why = "only the netCDF library describes it, which does not read from other machines"
         described: Any = LinkedGroup(dataset.root, "/", links, why, texts=True)
-        source = Source(name, _FORMATS.get(handle.some(4, 0), "NETCDF4"), _group(described, name, {}, {}))
+        root = _root(_stated(described), name, handle, substitutions)
+        source = Source(name, _FORMATS.get(handle.some(4, 0), "NETCDF4"), root)
     return _with_links(source, links)
 
 
@@ -245,57 +236,86 @@ def _with_links(source: Source, links: Mapping[str, str]) -> Source:
     return source
 
 
+def _stated(group: netCDF4.Dataset) -> Stated:
+    """Return one group and those below as the file states them."""
+    from cfagg.formats.values.netcdf import attributes_of, dtype_of
+
+    return Stated(
+        group.path,
+        {name: len(d) for name, d in group.dimensions.items()},
+        frozenset(n for n, d in group.dimensions.items() if d.isunlimited()),
+        attributes_of(group),
+        {
+            name: Variable(name, tuple(v.dimensions), tuple(map(int, v.shape)), dtype_of(v), attributes_of(v))
+            for name, v in group.variables.items()
+        },
+        {name: _stated(g) for name, g in group.groups.items()},
+    )
+
+
+def _root(stated: Stated, file: str, handle: Handle, substitutions: Mapping[str, str]) -> Group:
+    """Return the root group, with its aggregations and those below."""
+    conventions = _text_or_none(stated.attributes.get("Conventions")) or ""
+    scoping = Scoping(stated, handle, conventions, substitutions)
+    root = _group((stated,), file, {}, {}, scoping)
+    if scoping.used:
+        for group in root.walk():
+            # What describes fragments, or holds them, is no data of its own.
+            for name in [n for n in group.variables if f"{group.path.rstrip('/')}/{n}" in scoping.used]:
+                ordinary = group.variables[name]
+                if isinstance(ordinary, Variable):
+                    group.private[name] = ordinary
+                    del group.variables[name]
+    return root
+
+
 def _group(
-    group: netCDF4.Dataset,
+    chain: tuple[Stated, ...],
     file: str,
     inherited: Mapping[str, int],
     private_above: Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]],
-    conventions: str | None = None,
+    scoping: Scoping,
 ) -> Group:
-    """Return one group and those below; `inherited` are the dimensions of its parents."""
+    """Return the last group of a chain from the root and those below; `inherited` are the dimensions of its parents."""
     from cfagg.conventions import detection
-    from cfagg.conventions.scope import Scope
-    from cfagg.formats.values.netcdf import attributes_of, dtype_of
 
-    own = {name: len(d) for name, d in group.dimensions.items()}
-    sizes = {**inherited, **own}
-    found: dict[str, Variable] = {}
-    for name, v in group.variables.items():
-        found[name] = Variable(name, tuple(v.dimensions), tuple(map(int, v.shape)), dtype_of(v), attributes_of(v))
+    stated = chain[-1]
+    sizes = {**inherited, **stated.dimensions}
     unreadable: dict[str, UnreadableAggregationError] = {}
     private: dict[str, Variable] = {}
-    for name, ordinary in found.items():
+    for name, ordinary in stated.variables.items():
         try:
             if detection.is_private(ordinary.attributes):
                 private[name] = ordinary
         except ConventionError as error:
-            unreadable[name] = _unreadable(group.path, name, f"{file}: variable {name!r}: {error.message}")
+            unreadable[name] = _unreadable(stated.path, name, f"{file}: variable {name!r}: {error.message}")
     reachable = {**private_above, **{name: (v.dims, v.shape) for name, v in private.items()}}
-    attributes = attributes_of(group)
-    if conventions is None:
-        conventions = _text_or_none(attributes.get("Conventions")) or ""
-    scope = Scope(sizes, reachable, conventions=conventions)
     variables: dict[str, Variable | Aggregation] = {}
-    for name, ordinary in found.items():
+    for name, ordinary in stated.variables.items():
         if name in private or name in unreadable:
             continue
         if detection.mark_of(ordinary.attributes, ordinary.dims) is not None:
             # Its one value represents an array, and means nothing.
+            seen: set[str] = set()
+            scope = scoping.scope(chain, sizes, reachable, seen)
             try:
-                variables[name] = detection.parse(name, ordinary.attributes, ordinary.dtype, scope, source=file)
+                made = detection.parse(name, ordinary.attributes, ordinary.dtype, scope, source=file)
             except CfaggError as error:
-                unreadable[name] = _unreadable(group.path, name, error.message, error.problems)
+                unreadable[name] = _unreadable(stated.path, name, error.message, error.problems)
+                continue
+            variables[name] = made
+            scoping.note(chain, made, seen)
         else:
             variables[name] = ordinary
     _give_units_to_bounds(variables)
     return Group(
-        path=group.path,
-        dimensions=own,
-        unlimited=frozenset(n for n, d in group.dimensions.items() if d.isunlimited()),
-        attributes=attributes,
+        path=stated.path,
+        dimensions=stated.dimensions,
+        unlimited=stated.unlimited,
+        attributes=stated.attributes,
         variables=variables,
         private=private,
-        groups={n: _group(g, file, sizes, reachable, conventions) for n, g in group.groups.items()},
+        groups={n: _group((*chain, g), file, sizes, reachable, scoping) for n, g in stated.groups.items()},
         unreadable=unreadable,
     )
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
+from cfagg.model import Layout
 
 __all__ = ["AxisRead", "Fragment", "Indices", "assemble", "compose", "push"]
 
@@ -135,6 +136,7 @@ class Fragment:
     where: str  # file, variable and partition, for messages
     # the same in parts, each with its place; a part is overwritten by the next
     scan: Callable[[Sequence[slice]], Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]] | None = None
+    layout: Layout | None = None  # of a sub-array, by what the aggregation and its file say
 
     @property
     def place(self) -> str:

@@ -126,7 +126,7 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
     missing = Missing.of(
         header.attributes, stored, source, scale=unpack.scale, offset=unpack.offset, fill=layout.fill, where=where
     )
-    pack = Packing.of(aggregation.attributes, where=_master(aggregation))
+    pack = Packing.of(aggregation.attributes, where=_master(aggregation)) if aggregation.packs else Packing()
     change = _change(aggregation, layout, header, where)
     fill = master_fill(aggregation)
     declared = fill is not None and not math.isnan(fill)

@@ -145,7 +145,9 @@ def shared_packing(
 
     `rows` are iterated only as far as needed.  `None` where there is none, and a note why where partitions are packed.
     """
-    if aggregation.dtype.kind != "f" or is_packed(aggregation.attributes):
+    other = aggregation.dtype.kind != "f" or is_packed(aggregation.attributes)
+    # A value of a whole partition is none as a file stores it.
+    if other or (aggregation.partitions.value >= 0).any():
         return None, ""
     seen: tuple[Any, ...] | None = None
     first = ""
@@ -184,7 +186,7 @@ def shared_packing(
         )
     if fill is not None:
         attributes["_FillValue"] = sample.dtype.type(fill)
-    return replace(aggregation, dtype=sample.dtype, attributes=attributes), ""
+    return replace(aggregation, dtype=sample.dtype, attributes=attributes, packs=True), ""
 
 
 def _packing_key(aggregation: Aggregation, layout: Layout, header: Header, where: str) -> tuple[Any, ...] | None:

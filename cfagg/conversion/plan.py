@@ -239,7 +239,7 @@ def _headers(
 ) -> Iterator[tuple[Layout, Header | None]]:
     """Yield layout and header of every partition, None where it is missing and may be; a few threads read ahead."""
     partitions = aggregation.partitions
-    rows = (i for i in range(len(partitions)) if partitions.present[i])
+    rows = (i for i in range(len(partitions)) if partitions.present[i] and partitions.value[i] < 0)
     with ThreadPoolExecutor(workers) as pool:
         while batch := list(islice(rows, 64 * workers)):
             heads = pool.map(lambda i: _header(reader, i, missing), batch)

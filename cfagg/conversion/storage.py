@@ -41,7 +41,7 @@ def stored_chunks(group: str, aggregation: Aggregation, access: Access) -> tuple
     The first partition that is there speaks for all: the answer only decides how much is read at a time.
     """
     partitions = aggregation.partitions
-    for i in np.flatnonzero(partitions.present)[:3].tolist() if aggregation.dims else ():
+    for i in np.flatnonzero(partitions.present & (partitions.value < 0))[:3].tolist() if aggregation.dims else ():
         layout = partitions.layout_of(i)
         if partitions.part_text(i) is not None:
             return None

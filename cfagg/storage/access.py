@@ -26,7 +26,7 @@ _LONGEST = 4096
 #: Directories whose resolved paths are remembered.
 _DIRECTORIES = 1024
 
-_SCHEME = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.-]*://|file:)", re.IGNORECASE)
+_SCHEME = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+._-]*://|file:)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,65 @@
+"""Which dimensions of an aggregation a fragment has, where the convention does not say so.
+
+In CF-1.13 and CFA-0.6.2 a fragment has the dimensions of the aggregation in their order, perhaps without some of size
+1, and may call them otherwise.  CF-1.13 allows another order where the fragment's own names tell it.
+
+Sources: CF-1.13 section 2.8.2; CFA-0.6.2, "Fragment Storage".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cfagg.cf.header import Header
+from cfagg.errors import FragmentMismatchError
+from cfagg.model import Aggregation, Layout
+
+__all__ = ["layout_of"]
+
+_TRANSPOSED, _ORDERED = "CF-1.13", "CFA-0.6.2"
+
+
+def layout_of(aggregation: Aggregation, layout: Layout, extent: Sequence[int], header: Header, where: str) -> Layout:
+    """Return the layout of a fragment that fills a partition of some sizes, `extent`, by what its file says."""
+    if aggregation.dialect not in (_TRANSPOSED, _ORDERED) or layout.dims == header.dims:
+        return layout
+    dims, found = aggregation.dims, header.dims
+    if len(found) > len(dims):
+        raise FragmentMismatchError(
+            f"{where}: the fragment {header.variable!r} of {header.file} has {len(found)} dimensions, {found}, which "
+            f"are more than those of the aggregation, {dims}; refer to a variable without the others"
+        )
+    if len(set(found)) == len(found) and set(found) <= set(dims):
+        ordered = [d for d in dims if d in found]
+        if list(found) != ordered and aggregation.dialect != _TRANSPOSED:
+            raise FragmentMismatchError(
+                f"{where}: the fragment {header.variable!r} of {header.file} has the dimensions {found}, expected the "
+                f"order {tuple(ordered)}; write it in the aggregation's order"
+            )
+        return replace(layout, dims=found, flipped=())
+    kept = dims if len(found) == len(dims) else _by_size(dims, extent, header.shape)
+    if kept is None:
+        raise FragmentMismatchError(
+            f"{where}: the fragment {header.variable!r} of {header.file} has the dimensions {found} of shape "
+            f"{header.shape}, which cannot be told to be those of {dims} with sizes {tuple(extent)}; only dimensions "
+            "of size 1 may be left out"
+        )
+    wrong = next((n for n, d in zip(found, kept, strict=True) if n != d and n in dims), None)
+    if wrong is not None:
+        raise FragmentMismatchError(
+            f"{where}: the fragment {header.variable!r} of {header.file} has the dimensions {found}, and {wrong!r} is "
+            f"not in its place among {dims}; name its dimensions as the aggregation does, or all of them otherwise"
+        )
+    return layout if kept == layout.dims else replace(layout, dims=kept, flipped=())
+
+
+def _by_size(dims: Sequence[str], extent: Sequence[int], shape: Sequence[int]) -> tuple[str, ...] | None:
+    """Return the dimensions that are left when some of size 1 are left out; which of them makes no difference."""
+    kept: list[str] = []
+    for dim, n in zip(dims, extent, strict=True):
+        if len(kept) < len(shape) and shape[len(kept)] == n:
+            kept.append(dim)
+        elif n != 1:
+            return None
+    return tuple(kept) if len(kept) == len(shape) else None
