@@ -31,7 +31,7 @@ def text(root, name, dims, values, *, characters=False, **attributes):
     variable.setncatts(attributes)
     for index in np.ndindex(array.shape):
         if array[index] is not None:
-            variable[index if index else ...] = array[index]
+            variable[index or ...] = array[index]
     return variable
 
 
@@ -86,7 +86,7 @@ def cf(path, name, dtype, lengths, rows, uris, identifiers="tas", attributes=Non
         dimensions(root, **lengths)
         fragment_dims = [f"f_{d}" for d in lengths]
         dimensions(root, **{f: len(row) for f, row in zip(fragment_dims, rows, strict=True)})
-        sizes(root, "fragment_map", rows, more.pop("map_type", "i4"))
+        sizes(root, "fragment_map", rows, more.pop("map_type", "i4"), more.pop("map_fill", None))
         text(root, "fragment_uris", fragment_dims, uris, characters=characters)
         scalar = isinstance(identifiers, str)
         text(root, "fragment_identifiers", () if scalar else fragment_dims, identifiers, characters=characters)

@@ -1,0 +1,249 @@
+"""Aggregation variables of CF-1.13: what its attributes and the variables that they name say."""
+
+from __future__ import annotations
+
+import netCDF4
+import numpy as np
+import pytest
+
+import cfagg
+from cfagg.errors import ConventionError
+from tests import instruction_files as files
+from tests import nca_files
+
+VALUES = np.arange(48, dtype="f8").reshape(12, 4)
+ROWS = [[3, 9], [4]]
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Two fragments of 3 and 9 times."""
+    for k, span in enumerate((slice(0, 3), slice(3, 12))):
+        nca_files.fragment(tmp_path / f"p{k}.nc", "tas", VALUES[span], ["time", "lat"], {"units": "K"})
+    return tmp_path
+
+
+def write(folder, uris=(("p0.nc",), ("p1.nc",)), identifiers="tas", **more):
+    lengths = {"time": 12, "lat": 4}
+    return files.cf(folder / "a.nc", "tas", "f8", lengths, ROWS, uris, identifiers, {"units": "K"}, **more)
+
+
+def edited(path, change):
+    with netCDF4.Dataset(path, "a") as root:
+        change(root)
+    return path
+
+
+def data(path, name="tas", **options):
+    return cfagg.read(path, **options)[name].values
+
+
+@pytest.mark.parametrize("characters", [False, True], ids=["strings", "characters"])
+@pytest.mark.parametrize("identifiers", ["tas", [["tas"], ["tas"]]], ids=["scalar", "one each"])
+def test_fragments_are_read_by_uri_and_identifier(parts, characters, identifiers):
+    np.testing.assert_array_equal(data(write(parts, identifiers=identifiers, characters=characters)), VALUES)
+
+
+@pytest.mark.parametrize("kind", ["i1", "i2", "u4", "i8", "u8"])
+def test_sizes_may_be_integers_of_any_type(parts, kind):
+    # Bytes have no fill value but one that is declared.
+    np.testing.assert_array_equal(data(write(parts, map_type=kind, map_fill=-1 if kind == "i1" else None)), VALUES)
+
+
+def test_features_come_in_any_order(parts):
+    terms = "identifiers: fragment_identifiers\n uris: fragment_uris map: fragment_map"
+    path = edited(write(parts), lambda r: r["tas"].setncattr("aggregated_data", terms))
+    np.testing.assert_array_equal(data(path), VALUES)
+
+
+def test_the_case_of_features_matters(parts):
+    terms = "Map: fragment_map uris: fragment_uris identifiers: fragment_identifiers"
+    path = edited(write(parts), lambda r: r["tas"].setncattr("aggregated_data", terms))
+    with pytest.raises(ConventionError, match=r"features Map, uris, identifiers; expected map.*case"):
+        cfagg.read(path)
+
+
+@pytest.mark.parametrize(
+    ("uri", "name"),
+    [
+        ("a%20b.nc", "a b.nc"),
+        ("caf%C3%A9.nc", "café.nc"),
+        ("café.nc", "café.nc"),
+        ("sub/../x%25.nc", "x%.nc"),
+        ("./a:b.nc", "a:b.nc"),
+        ("x%3Ay.nc", "x:y.nc"),
+        ("h%23.nc", "h#.nc"),
+    ],
+)
+def test_a_relative_uri_is_decoded_and_starts_at_the_aggregation_file(parts, monkeypatch, uri, name):
+    (parts / "sub").mkdir()
+    (parts / "p1.nc").rename(parts / name)
+    elsewhere = parts / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    np.testing.assert_array_equal(data(write(parts, (("p0.nc",), (uri,)))), VALUES)
+
+
+@pytest.mark.parametrize("form", ["file://{}", "file:{}", "FILE://localhost{}"])
+def test_a_file_uri_means_a_path(parts, form):
+    (parts / "p1.nc").rename(parts / "p 1.nc")
+    uri = form.format(f"{parts}/p%201.nc")
+    path = write(parts, (("p0.nc",), (uri,)))
+    np.testing.assert_array_equal(data(path), VALUES)
+    assert cfagg.open_aggregation(path, "tas").partitions.file_name(1) == f"{parts}/p 1.nc"
+
+
+def test_every_fragment_may_have_its_own_identifier(parts):
+    nca_files.fragment(parts / "p2.nc", "other", VALUES[3:], ["t", "y"])
+    np.testing.assert_array_equal(data(write(parts, (("p0.nc",), ("p2.nc",)), [["tas"], ["other"]])), VALUES)
+
+
+@pytest.mark.parametrize(
+    ("uris", "message"),
+    [
+        ((("/p0.nc",), ("p1.nc",)), r"uris.*'/p0.nc' of fragment \[0, 0\] begins with '/'"),
+        ((("p0.nc",), ("#p1.nc",)), r"'#p1.nc' of fragment \[1, 0\] begins with '#'"),
+        ((("p0.nc",), ("",)), r"uris: the value of fragment \[1, 0\] is missing"),
+        ((("p0.nc",), ("urn:isbn:1",)), "'urn:isbn:1' is a URI of a kind that is not read"),
+    ],
+)
+def test_what_is_no_uri_of_a_fragment_is_refused(parts, uris, message):
+    with pytest.raises(ConventionError, match=message):
+        cfagg.read(write(parts, uris))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[3, 8], [4]], "sizes have the sum 11; the dimension has 12"),
+        ([[3, 9], [5]], "size 5; expected 1 to 4"),
+        ([[0, 12], [4]], "size 0; expected 1 to 12"),
+        ([[-3, 15], [4]], "size -3; expected 1 to 12"),
+        ([[3, 9]], "expected one row for each of the 2"),
+        ([[3, 4, 5], [4]], r"fragment_uris' has shape \(2, 1\), but the array of fragments has shape \(3, 1\)"),
+    ],
+)
+def test_sizes_that_do_not_tile_the_array_are_refused(parts, rows, message):
+    path = write(parts)
+    edited(path, lambda r: r.renameVariable("fragment_map", "old"))
+    edited(path, lambda r: files.sizes(r, "fragment_map", rows))
+    with pytest.raises(ConventionError, match=message):
+        cfagg.read(path)
+
+
+def test_missing_sizes_may_be_declared_by_any_attribute(parts):
+    path = write(parts)
+    edited(path, lambda r: r.renameVariable("fragment_map", "old"))
+
+    def change(root):
+        variable = root.createVariable("fragment_map", "i4", ("j2", "i2"))
+        variable.missing_value = np.int32(-9)
+        variable[:] = [[3, 9], [4, -9]]
+
+    np.testing.assert_array_equal(data(edited(path, change)), VALUES)
+
+
+def test_what_describes_fragments_is_left_out_of_what_is_read(parts):
+    ds = cfagg.read(write(parts))
+    assert set(ds.variables) == {"tas"}
+    assert dict(ds.sizes) == {"time": 12, "lat": 4}
+    assert cfagg.open_aggregation(parts / "a.nc", "tas").dialect == "CF-1.13"
+
+
+@pytest.mark.parametrize("term", ["map", "uris", "identifiers"])
+def test_a_variable_that_does_not_exist_is_named(parts, term):
+    path = edited(write(parts), lambda r: r.renameVariable(f"fragment_{term}", "gone"))
+    with pytest.raises(ConventionError, match=f"names 'fragment_{term}' for '{term}', and the file has no such"):
+        cfagg.read(path)
+
+
+def test_an_aggregation_that_is_no_scalar_value_is_never_dropped(parts):
+    path = edited(write(parts), lambda r: r["tas"].delncattr("aggregated_data"))
+    with pytest.raises(ConventionError, match=r"tas.*no 'aggregated_data'"):
+        cfagg.read(path)
+
+
+def test_instructions_may_stand_in_groups(parts):
+    path = parts / "a.nc"
+    with netCDF4.Dataset(path, "w") as root:
+        files.dimensions(root, time=12, lat=4, f_time=2, f_lat=1)
+        files.sizes(root, "aggregation/map", ROWS)
+        files.text(root, "aggregation/uris", ("f_time", "f_lat"), [["p0.nc"], ["p1.nc"]])
+        files.text(root, "model/run/ids", (), "tas")
+        files.aggregated(
+            root, "model/run/tas", "f8", ["time", "lat"],
+            {"map": "/aggregation/map", "uris": "aggregation/uris", "identifiers": "ids"},
+            {"units": "K"},
+        )  # fmt: skip
+    np.testing.assert_array_equal(data(path, group="model/run"), VALUES)
+    assert not cfagg.read(path, group="aggregation").variables
+
+
+def unique(path, dtype, values, *, kind=None, attributes=None, fill=None, master_fill=None):
+    """Write an aggregation of 2 and 3 elements, each of one value."""
+    with netCDF4.Dataset(path, "w") as root:
+        files.dimensions(root, t=5, f_t=len(values))
+        files.sizes(root, "m", [[2, 3]])
+        if dtype is str:
+            files.text(root, "u", ("f_t",), values)
+        else:
+            variable = root.createVariable("u", kind or dtype, ("f_t",), fill_value=fill)
+            variable.setncatts(attributes or {})
+            variable[:] = np.ma.masked_equal(np.ma.array([-99 if v is None else v for v in values], kind or dtype), -99)
+        master = {"fill_value": master_fill} if master_fill is not None else {}
+        files.aggregated(root, "x", dtype, ["t"], {"unique_values": "u", "map": "m"}, **master)
+    return path
+
+
+def test_unique_values_fill_their_fragments(tmp_path):
+    assert data(unique(tmp_path / "a.nc", "f4", [1.5, -2]), "x").tolist() == [1.5, 1.5, -2, -2, -2]
+    assert data(unique(tmp_path / "b.nc", str, ["é", "b"]), "x").tolist() == ["é", "é", "b", "b", "b"]
+    assert data(unique(tmp_path / "c.nc", "f8", [1, 2], kind="i2"), "x").tolist() == [1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize(("dtype", "master_fill"), [("f4", None), ("f4", -1.0), ("i4", -7), ("f8", 9.0)])
+def test_a_missing_unique_value_reads_as_missing(tmp_path, dtype, master_fill):
+    found = data(unique(tmp_path / "a.nc", dtype, [3, None], fill=-55, master_fill=master_fill), "x")
+    np.testing.assert_array_equal(found, [3, 3, np.nan, np.nan, np.nan])
+
+
+def test_a_missing_unique_value_is_the_missing_value_of_the_array(tmp_path):
+    path = unique(tmp_path / "a.nc", "i4", [3, None], fill=-55, master_fill=-7)
+    assert data(path, "x", mask_and_scale=False).tolist() == [3, 3, -7, -7, -7]
+    assert data(unique(tmp_path / "b.nc", str, ["a", None]), "x").tolist() == ["a", "a", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind", "values"),
+    [("i2", "i4", [1, 40000]), ("u1", "i2", [1, -2]), ("i4", "f8", [1, 2.5]), ("f4", "f8", [1, 1e300]),
+     ("i8", "f8", [1, 2.0**63])],
+)  # fmt: skip
+def test_a_unique_value_that_the_type_of_the_array_cannot_hold_is_refused(tmp_path, dtype, kind, values):
+    with pytest.raises(ConventionError, match=r"the value .* of fragment \[1\] cannot be held by the type"):
+        cfagg.read(unique(tmp_path / "a.nc", dtype, values, kind=kind))
+
+
+@pytest.mark.parametrize("attributes", [{"scale_factor": 2.0}, {"units": "degC"}])
+def test_unique_values_that_are_stored_otherwise_than_the_array_are_refused(tmp_path, attributes):
+    with pytest.raises(ConventionError, match="'u' has "):
+        cfagg.read(unique(tmp_path / "a.nc", "f4", [1, 2], attributes=attributes))
+
+
+def test_a_packed_aggregation_unpacks_what_its_fragments_make(tmp_path):
+    stored = np.array([0, 5958, 11916, -3], "i2")
+    nca_files.fragment(tmp_path / "p.nc", "tas", stored, ["t"])
+    attributes = {"scale_factor": np.float32(0.5), "add_offset": np.float32(270), "units": "K"}
+    path = files.cf(tmp_path / "a.nc", "tas", "i2", {"t": 4}, [[4]], ["p.nc"], attributes=attributes)
+    np.testing.assert_allclose(data(path), stored * np.float32(0.5) + np.float32(270))
+    np.testing.assert_array_equal(data(path, mask_and_scale=False), stored)
+
+
+def test_a_scalar_array_has_one_fragment(tmp_path):
+    nca_files.fragment(tmp_path / "p.nc", "tas", np.float64(281.5), [])
+    path = files.cf(tmp_path / "a.nc", "tas", "f8", {}, [], "p.nc")
+    assert data(path).tolist() == 281.5
+
+
+def test_an_empty_dimension_has_no_fragments(tmp_path):
+    path = files.cf(tmp_path / "a.nc", "tas", "f8", {"t": None}, [[0]], ["p.nc"])
+    assert data(path).shape == (0,)
