@@ -15,8 +15,7 @@ from cfagg.accumulation.integrity import takes_parts
 from cfagg.accumulation.parts import Local, Pick, extent
 from cfagg.accumulation.planner import Plan, Quantity, Reading, Role, Term
 from cfagg.accumulation.proof import Proof
-from cfagg.accumulation.ranges import fold
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Request, fold
 from cfagg.accumulation.sums import plan_sums
 from cfagg.display.sizes import size_text
 from cfagg.errors import SelectionError

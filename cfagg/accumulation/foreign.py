@@ -24,10 +24,8 @@ import numpy as np
 
 from cfagg.accumulation.description import names_none
 from cfagg.accumulation.foreign_arrays import (
-    GivenWeights,
     Samples,
     StoredSums,
-    UnknownWeights,
     find_latitude,
     has_deltas,
     newest,
@@ -35,7 +33,7 @@ from cfagg.accumulation.foreign_arrays import (
     stored_type,
 )
 from cfagg.accumulation.foreign_check import Terms, check_sums, holds, lacks_any
-from cfagg.accumulation.group import CellWeights, Group, WeightField, command
+from cfagg.accumulation.group import CellWeights, GivenWeights, Group, UnknownWeights, command
 from cfagg.accumulation.source import Meaning, beside, read_meaning
 from cfagg.accumulation.weights import find_weights
 from cfagg.conventions import limits
@@ -250,8 +248,8 @@ def _remarks(
 ) -> list[str]:
     """Return what is to be known of how values were counted."""
     out = ["NASA's generator seems to have written it"] if generated else []
-    if isinstance(weights, WeightField):
-        out.append(f"weights are taken to be the cosine of {weights.stored.name!r}")
+    if isinstance(weights, GivenWeights) and weights.latitude is not None:
+        out.append(f"weights are taken to be the cosine of {weights.latitude!r}")
     elif weights is not None and not weights.known:
         out.append("its weights are not known, so that only ranges from sample to sample are answered")
     if mask != meaning.mask:

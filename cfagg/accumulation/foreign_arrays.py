@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import prod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.group import SumArrays, WeightField
+from cfagg.accumulation.group import GivenWeights, SumArrays
 from cfagg.accumulation.integrity import find
-from cfagg.accumulation.source import beside
+from cfagg.accumulation.source import beside, read_cells
 from cfagg.cf.roles import COMMON_NAMES, place_of
 from cfagg.conventions.accumulation import Names, parse_array
 from cfagg.conventions.accumulation_model import Dims, sample_positions
@@ -28,16 +28,12 @@ from cfagg.formats.zarr.codecs import DamagedError, Decoder, decoder
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.numeric import Step
 from cfagg.formats.zarr.stamps import stamps
-from cfagg.model import Regular
 
 __all__ = [
-    "GivenWeights",
     "Samples",
     "StoredSums",
-    "UnknownWeights",
     "find_latitude",
     "has_deltas",
-    "missing_weights",
     "newest",
     "read_stored_sums",
     "stored_type",
@@ -122,93 +118,27 @@ def _axis(filter_: dict[str, Any]) -> int | None:
     return next((axis for axis, d in enumerate(order) if type(d) is int and d in accumulated), None)
 
 
-@dataclass(frozen=True, eq=False)
-class CosineArray(ZarrArray):
-    """An array of latitudes, in `degrees` of native byte order, that reads as their cosines, in float64."""
-
-    degrees: np.dtype[Any]
-
-    @cached_property
-    def decoder(self) -> Decoder | None:
-        """How chunks are decoded: all codecs undone, then the cosine taken."""
-        inner = decoder(self.document, self.zarr_format, self.degrees)
-        if inner is None:  # `find_latitude` has made sure that there is one
-            return None
-        stored = self.degrees.newbyteorder() if inner.swap else self.degrees
-        count = prod(axis.chunk for axis in self.grid.axes if isinstance(axis, Regular))
-
-        def cosine(raw: Any, fewest: int, most: int) -> Any:  # noqa: ARG001
-            return np.cos(np.deg2rad(elements(raw, stored, count).astype(np.float64))).view(np.uint8)
-
-        nbytes = count * stored.itemsize
-        return Decoder((*inner.steps, Step(cosine, lambda sizes: (nbytes, nbytes))), swap=False)  # noqa: ARG005
-
-
-@dataclass(frozen=True, eq=False)
-class GivenWeights:
-    """Weights that a user gave, in memory."""
-
-    values: npt.NDArray[np.float64]
-    axes: tuple[int, ...]
-    known: ClassVar[bool] = True
-    many: ClassVar[bool] = False
-
-    @property
-    def array(self) -> npt.NDArray[np.float64]:
-        """The weights."""
-        return self.values
-
-
-@dataclass(frozen=True, eq=False)
-class UnknownWeights:
-    """Weights of which only the sums are there."""
-
-    where: str
-    axes: tuple[int, ...]
-    known: ClassVar[bool] = False
-    many: ClassVar[bool] = False
-
-    @property
-    def array(self) -> npt.NDArray[np.float64]:
-        """Nothing: refused."""
-        raise missing_weights(self.where, "this statistic needs the weights of single cells")
-
-
-def missing_weights(where: str, why: str) -> UnsupportedError:
-    """Return the error for what takes weights that are not known."""
-    return UnsupportedError(
-        f"{where}: {why}, and its accumulation, which was not written by cfagg, holds only their sums; give them "
-        "with weights="
-    )
-
-
-def find_latitude(source: ZarrArray) -> WeightField | None:
+def find_latitude(source: ZarrArray) -> GivenWeights | None:
     """Return the cosine of the latitude along one of the dimensions, `None` where no latitude is found."""
     for axis, (name, length) in enumerate(zip(source.dims, source.shape, strict=True)):
         coordinate = beside(source, name)
         if coordinate is None or coordinate.shape != (length,) or not _is_latitude(name, coordinate):
             continue
-        wide = replace(coordinate, dtype=np.dtype("f8"))
-        weights = WeightField(
-            CosineArray(**{f.name: getattr(wide, f.name) for f in fields(wide)}, degrees=coordinate.dtype), (axis,)
-        )
         try:
-            found = weights.array
+            found = np.cos(np.deg2rad(read_cells(coordinate, [(0, length)]).astype(np.float64)))
         except FragmentReadError:
             continue
         # A pole may be a little below 0 by rounding; a longitude is far below.
         if np.isfinite(found).all() and (found >= -1e-7).all():
-            return weights
+            found.flags.writeable = False
+            return GivenWeights(found, (axis,), coordinate.name)
     return None
 
 
 def _is_latitude(name: str, coordinate: ZarrArray) -> bool:
-    """Return whether a coordinate is one, by its name or attributes, and can be read as it is stored."""
-    attributes = coordinate.attributes
-    named = COMMON_NAMES.get(name.lower()) == "latitude" or place_of(attributes) == "latitude"
-    plain = coordinate.dtype.kind in "iuf" and "scale_factor" not in attributes
-    whole = coordinate.objects is coordinate.grid and all(isinstance(a, Regular) for a in coordinate.grid.axes)
-    return named and plain and whole and coordinate.decoder is not None
+    """Return whether a coordinate is one, by its name or attributes, and holds degrees as they are stored."""
+    named = COMMON_NAMES.get(name.lower()) == "latitude" or place_of(coordinate.attributes) == "latitude"
+    return named and coordinate.dtype.kind in "iuf" and "scale_factor" not in coordinate.attributes
 
 
 Samples = tuple[npt.NDArray[np.int64] | None, ...]

@@ -30,21 +30,25 @@ from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.errors import (
     Problem,
     StaleError,
+    UnsupportedError,
 )
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.model import Regular
 
 __all__ = [
     "CellWeights",
+    "GivenWeights",
     "Group",
     "Level",
     "Looks",
     "Outliers",
     "SumArrays",
+    "UnknownWeights",
     "WeightField",
     "adopt_command",
     "command",
     "group_path",
+    "missing_weights",
     "object_counts",
     "stale",
 ]
@@ -126,6 +130,40 @@ class WeightField:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"stored": self.stored, "axes": self.axes}
+
+
+@dataclass(frozen=True, eq=False)
+class GivenWeights:
+    """Weights in memory: those that a user gave, or the cosine of the latitude that has a name."""
+
+    array: npt.NDArray[np.float64]
+    axes: tuple[int, ...]
+    latitude: str | None = None
+    known: ClassVar[bool] = True
+    many: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, eq=False)
+class UnknownWeights:
+    """Weights of which only the sums are there."""
+
+    where: str
+    axes: tuple[int, ...]
+    known: ClassVar[bool] = False
+    many: ClassVar[bool] = False
+
+    @property
+    def array(self) -> npt.NDArray[np.float64]:
+        """Nothing: refused."""
+        raise missing_weights(self.where, "this statistic needs the weights of single cells")
+
+
+def missing_weights(where: str, why: str) -> UnsupportedError:
+    """Return the error for what takes weights that are not known."""
+    return UnsupportedError(
+        f"{where}: {why}, and its accumulation, which was not written by cfagg, holds only their sums; give them "
+        "with weights="
+    )
 
 
 @dataclass(frozen=True, eq=False)

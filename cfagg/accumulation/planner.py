@@ -18,10 +18,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.group import Group, SumArrays
+from cfagg.accumulation.group import Group, SumArrays, missing_weights
 from cfagg.accumulation.parts import Extent, Part, Pick, extent, reading_cost
-from cfagg.accumulation.ranges import fold, split
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Request, fold, split
 from cfagg.formats.zarr import ZarrArray
 
 __all__ = [
@@ -139,8 +138,6 @@ def make_plan(group: Group, request: Request, wanted: Sequence[Quantity], *, sto
     search = Search(options, stored_in, axes, group.source if known else None, _SUMMED)
     cost, leaves = search.cheapest()
     if np.isinf(cost):
-        from cfagg.accumulation.foreign_arrays import missing_weights
-
         raise missing_weights(f"{group.store}: {group.variable!r}", _unaligned(group, request))
     return Plan(request, tuple(_readings(group, usable, cores, left, leaves)), left, tuple(analytic), cost)
 

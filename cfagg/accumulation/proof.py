@@ -31,8 +31,7 @@ from cfagg.accumulation.foreign_arrays import stored_type
 from cfagg.accumulation.group import Group, WeightField
 from cfagg.accumulation.integrity import read_region, read_stored
 from cfagg.accumulation.planner import Plan, Reading, make_plan
-from cfagg.accumulation.ranges import Fold, Runs
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Fold, Request, Runs
 from cfagg.model import Regular
 
 __all__ = ["TOLERANCE", "Proof", "add_outliers", "read_instead"]

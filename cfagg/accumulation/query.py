@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.grouping import Grouping
 from cfagg.accumulation.labels import Dims, Labels, Positions, compose
-from cfagg.accumulation.ranges import Runs
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Request, Runs
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.extremes import extremes
-from cfagg.accumulation.foreign_arrays import missing_weights
-from cfagg.accumulation.group import Group
+from cfagg.accumulation.group import Group, missing_weights
 from cfagg.accumulation.grouping import Grouping
 from cfagg.accumulation.labels import Dims, Labels, Positions
 from cfagg.accumulation.query import labelled, query
-from cfagg.accumulation.request import Request
-from cfagg.accumulation.sums import counts, sums
+from cfagg.accumulation.ranges import Request
+from cfagg.accumulation.sums import counts, sums, sums_and_counts
 from cfagg.errors import CfaggError, SelectionError
 from cfagg.errors.arguments import a_number
 
 if TYPE_CHECKING:
     from cfagg.accumulation.explain import Explanation
-    from cfagg.accumulation.group import Group
 
 __all__ = ["Statistics"]
 
@@ -221,19 +218,17 @@ class Statistics:
 
 def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> npt.NDArray[Any]:
     """Return a statistic of real values as float64, or int64 counts; of no values 0 for sum and count, else NaN."""
-    from cfagg.accumulation.sums import counts, sums, sums_and_counts
-
     resolved = request.resolve(group.source.shape)
     if 0 in resolved.shape:
         return np.zeros(resolved.shape, np.int64 if statistic == "count" else np.float64)
     if statistic == "count":
         return counts(group, resolved)
     if statistic in ("min", "max"):
-        from cfagg.accumulation.extremes import extremes
+        from cfagg.accumulation.spread import extremes
 
         return extremes(group, resolved, "min" if statistic == "min" else "max")
     if statistic in ("std", "var"):
-        from cfagg.accumulation.moments import moments
+        from cfagg.accumulation.spread import moments
 
         if ddof and group.weights is not None:
             raise SelectionError(f"{group.variable!r}: ddof = {ddof} cannot be used with weighted values; use ddof=0")
@@ -273,6 +268,8 @@ def unweighted(group: Group, request: Request, statistic: str) -> npt.NDArray[An
     """Return sums or means of an array whose weights are not known."""
     # What rounding may have left of a sum is not taken for one: where no value is valid there is no mean, and where
     # all are the same it is theirs.
+    from cfagg.accumulation.spread import extremes
+
     total, weight = sums(group, request)
     doubtful, light = np.isnan(total), np.isnan(weight)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -15,8 +15,7 @@ from cfagg.accumulation.group import Group
 from cfagg.accumulation.parts import Pick, locate
 from cfagg.accumulation.planner import Plan, Quantity, make_plan
 from cfagg.accumulation.proof import Proof, add_outliers, read_instead
-from cfagg.accumulation.ranges import fold
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Request, fold
 from cfagg.errors import StaleError
 from cfagg.model import Regular
 

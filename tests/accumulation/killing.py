@@ -21,8 +21,7 @@ import zarr
 from cfagg.accumulation import accumulating, freshness
 from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
-from cfagg.accumulation.ranges import Runs
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Request, Runs
 from cfagg.accumulation.sums import sums
 from cfagg.errors import CfaggError, NotAccumulatedError, StaleError
 

@@ -304,7 +304,7 @@ def test_no_group_is_left_where_nothing_is_selected(plain):
 
 def test_explain_reads_nothing(plain, monkeypatch):
     acc, _ = plain
-    for module in ("sums.add_up", "extremes.in_order", "moments.in_order", "nodes.read_stored"):
+    for module in ("sums.add_up", "spread.in_order", "nodes.read_stored"):
         monkeypatch.setattr(f"cfagg.accumulation.{module}", None)
     read = chunks_read(monkeypatch)
     for statistic in STATISTICS:

@@ -12,8 +12,7 @@ import cfagg
 from cfagg.accumulation import adding
 from cfagg.accumulation.adding import cells_of
 from cfagg.accumulation.explain import explain
-from cfagg.accumulation.ranges import Runs
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Request, Runs
 from cfagg.display.sizes import size_text
 from cfagg.errors import SelectionError
 from tests.accumulation.test_sums import write

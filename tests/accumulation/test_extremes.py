@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.accumulation import extremes as module
-from cfagg.accumulation.extremes import extremes
+from cfagg.accumulation import spread as module
 from cfagg.accumulation.nodes import explain_nodes
-from cfagg.accumulation.ranges import Runs
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Request, Runs
+from cfagg.accumulation.spread import extremes
 from cfagg.errors import FragmentReadError, SelectionError
 from tests import strategies as s
 from tests.accumulation.reference import valid_cells

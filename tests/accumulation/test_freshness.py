@@ -13,10 +13,9 @@ import xarray as xr
 import zarr
 
 from cfagg.accumulation.accumulated import open_accumulated
-from cfagg.accumulation.freshness import changes, check, is_replaced
+from cfagg.accumulation.freshness import changes, check, is_replaced, touched
 from cfagg.accumulation.opening import open_group
-from cfagg.accumulation.ranges import Runs
-from cfagg.accumulation.request import Request, touched
+from cfagg.accumulation.ranges import Request, Runs
 from cfagg.errors import StaleAccumulationWarning, StaleError
 from cfagg.formats.zarr import open_array
 from tests.accumulation.generated import generate

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.accumulation.moments import moments
-from cfagg.accumulation.ranges import Runs
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Request, Runs
+from cfagg.accumulation.spread import moments
 from tests import strategies as s
 from tests.accumulation.reference import valid_cells
 from tests.accumulation.test_extremes import draw_statistics, long

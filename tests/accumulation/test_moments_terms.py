@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.accumulation.contract import folds_of, place_of, taken
-from cfagg.accumulation.extremes import extremes_of
-from cfagg.accumulation.moments import joined, merged, segments_of
 from cfagg.accumulation.parts import Pick, locate
 from cfagg.accumulation.ranges import fold
+from cfagg.accumulation.spread import extremes_of, joined, merged, segments_of
 from cfagg.model import Regular
 from tests import strategies as s
 from tests.effort import examples

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.accumulation.nodes import aligned, bounds_of, explain_nodes, needs, plan_nodes
-from cfagg.accumulation.ranges import Runs
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Request, Runs
 from tests import strategies as s
 from tests.accumulation.test_sums import write
 from tests.effort import examples

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfagg.accumulation.ranges import Runs
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Request, Runs
 from cfagg.errors import SelectionError
 from tests import strategies as s
 from tests.oracles import requested_sums

@@ -21,8 +21,7 @@ from cfagg.accumulation import adding
 from cfagg.accumulation import group as group_module
 from cfagg.accumulation.explain import explain
 from cfagg.accumulation.opening import open_group
-from cfagg.accumulation.ranges import Runs
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Request, Runs
 from cfagg.accumulation.sums import counts, plan_sums, raw_sums, sums, sums_and_counts
 from cfagg.errors import FragmentReadError, SelectionError
 from tests import strategies as s
@@ -299,7 +298,7 @@ def test_a_query_loads_neither_a_compiler_nor_array_libraries(tmp_path):
     assert sums(group, Request({0: Runs([2], [35], [0]), 1: Runs.whole(6)}))[1] == 33 * 6 - 1
     probe = (
         "import sys; from cfagg.accumulation.opening import open_group; from cfagg.accumulation.sums import sums; "
-        "from cfagg.accumulation.request import Request; from cfagg.accumulation.ranges import Runs; "
+        "from cfagg.accumulation.ranges import Request, Runs; "
         f"group = open_group({str(tmp_path)!r}, 'tas'); "
         "print(sums(group, Request({0: Runs([2], [35], [0]), 1: Runs.whole(6)}))[1]); "
         "print(*{'numba', 'zarr', 'xarray', 'dask', 'pandas'} & set(sys.modules))"

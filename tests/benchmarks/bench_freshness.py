@@ -11,8 +11,7 @@ import zarr
 
 import cfagg
 from cfagg.accumulation.freshness import check
-from cfagg.accumulation.ranges import Runs
-from cfagg.accumulation.request import Request
+from cfagg.accumulation.ranges import Request, Runs
 from tests.benchmarks.table import Row, clock
 
 #: Microseconds of processor time that one object may cost.

@@ -81,7 +81,7 @@ GROUPS: dict[str, Group] = {
         ["tests/formats/zarr", "tests/conversion/test_convert_zarr.py"],
     ),
     "accumulation": Group(
-        _in("accumulation", "adopting description freshness integrity outliers planning proof request source"),
+        _in("accumulation", "adopting description freshness integrity outliers planning proof ranges source"),
         ["tests/accumulation"],
     ),
     "foreign": Group(
