@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -27,7 +28,7 @@ from cfagg.errors import (
 from cfagg.errors.extras import require
 from cfagg.errors.redacting import redacted
 from cfagg.storage.credentials import from_environment, setting
-from cfagg.storage.store import MAX_OBJECT, Part, check_key
+from cfagg.storage.store import MAX_OBJECT, Part, State, check_key
 from cfagg.storage.urls import OPEN
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ _RENEWED = timedelta(minutes=1)
 _SHOWN = 300
 
 _AT_ONCE = 16
+
+#: States of so many objects are asked for one by one, of more by a listing.
+_ASKED = 32
 
 #: The process that obstore has threads in.
 _process: int | None = None
@@ -166,6 +170,17 @@ class ObjectStore:
         found = {m["path"]: int(m["size"]) for m in self._metas(check_key(self.path, folder))}
         return [found.get(f"{self._prefix}{folder}/{name}") for name in names]
 
+    def states(self, folder: str, names: Sequence[str]) -> list[State | None]:
+        """Return the state of objects below a folder, many by a listing, `None` of one that is not there."""
+        if (other := self._other) is not None:
+            return other.states(folder, names)
+        if len(names) > _ASKED:
+            found = {m["path"]: _state(m) for m in self._metas(check_key(self.path, folder))}
+            return [found.get(f"{self._prefix}{folder}/{name}") for name in names]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            metas = list(pool.map(lambda name: self._meta(f"{folder}/{name}"), names))
+        return [None if m is None else _state(m) for m in metas]
+
     def children(self, folder: str) -> Iterator[str]:
         """Yield the names of folders below a folder, ``""`` for the store itself."""
         import obstore
@@ -222,13 +237,17 @@ class ObjectStore:
             yield from page
 
     def _head(self, key: str) -> tuple[int, str | None] | None:
+        found = self._meta(key)
+        return None if found is None else (int(found["size"]), found["e_tag"])
+
+    def _meta(self, key: str) -> Any:
         import obstore
 
+        whole = f"{self._prefix}{check_key(self.path, key)}"
         try:
-            found = self._answered(key, lambda: obstore.head(self._store, f"{self._prefix}{check_key(self.path, key)}"))
+            return self._answered(key, lambda: obstore.head(self._store, whole))
         except FileNotFoundError:
             return None
-        return int(found["size"]), found["e_tag"]
 
     def _get(self, key: str, options: Any) -> Any:
         import obstore
@@ -304,6 +323,13 @@ class ObjectStore:
                 where = f"{self.scheme}://{self._bucket}"
                 raise SourceError(f"{where} cannot be opened: {self._said(error)}") from None
         return self._opened
+
+
+def _state(meta: Any) -> State:
+    tag, when = (meta["e_tag"] or "").strip('"'), int(meta["last_modified"].timestamp()) * 10**9
+    if not tag:
+        raise UnsupportedError(f"{meta['path']}: the server gives no ETag of it; copy the store to this machine")
+    return State(int(meta["size"]), tag, when, time.time_ns())
 
 
 def _open(scheme: str, bucket: str, options: Mapping[str, Any]) -> Any:

@@ -6,15 +6,17 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError, StaleError, UnsupportedError
 from cfagg.errors.redacting import redacted
 from cfagg.storage.credentials import Credentials, from_environment, setting
+from cfagg.storage.http_options import Headers, check_options, common_options, split_url
 from cfagg.storage.signing import Signing, canonical_query
-from cfagg.storage.store import MAX_OBJECT, Part, check_key
+from cfagg.storage.store import MAX_OBJECT, Part, State, check_key
 from cfagg.storage.transport import Reply, Signer, Transport
 
 __all__ = ["HttpSource", "S3Source"]
@@ -24,9 +26,6 @@ _S3_OPTIONS = (
     "access_key_id", "credentials", "deadline", "endpoint", "headers", "region", "request_payer", "secret_access_key",
     "session_token", "skip_signature", "timeout", "virtual_hosted_style_request",
 )  # fmt: skip
-_TIMEOUT, _DEADLINE = 60.0, 300.0
-#: Headers that hold no secret, and so are sent to other processes with a store.
-_OPEN_HEADERS = frozenset({"accept", "accept-language", "referer", "user-agent", "x-amz-request-payer"})
 #: Characters of a path that stand for themselves; those that are percent-encoded stay so.
 _KEPT = "/%:@!$&'()*+,;=-_.~"
 #: What object stores say of credentials that have expired.
@@ -35,6 +34,8 @@ _EXPIRED = re.compile(rb"<Code>(?:ExpiredToken|TokenRefreshRequired|InvalidToken
 _PAGES = 10_000
 #: Sizes of so many objects are asked for at the same time.
 _AT_ONCE = 16
+#: States of so many objects are asked for one by one where there is a listing too.
+_ASKED = 32
 
 
 class HttpSource:
@@ -48,8 +49,8 @@ class HttpSource:
     def __init__(
         self, url: str, options: Mapping[str, Any], allow: Iterable[str] = (), *, guarded: bool = False
     ) -> None:
-        _check_options(url, options, _HTTP_OPTIONS)
-        parts = _split(url)
+        check_options(url, options, _HTTP_OPTIONS)
+        parts = split_url(url)
         if parts is None or parts.query or parts.fragment or parts.username is not None:
             raise SourceError(
                 f"{redacted(url)} is not a URL of a store: it needs a server and a path, no query, and no user; pass "
@@ -57,7 +58,7 @@ class HttpSource:
             )
         self.path = url.rstrip("/")
         base = f"{parts.scheme}://{parts.netloc}{quote(parts.path, safe=_KEPT)}".rstrip("/")
-        headers, timeout, deadline = _common(url, options)
+        headers, timeout, deadline = common_options(url, options)
         self._transport = Transport(base, headers, timeout, allow, None, deadline, guarded)
         self._known: dict[str, tuple[int, str]] = {}
 
@@ -162,6 +163,23 @@ class HttpSource:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return list(pool.map(self.size, [f"{folder}/{name}" for name in names]))
 
+    def states(self, folder: str, names: Sequence[str]) -> list[State | None]:
+        """Return the state of objects below a folder, `None` of one that is not there; a server has to give tags."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(lambda name: self._state(f"{folder}/{name}"), names))
+
+    def _state(self, key: str) -> State | None:
+        reply = self._transport.ask("HEAD", self._url(key), limit=MAX_OBJECT)
+        if not self._there(key, reply):
+            return None
+        tag, size = reply.headers.get("etag", ""), reply.headers.get("content-length", "")
+        if not tag.strip('"') or tag.startswith("W/") or not size.isdigit():
+            raise UnsupportedError(
+                f"{self.path}/{key}: the server gives no strong ETag and size of it, so whether it has been written "
+                "cannot be told; copy the store to this machine or to another server"
+            )
+        return State(int(size), tag.strip('"'), _time(reply, "last-modified"), _time(reply, "date"))
+
     def _there(self, key: str, reply: Reply) -> bool:
         """Return whether there is an object; `AccessError` where it may not be read, or is hidden so."""
         if reply.status in (200, 206):
@@ -199,7 +217,7 @@ class S3Source(HttpSource):
     def __init__(
         self, url: str, options: Mapping[str, Any], allow: Iterable[str] = (), *, guarded: bool = False
     ) -> None:
-        _check_options(url, options, _S3_OPTIONS)
+        check_options(url, options, _S3_OPTIONS)
         found = re.fullmatch(r"s3://([A-Za-z0-9][A-Za-z0-9._-]+)(?:/+(.*))?", url, re.IGNORECASE | re.DOTALL)
         if found is None:
             raise SourceError(f"{redacted(url)} is not a URL of a store; expected s3://bucket/path")
@@ -211,7 +229,7 @@ class S3Source(HttpSource):
                 f"{self.path}: storage_options= has a region that is none: it has letters, digits and hyphens"
             )
         self._root, self._prefix = _endpoint(bucket, region, options), prefix
-        headers, timeout, deadline = _common(url, options)
+        headers, timeout, deadline = common_options(url, options)
         if options.get("request_payer"):
             headers = Headers({**headers.now(), "x-amz-request-payer": "requester"})
         signer = _signing(self.path, options, region)
@@ -235,6 +253,26 @@ class S3Source(HttpSource):
             return super().sizes(folder, names)  # objects may be read and not listed
         return [found.get(prefix + name) for name in names]
 
+    def states(self, folder: str, names: Sequence[str]) -> list[State | None]:
+        """Return the state of objects below a folder, many by a listing, `None` of one that is not there."""
+        if len(names) <= _ASKED:
+            return super().states(folder, names)
+        prefix = f"{self._prefix}/{check_key(self.path, folder)}/".lstrip("/")
+        found: dict[str, State] = {}
+        try:
+            for reply in self._pages(folder, {"prefix": prefix}):
+                now = _time(reply, "date")
+                for item in re.findall(r"<Contents>(.*?)</Contents>", reply.body.decode("utf-8", "replace"), re.DOTALL):
+                    key, size, tag, when = (
+                        re.search(rf"<{name}>(.*?)</{name}>", item) for name in ("Key", "Size", "ETag", "LastModified")
+                    )
+                    if key and size and tag and when:
+                        mark = html.unescape(tag[1]).strip('"')
+                        found[_unquoted(key[1])] = State(int(size[1]), mark, _whole_second(when[1]), now)
+        except AccessError:
+            return super().states(folder, names)  # objects may be read and not listed
+        return [found.get(prefix + name) for name in names]
+
     def children(self, folder: str) -> Iterator[str]:
         """Yield the names of folders below a folder, ``""`` for the store itself."""
         whole = "/".join(p for p in (self._prefix, check_key(self.path, folder) if folder else "") if p)
@@ -247,13 +285,17 @@ class S3Source(HttpSource):
                     yield name
 
     def _listed(self, folder: str, asked: Mapping[str, str]) -> Iterator[str]:
+        """Yield the texts of the pages of a listing."""
+        return (reply.body.decode("utf-8", "replace") for reply in self._pages(folder, asked))
+
+    def _pages(self, folder: str, asked: Mapping[str, str]) -> Iterator[Reply]:
         """Yield the pages of a listing."""
         query = {"list-type": "2", "encoding-type": "url", **asked}
         for _ in range(_PAGES):
             reply = self._listing.ask("GET", f"{self._root}/", canonical_query(query), limit=MAX_OBJECT)
             self._there(folder, reply)
+            yield reply
             text = reply.body.decode("utf-8", "replace")
-            yield text
             token = re.search(r"<NextContinuationToken>(.*?)</NextContinuationToken>", text)
             if token is None:
                 return
@@ -265,73 +307,21 @@ class S3Source(HttpSource):
         return "'access_key_id' and 'secret_access_key'"
 
 
+def _time(reply: Reply, name: str) -> int:
+    """Return the time in a header in nanoseconds since 1970, 0 where there is none."""
+    try:
+        return int(parsedate_to_datetime(reply.headers.get(name, "")).timestamp()) * 10**9
+    except ValueError:
+        return 0
+
+
+def _whole_second(text: str) -> int:
+    """Return a time of a listing in nanoseconds since 1970, cut to the second that headers give."""
+    return int(datetime.fromisoformat(text).timestamp()) * 10**9
+
+
 def _unquoted(text: str) -> str:
     return unquote(text.replace("+", " "))
-
-
-def _split(url: str) -> SplitResult | None:
-    """Return the parts of a URL, `None` where it has no server or is written in a way that none can be called."""
-    try:
-        parts = urlsplit(url)
-        usable = bool(parts.hostname) and parts.port != 0 and parts.netloc.isascii()
-    except ValueError:
-        return None
-    return parts if usable and not re.search(r"[\x00-\x20\x7f]", parts.netloc) else None
-
-
-@dataclass(frozen=True)
-class Headers:
-    """Headers for one store, or a function that returns them, pickled by its name; those that may be secret are not."""
-
-    given: Any = field(repr=False)
-
-    def now(self) -> dict[str, str]:
-        """Return the headers of this moment, names in lower case."""
-        found = self.given() if callable(self.given) else self.given
-        if not isinstance(found, Mapping) or not all(_is_header(t) for pair in found.items() for t in pair):
-            raise SourceError("headers that are not a mapping of text to text of one line")
-        return {k.lower(): v for k, v in found.items()}
-
-    def __getstate__(self) -> dict[str, Any]:
-        if not callable(self.given):
-            secret = sorted(set(self.now()) - _OPEN_HEADERS)
-            if secret:
-                raise AccessError(
-                    f"headers given as storage_options= ({', '.join(secret)}) may hold secrets and are not sent to "
-                    "other processes; give storage_options={'headers': provider}, an importable function that returns "
-                    "them, for instance from the environment of the process that reads"
-                )
-        return {"given": self.given}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
-
-def _is_header(text: Any) -> bool:
-    return isinstance(text, str) and not re.search(r"[\r\n\0]", text) and text.isascii()
-
-
-def _check_options(url: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise SourceError(f"{redacted(url)} does not take the options {unknown}; it takes {sorted(known)}")
-
-
-def _common(url: str, options: Mapping[str, Any]) -> tuple[Headers, float, float]:
-    """Return headers, timeout and deadline."""
-    seconds = []
-    for name, usual in (("timeout", _TIMEOUT), ("deadline", _DEADLINE)):
-        value = options.get(name, usual)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-            raise SourceError(f"{redacted(url)}: storage_options= has a {name} that is no number of seconds above 0")
-        seconds.append(float(value))
-    headers = Headers(options.get("headers", {}))
-    if not callable(headers.given):
-        try:
-            headers.now()
-        except SourceError as error:
-            raise SourceError(f"{redacted(url)}: storage_options= has {error.message}") from None
-    return headers, seconds[0], seconds[1]
 
 
 def _signing(path: str, options: Mapping[str, Any], region: str) -> Signing | None:
@@ -359,7 +349,7 @@ def _endpoint(bucket: str, region: str, options: Mapping[str, Any]) -> str:
     """Return the URL of the bucket."""
     given = options.get("endpoint") or setting("endpoint_url")
     if given is not None:
-        parts = _split(given) if isinstance(given, str) else None
+        parts = split_url(given) if isinstance(given, str) else None
         if parts is None or parts.scheme not in ("http", "https") or parts.query or parts.username is not None:
             raise SourceError(
                 f"s3://{bucket}: storage_options= or the environment has an endpoint that is none; expected https://server"

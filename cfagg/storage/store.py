@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from cfagg.errors import CfaggError, SourceError
 
-__all__ = ["MAX_OBJECT", "Part", "Source", "check_key", "raise_ours"]
+__all__ = ["MAX_OBJECT", "Part", "Source", "State", "check_key", "raise_ours"]
 
 #: Bytes of an object that is read whole; such are metadata.
 MAX_OBJECT = 2**28
@@ -24,6 +24,17 @@ class Part(NamedTuple):
     size: int
     #: What changes when the object is written; `None` where the server did not say.
     tag: str | None
+
+
+class State(NamedTuple):
+    """What an object on another machine is known by: it has another state once it is written."""
+
+    size: int
+    #: The server's tag, without quotation marks.
+    tag: str
+    #: When it was written, in nanoseconds since 1970, and the time at the server; 0 where it did not say.
+    modified: int
+    now: int
 
 
 @runtime_checkable

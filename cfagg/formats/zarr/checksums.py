@@ -19,6 +19,7 @@ from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.storage.files import close_read
 from cfagg.storage.tree import open_file
+from cfagg.storage.urls import Url
 
 __all__ = ["checksum", "crc32c", "object_checksum"]
 
@@ -48,6 +49,16 @@ def crc32c(data: Any) -> int:
 def object_checksum(array: ZarrArray, held: Sequence[int]) -> tuple[int, int] | None:
     """Return size and checksum of a stored object, by its index in ``array.objects``; `None` where it is not stored."""
     path = f"{array.folder}/{array.key(held)}"
+    if isinstance(array.store, Url):
+        from cfagg.formats.zarr.remote import open_object
+
+        found = open_object(array.store, path, _BLOCK)
+        if found is None:
+            return None
+        size = first = second = 0
+        while block := found.pread(_BLOCK, size):
+            first, second, size = crc32(block, first), google_crc32c.extend(second, block), size + len(block)
+        return size, _joined(first, second)
     opened = open_file(array.store, path, array.allow)
     if opened is None:
         return None

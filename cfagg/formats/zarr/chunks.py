@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
+from functools import partial as partial_of
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.model import Regular
 from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import open_file
+from cfagg.storage.urls import Url
 
 __all__ = ["DecodedArray", "chunk_bytes", "full_chunk", "partial", "read_box", "read_chunk"]
 
@@ -33,6 +35,12 @@ _CONTEXT = Context()
 
 #: Reading two runs of bytes by one call is faster than by two where at most so many bytes lie between them.
 _GAP = 16384
+
+#: Bytes of a shard on another machine that are read at first.
+_EDGE = 1 << 16
+
+#: How an object is read, its size, and what tells its state from others.
+_Opened = tuple[Callable[[int, int], bytes], int, tuple[int, ...]]
 
 
 def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], None] | None = None) -> Chunk | None:
@@ -134,8 +142,14 @@ def full_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk:
 
 def chunk_bytes(array: ZarrArray, index: Sequence[int]) -> int:
     """Return the stored bytes of the object that holds a chunk of ``array.grid``, 0 where there is none."""
+    key = array.key(array.object_of(index))
+    if isinstance(array.store, Url):
+        from cfagg.formats.zarr.remote import states
+
+        state = states(array.store, array.folder, [key])[0]
+        return 0 if state is None else state.size
     try:
-        return os.stat(f"{array.folder}/{array.key(array.object_of(index))}").st_size  # noqa: PTH116
+        return os.stat(f"{array.folder}/{key}").st_size  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError):
         return 0
 
@@ -183,7 +197,7 @@ def _native(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any], swap: bool) -> Chu
 class _Place:
     """The bytes of one chunk: a file, or a part of a shard; open while in a ``with`` block."""
 
-    __slots__ = ("_array", "_file", "_index", "_path", "offset", "size", "there")
+    __slots__ = ("_array", "_file", "_index", "_path", "_pread", "offset", "size", "there")
 
     def __init__(self, array: ZarrArray, index: Sequence[int]) -> None:
         self._array, self._index = array, index
@@ -192,17 +206,16 @@ class _Place:
         self.offset, self.size, self.there = 0, 0, False
         self._file = -1
         try:
-            opens = array.opens
-            opened = open_file(array.store, self._path, array.allow, _CONTEXT) if opens is None else opens(self._path)
+            opened = self._remote() if isinstance(array.store, Url) else self._open()
         except FragmentReadError as error:
             raise FragmentReadError(f"{array.store}: array {array.path!r}, chunk {_shown(index)}: {error}") from error
         if opened is None:
             return
-        self._file, status = opened
+        self._pread, size, identity = opened
         try:
-            place: tuple[int, int] | None = (0, status.st_size)
+            place: tuple[int, int] | None = (0, size)
             if array.shards is not None:
-                place = array.shards.locate(self._file, status, array.objects, held, index)
+                place = array.shards.locate(self._pread, size, identity, array.objects, held, index)
         except LimitError:
             self._close()
             raise
@@ -214,6 +227,28 @@ class _Place:
             raise self._unreadable(error) from error
         if place is not None:
             self.there, (self.offset, self.size) = True, place
+
+    def _open(self) -> _Opened | None:
+        """Open the file."""
+        array = self._array
+        opens = array.opens
+        opened = open_file(array.store, self._path, array.allow, _CONTEXT) if opens is None else opens(self._path)
+        if opened is None:
+            return None
+        self._file, status = opened
+        identity = status.st_ino, status.st_size, status.st_mtime_ns
+        return partial_of(os.pread, self._file), status.st_size, identity
+
+    def _remote(self) -> _Opened | None:
+        """Open an object on another machine; a chunk that is stored alone is read at once."""
+        from cfagg.formats.zarr.remote import open_object
+
+        array, count = self._array, None
+        if array.shards is None or array.shards.at_start:
+            lengths, _ = _shapes(array, self._index)
+            count = stored_most(array.dtype.itemsize * math.prod(lengths)) if array.shards is None else _EDGE
+        found = open_object(array.store, self._path, count)  # type: ignore[arg-type]
+        return None if found is None else (found.pread, found.size, found.identity)
 
     def __enter__(self) -> Self:
         return self
@@ -236,9 +271,9 @@ class _Place:
         if self.size > most:
             raise self.damaged(f"it is stored in {self.size:,} bytes, expected at most {most:,}")
         try:
-            stored = os.pread(self._file, self.size, self.offset)
+            stored = self._pread(self.size, self.offset)
             while len(stored) < self.size:
-                more = os.pread(self._file, self.size - len(stored), self.offset + len(stored))
+                more = self._pread(self.size - len(stored), self.offset + len(stored))
                 if not more:
                     break
                 stored += more
@@ -250,7 +285,12 @@ class _Place:
         """Fill memory with the bytes from `start` on."""
         try:
             while len(memory):
-                count = os.preadv(self._file, [memory], self.offset + start)
+                if self._file < 0:
+                    found = self._pread(len(memory), self.offset + start)
+                    count = len(found)
+                    memory[:count] = found
+                else:
+                    count = os.preadv(self._file, [memory], self.offset + start)
                 if not count:
                     raise self.damaged(f"it ends before byte {start + len(memory):,}")
                 memory, start = memory[count:], start + count

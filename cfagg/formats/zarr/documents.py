@@ -11,7 +11,7 @@ from cfagg.errors import CfaggError, LimitError, SourceError
 from cfagg.errors.arguments import a_path, a_text
 from cfagg.storage.files import no_directory
 from cfagg.storage.tree import read_file
-from cfagg.storage.urls import refuse_url
+from cfagg.storage.urls import Url, refuse_url
 
 __all__ = [
     "MAX_DOCUMENT",
@@ -34,13 +34,15 @@ class Document(NamedTuple):
     """A JSON object, the file it was in, and its text."""
 
     content: dict[str, Any]
-    #: Inode, size, and times of modification and change in nanoseconds.
+    #: Inode, size, and times of modification and change in nanoseconds; on another machine what stands for its text.
     identity: tuple[int, ...]
     text: bytes
 
 
 def store_path(store: str | os.PathLike[str]) -> str:
-    """Return the absolute path of a store on this machine; a URL, or what is no directory, is refused."""
+    """Return the absolute path of a store on this machine, or its `Url`; another URL, or no directory, is refused."""
+    if isinstance(store, Url):
+        return store.beside(store.rstrip("/"))
     name = os.path.expanduser(a_path(store, "store", expected="name a Zarr store"))  # noqa: PTH111
     refuse_url(name, "used like that")
     path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")
@@ -117,15 +119,15 @@ def read_group(store: str, path: str, zarr_format: int, allow: Sequence[str] = (
     return found._replace(content=attributes)
 
 
-def is_group(folder: str) -> bool:
+def is_group(folder: str, root: str | None = None) -> bool:
     """Return whether a directory holds a Zarr group, and no array."""
     try:
-        if read_document(folder, ".zarray") is not None:
+        if read_document(folder, ".zarray", root) is not None:
             return False
-        found = read_document(folder, "zarr.json")
+        found = read_document(folder, "zarr.json", root)
         if found is not None:
             return bool(found.content.get("node_type") == "group")
-        return read_document(folder, ".zgroup") is not None
+        return read_document(folder, ".zgroup", root) is not None
     except CfaggError:
         return False
 
@@ -135,6 +137,11 @@ def read_text(
 ) -> tuple[bytes, tuple[int, ...]] | None:
     """Return the bytes of a document and the identity of its file; `None` where there is none. Links stay in `root`."""
     path = f"{folder}/{name}"
+    if isinstance(root, Url):
+        from cfagg.formats.zarr.remote import number_of, read_object
+
+        raw = read_object(root, path, MAX_DOCUMENT)
+        return None if raw is None else (raw, (number_of(raw), len(raw)))
     found = read_file(folder if root is None else root, path, MAX_DOCUMENT, allow)
     if found is None:
         return None
@@ -144,8 +151,11 @@ def read_text(
     return text, _identity(status)
 
 
-def read_identity(folder: str, name: str) -> tuple[int, ...] | None:
-    """Return the identity of a document's file, `None` where there is none."""
+def read_identity(folder: str, name: str, root: str | None = None) -> tuple[int, ...] | None:
+    """Return the identity of a document's file, `None` where there is none; on another machine that of its text."""
+    if isinstance(root, Url):
+        found = read_text(folder, name, root)
+        return None if found is None else found[1]
     try:
         status = os.stat(f"{folder}/{name}")  # noqa: PTH116
     except OSError:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cfagg.errors import CfaggError, FragmentReadError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.formats.zarr.metadata import ZarrArray, open_array
 from cfagg.formats.zarr.settings import unequal_chunks
+from cfagg.storage.urls import Url
 
 __all__ = ["open_by_zarr", "read_by_zarr"]
 
@@ -22,7 +23,12 @@ _opening = threading.Lock()
 def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[int, int]]) -> npt.NDArray[Any] | None:
     """Return a box of a chunk, counted from its own start; `None` where the object that holds it is not stored."""
     path = f"{array.folder}/{array.key(array.object_of(index))}"
-    if not os.path.lexists(path):
+    if isinstance(array.store, Url):
+        from cfagg.formats.zarr.remote import states
+
+        if states(array.store, array.folder, [array.key(array.object_of(index))])[0] is None:
+            return None
+    elif not os.path.lexists(path):
         return None
     extent = array.grid.extent(index)
     box = tuple(slice(a + low, a + high) for (a, _), (low, high) in zip(extent, ranges, strict=True))
@@ -60,6 +66,13 @@ def open_by_zarr(store: Any, path: str, zarr_format: int | None) -> Any:
         raise SourceError(f"{where} has metadata that violate the Zarr specification; write it again") from error
 
 
+def _remote(store: Url) -> Any:
+    from cfagg.formats.metadata.remote_store import KeyStore
+    from cfagg.formats.zarr.remote import remote_source
+
+    return KeyStore(remote_source(store))
+
+
 def _opened(array: ZarrArray) -> Any:
     """Return the array as zarr-python has it, opened once."""
     opened = array.__dict__.get("_by_zarr_python")
@@ -72,7 +85,9 @@ def _opened(array: ZarrArray) -> Any:
     form: Any = array.zarr_format
     try:
         with _opening, unequal_chunks():
-            store = CheckedStore(array.store, allow=array.allow)
+            store: Any = (
+                _remote(array.store) if isinstance(array.store, Url) else CheckedStore(array.store, allow=array.allow)
+            )
             opened = zarr.open_array(store, path=array.path, mode="r", zarr_format=form)
     except CfaggError:
         raise

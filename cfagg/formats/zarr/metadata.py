@@ -23,6 +23,7 @@ from cfagg.formats.zarr.fields import data_type, dim_names, fill_number, grid_v2
 from cfagg.formats.zarr.shards import Shards, find_shards
 from cfagg.model import Grid, Regular
 from cfagg.storage.tree import prefixes
+from cfagg.storage.urls import Url
 
 __all__ = ["Opens", "ZarrArray", "array_of", "current_signature", "open_array"]
 
@@ -33,7 +34,7 @@ Opens = Callable[[str], tuple[int, os.stat_result] | None]
 
 @dataclass(frozen=True, eq=False)
 class ZarrArray:
-    """A Zarr array on this machine: its metadata, nothing of its data."""
+    """A Zarr array: its metadata, nothing of its data; `store` is a `Url` where it is on another machine."""
 
     store: str
     path: str
@@ -138,7 +139,7 @@ def open_array(
     folder = node_folder(root, path)
     path = path.strip("/")
     where = f"{root}: array {path!r}"
-    places = prefixes(allow)
+    places = () if isinstance(root, Url) else prefixes(allow)
     found = read_document(folder, "zarr.json", root, places)
     if found is not None:
         opened = _open_v3(root, path, where, found.content, _signature(found.text), any_type)
@@ -188,6 +189,8 @@ def _signature(*texts: bytes) -> str:
 
 def _not_there(store: str, path: str, folder: str) -> SourceError:
     """Return the error for an array that is not there, saying what is."""
+    if isinstance(store, Url):
+        return SourceError(f"{store} has no Zarr array {path!r}; name an array of the store")
     if any(os.path.lexists(f"{folder}/{name}") for name in (".zgroup", ".zmetadata")):
         return SourceError(f"{store}: {path!r} is a group; name an array in it")
     inside = []

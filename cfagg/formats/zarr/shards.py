@@ -9,8 +9,7 @@ zarr-python.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,18 +43,24 @@ class Shards:
     _known: dict[tuple[int, ...], Index] = field(default_factory=dict, repr=False)
 
     def locate(
-        self, file: int, status: os.stat_result, objects: Grid, held: Sequence[int], index: Sequence[int]
+        self,
+        pread: Callable[[int, int], bytes],
+        size: int,
+        identity: tuple[int, ...],
+        objects: Grid,
+        held: Sequence[int],
+        index: Sequence[int],
     ) -> tuple[int, int] | None:
-        """Return offset and size of a chunk in its open shard, `None` where it is not stored."""
+        """Return offset and size of a chunk in a shard that is read by `pread`, `None` where it is not stored."""
         counts, position = [], []
         for axis, inner, h, i in zip(objects.axes, self.inner, held, index, strict=True):
             a, b = (h * axis.chunk, (h + 1) * axis.chunk) if isinstance(axis, Regular) else (axis[h], axis[h + 1])
             counts.append(int(b - a) // inner)
             position.append(i - int(a) // inner)
-        key = (status.st_ino, status.st_size, status.st_mtime_ns, *held)
+        key = (*identity, *held)
         entries = self._known.get(key)
         if entries is None:
-            entries = self._read(file, status.st_size, math.prod(counts))
+            entries = self._read(pread, size, math.prod(counts))
             if len(self._known) >= _KEPT or sum(e.nbytes for e in self._known.values()) > _KEPT_BYTES:
                 self._known.clear()
             self._known[key] = entries
@@ -65,19 +70,17 @@ class Shards:
         offset, nbytes = int(entries[flat, 0]), int(entries[flat, 1])
         if offset == nbytes == _ABSENT:
             return None
-        if offset + nbytes > status.st_size:
-            raise DamagedError(
-                f"its index puts the chunk at bytes {offset:,} to {offset + nbytes:,} of {status.st_size:,}"
-            )
+        if offset + nbytes > size:
+            raise DamagedError(f"its index puts the chunk at bytes {offset:,} to {offset + nbytes:,} of {size:,}")
         return offset, nbytes
 
-    def _read(self, file: int, size: int, chunks: int) -> Index:
+    def _read(self, pread: Callable[[int, int], bytes], size: int, chunks: int) -> Index:
         """Return offset and size of every chunk of a shard."""
         length = 16 * chunks + 4 * self.checksum
         check_index(length, "the index of a shard")
         if size < length:
             raise DamagedError(f"its {size:,} bytes are too few for an index of {length:,}")
-        stored: Any = os.pread(file, length, 0 if self.at_start else size - length)
+        stored: Any = pread(length, 0 if self.at_start else size - length)
         if len(stored) != length:
             raise DamagedError("its index ends early")
         if self.checksum:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +13,9 @@ import numpy.typing as npt
 from cfagg.errors import FragmentReadError
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.storage.files import close_read
+from cfagg.storage.urls import Url
 
-__all__ = ["ABSENT", "WIDTH", "compare", "stamps"]
+__all__ = ["ABSENT", "WIDTH", "age", "compare", "stamps"]
 
 Stamps = npt.NDArray[np.int64]
 
@@ -32,10 +35,13 @@ _KEPT = 2**18
 def stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> Stamps:
     """Return size, modification and change time in nanoseconds, and inode of stored objects: int64, shape (objects, 4).
 
+    Of an object on another machine its ETag takes the place of the inode.
     The time of modification can be set to any value, and archives do; that of the last change cannot, and a file that
     is put in another's place has another inode. `which` are numbers in C order of ``array.objects``; `ABSENT` is not
     stored.
     """
+    if isinstance(array.store, Url):
+        return _of_states(_states(array, which))
     try:
         folder = os.open(array.folder, os.O_RDONLY)
     except OSError as error:
@@ -46,6 +52,25 @@ def stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> Stam
         raise FragmentReadError(f"{array.folder}: {error.strerror or error} ({error.filename})") from error
     finally:
         close_read(folder)
+
+
+def age(array: ZarrArray) -> float:
+    """Return for how many seconds no object of an array on another machine has been written, by its own clock."""
+    return min(((s.now - s.modified) / 1e9 for s in _states(array, None) if s is not None), default=math.inf)
+
+
+def _states(array: ZarrArray, which: npt.NDArray[np.int64] | None) -> list[Any]:
+    from cfagg.formats.zarr.remote import states
+
+    store: Any = array.store
+    return states(store, array.folder, _names(array, which))
+
+
+def _of_states(states: Iterable[Any]) -> Stamps:
+    from cfagg.formats.zarr.remote import number_of
+
+    rows = [ABSENT if s is None else (s.size, s.modified, s.modified, number_of(s.tag)) for s in states]
+    return np.array(rows, np.int64).reshape(-1, WIDTH)
 
 
 def _found(names: Iterable[str], folder: int) -> Stamps:

@@ -1,0 +1,84 @@
+"""Stored objects of Zarr stores on other machines: their bytes, and what tells whether they have been written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from cfagg.errors import FragmentReadError, LimitError, StaleError
+from cfagg.storage.places import source_of
+from cfagg.storage.store import State
+from cfagg.storage.urls import Url
+
+__all__ = ["RemoteObject", "key_of", "number_of", "open_object", "read_object", "remote_source", "states"]
+
+#: Bytes that are read of a shard at first, from the end where its index is.
+_EDGE = 1 << 16
+
+
+def remote_source(store: Url) -> Any:
+    """Return the store at a URL, with the connections that are open to it."""
+    return source_of(store, store.rstrip("/"))
+
+
+def key_of(store: Url, path: str) -> str:
+    """Return the key of a path in a store."""
+    return path[len(store.rstrip("/")) + 1 :]
+
+
+def number_of(text: str | bytes) -> int:
+    """Return a number of 63 bits that stands for a text."""
+    raw = text.encode() if isinstance(text, str) else text
+    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest()) >> 1
+
+
+def read_object(store: Url, path: str, most: int) -> bytes | None:
+    """Return all bytes of an object, `None` where there is none."""
+    found: bytes | None = remote_source(store).read(key_of(store, path))
+    if found is not None and len(found) > most:
+        raise LimitError(f"{path} has {len(found):,} bytes, read up to {most:,}")
+    return found
+
+
+def states(store: Url, folder: str, names: Sequence[str]) -> list[State | None]:
+    """Return the state of objects below a folder, `None` of one that is not there."""
+    found: list[State | None] = remote_source(store).states(key_of(store, folder), names)
+    return found
+
+
+class RemoteObject:
+    """One object, read by ranges; what was read of it first is kept, and all answers are of the same state."""
+
+    def __init__(self, source: Any, key: str, head: Any, start: int) -> None:
+        self._source, self._key, self._head, self._start = source, key, head.body, start
+        self.size, self._tag = int(head.size), head.tag
+
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """What tells its state from others."""
+        return number_of(self._tag or ""), self.size
+
+    def pread(self, count: int, offset: int) -> bytes:
+        """Return bytes from `offset` on; fewer where it ends before."""
+        count = min(count, self.size - offset)
+        if count <= 0:
+            return b""
+        at = offset - self._start
+        if at >= 0 and at + count <= len(self._head):
+            return bytes(self._head[at : at + count])
+        found = self._source.part(self._key, offset, count)
+        if found is None or (found.size, found.tag) != (self.size, self._tag):
+            raise StaleError(f"{self._source.path}/{self._key} was written while it was read; read it again")
+        if len(found.body) != count:
+            raise FragmentReadError(f"{self._source.path}/{self._key} ends before its size of {self.size:,} bytes")
+        return bytes(found.body)
+
+
+def open_object(store: Url, path: str, count: int | None) -> RemoteObject | None:
+    """Open an object and read its first `count` bytes, with `None` some last ones; `None` where there is none."""
+    source, key = remote_source(store), key_of(store, path)
+    head = source.part(key, 0 if count is not None else None, max(count, 1) if count is not None else _EDGE)
+    if head is None:
+        return None
+    return RemoteObject(source, key, head, 0 if count is not None else head.size - len(head.body))

@@ -1,0 +1,84 @@
+"""Options of web servers: headers, times that they may take, and what their URLs consist of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from cfagg.errors import AccessError, SourceError
+from cfagg.errors.redacting import redacted
+
+__all__ = ["Headers", "check_options", "common_options", "split_url"]
+
+_TIMEOUT, _DEADLINE = 60.0, 300.0
+#: Headers that hold no secret, and so are sent to other processes with a store.
+_OPEN_HEADERS = frozenset({"accept", "accept-language", "referer", "user-agent", "x-amz-request-payer"})
+
+
+def split_url(url: str) -> SplitResult | None:
+    """Return the parts of a URL, `None` where it has no server or is written in a way that none can be called."""
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and parts.port != 0 and parts.netloc.isascii()
+    except ValueError:
+        return None
+    return parts if usable and not re.search(r"[\x00-\x20\x7f]", parts.netloc) else None
+
+
+@dataclass(frozen=True)
+class Headers:
+    """Headers for one store, or a function that returns them, pickled by its name; those that may be secret are not."""
+
+    given: Any = field(repr=False)
+
+    def now(self) -> dict[str, str]:
+        """Return the headers of this moment, names in lower case."""
+        found = self.given() if callable(self.given) else self.given
+        if not isinstance(found, Mapping) or not all(_is_header(t) for pair in found.items() for t in pair):
+            raise SourceError("headers that are not a mapping of text to text of one line")
+        return {k.lower(): v for k, v in found.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not callable(self.given):
+            secret = sorted(set(self.now()) - _OPEN_HEADERS)
+            if secret:
+                raise AccessError(
+                    f"headers given as storage_options= ({', '.join(secret)}) may hold secrets and are not sent to "
+                    "other processes; give storage_options={'headers': provider}, an importable function that returns "
+                    "them, for instance from the environment of the process that reads"
+                )
+        return {"given": self.given}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def _is_header(text: Any) -> bool:
+    return isinstance(text, str) and not re.search(r"[\r\n\0]", text) and text.isascii()
+
+
+def check_options(url: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse options that a store does not take."""
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise SourceError(f"{redacted(url)} does not take the options {unknown}; it takes {sorted(known)}")
+
+
+def common_options(url: str, options: Mapping[str, Any]) -> tuple[Headers, float, float]:
+    """Return headers, timeout and deadline."""
+    seconds = []
+    for name, usual in (("timeout", _TIMEOUT), ("deadline", _DEADLINE)):
+        value = options.get(name, usual)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise SourceError(f"{redacted(url)}: storage_options= has a {name} that is no number of seconds above 0")
+        seconds.append(float(value))
+    headers = Headers(options.get("headers", {}))
+    if not callable(headers.given):
+        try:
+            headers.now()
+        except SourceError as error:
+            raise SourceError(f"{redacted(url)}: storage_options= has {error.message}") from None
+    return headers, seconds[0], seconds[1]
