@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from cfagg.accumulation.grouping import grouping_of
@@ -186,13 +186,14 @@ def open_accumulated(
     adopt: bool = False,
     trust_for: float = 0.0,
     allow: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Accumulated:
     """Open an array of a Zarr store that has an accumulation.
 
     Parameters
     ----------
     store : path
-        Directory of the store.
+        Directory of the store, or its URL.
     variable : str
         Path of the array within the store.
     weights : str or array, optional
@@ -206,7 +207,9 @@ def open_accumulated(
         Seconds for which one check of a stored object is trusted.  By default every answer checks all objects on
         which it depends, which takes some microseconds for each.
     allow : iterable of path, optional
-        Directories and files outside the store that links in it may lead to.
+        Directories and files outside the store that links in it may lead to; of a URL, where it may redirect to.
+    storage_options : mapping, optional
+        Of a URL, as for `cfagg.read`.
 
     Returns
     -------
@@ -241,10 +244,18 @@ def open_accumulated(
     """
     from cfagg.accumulation.freshness import check, check_trust
     from cfagg.accumulation.opening import open_group
+    from cfagg.errors.arguments import paths
     from cfagg.storage.tree import prefixes
+    from cfagg.storage.urls import a_place, is_url
 
     trusted = check_trust(trust_for)
-    group = open_group(store, variable, weights=weights, allow=prefixes(allow))
+    place: str | os.PathLike[str] = store
+    places: tuple[str, ...] = ()
+    if is_url(store) or storage_options:
+        place = a_place(store, storage_options, paths(allow), name="store", expected="name a Zarr store")
+    else:
+        places = prefixes(allow)
+    group = open_group(place, variable, weights=weights, allow=places)
     if adopt:
         from cfagg.accumulation.adopting import adopted
 

@@ -40,7 +40,8 @@ _NAMED = 15
 
 def adopted(group: Group, progress: Progress | None = None) -> Group:
     """Return an accumulation that takes the objects that are there now for those summed; nothing is written."""
-    return group.copied(objects=_table(group, progress)[0], looks=Looks())
+    table = _table(group, progress)[0]
+    return group.copied(adopted=table, objects=table, looks=Looks())
 
 
 def adopt(

@@ -19,8 +19,9 @@ from cfagg.accumulation.source import coordinate_names, number_of, path_beside
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.errors import CfaggError, ConformError, SourceError
 from cfagg.formats.zarr import open_array
-from cfagg.formats.zarr.documents import is_group, node_folder
+from cfagg.formats.zarr.documents import is_group, is_there, node_folder
 from cfagg.formats.zarr.settings import unequal_chunks
+from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -110,19 +111,20 @@ def _arrays_beside(source: ZarrArray) -> dict[str, ZarrArray] | None:
     folder = source.folder.rpartition("/")[0]
     marker = "zarr.json" if source.zarr_format == 3 else ".zarray"
     out = {}
-    with os.scandir(folder) as entries:
-        names = sorted(e.name for e in entries if not e.name.startswith("."))
+    names = _names_in(source.store, folder)
+    if names is None:
+        return None
     for name in names:
         if name == source.name:
             out[name] = source
             continue
-        if not os.path.lexists(f"{folder}/{name}/{marker}"):
+        if not is_there(f"{folder}/{name}", marker, source.store):
             continue
         try:
             array = open_array(source.store, path_beside(source, name), any_type=True, allow=source.allow)
         except SourceError:
             # A group, or an array that is damaged: xarray tells them apart.
-            if is_group(f"{folder}/{name}"):
+            if is_group(f"{folder}/{name}", source.store):
                 continue
             return None
         except CfaggError:
@@ -131,6 +133,17 @@ def _arrays_beside(source: ZarrArray) -> dict[str, ZarrArray] | None:
             return None
         out[name] = array
     return out if _names_dims(source) else None
+
+
+def _names_in(store: str, folder: str) -> list[str] | None:
+    """Return the names of what may be arrays in a group, `None` where a web server does not tell them."""
+    if not isinstance(store, Url):
+        with os.scandir(folder) as entries:
+            return sorted(e.name for e in entries if not e.name.startswith("."))
+    from cfagg.formats.zarr.remote import key_of, remote_source
+
+    remote = remote_source(store)
+    return sorted(remote.children(key_of(store, folder))) if remote.lists else None
 
 
 def _names_dims(array: ZarrArray) -> bool:
@@ -201,15 +214,14 @@ def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Varia
     """Return a coordinate as it is stored, `None` for no such array or one along other dimensions."""
     import xarray as xr
 
-    from cfagg.formats.zarr.checked_store import CheckedStore
-    from cfagg.formats.zarr.fallback import open_by_zarr
+    from cfagg.formats.zarr.checked_store import decoded_array
+    from cfagg.formats.zarr.fallback import open_by_zarr, store_of
 
     path = path_beside(source, name)
     folder = node_folder(source.store, path)
-    if not any(os.path.lexists(f"{folder}/{document}") for document in ("zarr.json", ".zarray")):
+    if not any(is_there(folder, document, source.store) for document in ("zarr.json", ".zarray")):
         return None
-    store = CheckedStore(source.store, allow=source.allow)
-    array = open_by_zarr(store, path, None)
+    array = open_by_zarr(store_of(source.store, source.allow), path, None)
     attrs = dict(array.attrs)
     own = attrs.pop("_ARRAY_DIMENSIONS", None) or getattr(array.metadata, "dimension_names", None)
     if own is None:
@@ -218,5 +230,5 @@ def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Varia
     if len(own) != array.ndim or any(sizes.get(d) != n for d, n in zip(own, array.shape, strict=True)):
         return None
     # The fill value of a v2 array is often 0 and is not heeded: a coordinate has no missing values (CF section 2.5.1).
-    decoded = store.decoded(path)
+    decoded = decoded_array(source.store, path, source.allow)
     return xr.Variable(tuple(own), array[...] if decoded is None else _values(decoded), attrs)

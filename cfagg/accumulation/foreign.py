@@ -15,7 +15,6 @@ Source: ``nasa/zarr-accumulation-generation`` as published in 2023, read and run
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -43,7 +42,7 @@ from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.conventions.accumulation_schema import KEY
 from cfagg.display.sizes import size_text
 from cfagg.errors import ConventionError, LimitError, NotAccumulatedError, OptionError, Problem
-from cfagg.formats.zarr.documents import node_folder
+from cfagg.formats.zarr.documents import is_there, node_folder
 from cfagg.formats.zarr.metadata import ZarrArray
 
 __all__ = ["open_foreign"]
@@ -150,7 +149,7 @@ def _with_dims(source: ZarrArray, attributes: Mapping[str, Any]) -> ZarrArray:
 def _has_leftovers(source: ZarrArray, path: str, combinations: Combinations) -> bool:
     """Return whether arrays stand in the group that only NASA's generator leaves there."""
     folder = node_folder(source.store, path)
-    return any(os.path.lexists(f"{folder}/{name}_temp/.zarray") for name in combinations.arrays)
+    return any(is_there(f"{folder}/{name}_temp", ".zarray", source.store) for name in combinations.arrays)
 
 
 def _candidates(source: ZarrArray, given: Any) -> tuple[CellWeights, ...]:

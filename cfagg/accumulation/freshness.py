@@ -118,7 +118,7 @@ def _check_description(group: Group) -> None:
 def is_replaced(group: Group) -> bool:
     """Return whether another accumulation, or none, is in the place of the one that was opened."""
     names = ("zarr.json",) if group.source.zarr_format == 3 else (".zattrs", ".zgroup")
-    return group.identity not in [read_identity(group.folder, name) for name in names]
+    return group.identity not in [read_identity(group.folder, name, group.store) for name in names]
 
 
 def changes(group: Group) -> Changes:

@@ -34,6 +34,7 @@ from cfagg.errors import (
 )
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.model import Regular
+from cfagg.storage.urls import Url
 
 __all__ = [
     "CellWeights",
@@ -226,6 +227,8 @@ class Group:
     outliers: Outliers | None = field(default=None, repr=False)
     #: The related arrays as they were when the group was opened.
     neighbours: tuple[Neighbour, ...] = field(default=(), repr=False)
+    #: Stamps and checksums of what is there now, where the contents were found to be those that were accumulated.
+    adopted: npt.NDArray[np.int64] | None = field(default=None, repr=False)
     #: Index of every chunk of the source that was read by the query that this copy of the group is for.
     read: set[tuple[int, ...]] | None = field(default=None, repr=False)
 
@@ -255,6 +258,8 @@ class Group:
     @cached_property
     def objects(self) -> npt.NDArray[np.int64]:
         """The stamps and checksums, read when they are first asked for: bytes, times, inode, checksum by row."""
+        if self.adopted is not None:
+            return self.adopted
         if self.stamps is None:
             return np.empty((0, 5), np.int64)
         return read_whole(self.stamps)
@@ -323,6 +328,17 @@ def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False)
         return StaleError(
             f"{group.store}: the accumulation of {group.variable!r}, by another program, does not belong to the data "
             f"as they are now; replace it with: {command(group.store, group.variable, '--overwrite')}",
+            problems,
+        )
+    if isinstance(group.store, Url):
+        remedy = (
+            "if their contents are the same, as in a copy of a store, have them compared with adopt=True (--adopt), "
+            "which reads all of them once; else refresh the accumulation where it was made, and copy it again"
+            if adoptable
+            else "refresh it where it was made, and copy it again"
+        )
+        return StaleError(
+            f"{group.store}: the accumulation of {group.variable!r} does not belong to the stored objects; {remedy}",
             problems,
         )
     refresh = command(group.store, group.variable, "--refresh")

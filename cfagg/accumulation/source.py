@@ -33,7 +33,9 @@ from cfagg.conventions import accumulation_record as record
 from cfagg.errors import CfaggError, ConformError, ConventionError, SourceError, StaleError, UnsupportedError
 from cfagg.formats.zarr import ZarrArray, compare, open_array, stamps
 from cfagg.formats.zarr.metadata import current_signature
+from cfagg.formats.zarr.stamps import aged_stamps
 from cfagg.storage.files import close_read
+from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
     from cfagg.kernels.cumulative.mask import Mask
@@ -275,6 +277,12 @@ _TICK, _COARSE_TICK = 0.02, 2.1
 def settled(array: ZarrArray) -> npt.NDArray[np.int64]:
     """Return the stamps of all objects once none of them may be written again within the same tick of the clock."""
     for _ in range(100):
+        if isinstance(array.store, Url):
+            found, since = aged_stamps(array)
+            if since >= _COARSE_TICK:
+                return found
+            time.sleep(max(_COARSE_TICK - since, 0.1))
+            continue
         now = time.time_ns()
         found = stamps(array)
         # Modification times may be set to anything, and some systems tell no other.
@@ -292,7 +300,7 @@ def write_back(array: ZarrArray) -> None:
     # A page of a map that was written, and not yet written out, can be written again without any trace in the times of
     # its file.  Once its writing out has begun the next store into it sets these times, and is found.  File systems in
     # memory write nothing out, and set no times for maps.
-    begin = _sync_file_range()
+    begin = None if isinstance(array.store, Url) else _sync_file_range()
     if begin is None:
         return
     for index in np.ndindex(array.objects.matrix_shape):

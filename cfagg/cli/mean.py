@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import output, selecting
+from cfagg.cli.storage_options import add_storage_option, storage_options
 from cfagg.errors import SelectionError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     # xarray would load all of dask to see that no array is dask's.
     parser.set_defaults(spared=("dask",))
-    parser.add_argument("store", metavar="STORE", help="directory of a Zarr store")
+    parser.add_argument("store", metavar="STORE", help="directory or URL of a Zarr store")
     parser.add_argument("variable", metavar="VARIABLE", help="path of an accumulated array in the store")
     what = parser.add_argument_group("what to compute")
     what.add_argument(
@@ -97,6 +98,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="also read what links in the store lead to in or below PATH; may be repeated",
     )
+    add_storage_option(how)
     how.add_argument("--rows", metavar="N", type=_rows, default=24, help="values printed, or 'all' (default: 24)")
 
 
@@ -122,6 +124,7 @@ def run(args: argparse.Namespace) -> int:
         adopt=args.adopt,
         trust_for=args.trust_for,
         allow=args.allow,
+        storage_options=storage_options(args),
     )
     array, kinds = _template(acc)
     chosen = selecting.positions(args.select, array, kinds)

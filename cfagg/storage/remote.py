@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -178,7 +179,7 @@ class HttpSource:
                 f"{self.path}/{key}: the server gives no strong ETag and size of it, so whether it has been written "
                 "cannot be told; copy the store to this machine or to another server"
             )
-        return State(int(size), tag.strip('"'), _time(reply, "last-modified"), _time(reply, "date"))
+        return State(int(size), tag.strip('"'), _time(reply, "last-modified"), _time(reply, "date") or time.time_ns())
 
     def _there(self, key: str, reply: Reply) -> bool:
         """Return whether there is an object; `AccessError` where it may not be read, or is hidden so."""
@@ -261,7 +262,7 @@ class S3Source(HttpSource):
         found: dict[str, State] = {}
         try:
             for reply in self._pages(folder, {"prefix": prefix}):
-                now = _time(reply, "date")
+                now = _time(reply, "date") or time.time_ns()
                 for item in re.findall(r"<Contents>(.*?)</Contents>", reply.body.decode("utf-8", "replace"), re.DOTALL):
                     key, size, tag, when = (
                         re.search(rf"<{name}>(.*?)</{name}>", item) for name in ("Key", "Size", "ETag", "LastModified")

@@ -31,9 +31,12 @@ def vetted(key: str, raw: bytes | None) -> bytes | None:
 class KeyStore(Store):
     """A read-only store on another machine; it pickles where its source does."""
 
-    def __init__(self, source: Any) -> None:
+    #: Nothing leads out of a store on another machine.
+    allow = ()
+
+    def __init__(self, source: Any, path: str = "") -> None:
         super().__init__(read_only=True)
-        self.source = source
+        self.source, self.path = source, path or source.path
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, KeyStore) and self.source is other.source

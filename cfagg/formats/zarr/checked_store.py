@@ -22,7 +22,7 @@ from cfagg.formats.zarr.metadata import ZarrArray, open_array
 from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import listed, open_file, prefixes, read_file
 
-__all__ = ["METADATA", "CheckedStore", "cut", "refuse_code"]
+__all__ = ["METADATA", "CheckedStore", "cut", "decoded_array", "refuse_code"]
 
 #: Names of documents.
 METADATA = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json")
@@ -53,6 +53,20 @@ def refuse_code(found: Any, where: str) -> None:
             waiting += one
 
 
+def decoded_array(root: str, path: str, allow: Iterable[str | os.PathLike[str]]) -> ZarrArray | None:
+    """Return an array whose chunks are decoded here, `None` where they are not; damaged metadata are refused."""
+    try:
+        found = open_array(root, path, allow=allow)
+    except (UnsupportedError, ConventionError):
+        return None
+    except SourceError as error:
+        # Names of dimensions are nothing that chunks depend on.
+        if not error.problems or not all(p.where.endswith(_NAMES) for p in error.problems):
+            raise
+        return None
+    return None if found.decoder is None else found
+
+
 class CheckedStore(LocalStore):
     """A directory that is only read, file by file as `cfagg.storage.tree` opens them; links may lead to `allow`."""
 
@@ -71,17 +85,8 @@ class CheckedStore(LocalStore):
         return self
 
     def decoded(self, path: str) -> ZarrArray | None:
-        """Return an array whose chunks are decoded here, `None` where they are not; damaged metadata are refused."""
-        try:
-            found = open_array(self.path, path, allow=self.allow)
-        except (UnsupportedError, ConventionError):
-            return None
-        except SourceError as error:
-            # Names of dimensions are nothing that chunks depend on.
-            if not error.problems or not all(p.where.endswith(_NAMES) for p in error.problems):
-                raise
-            return None
-        return None if found.decoder is None else found
+        """Return an array whose chunks are decoded here, as `decoded_array`."""
+        return decoded_array(self.path, path, self.allow)
 
     def part(self, key: str, byte_range: ByteRequest | None) -> Any:
         """Return the bytes under a key, or a part of them, `None` where there are none."""

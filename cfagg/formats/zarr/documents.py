@@ -17,6 +17,7 @@ __all__ = [
     "MAX_DOCUMENT",
     "Document",
     "is_group",
+    "is_there",
     "node_folder",
     "parse",
     "read_document",
@@ -117,6 +118,11 @@ def read_group(store: str, path: str, zarr_format: int, allow: Sequence[str] = (
     if found.content.get("node_type") != "group" or not isinstance(attributes, dict):
         raise SourceError(f"{folder}/zarr.json does not describe a group with attributes")
     return found._replace(content=attributes)
+
+
+def is_there(folder: str, name: str, root: str) -> bool:
+    """Return whether there is something of that name in a directory, or on another machine a document."""
+    return read_text(folder, name, root) is not None if isinstance(root, Url) else os.path.lexists(f"{folder}/{name}")
 
 
 def is_group(folder: str, root: str | None = None) -> bool:

@@ -15,7 +15,7 @@ from cfagg.formats.zarr.metadata import ZarrArray, open_array
 from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.storage.urls import Url
 
-__all__ = ["open_by_zarr", "read_by_zarr"]
+__all__ = ["open_by_zarr", "read_by_zarr", "store_of"]
 
 _opening = threading.Lock()
 
@@ -46,7 +46,7 @@ def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[
 
 
 def open_by_zarr(store: Any, path: str, zarr_format: int | None) -> Any:
-    """Return an array of a `CheckedStore`, opened with zarr-python; a `SourceError` says what is damaged."""
+    """Return an array of what `store_of` returned, by zarr-python; a `SourceError` says what is damaged."""
     import zarr
 
     form: Any = zarr_format
@@ -66,11 +66,16 @@ def open_by_zarr(store: Any, path: str, zarr_format: int | None) -> Any:
         raise SourceError(f"{where} has metadata that violate the Zarr specification; write it again") from error
 
 
-def _remote(store: Url) -> Any:
+def store_of(store: str, allow: Sequence[str]) -> Any:
+    """Return a store for zarr-python, of this machine or another."""
+    if not isinstance(store, Url):
+        from cfagg.formats.zarr.checked_store import CheckedStore
+
+        return CheckedStore(store, allow=allow)
     from cfagg.formats.metadata.remote_store import KeyStore
     from cfagg.formats.zarr.remote import remote_source
 
-    return KeyStore(remote_source(store))
+    return KeyStore(remote_source(store), store)
 
 
 def _opened(array: ZarrArray) -> Any:
@@ -80,14 +85,10 @@ def _opened(array: ZarrArray) -> Any:
         return opened
     import zarr
 
-    from cfagg.formats.zarr.checked_store import CheckedStore
-
     form: Any = array.zarr_format
     try:
         with _opening, unequal_chunks():
-            store: Any = (
-                _remote(array.store) if isinstance(array.store, Url) else CheckedStore(array.store, allow=array.allow)
-            )
+            store = store_of(array.store, array.allow)
             opened = zarr.open_array(store, path=array.path, mode="r", zarr_format=form)
     except CfaggError:
         raise

@@ -15,7 +15,7 @@ from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.storage.files import close_read
 from cfagg.storage.urls import Url
 
-__all__ = ["ABSENT", "WIDTH", "age", "compare", "stamps"]
+__all__ = ["ABSENT", "WIDTH", "aged_stamps", "compare", "stamps"]
 
 Stamps = npt.NDArray[np.int64]
 
@@ -54,9 +54,10 @@ def stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> Stam
         close_read(folder)
 
 
-def age(array: ZarrArray) -> float:
-    """Return for how many seconds no object of an array on another machine has been written, by its own clock."""
-    return min(((s.now - s.modified) / 1e9 for s in _states(array, None) if s is not None), default=math.inf)
+def aged_stamps(array: ZarrArray) -> tuple[Stamps, float]:
+    """Return the stamps of an array on another machine, and for how many seconds, by its clock, none was written."""
+    found = _states(array, None)
+    return _of_states(found), min(((s.now - s.modified) / 1e9 for s in found if s is not None), default=math.inf)
 
 
 def _states(array: ZarrArray, which: npt.NDArray[np.int64] | None) -> list[Any]:

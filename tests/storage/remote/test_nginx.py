@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import netCDF4
@@ -17,76 +14,8 @@ import xarray as xr
 import cfagg
 from cfagg.demo import sample
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, SourceError, StaleError, UnsupportedError
-from tests.storage.remote.conftest import free_port, started
 
 SAMPLES = Path(sample("sst.nca")).parent
-
-CONFIGURATION = """
-daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
-events {{ worker_connections 64; }}
-http {{
-  access_log off; default_type application/octet-stream;
-  client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3;
-  uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
-  server {{
-    listen 127.0.0.1:{port}; root {folder}/data; error_page 503 /page.html;
-    location /moved/ {{ rewrite ^/moved/(.*) /moved/../data/$1 permanent; }}
-    location /inside/ {{ rewrite ^/inside/old/(.*) /inside/new/$1 redirect; }}
-    location /away/ {{ return 302 http://127.0.0.1:{port}/$arg_x; }}
-    location /busy/ {{ return 503; }}
-    location /private/ {{ if ($http_authorization != "Bearer x") {{ return 401; }} }}
-    location /whole/ {{ max_ranges 0; }}
-    location /packed/ {{ gzip on; gzip_types *; gzip_min_length 1; }}
-    location /slow/ {{ limit_rate 300k; }}
-  }}
-  server {{
-    listen 127.0.0.1:{tls} ssl; root {folder}/data;
-    ssl_certificate {folder}/own.pem; ssl_certificate_key {folder}/own.key;
-  }}
-}}
-"""
-
-
-@dataclass
-class Nginx:
-    """nginx, the folder that it serves, and its certificate."""
-
-    url: str
-    secure: str
-    data: Path
-    certificate: Path
-
-
-@pytest.fixture(scope="session")
-def _nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
-    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-    if program is None or shutil.which("openssl") is None:
-        pytest.skip("nginx or openssl is not installed")
-    folder = tmp_path_factory.mktemp("nginx")
-    port, tls = free_port(), free_port()
-    for place in (".", "private", "whole", "packed", "slow", "inside/new", "data"):
-        (folder / "data" / place).mkdir(parents=True, exist_ok=True)
-        for name in ("test1.nc", "temperature.nca"):
-            shutil.copy(SAMPLES / name, folder / "data" / place / name)
-    (folder / "data" / "page.html").write_text("<html>" + "busy " * 30_000 + "</html>")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-keyout", folder / "own.key", "-out", folder / "own.pem", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    (folder / "nginx.conf").write_text(CONFIGURATION.format(folder=folder, port=port, tls=tls))
-    with started([program, "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")], port, folder / "log"):
-        yield Nginx(f"http://127.0.0.1:{port}", f"https://localhost:{tls}", folder / "data", folder / "own.pem")
-
-
-@pytest.fixture
-def nginx(_nginx: Nginx, monkeypatch: pytest.MonkeyPatch) -> Nginx:
-    """Nginx, with no waits between attempts."""
-    from cfagg.storage import transport
-
-    monkeypatch.setattr(transport.time, "sleep", lambda _: None)
-    return _nginx
 
 
 def same(url: str, **options) -> None:
