@@ -58,7 +58,11 @@ def tables() -> dict[str, Path]:
     """Return the path in the wheel of everything beside the modules that checking needs."""
     return {
         path.relative_to(ROOT).as_posix(): path
-        for path in (*(ROOT / "cfagg" / "checking").rglob("*"), *(ROOT / "cfagg").glob("*/rules.toml"))
+        for path in (
+            *(ROOT / "cfagg" / "checking").rglob("*"),
+            *(ROOT / "cfagg" / "formats").rglob("tables/*"),
+            *(ROOT / "cfagg").glob("*/rules.toml"),
+        )
         if path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts
     }
 

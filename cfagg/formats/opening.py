@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from cfagg.errors import SourceError
-from cfagg.formats import cdl, classic, hdf5
+from cfagg.formats import cdl, classic, hdf5, pp
 from cfagg.formats.protocol import Format
 from cfagg.formats.values.kinds import kind
 from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 #: The formats of files that cfagg reads by itself; those of other packages come behind them.
-FORMATS: tuple[Format, ...] = (classic.FORMAT, hdf5.FORMAT, cdl.FORMAT)
+FORMATS: tuple[Format, ...] = (classic.FORMAT, hdf5.FORMAT, cdl.FORMAT, pp.FORMAT)
 
 #: What `format_of` returns.
 CLASSIC, HDF5, CDL = classic.FORMAT.name, hdf5.FORMAT.name, cdl.FORMAT.name

@@ -34,7 +34,6 @@ PP = (256).to_bytes(4, "big") + bytes(256) + (256).to_bytes(4, "big")
 
 #: What no way into the library reads: content of a file, and what every one of them says of it.
 OTHERS = {
-    "a.pp": (PP, "it is PP, big-endian with words of 4 bytes"),
     "a.grib": (b"GRIB\0\0\0\2" + bytes(100), "it is GRIB"),
     "a.hdf": (b"\x0e\x03\x13\x01" + bytes(100), "it is HDF4"),
     "grib.cdl": (b"GRIB\0\0\0\2" + bytes(100), "it is GRIB"),
@@ -100,6 +99,13 @@ def test_a_file_of_another_format_is_called_the_same_everywhere(name: str) -> No
     Path(name).write_bytes(OTHERS[name][0])
     assert told(name) == (SourceError, f"{name} is not a netCDF file: {OTHERS[name][1]}")
     assert kind_of(name) is None
+
+
+def test_a_pp_file_that_ends_within_its_first_field_is_called_the_same_everywhere() -> None:
+    Path("a.pp").write_bytes(PP)
+    error, message = told("a.pp") or (None, "")
+    assert (error, "a.pp is PP and damaged or cut off: field 0" in message) == (SourceError, True)
+    assert kind_of("a.pp") == "PP"
 
 
 @pytest.mark.parametrize("form", KINDS)

@@ -1,1 +1,34 @@
 """PP files and fields files of the Met Office's Unified Model: records, headers, packed values, and CF metadata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cfagg.model.dataset import Dataset
+    from cfagg.storage.files import Handle
+
+__all__ = ["FORMAT", "Pp"]
+
+
+class Pp:
+    """Fields one behind the other, which become as few variables as they allow."""
+
+    name = "PP"
+
+    def recognise(self, head: bytes, path: str) -> bool:  # noqa: ARG002
+        """Tell whether a file begins with the header of a field in a record, or with that of a fields file."""
+        from cfagg.formats.pp.fields_files import lookup_form
+        from cfagg.formats.pp.records import form_of
+
+        return form_of(head) is not None or lookup_form(head) is not None
+
+    def open(self, handle: Handle) -> Dataset:
+        """Return the description of a file by the headers of its fields."""
+        from cfagg.formats.pp.addresses import scan_fields
+        from cfagg.formats.pp.dataset import dataset_of
+
+        return dataset_of(handle, scan_fields(handle))
+
+
+FORMAT = Pp()

@@ -1,0 +1,151 @@
+"""Arrays of fields: shape, type and missing value of each, and the reading of any part of it, field by field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import SourceError
+from cfagg.formats.pp.fields import Fields
+from cfagg.formats.pp.grouping import Box
+from cfagg.formats.pp.values import (
+    Storage,
+    attributes_of,
+    conformed,
+    decode_stored,
+    read_extra,
+    read_values,
+    sizes_of,
+    storage_of,
+)
+from cfagg.model.chunks import ChunkTable, Encoding
+from cfagg.model.grid import Grid
+from cfagg.storage.files import CONTEXT_SOURCE, Handle
+
+__all__ = ["Array", "Arrays"]
+
+Int64 = npt.NDArray[np.int64]
+
+#: The STASH code of the land-sea mask, which fields of some points need.
+_LAND_MASK = 30
+
+#: Words of the header that make two fields of an array differ in type, missing value or scale.
+_STORAGE = ("LBPACK", "LBUSER1", "BMKS", "BDATUM", "BMDI")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Array:
+    """The values of the fields of a box."""
+
+    owner: Arrays
+    #: Numbers of fields, with the dimensions of the array but the last two.
+    index: Int64
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    #: The missing value, `None` where there is none.
+    fill: Any
+    #: Whether all are stored as they are: one type, not packed, not scaled, with the same missing value.
+    is_plain: bool
+
+    def table(self) -> ChunkTable:
+        """Return where the chunks of the array stand: each is one field."""
+        fields, index = self.owner.fields.take(self.index.ravel()), self.index.ravel()
+        size, count = sizes_of(fields), math.prod(self.shape[-2:]) * self.dtype.itemsize
+        grid = Grid.regular(self.shape, (1,) * self.index.ndim + self.shape[-2:])
+        encoding = Encoding(self.dtype, decode=self.decoded)
+        if self.is_plain and (size >= count).all():
+            # As they stand; of large ones only what is wanted is read.
+            encoding, size = Encoding(self.dtype.newbyteorder(fields.form.byteorder)), np.full_like(size, count)
+        return ChunkTable(grid, encoding, np.arange(index.size), fields.data_offset, size)
+
+    def decoded(self, raw: npt.NDArray[np.uint8], cell: int) -> npt.NDArray[Any]:
+        """Return the values of one field from its bytes."""
+        i = int(self.index.ravel()[cell])
+        values = self.owner.decoded(raw.tobytes(), i, self.dtype, self.fill, self.shape[-2:])
+        return values.reshape((1,) * self.index.ndim + values.shape)
+
+
+class Arrays:
+    """The values of all fields of a file, which stays open."""
+
+    def __init__(self, handle: Handle, fields: Fields) -> None:
+        self.handle, self.fields = handle, fields
+
+    def extra(self) -> tuple[Int64, list[dict[int, Any]]]:
+        """Return a number for the extra data of each field, and the vectors of each number; 0 is none."""
+        number = np.zeros(len(self.fields), np.int64)
+        vectors: list[dict[int, Any]] = [{}]
+        known: dict[Any, int] = {}
+        for i in np.flatnonzero(self.fields["LBEXT"] > 0).tolist():
+            found = read_extra(self.handle, self.fields, i)
+            key = tuple((code, tuple(v) if isinstance(v, list) else v.tobytes()) for code, v in found.items())
+            if key not in known:
+                known[key] = len(vectors)
+                vectors.append(found)
+            number[i] = known[key]
+        return number, vectors
+
+    def of(self, box: Box) -> Array:
+        """Return the array of a box."""
+        index = box.numbers.reshape([n for n in box.numbers.shape if n > 1])
+        first = box.first
+        kinds = [self._storage(i) for i in self._representatives(box.numbers.ravel())]
+        shape = kinds[0][0].shape
+        if kinds[0][0].points and len(shape) != 2:
+            shape = self.land[1] if self.land is not None else shape
+        if len(shape) != 2 or {len(s.shape) for s, _ in kinds} != {len(kinds[0][0].shape)}:
+            raise SourceError(
+                f"field {first:,} of {self.handle.key.path} has {int(self.fields['LBROW'][first]):,} rows and "
+                f"{int(self.fields['LBNPT'][first]):,} columns (LBROW, LBNPT), which is no grid; leave it "
+                "out of the file"
+            )
+        dtype = np.result_type(*(t for _, t in kinds))
+        fills = [s.fill for s, _ in kinds]
+        fill = next((f for f in fills if f is not None), None)
+        plain = all(s.dtype == t == dtype and s.method in (0, 2) and not s.points for s, t in kinds)
+        same = all(f is None or f == fill for f in fills)
+        fill = None if fill is None else dtype.type(fill)
+        return Array(self, index, (*index.shape, *shape), dtype, fill, plain and same)
+
+    def decoded(self, raw: bytes, i: int, dtype: np.dtype[Any], fill: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        """Return the values of field `i` from their bytes, as its variable has them."""
+        land = self.land[0] if self.land is not None else None
+        path = self.handle.key.path
+        stored = decode_stored(raw, path, self.fields, i, CONTEXT_SOURCE, land)
+        if stored.shape != shape:
+            raise SourceError(
+                f"field {i:,} of {path} has values of shape {stored.shape}, expected {shape} as others of its "
+                "variable; make the file again"
+            )
+        return conformed(stored, self.fields, i, dtype, fill)
+
+    @cached_property
+    def land(self) -> tuple[npt.NDArray[np.bool_], tuple[int, int]] | None:
+        """Where the land-sea mask is land, and its shape; `None` where no field needs it, or there is none."""
+        if not (self.fields["LBPACK"] // 10 % 10 == 2).any():
+            return None
+        own = (self.fields["LBUSER4"] == _LAND_MASK) & (self.fields["LBPACK"] // 10 % 10 == 0)
+        for i in np.flatnonzero(own & (self.fields["LBROW"] > 0) & (self.fields["LBNPT"] > 0)).tolist()[:1]:
+            dtype = storage_of(self.fields, i).dtype
+            mask = read_values(self.handle, self.fields, i, dtype, None) != 0
+            return mask, (mask.shape[0], mask.shape[1])
+        return None
+
+    def _representatives(self, index: Int64) -> Iterator[int]:
+        """Yield one field for each way in which those of an array are stored."""
+        rows = np.stack([self.fields[word][index] for word in _STORAGE], axis=-1)
+        _, found = np.unique(rows, axis=0, return_index=True)
+        yield from np.sort(index[found]).tolist()
+
+    def _storage(self, i: int) -> tuple[Storage, np.dtype[Any]]:
+        """Return how a field is stored, and the type of its values."""
+        where = f"field {i:,} of {self.handle.key.path}"
+        storage = storage_of(self.fields, i, where)
+        scaled = attributes_of(self.fields, i).keys() - {"_FillValue"}
+        return storage, np.dtype(f"f{self.fields.word_size}") if scaled else storage.dtype

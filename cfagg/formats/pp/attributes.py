@@ -1,0 +1,85 @@
+"""What fields are of and how they were processed: names, units, cell methods and the model that made them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cfagg.formats.pp.fields import Fields
+from cfagg.formats.pp.grids import is_rotated
+from cfagg.formats.pp.stash import Phenomenon, phenomenon, stash_name
+from cfagg.formats.pp.times import CLIMATOLOGY
+
+__all__ = ["cell_methods", "described", "name_of", "of_field"]
+
+#: Bits of LBPROC that become cell methods of time, of longitude, and over an ensemble.
+_TIME = {128: "mean", 4096: "minimum", 8192: "maximum"}
+_ZONAL, _ENSEMBLE = 64, 131072
+_KNOWN = sum(_TIME) + _ZONAL + _ENSEMBLE
+
+#: The last four digits of LBSRCE: the Unified Model.
+_UNIFIED_MODEL = 1111
+
+
+def of_field(fields: Fields, i: int) -> Phenomenon:
+    """Return what field `i` is of."""
+    version = int(fields["LBSRCE"][i]) // 10_000 if _is_unified_model(fields, i) else 0
+    code = (int(fields[word][i]) for word in ("LBUSER7", "LBUSER4", "LBFC"))
+    return phenomenon(*code, version, rotated=is_rotated(fields, i))
+
+
+def name_of(fields: Fields, i: int, found: Phenomenon) -> str:
+    """Return what a variable is called: its standard name, else its code."""
+    if found.standard_name:
+        return found.standard_name.split()[0]
+    code = stash_name(int(fields["LBUSER7"][i]), int(fields["LBUSER4"][i]))
+    return code or f"lbfc_{max(int(fields['LBFC'][i]), 0)}"
+
+
+def described(fields: Fields, i: int, found: Phenomenon) -> dict[str, Any]:
+    """Return the attributes of a variable that do not depend on its dimensions."""
+    code = stash_name(int(fields["LBUSER7"][i]), int(fields["LBUSER4"][i]))
+    out: dict[str, Any] = {
+        "standard_name": found.standard_name,
+        "long_name": found.long_name,
+        "units": found.units,
+        "um_stash_source": code,
+    }
+    if code is None and fields["LBFC"][i] > 0:
+        out["um_field_code"] = np.array([fields["LBFC"][i]], np.int32)
+    if _is_unified_model(fields, i):
+        out["source"] = "Data from Met Office Unified Model"
+        version = int(fields["LBSRCE"][i]) // 10_000
+        out["um_version"] = f"{version // 100}.{version % 100}" if version else None
+    process = int(fields["LBPROC"][i])
+    if process & ~_KNOWN:
+        # Bits that no cell method says; documentation paper F3 lists them.
+        out["um_lbproc"] = np.array([process], np.int32)
+    return {name: value for name, value in out.items() if value is not None}
+
+
+def cell_methods(fields: Fields, i: int, names: set[str], found: Phenomenon) -> str | None:
+    """Return the cell methods of field `i`, of whose array `names` are the coordinates; `None` where it has none."""
+    process, lbtim = int(fields["LBPROC"][i]), int(fields["LBTIM"][i])
+    methods = []
+    if process > 0 and process & _ENSEMBLE:
+        methods.append("realization: mean")
+    for bit, method in _TIME.items():
+        if process <= 0 or not process & bit:
+            continue
+        interval = f" (interval: {lbtim // 100} hour)" if lbtim >= 100 else ""
+        if lbtim // 10 % 10 == CLIMATOLOGY:
+            methods.append(f"time: {method} within years{interval} time: {method} over years")
+        else:
+            methods.append(f"time: {method}{interval}")
+    if process > 0 and process & _ZONAL:
+        along = next((n for n in ("longitude", "grid_longitude") if n in names), "longitude")
+        methods.append(f"{along}: mean")
+    if found.where:
+        methods.append(f"area: mean where {found.where}")
+    return " ".join(methods) or None
+
+
+def _is_unified_model(fields: Fields, i: int) -> bool:
+    return int(fields["LBSRCE"][i]) % 10_000 == _UNIFIED_MODEL

@@ -1,0 +1,156 @@
+"""Horizontal grids and cross-sections of fields: from LBCODE, the grid words and extra data to coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.formats.pp.coordinates import Coordinate
+from cfagg.formats.pp.decimals import decimal
+from cfagg.formats.pp.fields import Fields
+
+__all__ = ["GRID_WORDS", "Grid", "grid_of", "is_rotated"]
+
+#: Words of the header that make two grids the same.
+GRID_WORDS = ("LBCODE", "LBHEM", "LBROW", "LBNPT", "BPLAT", "BPLON", "BGOR", "BZY", "BDY", "BZX", "BDX")
+
+#: Codes of axes in LBCODE and what they are.
+_LATITUDE, _LONGITUDE, _SITE, _TIME_360 = 10, 11, 13, 23
+_AXES: Mapping[int, tuple[str, dict[str, Any]]] = {
+    1: ("air_pressure", {"standard_name": "air_pressure", "units": "hPa", "positive": "down", "axis": "Z"}),
+    2: ("height", {"standard_name": "height", "units": "km", "positive": "up", "axis": "Z"}),
+    4: ("depth", {"standard_name": "depth", "units": "m", "positive": "down", "axis": "Z"}),
+    5: ("model_level_number", {"standard_name": "model_level_number", "units": "1", "positive": "up", "axis": "Z"}),
+    6: (
+        "air_potential_temperature",
+        {"standard_name": "air_potential_temperature", "units": "K", "positive": "up", "axis": "Z"},
+    ),
+    7: ("sigma", {"long_name": "sigma", "units": "1", "positive": "down", "axis": "Z"}),
+    20: ("day", {"long_name": "day", "units": "days"}),
+    21: ("month", {"long_name": "month", "units": "1"}),
+    22: ("year", {"long_name": "year", "units": "1"}),
+    _TIME_360: (
+        "time",
+        {"standard_name": "time", "units": "days since 0000-01-01 00:00:00", "calendar": "360_day", "axis": "T"},
+    ),
+}
+
+#: Codes of vectors of extra data: points, lower and upper bounds, and those of domains, of x and of y.
+_VECTORS = {"x": (1, 12, 13, 4, 6), "y": (2, 14, 15, 3, 5)}
+_NAMES = 11
+
+#: Degrees within which the pole is where it is on the Earth.
+_NEAR = 1e-4
+
+#: Bit of LBPROC: a mean over longitudes.
+_ZONAL = 64
+
+
+class Grid(NamedTuple):
+    """The two last dimensions of a field: their names, coordinates, and the attributes of the grid mapping."""
+
+    dims: tuple[str, str]
+    coordinates: list[Coordinate]
+    mapping: dict[str, Any] | None
+
+
+def is_rotated(fields: Fields, i: int) -> bool:
+    """Return whether the pole of the grid is not that of the Earth; a longitude of 180 degrees turns nothing."""
+    latitude, longitude = fields["BPLAT"][i], fields["BPLON"][i]
+    turned = abs(longitude) > _NEAR and abs(longitude - 180) > _NEAR
+    return bool(abs(latitude - 90) > _NEAR or turned)
+
+
+def grid_of(fields: Fields, i: int, shape: tuple[int, int], extra: Mapping[int, Any], times: Any = None) -> Grid:
+    """Return the grid of field `i`; `times` are those between which rows of a time series are, if there are any."""
+    code = int(fields["LBCODE"][i])
+    rotated = is_rotated(fields, i)
+    kinds = {"y": _LATITUDE, "x": _LONGITUDE}
+    if 10_000 <= code < 100_000:
+        kinds = {"y": code % 100, "x": code // 100 % 100}
+    dims: dict[str, str] = {}
+    found: list[Coordinate] = []
+    for axis, size in zip("yx", shape, strict=True):
+        made = _axis(fields, i, axis, kinds[axis], size, extra, rotated=rotated)
+        if kinds[axis] == _TIME_360 and made is None and times is not None:
+            made = times(size)
+        named = {_SITE: "site"}.get(kinds[axis], axis)
+        dims[axis] = named if made is None or not made.is_monotonic else made.name
+        if made is not None:
+            found.append(made.along((dims[axis],), dimension=made.is_monotonic))
+        if kinds[axis] == _SITE:
+            found += _sites(fields, extra, size, dims[axis], set(kinds.values()), rotated=rotated)
+    mapping = None
+    if rotated and {c.name for c in found} & {"grid_latitude", "grid_longitude"}:
+        pole = decimal([fields["BPLAT"][i], fields["BPLON"][i]], fields.word_size)
+        mapping = {
+            "grid_mapping_name": "rotated_latitude_longitude",
+            "grid_north_pole_latitude": pole[:1],
+            "grid_north_pole_longitude": pole[1:],
+        }
+    return Grid((dims["y"], dims["x"]), found, mapping)
+
+
+def _axis(
+    fields: Fields, i: int, axis: str, kind: int, size: int, extra: Mapping[int, Any], *, rotated: bool
+) -> Coordinate | None:
+    """Return the coordinate of rows (y) or columns (x), `None` where the header has none."""
+    if kind == _SITE or (kind not in _AXES and kind not in (_LATITUDE, _LONGITUDE)):
+        return None
+    name, attributes = _described(kind, rotated=rotated)
+    letter = axis.upper()
+    zeroth, step = decimal([fields[f"BZ{letter}"][i], fields[f"BD{letter}"][i]], fields.word_size)
+    point, low, high, *_ = (extra.get(code) for code in _VECTORS[axis])
+    bounds = None
+    if fields[f"BD{letter}"][i] not in (0, fields["BMDI"][i]):
+        values = zeroth + step * np.arange(1, size + 1)
+        if fields["LBCODE"][i] in (2, 102):
+            # The first row and column of cells, whose middles these are.
+            bounds = np.stack([values - step / 2, values + step / 2], axis=-1)
+    elif point is not None and len(point) == size:
+        values = decimal(point, fields.word_size)
+        if low is not None and high is not None and len(low) == len(high) == size:
+            bounds = np.stack([decimal(v, fields.word_size) for v in (low, high)], axis=-1)
+    else:
+        return None
+    if kind == _LONGITUDE and int(fields["LBPROC"][i]) & _ZONAL and bounds is None:
+        around = np.array([[0.0, 360.0]]) if size == 1 else np.stack([values - step / 2, values + step / 2], axis=-1)
+        bounds = around if size == 1 or step else None
+    return Coordinate(name, values, attributes, bounds)
+
+
+def _described(kind: int, *, rotated: bool) -> tuple[str, dict[str, Any]]:
+    """Return name and attributes of the coordinate of an axis."""
+    if kind in _AXES:
+        return _AXES[kind]
+    name = "latitude" if kind == _LATITUDE else "longitude"
+    units = "degrees_north" if kind == _LATITUDE else "degrees_east"
+    axis = "Y" if kind == _LATITUDE else "X"
+    if rotated:
+        return f"grid_{name}", {"standard_name": f"grid_{name}", "units": "degrees", "axis": axis}
+    return name, {"standard_name": name, "units": units, "axis": axis}
+
+
+def _sites(
+    fields: Fields, extra: Mapping[int, Any], size: int, dim: str, kinds: set[int], *, rotated: bool
+) -> list[Coordinate]:
+    """Return where sites are, and what they are called."""
+    found = []
+    for axis, kind in (("x", _LONGITUDE), ("y", _LATITUDE)):
+        *_, low, high = (extra.get(code) for code in _VECTORS[axis])
+        if kind in kinds or low is None or high is None or not len(low) == len(high) == size:
+            continue
+        bounds = np.stack([decimal(v, fields.word_size) for v in (low, high)], axis=-1)
+        if (bounds == decimal(fields["BMDI"][0], fields.word_size)).any() or (bounds <= -1e30).any():
+            continue
+        name, attributes = _described(kind, rotated=rotated)
+        del attributes["axis"]
+        found.append(Coordinate(name, bounds.mean(axis=-1), attributes, bounds, (dim,)))
+    names = extra.get(_NAMES)
+    if isinstance(names, list) and len(names) == size:
+        texts: npt.NDArray[Any] = np.array(names, object)
+        found.append(Coordinate("site_name", texts, {"long_name": "site name"}, None, (dim,)))
+    return found
