@@ -39,9 +39,11 @@ def close(
     findings: Findings,
     *,
     complete: bool = True,
+    inclusive: bool = False,
 ) -> tuple[Grid, Int64] | None:
     """Return the grid of a matrix of partitions and the order that makes their list follow it; None with problems."""
-    # Unless `complete`, some were left out as malformed, and nothing can be said about gaps.
+    # Unless `complete`, some were left out as malformed, and nothing can be said about gaps.  Where locations are
+    # `inclusive` in the text, messages show them so.
     before = len(findings.problems)
     size = matrix_size(pshape)
     matrix = [pshape[pdims.index(d)] if d in pdims else 1 for d in dims]
@@ -61,13 +63,13 @@ def close(
         _check_twice(index[inside][order], flat[inside][order], number[inside][order], findings)
     if complete and bool(inside.all()):
         _check_missing(flat if ordered else np.unique(flat), pshape, size, findings, name)
-    _check_ranges(dims, shape, location, number, findings)
+    _check_ranges(dims, shape, location, number, findings, int(inclusive))
     if len(findings.problems) > before or not complete:
         return None
     axes = []
     for d, dim in enumerate(dims):
         position = index[:, pdims.index(dim)] if dim in pdims else np.zeros(len(index), np.int64)
-        axes.append(_edges(d, dim, shape[d], matrix[d], position, location[:, d], number, findings))
+        axes.append(_edges(d, dim, shape[d], matrix[d], position, location[:, d], number, findings, int(inclusive)))
     if len(findings.problems) > before:
         return None
     if not size and all(shape):
@@ -125,24 +127,33 @@ def _unravel(flat: int, matrix: Sequence[int]) -> list[int]:
 
 
 def _check_ranges(
-    dims: Sequence[str], shape: Sequence[int], location: Int64, number: Int64, findings: Findings
+    dims: Sequence[str], shape: Sequence[int], location: Int64, number: Int64, findings: Findings, last: int
 ) -> None:
     """Note ranges that are empty or outside the master array."""
     for d, (dim, n) in enumerate(zip(dims, shape, strict=True)):
         start, stop = location[:, d, 0], location[:, d, 1]
         for i in np.flatnonzero((start < 0) | (stop > n) | (start >= stop))[: limits.MAX_PROBLEMS]:
             what = "is empty" if start[i] >= stop[i] else f"is outside dimension {dim!r} of size {n}"
-            findings.problem(f"Partitions[{number[i]}].location[{d}]", f"[{start[i]}, {stop[i]}] {what}")
+            findings.problem(f"Partitions[{number[i]}].location[{d}]", f"[{start[i]}, {stop[i] - last}] {what}")
 
 
 def _edges(
-    d: int, dim: str, size: int, count: int, position: Int64, ranges: Int64, number: Int64, findings: Findings
+    d: int,
+    dim: str,
+    size: int,
+    count: int,
+    position: Int64,
+    ranges: Int64,
+    number: Int64,
+    findings: Findings,
+    last: int,
 ) -> Int64:
     """Return the edges along one dimension; ragged, gapped or overlapping ranges are problems."""
     if len(position) == 0:
         if size and not count:
             findings.problem(f"location along {dim!r}", f"a gap at indices 0 to {size - 1}: there is no partition")
         return np.array([0, size] if size else [0], np.int64)
+    end = np.array([0, last])
     first = np.zeros(count, np.int64)
     first[position[::-1]] = np.arange(len(position))[::-1]
     span = ranges[first]
@@ -150,14 +161,17 @@ def _edges(
         other = first[position[i]]
         findings.problem(
             f"Partitions[{number[i]}].location[{d}]",
-            f"{ranges[i].tolist()} differs from {ranges[other].tolist()} of Partitions[{number[other]}], which has the "
-            f"same place {position[i]} along {dim!r}: the partition matrix would be ragged",
+            f"{(ranges[i] - end).tolist()} differs from {(ranges[other] - end).tolist()} of "
+            f"Partitions[{number[other]}], which has the same place {position[i]} "
+            f"along {dim!r}: the partition matrix would be ragged",
         )
     stops = np.concatenate([[0], span[:, 1]])
     starts = np.concatenate([span[:, 0], [size]])
     for k in np.flatnonzero(stops != starts)[: limits.MAX_PROBLEMS]:
-        left = f"Partitions[{number[first[k - 1]]}] {span[k - 1].tolist()}" if k else "the start of the dimension"
-        right = f"Partitions[{number[first[k]]}] {span[k].tolist()}" if k < count else f"its end at {size}"
+        left = (
+            f"Partitions[{number[first[k - 1]]}] {(span[k - 1] - end).tolist()}" if k else "the start of the dimension"
+        )
+        right = f"Partitions[{number[first[k]]}] {(span[k] - end).tolist()}" if k < count else f"its end at {size}"
         kind = "a gap" if stops[k] < starts[k] else "an overlap"
         low, high = sorted((int(stops[k]), int(starts[k])))
         findings.problem(

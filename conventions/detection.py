@@ -11,26 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.conventions import cf113, cfa, cfa06, nca
+from cfagg.conventions.nca import ROLES
 from cfagg.conventions.scope import Scope
 from cfagg.errors import ConventionError
 from cfagg.model import Aggregation
 
 __all__ = ["detect", "is_private", "mark_of", "named_version", "parse"]
 
-#: The dialects that describe an aggregation in JSON.
-JSON = ("NCA-0.1", "NCA-0.2", "NCA-0.2.1", "NCA-0.2.2", "CFA-0.3", "CFA-0.4")
-
 #: Attributes that describe an aggregation, and others that mark one.
 _DESCRIPTIONS = ("nca_array", "cfa_array")
 _MARKS = ("aggregated_dimensions", "aggregated_data", "cfa_group", "cfa_dimensions", "cfa_variable", "nca_dimensions")
 
-#: Values of ``cf_role`` that mark an aggregation, with the oldest version that knows them.
-_ROLES = {"nca": "NCA-0.2", "nca_variable": "NCA-0.2.1", "cfa_variable": "CFA-0.3"}
-
 _VERSION = re.compile(r"(NCA|CFA)-([0-9]+(?:\.[0-9]+)*)")
-_DIRECTIONS = re.compile(r"""["']p?directions["']""")
-#: Characters at the ends of a long text in which the names of keys are looked for.
-_SEEN = 1 << 16
 _CF = re.compile(r"CF-1\.(1[3-9]|[2-9][0-9])")
 
 
@@ -55,27 +47,12 @@ def detect(attributes: Mapping[str, Any], conventions: str = "") -> str | None:
     if "cfa_group" in attributes:
         return "CFA-0.5"
     if "nca_array" in attributes or "cfa_array" in attributes:
-        return _by_keys(attributes, named_version(conventions))
-    if (role := str(attributes.get("cf_role"))) in _ROLES:
-        return _ROLES[role]
+        return cfa.version_of(attributes, named_version(conventions))[0].name
+    if (role := str(attributes.get("cf_role"))) in ROLES:
+        return ROLES[role]
     if "cfa_dimensions" in attributes or "cfa_variable" in attributes:
         return "CFA-0.4"
     return "NCA-0.1" if "nca_dimensions" in attributes else None
-
-
-def _by_keys(attributes: Mapping[str, Any], named: str | None) -> str:
-    """Return the version of the JSON that describes an aggregation."""
-    prefix = "nca" if "nca_array" in attributes else "cfa"
-    if named is not None and named[:3].lower() == prefix and named in JSON:
-        return named
-    text = str(attributes[f"{prefix}_array"])
-    seen = text if len(text) <= _SEEN else text[: _SEEN // 2] + text[-_SEEN // 2 :]
-    if prefix == "cfa":
-        return "CFA-0.3" if _DIRECTIONS.search(seen) else "CFA-0.4"
-    role = _ROLES.get(str(attributes.get("cf_role")), "NCA-0.1")
-    if role == "NCA-0.1" and not cfa.is_later(seen):
-        return role
-    return max(role, "NCA-0.2.2" if "subarray" in seen else "NCA-0.2.1" if "sub_array" in seen else "NCA-0.2")
 
 
 def _by_instructions(attributes: Mapping[str, Any], conventions: str) -> str:
@@ -101,7 +78,7 @@ def mark_of(attributes: Mapping[str, Any], dims: Sequence[str] = ()) -> str | No
     marks = _DESCRIPTIONS if dims else (*_DESCRIPTIONS, *_MARKS)
     if (mark := next((name for name in marks if name in attributes), None)) is not None:
         return mark
-    return "cf_role" if not dims and str(attributes.get("cf_role")) in _ROLES else None
+    return "cf_role" if not dims and str(attributes.get("cf_role")) in ROLES else None
 
 
 def is_private(attributes: Mapping[str, Any]) -> bool:
@@ -163,9 +140,8 @@ def parse(
     if dialect is None:
         raise ConventionError(f"{subject}: no attribute marks an aggregation")
     if "nca_array" in attributes or "cfa_array" in attributes:
-        read = nca.parse if dialect == "NCA-0.1" else cfa.parse_array
-        made = read(name, attributes, np.dtype(dtype), scope.sizes, private=scope.private, source=source)
-        return replace(made, dialect=dialect)
+        named = named_version(scope.conventions)
+        return cfa.parse_json(name, attributes, np.dtype(dtype), scope, named, source=source)
     if {"aggregated_dimensions", "aggregated_data"} <= attributes.keys():
         instructed = cf113.parse if dialect == cf113.DIALECT and not cfa06.is_draft(attributes) else cfa06.parse
         return replace(instructed(name, attributes, dtype, scope, source=source), dialect=dialect)

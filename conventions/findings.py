@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from cfagg.conventions import limits
@@ -29,8 +30,8 @@ _shallow = reprlib.Repr(maxlevel=3, maxdict=6, maxlist=12, maxtuple=12, maxother
 class Findings:
     """Problems and repairs of one variable, whose file and name head every message."""
 
-    def __init__(self, subject: str) -> None:
-        self.subject = subject
+    def __init__(self, subject: str, place: Callable[[str], str] = str) -> None:
+        self.subject, self.place = subject, place  # `place` gives a key path in the words of what is read
         self.problems: list[Problem] = []
         self.unlisted = 0
         self._repairs: dict[str, list[str]] = {}
@@ -40,7 +41,7 @@ class Findings:
     def problem(self, where: str, message: str) -> None:
         """Note a problem at a key path; beyond a cap problems are only counted."""
         if len(self.problems) < limits.MAX_PROBLEMS:
-            self.problems.append(Problem(where, message))
+            self.problems.append(Problem(self.place(where), message))
         else:
             self.unlisted += 1
 

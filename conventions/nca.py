@@ -6,7 +6,7 @@ An NCA variable is a scalar netCDF variable.  Its attribute ``nca_dimensions`` n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,17 @@ from cfagg.conventions.closure import close
 from cfagg.conventions.columns import MISSING, integers_problem
 from cfagg.conventions.findings import Findings, shorten
 from cfagg.conventions.nca_layouts import resolve_layouts
-from cfagg.conventions.nca_records import LATER_KEYS, Records
+from cfagg.conventions.nca_records import MEANT, Records, foreign
 from cfagg.conventions.nca_shapes import Private
 from cfagg.conventions.nca_write import write
+from cfagg.conventions.versions import NCA_0_1, Version
 from cfagg.errors import ConventionError, LimitError
 from cfagg.model import Aggregation, Partitions, Strings
 
 __all__ = ["is_private", "parse", "write"]
 
-#: Keys of ``nca_array`` in the text's order.
-ARRAY_KEYS = ("directions", "pdimensions", "pshape", "Partitions")
+#: Values of ``cf_role`` that mark an aggregation, with the oldest version that knows them.
+ROLES = {"nca": "NCA-0.2", "nca_variable": "NCA-0.2.1", "cfa_variable": "CFA-0.3"}
 
 
 def is_private(attributes: Mapping[str, Any]) -> bool:
@@ -64,8 +65,9 @@ def parse(
     *,
     private: Private | None = None,
     source: str = "",
+    version: Version = NCA_0_1,
 ) -> Aggregation:
-    """Return the aggregation that an NCA variable describes.
+    """Return the aggregation that an NCA variable describes, or a CFA variable in JSON.
 
     Parameters
     ----------
@@ -83,6 +85,8 @@ def parse(
         them, the shapes must agree.
     source : str, optional
         The file, for messages and for relative references.
+    version : Version, optional
+        How the JSON is understood; NCA 0.1 by default.
 
     Returns
     -------
@@ -118,30 +122,39 @@ def parse(
     """
     subject = f"{source}: variable {name!r}" if source else f"variable {name!r}"
     others = dict(attributes)
-    text = _text(others.pop("nca_array", MISSING), "nca_array", subject)
-    dims, shape = _dimensions(others.pop("nca_dimensions", ""), sizes, subject)
+    array = f"{version.prefix}_array"
+    text = _text(others.pop(array, MISSING), array, subject)
+    dims, shape = _dimensions(others.pop(f"{version.prefix}_dimensions", ""), sizes, subject, version)
+    if version.defaults:
+        others = {k: v for k, v in others.items() if k != "cf_role" or str(v) not in ROLES}
     units, calendar = (
         _text(others.pop(key), key, subject) if isinstance(others.get(key), str | bytes) else None
         for key in ("units", "calendar")
     )
-    findings, records, head = _load(text, subject, dims, sizes, private or {})
+    findings, records, head = _load(text, subject, dims, sizes, private or {}, version)
     pdims, pshape = _matrix(head, dims, records, findings)
     grid = order = None
     if pdims is not None and pshape is not None:
         index, location, number = (records.column(c) for c in ("index", "location", "number"))
+        whole = len(index) == records.count
         try:
             closed = close(
-                dims, shape, pdims, pshape, index, location, number, findings, complete=len(index) == records.count
+                *(dims, shape, pdims, pshape, index, location, number, findings),
+                complete=whole,
+                inclusive=version.inclusive,
             )
         except LimitError as error:
             raise LimitError(f"{subject}: {error.message}") from None
         grid, order = closed if closed is not None else (None, None)
-    directions, known = _directions(head.get("directions", MISSING), dims, findings)
+    directions, known = _directions(head.get("directions", MISSING), dims, findings, version)
     layouts, layout_codes = resolve_layouts(records, dims, directions, known, units, calendar, findings)
-    findings.check("nca_array does not describe an aggregation")
+    findings.check(f"{array} does not describe an aggregation")
     if grid is None or order is None:  # every way here notes a problem
-        raise ConventionError(f"{subject}: nca_array does not describe a partition matrix")
-    partitions = _partitions(records, order, layout_codes, layouts)
+        raise ConventionError(f"{subject}: {array} does not describe a partition matrix")
+    partitions = _partitions(
+        records, order, layout_codes, layouts, _based(head.get("base", MISSING), version, findings)
+    )
+    findings.check(f"{array} does not describe an aggregation")
     findings.warn()
     return Aggregation(
         name=name,
@@ -155,6 +168,7 @@ def parse(
         directions=directions,
         attributes=others,
         source=source,
+        dialect=version.name,
     )
 
 
@@ -173,64 +187,84 @@ def _text(value: Any, attribute: str, subject: str) -> str:
     raise ConventionError(f"{subject}: the attribute {attribute} should be text; found {found}")
 
 
-def _dimensions(value: Any, sizes: Mapping[str, int], subject: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def _dimensions(
+    value: Any, sizes: Mapping[str, int], subject: str, version: Version
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Return the master array's dimensions and shape."""
-    dims = tuple(_text(value, "nca_dimensions", subject).split())
+    attribute = f"{version.prefix}_dimensions"
+    dims = tuple(_text(value, attribute, subject).split())
     findings = Findings(subject)
     if len(dims) > limits.MAX_RANK:
-        raise LimitError(f"{subject}: {len(dims)} dimensions in nca_dimensions; at most {limits.MAX_RANK} are read")
+        raise LimitError(f"{subject}: {len(dims)} dimensions in {attribute}; at most {limits.MAX_RANK} are read")
     for i, dim in enumerate(dims):
         if dim in dims[:i]:
-            findings.problem("nca_dimensions", f"{dim!r} occurs twice")
+            findings.problem(attribute, f"{dim!r} occurs twice")
         elif dim not in sizes:
-            findings.problem("nca_dimensions", f"the file has no dimension {dim!r}")
+            findings.problem(attribute, f"the file has no dimension {dim!r}")
         elif not 0 <= int(sizes[dim]) < 2**63:
-            findings.problem("nca_dimensions", f"{dim!r} has the impossible size {sizes[dim]}")
-    findings.check("nca_dimensions does not name the dimensions of the master array")
+            findings.problem(attribute, f"{dim!r} has the impossible size {sizes[dim]}")
+    findings.check(f"{attribute} does not name the dimensions of the master array")
     return dims, tuple(int(sizes[d]) for d in dims)
 
 
 def _load(
-    text: str, subject: str, dims: tuple[str, ...], sizes: Mapping[str, int], private: Private
+    text: str, subject: str, dims: tuple[str, ...], sizes: Mapping[str, int], private: Private, version: Version
 ) -> tuple[Findings, Records, dict[str, Any]]:
-    """Return what the JSON holds, after a repair if it must be."""
-    findings = Findings(subject)
-    records = Records(dims, sizes, private, findings)
+    """Return what the JSON holds, after a repair if it must be, the keys of the whole as in NCA 0.1."""
+    array = f"{version.prefix}_array"
+    findings = Findings(subject, version.place)
+    records = Records(dims, sizes, private, findings, version)
     try:
         try:
-            return findings, records, partition_stream.load(text, records.add)
+            return findings, records, _renamed(partition_stream.load(text, records.add), version, findings)
         except partition_stream.NotJSONError as error:
             strict = error.message
         try:
             text, repairs = tolerant_json.repair(text)
         except ConventionError as error:
             raise partition_stream.BrokenJSONError(
-                f"{subject}: nca_array is not JSON ({strict}) and has misprints that are not repaired: {error.message}"
+                f"{subject}: {array} is not JSON ({strict}) and has misprints that are not repaired: {error.message}"
             ) from None
-        findings = Findings(subject)
+        findings = Findings(subject, version.place)
         for repair in repairs:
-            findings.repair(repair.kind, f"nca_array was repaired: {repair.message}", tolerant_json.MisprintWarning)
-        records = Records(dims, sizes, private, findings)
-        return findings, records, partition_stream.load(text, records.add)
+            findings.repair(repair.kind, f"{array} was repaired: {repair.message}", tolerant_json.MisprintWarning)
+        records = Records(dims, sizes, private, findings, version)
+        return findings, records, _renamed(partition_stream.load(text, records.add), version, findings)
     except LimitError as error:
-        raise LimitError(f"{subject}: nca_array: {error.message}") from None
+        raise LimitError(f"{subject}: {array}: {error.message}") from None
     except ConventionError as error:
         if error.message.startswith(subject):
             raise
-        raise type(error)(f"{subject}: nca_array: {error.message}", error.problems) from None
+        raise type(error)(f"{subject}: {array}: {error.message}", error.problems) from None
+
+
+def _renamed(head: dict[str, Any], version: Version, findings: Findings) -> dict[str, Any]:
+    """Return the keys of the whole by their names in NCA 0.1, without those that are not understood."""
+    names = {own[0]: key for key, own in version.head.items()}
+    found = {}
+    for key, value in head.items():
+        if key in names or key == "Partitions":
+            found[names.get(key, key)] = value
+        elif key in MEANT:
+            findings.problem(key, foreign(version))
+        else:
+            findings.repair(
+                "unknown key",
+                f"the key {shorten(key)} of {version.prefix}_array is not a key of {version.title} and is ignored",
+            )
+    return found
 
 
 def _matrix(
     head: dict[str, Any], dims: tuple[str, ...], records: Records, findings: Findings
 ) -> tuple[list[str] | None, list[int] | None]:
     """Return partitioned dimensions and the shape of the matrix, None where they are not understood."""
-    for key in sorted(head.keys() - set(ARRAY_KEYS)):
-        if key in LATER_KEYS:
-            findings.problem(key, "this key belongs to a later version (NCA 0.2 to CFA 0.4); only NCA 0.1 is read")
-        else:
-            findings.repair(
-                "unknown key", f"the key {shorten(key)} of nca_array is not a key of NCA 0.1 and is ignored"
-            )
+    version, names = records.version, {key: own[0] for key, own in records.version.head.items()}
+    if version.defaults:
+        pdims = head.setdefault("pdimensions", [])
+        head.setdefault("pshape", [1] * (len(pdims) if type(pdims) is list else 0))
+        if pdims == [] and head["pshape"] == [1]:
+            head["pshape"] = []
     before = len(findings.problems)
     for key in ("pdimensions", "pshape", "Partitions"):
         if key not in head:
@@ -246,13 +280,17 @@ def _matrix(
         return None, None
     for i, dim in enumerate(pdims):
         if dim not in dims:
-            findings.problem(f"pdimensions[{i}]", f"{shorten(dim)} is not among nca_dimensions ({' '.join(dims)})")
+            findings.problem(
+                f"{names['pdimensions']}[{i}]",
+                f"{shorten(dim)} is not among {version.prefix}_dimensions ({' '.join(dims)})",
+            )
         elif dim in pdims[:i]:
-            findings.problem(f"pdimensions[{i}]", f"{dim!r} occurs twice")
-    if (message := integers_problem(pshape, len(pdims), "pdimensions")) is not None:
+            findings.problem(f"{names['pdimensions']}[{i}]", f"{dim!r} occurs twice")
+    if (message := integers_problem(pshape, len(pdims), names["pdimensions"])) is not None:
         findings.problem("pshape", message)
     elif any(n < 0 for n in pshape):
         findings.problem("pshape", f"a negative number in {shorten(pshape)}")
+    records.fit(len(pdims))
     if records.width not in (None, len(pdims)):
         findings.problem(
             "Partitions", f"the first index has {records.width} entries for {len(pdims)} partitioned dimensions"
@@ -265,9 +303,11 @@ def _matrix(
 
 
 def _directions(
-    value: Any, dims: tuple[str, ...], findings: Findings
+    value: Any, dims: tuple[str, ...], findings: Findings, version: Version
 ) -> tuple[tuple[bool, ...] | bool, frozenset[str]]:
     """Return the master array's directions, and the dimensions for which the text gives one."""
+    if version.reverses:  # what runs the other way is all that is known
+        return (True,) * len(dims) if dims else True, frozenset(dims)
     if not dims:
         if type(value) is bool:
             return value, frozenset()
@@ -284,7 +324,9 @@ def _directions(
         return (True,) * len(dims), frozenset(dims)
     for dim, direction in value.items():
         if dim not in dims:
-            findings.problem("directions", f"{shorten(dim)} is not among nca_dimensions ({' '.join(dims)})")
+            findings.problem(
+                "directions", f"{shorten(dim)} is not among {version.prefix}_dimensions ({' '.join(dims)})"
+            )
         elif type(direction) is not bool:
             findings.problem(f"directions.{dim}", f"true or false expected, found {shorten(direction)}")
     for dim in dims:
@@ -293,8 +335,30 @@ def _directions(
     return tuple(value.get(d) is not False for d in dims), frozenset(value)
 
 
+def _based(base: Any, version: Version, findings: Findings) -> Callable[[list[str]], list[str]]:
+    """Return what gives names of files their base, after CFA 0.4 ``base`` and ``file``."""
+    if base is not MISSING and type(base) is not str:
+        findings.problem("base", f"string expected, found {shorten(base)}")
+    if type(base) is not str or not base:
+        return list
+    start = base if base.endswith("/") else f"{base}/"
+
+    def based(name: str) -> str:
+        if not name.startswith("/") and "://" not in name:
+            return start + name
+        if version.name not in ("NCA-0.2", "NCA-0.2.1"):
+            findings.repair("base", f"there is a base, but the file name {shorten(name)} is absolute; taken as it is")
+        return name
+
+    return lambda names: [based(name) for name in names]
+
+
 def _partitions(
-    records: Records, order: npt.NDArray[np.int64], layout: npt.NDArray[np.int32], layouts: list[Any]
+    records: Records,
+    order: npt.NDArray[np.int64],
+    layout: npt.NDArray[np.int32],
+    layouts: list[Any],
+    based: Callable[[list[str]], list[str]],
 ) -> Partitions:
     """Return the partition table in C order, with every table in order of first use."""
     columns = {name: records.column(name)[order] for name in ("file", "address", "part", "offset")}
@@ -309,7 +373,7 @@ def _partitions(
         part=part,
         offset=columns["offset"],
         layout=codes,
-        files=Strings(files),
+        files=Strings(based(files)),
         addresses=Strings(addresses),
         parts=Strings(parts),
         layouts=used,

@@ -61,7 +61,7 @@ def resolve_layouts(
 
 def _nameless(records: Records, codes: npt.NDArray[np.int32]) -> dict[int, int]:
     """Return the raw layouts of partitions without a variable name, with the number of the first such partition."""
-    without = np.flatnonzero(records.column("address") < 0)
+    without = np.flatnonzero(~records.column("named"))
     used, first = np.unique(codes[without], return_index=True)
     return dict(zip(used.tolist(), records.column("number")[without[first]].tolist(), strict=True))
 
@@ -88,13 +88,12 @@ def _layout(
         number = _finite(value)
         if number is None:
             findings.problem(f"{where}.data.{key}", f"finite number expected, found {shorten(value)}")
-        elif is_netcdf(format_):
-            findings.repair(
-                f"netCDF {key}",
-                f"{where}.data.{key} is ignored: it is for other formats, as a netCDF variable has its own",
-            )
         else:
-            packing[key] = number
+            packing[key] = _for_other_formats(key, number, format_, where, findings)
+    fill = _for_other_formats("_FillValue", raw.fill, format_, where, findings)
+    endian = _for_other_formats("endian", raw.endian, format_, where, findings)
+    if endian not in (None, "big", "little"):
+        findings.problem(f"{where}.data.endian", f"big or little expected, found {shorten(endian)}")
     if raw.lbpack is not MISSING and not 0 <= raw.lbpack < 2**31:
         findings.problem(f"{where}.data.lbpack", f"{shorten(raw.lbpack)} is not a packing code")
     return {
@@ -106,8 +105,19 @@ def _layout(
         "packing": _value(raw.lbpack),
         "format": format_,
         "shape": _value(raw.shape),
+        "fill": fill,
+        "endian": endian,
         **packing,
     }
+
+
+def _for_other_formats(key: str, value: Any, format_: str | None, where: str, findings: Findings) -> Any:
+    """Return what is said of a sub-array that is no netCDF variable, which has its own."""
+    if value is MISSING or not is_netcdf(format_):
+        return _value(value)
+    place = findings.place(f"{where}.data.{key}")
+    findings.repair(f"netCDF {key}", f"{place} is ignored: it is for other formats, as a netCDF variable has its own")
+    return None
 
 
 def _value(value: Any) -> Any:

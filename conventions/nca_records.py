@@ -1,8 +1,8 @@
-"""The elements of the ``Partitions`` list of NCA 0.1 as columns."""
+"""The elements of the ``Partitions`` list as columns, whatever the version calls its keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -13,16 +13,15 @@ from cfagg.conventions import dtypes
 from cfagg.conventions.columns import MISSING, integer_rows, integers_problem, pairs_problem, typed
 from cfagg.conventions.findings import Findings, shorten
 from cfagg.conventions.nca_shapes import Batch, Private, Shapes
+from cfagg.conventions.versions import NCA_0_1, VERSIONS, Version
 
-__all__ = ["DATA_KEYS", "LATER_KEYS", "PARTITION_KEYS", "RawLayout", "Records"]
+__all__ = ["MEANT", "RawLayout", "Records", "foreign"]
 
-#: Keys of a partition and of its ``data``, in the text's order.
-PARTITION_KEYS = ("index", "location", "dimensions", "format", "directions", "units", "calendar", "part", "data")
-DATA_KEYS = ("shape", "file", "dtype", "ncvar", "file_offset", "lbpack", "scale_factor", "add_offset")
-#: Keys that later versions (NCA 0.2 to CFA 0.4) gave a meaning; leaving one out would read other data.
-LATER_KEYS = frozenset(
-    {"pmdimensions", "pmshape", "base", "sub_array", "subarray", "pdimensions", "pdirections", "punits", "pcalendar"}
-    | {"pshape", "pdtype", "reverse", "flip", "endian", "_FillValue", "varid"}
+#: Keys that some version gave a meaning; leaving one out would read other data.
+MEANT = frozenset(
+    {"endian", "_FillValue", "varid", "base", "data_offset", "disk_length"}.union(
+        *(names for v in VERSIONS.values() for keys in (v.head, v.partition, v.data) for names in keys.values())
+    )
 )
 
 Int64 = npt.NDArray[np.int64]
@@ -47,14 +46,23 @@ class RawLayout(NamedTuple):
     lbpack: Any
     scale_factor: Any
     add_offset: Any
+    fill: Any
+    endian: Any
     shape: Any  # with `part` only
 
 
 class Records:
     """Collects partitions batch by batch."""
 
-    def __init__(self, dims: tuple[str, ...], sizes: Mapping[str, int], private: Private, findings: Findings) -> None:
-        self.dims, self.sizes, self.findings = dims, sizes, findings
+    def __init__(
+        self,
+        dims: tuple[str, ...],
+        sizes: Mapping[str, int],
+        private: Private,
+        findings: Findings,
+        version: Version = NCA_0_1,
+    ) -> None:
+        self.dims, self.sizes, self.findings, self.version = dims, sizes, findings, version
         self.width: int | None = None
         self.count = 0
         self.files: dict[str, int] = {}
@@ -62,11 +70,11 @@ class Records:
         self.layouts: dict[tuple[Any, ...], int] = {}
         #: First partition with each raw layout, for messages.
         self.layout_places: list[int] = []
-        self._shapes = Shapes(self.dims, private, findings)
+        self._shapes = Shapes(self.dims, private, findings, version.brackets)
         self._dims_ok: dict[tuple[str, ...], bool] = {}
         self._unknown: set[str] = set()
         self._chunks: dict[str, list[npt.NDArray[Any]]] = {
-            name: [] for name in ("number", "index", "location", "file", "address", "layout", "offset", "part")
+            name: [] for name in ("number", "index", "location", "file", "address", "layout", "offset", "part", "named")
         }
 
     @property
@@ -89,33 +97,43 @@ class Records:
         self.count += len(records)
         number = np.arange(first, first + len(records))
         if not {dict}.issuperset(map(type, records)):
+            some = records
             number, records = self._keep(
-                number, records, lambda r: None if type(r) is dict else f"object expected, found {shorten(r)}", ""
+                number,
+                records,
+                lambda i: None if type(some[i]) is dict else f"object expected, found {shorten(some[i])}",
+                "",
             )
-        datas = _values(records, "data")
+        names, data_names = self.version.partition, self.version.data
+        keys = self._keys(records, names, "", number)
+        datas = self._column(records, names["data"], keys, "data", number) or [MISSING] * len(records)
         if not {dict}.issuperset(map(type, datas)):
-            number, records = self._keep(number, records, _data_problem, ".data")
-            datas = [r["data"] for r in records]
+            good = {n: d for n, d in zip(number.tolist(), datas, strict=True) if type(d) is dict}
+            number, records = self._keep(number, records, lambda i: _data_problem(datas[i]), ".data")
+            datas = [good[n] for n in number.tolist()]
         if not records:
             return
-        keys = self._keys(records, PARTITION_KEYS, "", number)
-        data_keys = self._keys(datas, DATA_KEYS, ".data", number)
+        data_keys = self._keys(datas, data_names, ".data", number)
 
         def column(key: str) -> list[Any] | None:
-            return _values(records, key) if key in keys else None
+            return self._column(records, names[key], keys, key, number) if key in names else None
 
         def data_column(key: str) -> list[Any] | None:
-            return _values(datas, key) if key in data_keys else None
+            if key not in data_names:
+                return None
+            return self._column(datas, data_names[key], data_keys, f"data.{key}", number)
 
         def check(values: list[Any] | None, types: frozenset[type], path: str, expected: str) -> list[Any] | None:
             if values is None:
                 return None
             return typed(values, types, lambda i: f"Partitions[{number[i]}].{path}", expected, self.findings)
 
-        index, location, ok = self._positions(records, number, head)
+        index, location, ok = self._positions(column("index"), column("location"), number, head)
         units = check(column("units"), _STRING, "units", "string")
         calendar = check(column("calendar"), _STRING, "calendar", "string")
         format_ = check(column("format"), _STRING, "format", "string")
+        in_data = check(data_column("format"), _STRING, "data.format", "string")
+        format_ = self._merged(format_, in_data, number, "data.format")
         dtype = check(data_column("dtype"), _STRING, "data.dtype", "string")
         lbpack = check(data_column("lbpack"), _INTEGER, "data.lbpack", "integer")
         scale = check(data_column("scale_factor"), _NUMBER, "data.scale_factor", "number")
@@ -123,9 +141,17 @@ class Records:
         file = check(data_column("file"), _STRING, "data.file", "string")
         address = check(data_column("ncvar"), _STRING, "data.ncvar", "string")
         offset = check(data_column("file_offset"), _INTEGER, "data.file_offset", "integer")
+        fill = check(data_column("_FillValue"), _NUMBER, "data._FillValue", "number")
+        endian = check(data_column("endian"), _STRING, "data.endian", "string")
+        if self.version.defaults and file is not None and "" in file:
+            file = [MISSING if v == "" else v for v in file]  # the aggregation file itself
+        varid = check(data_column("varid"), _INTEGER, "data.varid", "integer")
+        offset = self._numbers(address, offset, varid, number)
         parts = check(column("part"), _STRING, "part", "string")
         dims = self._dims(check(column("dimensions"), _LIST, "dimensions", "list of strings"), number)
-        directions = self._directions(check(column("directions"), _DIRECTIONS, "directions", "object"), number)
+        turned = _LIST if self.version.reverses else _DIRECTIONS
+        expected = "list of strings" if self.version.reverses else "object"
+        directions = self._directions(check(column("directions"), turned, "directions", expected), number)
         shapes = data_column("shape") or [MISSING] * len(records)
         extent = location[:, :, 1] - location[:, :, 0]
         part_codes, part_shapes = self._shapes.check(Batch(number, ok, extent, dims, shapes, parts, file, address))
@@ -138,7 +164,10 @@ class Records:
         self._chunks["address"].append(self._codes(address, self.addresses, number, "data.ncvar"))
         self._chunks["part"].append(part_codes)
         self._chunks["offset"].append(self._offsets(offset, number))
-        columns = (dims, directions, units, calendar, format_, dtype, lbpack, scale, add, part_shapes)
+        columns = (
+            *(dims, directions, units, calendar, format_, dtype, lbpack, scale, add),
+            *(fill, endian, part_shapes),
+        )
         self._chunks["layout"].append(self._layouts([_alike(values) for values in columns], number))
 
     def _layouts(self, columns: list[list[Any]], number: Int64) -> npt.NDArray[np.int32]:
@@ -154,62 +183,129 @@ class Records:
         return found if count == len(number) else np.full(len(number), found[0], np.int32)
 
     def _keep(
-        self, number: Int64, records: list[Any], problem: Callable[[Any], str | None], path: str
+        self, number: Int64, records: list[Any], problem: Callable[[int], str | None], path: str
     ) -> tuple[Int64, list[Any]]:
         """Return the records without a problem."""
         kept = []
-        for i, record in enumerate(records):
-            if (message := problem(record)) is None:
+        for i in range(len(records)):
+            if (message := problem(i)) is None:
                 kept.append(i)
             else:
                 self.findings.problem(f"Partitions[{number[i]}]{path}", message)
         return number[kept], [records[i] for i in kept]
 
-    def _keys(self, records: list[dict[str, Any]], known: Sequence[str], path: str, number: Int64) -> set[str]:
+    def _keys(
+        self, records: list[dict[str, Any]], known: Mapping[str, tuple[str, ...]], path: str, number: Int64
+    ) -> set[str]:
         """Return the keys that records of a batch have; unknown ones are told once each."""
         keys: set[str] = set().union(*records)
-        for key in sorted(keys.difference(known)):
+        own = {names[0] for names in known.values()} | (self.version.aside if path else frozenset())
+        other = {name: names[0] for names in known.values() for name in names[1:]}
+        for key in sorted(keys - own):
             if f"{path}.{key}" in self._unknown:
                 continue
             self._unknown.add(f"{path}.{key}")
             i = next(i for i, r in enumerate(records) if key in r)
             where = f"Partitions[{number[i]}]{path}"
-            if key in LATER_KEYS:
-                self.findings.problem(
-                    f"{where}.{key}", "this key belongs to a later version (NCA 0.2 to CFA 0.4); only NCA 0.1 is read"
+            if key in other:
+                self.findings.repair(
+                    "key of another version",
+                    f"the key {shorten(key)} of {self.version.place(where)} belongs to another version than "
+                    f"{self.version.title}, which has {other[key]!r}; read as that everywhere",
                 )
+            elif key in MEANT:
+                self.findings.problem(f"{where}.{key}", foreign(self.version))
             else:
                 self.findings.repair(
                     "unknown key",
-                    f"the key {shorten(key)} of {where} is not a key of NCA 0.1 and is ignored everywhere",
+                    f"the key {shorten(key)} of {self.version.place(where)} is not a key of {self.version.title} and "
+                    "is ignored everywhere",
                 )
         return keys
 
+    def _column(
+        self, records: list[dict[str, Any]], names: tuple[str, ...], keys: set[str], path: str, number: Int64
+    ) -> list[Any] | None:
+        """Return the value of a key in each record, by whatever name; `None` where no record has it."""
+        found = [name for name in names if name in keys]
+        if not found:
+            return None
+        out = _values(records, found[0])
+        for name in found[1:]:
+            out = self._merged(out, _values(records, name), number, path) or out
+        return out
+
+    def _merged(self, one: list[Any] | None, other: list[Any] | None, number: Int64, path: str) -> list[Any] | None:
+        """Return one column of two that mean the same; a partition that says different things has a problem."""
+        if one is None or other is None:
+            return other if one is None else one
+        for i, (a, b) in enumerate(zip(one, other, strict=True)):
+            if a is not MISSING and b is not MISSING and (type(a) is not type(b) or a != b):
+                self.findings.problem(
+                    f"Partitions[{number[i]}].{path}", f"it is said twice: {shorten(a)} and {shorten(b)}"
+                )
+        return [b if a is MISSING else a for a, b in zip(one, other, strict=True)]
+
+    def _numbers(
+        self, address: list[Any] | None, offset: list[Any] | None, varid: list[Any] | None, number: Int64
+    ) -> list[Any] | None:
+        """Return offsets, which are numbers of variables where those have no name; note which have either."""
+        named = np.array([v is not MISSING for v in address]) if address else np.zeros(len(number), np.bool_)
+        if varid is not None and not named.all():
+            offset = list(offset or [MISSING] * len(number))
+            for i in np.flatnonzero(~named).tolist():
+                if varid[i] is MISSING:
+                    continue
+                named[i] = True
+                if not 0 <= varid[i] < 2**31 or offset[i] is not MISSING:
+                    said = "; there is file_offset, too" if offset[i] is not MISSING else ""
+                    self.findings.problem(
+                        f"Partitions[{number[i]}].data.varid",
+                        f"{shorten(varid[i])} is not the number of a netCDF variable{said}",
+                    )
+                offset[i] = varid[i]
+        self._chunks["named"].append(named)
+        return offset
+
     def _positions(
-        self, records: list[dict[str, Any]], number: Int64, head: Mapping[str, Any]
+        self, index: list[Any] | None, location: list[Any] | None, number: Int64, head: Mapping[str, Any]
     ) -> tuple[Int64, Int64, npt.NDArray[np.bool_]]:
         """Return index and location, and which of them are well-formed."""
-        index = _values(records, "index")
+        count, dims, version = len(number), self.dims, self.version
+        index = index or [MISSING] * count
+        location = location or [MISSING] * count
         if self.width is None:
-            pdims = head.get("pdimensions")
+            pdims = head.get(version.head["pdimensions"][0])
             known = pdims if type(pdims) is list else next((i for i in index if type(i) is list), [])
             self.width = len(known)
-        width, dims = self.width, self.dims
+        width = self.width
+        if version.defaults:
+            index = _filled(index, [0] * width)
+            location = _filled(location, [[0, self.sizes[d] - version.inclusive] for d in dims])
+            if not width:
+                index = [[] if v == [0] else v for v in index]
         index_rows, bad_index = integer_rows(
-            index, width, 1, lambda v: _required(v) or integers_problem(v, width, "pdimensions")
+            index, width, 1, lambda v: _required(v) or integers_problem(v, width, version.head["pdimensions"][0])
         )
         location_rows, bad_location = integer_rows(
-            _values(records, "location"),
-            len(dims),
-            2,
-            lambda v: _required(v) or pairs_problem(v, dims),
+            location, len(dims), 2, lambda v: _required(v) or pairs_problem(v, dims)
         )
-        ok = np.ones(len(records), np.bool_)
+        ok = np.ones(count, np.bool_)
         for path, bad in (("index", bad_index), ("location", bad_location)):
             for i, message in bad.items():
                 ok[i] = False
                 self.findings.problem(f"Partitions[{number[i]}].{path}", message)
+        if version.inclusive:
+            location_rows = location_rows + np.array([0, 1])
         return index_rows, location_rows, ok
+
+    def fit(self, width: int) -> None:
+        """Let the index of a single partition, which may be left out, empty or `[0]`, have `width` entries."""
+        if self.version.defaults and (self.width == 0 or (self.width, width) == (1, 0)):
+            index = self.column("index")
+            if not index.any():
+                self.width = width
+                self._chunks["index"] = [np.zeros((len(index), width), np.int64)]
 
     def _dims(self, values: list[Any] | None, number: Int64) -> list[Any] | None:
         """Return the dimensions as tuples, checked once per distinct list."""
@@ -246,7 +342,16 @@ class Records:
             return None
         out: list[Any] = []
         for i, value in enumerate(values):
-            if type(value) is dict:
+            if type(value) is list:
+                where = f"Partitions[{number[i]}].directions"
+                names = [dim for dim in value if type(dim) is str]
+                if len(names) < len(value):
+                    self.findings.problem(where, f"list of strings expected, found {shorten(value)}")
+                for dim in names:
+                    if dim not in self.dims and dim not in self.sizes:
+                        self.findings.problem(where, f"the file has no dimension {shorten(dim)}")
+                out.append(tuple((dim, False) for dim in names))
+            elif type(value) is dict:
                 for dim, direction in value.items():
                     where = f"Partitions[{number[i]}].directions"
                     if type(direction) is not bool:
@@ -312,6 +417,11 @@ def _values(records: list[dict[str, Any]], key: str) -> list[Any]:
         return [r.get(key, MISSING) for r in records]
 
 
+def _filled(values: list[Any], default: list[Any]) -> list[Any]:
+    """Return the values of a key, a default where there is none."""
+    return values if {list}.issuperset(map(type, values)) else [default if v is MISSING else v for v in values]
+
+
 def _alike(values: list[Any] | None) -> list[Any]:
     """Return one value in place of equal ones; `MISSING` in place of no column."""
     if values is None:
@@ -327,12 +437,16 @@ def _required(value: Any) -> str | None:
     return "the key is missing" if value is MISSING else None
 
 
-def _data_problem(record: dict[str, Any]) -> str | None:
+def _data_problem(value: Any) -> str | None:
     """Return what is wrong with the `data` of a record."""
-    value = record.get("data", MISSING)
     if type(value) is dict:
         return None
     return _required(value) or f"object expected, found {shorten(value)}"
+
+
+def foreign(version: Version) -> str:
+    """Return what is wrong with a key that only other versions have."""
+    return f"this key belongs to another version; {version.title} does not have it"
 
 
 def dtype_problem(name: str) -> str | None:

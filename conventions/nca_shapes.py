@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,8 +54,14 @@ class Batch(NamedTuple):
 class Shapes:
     """Checks shapes batch by batch and collects the distinct parts."""
 
-    def __init__(self, dims: tuple[str, ...], private: Private, findings: Findings) -> None:
-        self.dims, self.private, self.findings = dims, private, findings
+    def __init__(
+        self,
+        dims: tuple[str, ...],
+        private: Private,
+        findings: Findings,
+        brackets: Literal["python", "round", "square"] = "python",
+    ) -> None:
+        self.dims, self.private, self.findings, self.brackets = dims, private, findings, brackets
         #: Codes of parts by their canonical text.
         self.parts: dict[str, int] = {}
         self._parsed: dict[tuple[str, tuple[int, ...]], tuple[int, tuple[int, ...]] | str] = {}
@@ -132,7 +138,8 @@ class Shapes:
             )
             return None
         source = "the location" if own is None else f"the variable {own!r}"
-        self.findings.repair("shape", f"{batch.where(i, 'data.shape')} is missing; taken from {source}")
+        place = self.findings.place(batch.where(i, "data.shape"))
+        self.findings.repair("shape", f"{place} is missing; taken from {source}")
         return wanted.tolist() if own is None else [int(n) for n in self.private[own][1]]
 
     def _compare(
@@ -201,7 +208,7 @@ class Shapes:
         known = self._parsed.get((text, shape))
         if known is None:
             try:
-                indices = part_module.parse(text, shape)
+                indices = part_module.parse(text, shape, self.brackets)
                 canonical = part_module.canonical(indices, shape)
                 code = -1 if canonical == "[]" else self.parts.setdefault(canonical, len(self.parts))
                 known = (code, part_module.counts(indices))

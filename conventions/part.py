@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +26,22 @@ Indices = range | npt.NDArray[np.int64]
 _INTEGER = r"[ \t\n\r]*+-?[0-9]{1,18}[ \t\n\r]*+"
 _RANGE = re.compile(rf"\(({_INTEGER}),({_INTEGER}),({_INTEGER})\)").match
 _LIST = re.compile(rf"\[((?:{_INTEGER},)*+{_INTEGER})?[ \t\n\r]*+\]").match
+_SQUARE_RANGE = re.compile(rf"\[({_INTEGER}),({_INTEGER}),({_INTEGER})\]").match
+#: With the comma that Python writes after a lone entry.
+_ROUND_LIST = re.compile(rf"\(((?:{_INTEGER},)*+{_INTEGER}|{_INTEGER},[ \t\n\r]*+)?[ \t\n\r]*+\)").match
 _SEPARATOR = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+").match
 _SPACE = " \t\n\r"
 
 
-def parse(text: str, shape: Sequence[int]) -> tuple[Indices, ...]:
-    """Return the indices that a part such as ``"[(2, 6, 1), [1,3,4,7]]"`` takes, as ranges if evenly spaced."""
+def parse(
+    text: str, shape: Sequence[int], brackets: Literal["python", "round", "square"] = "python"
+) -> tuple[Indices, ...]:
+    """Return the indices that a part such as ``"[(2, 6, 1), [1,3,4,7]]"`` takes, as ranges if evenly spaced.
+
+    Ranges stand in round brackets and exclude their stop as Python's do; from NCA 0.2 to CFA 0.3 they include it, and
+    in CFA 0.4 they also stand in square brackets and lists in round ones.
+    """
+    range_, list_ = (_SQUARE_RANGE, _ROUND_LIST) if brackets == "square" else (_RANGE, _LIST)
     if len(text) > limits.MAX_PART_LIST and text.count(",") > limits.MAX_PART_LIST:
         raise LimitError(
             f"part {shorten(text)} lists more than {limits.MAX_PART_LIST} indices; write a range (start, stop, step)"
@@ -44,15 +55,22 @@ def parse(text: str, shape: Sequence[int]) -> tuple[Indices, ...]:
     out: list[Indices] = []
     position = 0
     while True:
-        if match := _RANGE(body, position):
+        if match := range_(body, position):
             start, stop, step = int(match[1]), int(match[2]), int(match[3])
             if step == 0:
                 raise _broken(text, f"the step of {match[0]} is 0")
+            if brackets != "python":
+                stop += 1 if step > 0 else -1
             indices: Indices = range(start, stop, step)
-        elif match := _LIST(body, position):
-            indices = _simplest(np.array([int(i) for i in match[1].split(",")] if match[1] else [], np.int64))
+        elif match := list_(body, position):
+            indices = _simplest(
+                np.array([int(i) for i in match[1].rstrip(", \t\n\r").split(",")] if match[1] else [], np.int64)
+            )
         else:
-            raise _broken(text, f"expected (start, stop, step) or [i, j, ...] at {shorten(body[position:], 30)}")
+            forms = (
+                "[start, stop, step] or (i, j, ...)" if brackets == "square" else "(start, stop, step) or [i, j, ...]"
+            )
+            raise _broken(text, f"expected {forms} at {shorten(body[position:], 30)}")
         if len(out) < len(shape):
             indices = _within(indices, len(out), shape, text)
         out.append(indices)

@@ -98,7 +98,7 @@ class Fragments:
         path = self.path(i) if path is None else path
         address = partitions.address_name(i)
         if address is None:
-            raise FragmentNotFoundError(f"{where}: the partition names no variable of {path}; give its 'ncvar'")
+            address = self._numbered(i, path, where)
         own = partitions.file_name(i) is None
         context = Context(where)
         judge = partial(self._judge, i)
@@ -135,6 +135,25 @@ class Fragments:
             return layout
         extent = [b - a for a, b in self.aggregation.grid.extent(self.index(i))]
         return layout_of(self.aggregation, layout, extent, header, where)
+
+    def _numbered(self, i: int, path: str, where: str) -> str:
+        """Return the name of the variable that partition `i` gives by its number in its file (CFA 0.3, ``varid``)."""
+        number, context = int(self.aggregation.partitions.offset[i]), Context(where)
+        if number < 0:
+            raise FragmentNotFoundError(f"{where}: the partition names no variable of {path}; give its 'ncvar'")
+        handle = handles.get(path, context)
+        self._judge(i, handle.real)
+        if handle.data is not None:
+            raise UnsupportedError(
+                f"{where}: the partition gives a variable of {path} by its number {number}, which is known of local "
+                "files only; give its 'ncvar'"
+            )
+        names = _names(handle.key)
+        if number >= len(names):
+            raise FragmentNotFoundError(
+                f"{where}: {path} has no variable of number {number}, but {len(names)} variables; correct 'varid'"
+            )
+        return f"/{names[number]}"
 
     def _identity(self, dim: str) -> str | None:
         """Return what the coordinates of a dimension of the aggregation are."""
@@ -192,6 +211,14 @@ def _source(key: FileKey) -> Source:
     from cfagg.arrays.source import source_of
 
     return source_of(handles.of(key, CONTEXT_SOURCE), key.path)
+
+
+@lru_cache(maxsize=2048)
+def _names(key: FileKey) -> tuple[str, ...]:
+    """Return the variables of a file's root group in the order of their numbers."""
+    context = Context(key.path)
+    with opened_handle(handles.of(key, context), context) as dataset:
+        return tuple(dataset.variables)
 
 
 def _identity_in(

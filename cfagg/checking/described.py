@@ -20,8 +20,9 @@ from cfagg.checking.instructions import (
     substitutions,
     values_of,
 )
-from cfagg.conventions import cfa, nca
+from cfagg.conventions import detection
 from cfagg.conventions.partition_stream import BrokenJSONError
+from cfagg.conventions.scope import Scope
 from cfagg.conventions.tolerant_json import MisprintWarning
 from cfagg.errors import CfaggError, ConventionError, LimitError, ModelError, Problem
 from cfagg.model import Aggregation, Grid, Layout, Partitions, Strings
@@ -75,8 +76,8 @@ def _of_json(variable: Variable) -> Description:
     for group in reversed(list(variable.group.ancestors())):
         sizes |= {d.name: d.size for d in group.dimensions.values()}
         private |= {v.name: (v.dims, v.shape) for v in group.variables.values() if is_private(v)}
-    later = attribute == "cfa_array" or cfa.is_later(text)
-    parse = cfa.parse_array if later else nca.parse
+    root = list(variable.group.ancestors())[-1]
+    scope = Scope(sizes, private, conventions=root.text("Conventions") or "")
     attributes: dict[str, Any] = {
         k: v for k, v in variable.attributes.items() if not k.startswith(("nca_", "cfa_")) and _is_plain(v)
     }
@@ -86,7 +87,7 @@ def _of_json(variable: Variable) -> Description:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
-            made = parse(variable.name, attributes, variable.dtype, sizes, private=private)
+            made = detection.parse(variable.name, attributes, variable.dtype, scope)
         except LimitError as error:
             return Description(variable, None, limit=error.message)
         except ConventionError as error:

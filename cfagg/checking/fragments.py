@@ -255,10 +255,14 @@ def _check(dataset: Dataset, use: _Use, path: str) -> Iterator[Problem]:
     for fragment in use.fragments.tolist():
         name = partitions.address_name(fragment)
         one = use._replace(fragments=np.array([fragment]))
+        number = int(partitions.offset[fragment])
+        if name is None and number >= 0:  # CFA 0.3, varid
+            own = list(dataset.root.variables)
+            name = own[number] if number < len(own) else f"of number {number}"
         if name is None:
             yield Problem("REF004", master, _about(one, "it is unclear which variable it is"))
             continue
-        target = _target(dataset, resolver, name, group)
+        target = _target(resolver, name, group)
         if target is None:
             if name not in absent:
                 yield Problem("REF004", master, _about(one, f"there is no variable {name!r} in it; correct the name"))
@@ -271,11 +275,8 @@ def _check(dataset: Dataset, use: _Use, path: str) -> Iterator[Problem]:
             yield Problem(code, master, _about(one, message), severity)
 
 
-def _target(dataset: Dataset, resolver: Resolver, name: str, group: object) -> Variable | None:
-    """Return the variable of a name, or of a number after ``#`` (CFA ``varid``)."""
-    if name.startswith("#") and name[1:].isdecimal() and len(name) < 9:
-        own = list(dataset.root.variables.values())
-        return own[int(name[1:])] if int(name[1:]) < len(own) else None
+def _target(resolver: Resolver, name: str, group: object) -> Variable | None:
+    """Return the variable of a name."""
     from cfagg.model.dataset import Group
 
     return resolver.variable(name, group)[0] if isinstance(group, Group) else None

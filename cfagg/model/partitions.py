@@ -137,6 +137,8 @@ class Layout:
     shape : tuple of int, optional
         Shape of the whole sub-array, in `dims` order.  Kept where it does not follow from the location, that is where a
         partition is a part of its sub-array.
+    endian : str, optional
+        Byte order that a file in another format than netCDF must have, ``"big"`` or ``"little"``.
     """
 
     dims: tuple[str, ...]
@@ -150,6 +152,7 @@ class Layout:
     packing: int | None = None
     format: str | None = None
     shape: tuple[int, ...] | None = None
+    endian: str | None = None
 
     def __post_init__(self) -> None:
         if not self.flipped:

@@ -138,9 +138,9 @@ P1 = ("Partitions", 1)
         ((*P1, "data", "scale_factor"), "2", "Partitions[1].data.scale_factor", "number expected"),
         ((*P1, "data", "scale_factor"), float("nan"), "Partitions[1].data.scale_factor", "finite number"),
         ((*P1, "data", "add_offset"), 10**400, "Partitions[1].data.add_offset", "finite number"),
-        (("pmshape",), [2], "pmshape", "later version"),
-        ((*P1, "punits"), "K", "Partitions[1].punits", "later version"),
-        ((*P1, "data", "_FillValue"), 0, "Partitions[1].data._FillValue", "later version"),
+        (("pmshape",), [2], "pmshape", "another version"),
+        ((*P1, "punits"), "K", "Partitions[1].punits", "another version"),
+        ((*P1, "data", "_FillValue"), 0, "Partitions[1].data._FillValue", "another version"),
     ],
 )
 def test_one_wrong_value_is_one_error_with_its_key_path(path, value, where, message):

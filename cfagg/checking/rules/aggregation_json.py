@@ -130,10 +130,10 @@ def _own(c: Context, dialect: str) -> Iterator[Hit]:
         own = np.unique(partitions.address[(partitions.file < 0) & (partitions.address >= 0)])
         for name in (str(partitions.addresses[int(code)]) for code in own):
             target, _ = c.resolver.variable(name, d.variable.group)
-            if target is None and not name.startswith("#"):
+            if target is None:
                 message = f"a partition without a file is the variable {name!r} of this dataset, which does not exist"
                 yield Hit(d.variable, attribute, f"{message}; name its file, or add the variable")
-            elif target is not None and not is_private(target):
+            elif not is_private(target):
                 mark = "nca_private = 1" if dialect == "NCA" else 'cf_role = "cfa_private"'
                 yield Hit(target, None, f"it holds a sub-array of {d.variable.path!r}; mark it by {mark}", "warning")
 

@@ -67,22 +67,36 @@ def cfa(*partitions: dict[str, Any], **head: Any) -> dict[str, Any]:
 TWO = cfa(partition(0, 12, 0), partition(12, 48, 1))
 
 
+def nca() -> dict[str, Any]:
+    """The same in NCA 0.2.1."""
+    text = json.dumps(TWO).replace("subarray", "sub_array").replace('"shape"', '"pshape"')
+    return {**json.loads(text), "directions": {"time": True, "lat": True, "lon": True}}
+
+
 def test_inclusive_locations_of_cfa_are_clean() -> None:
     assert check("CFA", TWO) == []
 
 
-def test_half_open_locations_as_in_the_examples_of_cfa_are_clean() -> None:
+def test_half_open_locations_as_in_the_examples_of_cfa_are_a_warning_that_names_both_readings() -> None:
     first, second = partition(0, 13, 0), partition(12, 49, 1)
     first["subarray"]["shape"], second["subarray"]["shape"] = [12, 64, 128], [36, 64, 128]
     for p in (first, second):
         p["location"][1:] = [[0, 64], [0, 128]]
-    assert check("CFA", cfa(first, second)) == []
+    (finding,) = check("CFA", cfa(first, second))
+    assert finding.severity == "warning"
+    assert "does not close as CFA-0.4" in finding.message
+    assert "with the ends of locations excluded" in finding.message
 
 
 def test_the_later_keys_of_nca_are_read() -> None:
-    array = json.loads(json.dumps(TWO).replace("subarray", "sub_array"))
-    array["directions"] = {"time": True, "lat": True, "lon": True}
-    assert check("NCA", array) == []
+    assert check("NCA", nca()) == []
+
+
+def test_a_key_of_another_version_is_a_warning() -> None:
+    array = json.loads(json.dumps(nca()).replace("pshape", "shape"))
+    (finding,) = check("NCA", array)
+    assert (finding.code, finding.severity) == ("NCA004", "warning")
+    assert "the key 'shape' of Partitions[0].sub_array belongs to another version than NCA 0.2.1" in finding.message
 
 
 def test_partitions_may_come_before_the_shape_of_their_matrix() -> None:
@@ -114,7 +128,13 @@ def test_a_part_that_is_not_understood_is_told(text: str, dialect: str) -> None:
 @pytest.mark.parametrize("part", ["[[0, 22, 2], [0, 63, 1], [0, 127, 1]]", "[(0, 22, 2), (0, 63, 1), (0, 127, 1)]"])
 def test_parts_of_cfa_0_3_and_0_4_are_read(part: str) -> None:
     array = cfa(partition(0, 12, 0, part=part, subarray={"shape": [36, 64, 128]}), partition(12, 48, 1))
-    assert check("CFA", array) == []
+    found = check("CFA", array)
+    if "(" in part:
+        (finding,) = (f for f in found if "does not close as CFA-0.4" in f.message)
+        assert finding.severity == "warning"
+        assert "it closes as CFA-0.3" in finding.message
+    else:
+        assert found == []
     assert aggregation("CFA", array).partitions.part_text(0) == "[(0, 24, 2), (0, 64, 1), (0, 128, 1)]"
 
 
@@ -122,7 +142,8 @@ def test_a_variable_may_be_named_by_its_number() -> None:
     second = partition(12, 48, 1, subarray={"varid": 6})
     del second["subarray"]["ncvar"]
     made = aggregation("CFA", cfa(partition(0, 12, 0), second))
-    assert made.partitions.address_name(1) == "#6"
+    assert made.partitions.address_name(1) is None
+    assert made.partitions.offset.tolist() == [-1, 6]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +207,7 @@ def test_no_text_makes_a_rule_fail(data: st.DataObject) -> None:
 @pytest.mark.parametrize("key", ["was repaired", "is not JSON", "the JSON is not an object"])
 @pytest.mark.parametrize(("family", "code"), [("NCA", "NCA004"), ("CFA", "CFA004")])
 def test_the_words_of_a_key_do_not_decide_which_rule_reports_it(family: str, code: str, key: str) -> None:
-    array = TWO if family == "CFA" else {**TWO, "directions": {"time": True, "lat": True, "lon": True}}
+    array = TWO if family == "CFA" else nca()
     assert {f.code for f in check(family, {**array, key: 1})} <= {code}
     if family == "NCA":
         assert [f.code for f in check(family, {**array, key: 1})] == [code]
