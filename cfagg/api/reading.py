@@ -15,7 +15,7 @@ from cfagg.errors import (
     UnreadableAggregationError,
     UnsupportedError,
 )
-from cfagg.errors.arguments import a_path, a_text, names, paths
+from cfagg.errors.arguments import a_path, a_text, names, paths, texts
 from cfagg.errors.extras import require
 from cfagg.formats.opening import ZIP, format_of, is_store, no_store
 from cfagg.model import Aggregation
@@ -37,6 +37,7 @@ def read(
     missing: Literal["error", "fill"] = "error",
     workers: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    substitutions: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Dataset:
     """Open a file as one labelled, lazy dataset, however many files its values are in.
@@ -62,6 +63,9 @@ def read(
     storage_options : mapping, optional
         Of a URL: what its server wants, such as ``{"skip_signature": True}``; the page on remote data lists them all.
         What is not given is taken from the environment, as other tools do.
+    substitutions : mapping of str to str, optional
+        What stands in place of ``${base}`` in names of fragments (CFA-0.6.2), by `base`; it counts before what the
+        aggregation file says, so that fragments which have moved are found.
     **options
         Passed to `xarray.open_dataset`, for instance ``decode_times`` or ``mask_and_scale``.
 
@@ -107,7 +111,8 @@ def read(
     if engine == "cfagg":
         from cfagg.labelled.engine import CfaggBackendEntrypoint
 
-        options = {"engine": CfaggBackendEntrypoint, "allow": allow, "missing": missing, "workers": workers, **options}
+        own = {"allow": allow, "missing": missing, "workers": workers, "substitutions": substitutions}
+        options = {"engine": CfaggBackendEntrypoint, **own, **options}
     elif engine == "zarr":
         from cfagg.labelled.zarr import ZarrEntrypoint
 
@@ -141,7 +146,11 @@ def read(
 
 
 def open_aggregation(
-    path: str | os.PathLike[str], variable: str, *, storage_options: Mapping[str, Any] | None = None
+    path: str | os.PathLike[str],
+    variable: str,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    substitutions: Mapping[str, str] | None = None,
 ) -> Aggregation:
     """Return the description of an aggregation variable, without opening any partition.
 
@@ -153,6 +162,8 @@ def open_aggregation(
         Name or path of the variable.
     storage_options : mapping, optional
         Of a URL, as for `read`.
+    substitutions : mapping of str to str, optional
+        As for `read`.
 
     Raises
     ------
@@ -169,7 +180,8 @@ def open_aggregation(
     from cfagg.arrays.source import open_source
 
     a_text(variable, "variable", "the name or path of a variable")
-    source = open_source(a_place(path, storage_options))
+    changes = texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}")
+    source = open_source(a_place(path, storage_options), changes)
     _, found = source.find(variable)
     if isinstance(found, Aggregation):
         return found

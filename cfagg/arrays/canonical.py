@@ -38,7 +38,7 @@ def layout_of(aggregation: Aggregation, layout: Layout, extent: Sequence[int], h
                 f"order {tuple(ordered)}; write it in the aggregation's order"
             )
         return replace(layout, dims=found, flipped=())
-    kept = dims if len(found) == len(dims) else _by_size(dims, extent, header.shape)
+    kept = dims if len(found) == len(dims) else _by_size(dims, extent, found, header.shape)
     if kept is None:
         raise FragmentMismatchError(
             f"{where}: the fragment {header.variable!r} of {header.file} has the dimensions {found} of shape "
@@ -54,11 +54,15 @@ def layout_of(aggregation: Aggregation, layout: Layout, extent: Sequence[int], h
     return layout if kept == layout.dims else replace(layout, dims=kept, flipped=())
 
 
-def _by_size(dims: Sequence[str], extent: Sequence[int], shape: Sequence[int]) -> tuple[str, ...] | None:
-    """Return the dimensions that are left when some of size 1 are left out; which of them makes no difference."""
+def _by_size(
+    dims: Sequence[str], extent: Sequence[int], found: Sequence[str], shape: Sequence[int]
+) -> tuple[str, ...] | None:
+    """Return the dimensions that are left when some of size 1 are left out; names decide which, where they can."""
     kept: list[str] = []
     for dim, n in zip(dims, extent, strict=True):
-        if len(kept) < len(shape) and shape[len(kept)] == n:
+        k = len(kept)
+        fits = k < len(shape) and shape[k] == n
+        if fits and (n != 1 or dim == found[k] or (dim not in found and found[k] not in dims)):
             kept.append(dim)
         elif n != 1:
             return None

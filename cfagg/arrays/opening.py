@@ -24,23 +24,25 @@ def open_any(
     path: str | os.PathLike[str],
     allow: Sequence[str | os.PathLike[str]] = (),
     storage_options: Mapping[str, Any] | None = None,
+    substitutions: Mapping[str, str] | None = None,
 ) -> Source:
     """Return the metadata of a netCDF file, of a Zarr store, or of a file in a format of a plug-in, at a path or URL.
 
-    Links in a store may lead to `allow`.  A `SourceError` says what something else is, or what is damaged.
+    Links in a store may lead to `allow`; `substitutions` are made in the names of files of aggregations.  A
+    `SourceError` says what something else is, or what is damaged.
     """
     name = a_place(path, storage_options, allow)
     if isinstance(name, Url):
         from cfagg.formats.metadata.url import file_at
 
         if file_at(name) is not None:
-            return open_source(name)
+            return open_source(name, substitutions)
     elif not os.path.isdir(name):  # noqa: PTH112
         if format_of(handles.get(absolute(name))) not in NETCDF:
             from cfagg.arrays.foreign_source import open_foreign_source
 
             return open_foreign_source(name) or open_source(name)
-        return open_source(name)
+        return open_source(name, substitutions)
     from cfagg.arrays.zarr_source import open_zarr_source
 
     return open_zarr_source(name, () if isinstance(name, Url) else allow)

@@ -10,7 +10,7 @@ from typing import Any
 
 from cfagg.errors import CfaggError, OptionError, SelectionError
 
-__all__ = ["a_mapping", "a_number", "a_path", "a_text", "an_integer", "dimensions", "names", "paths"]
+__all__ = ["a_mapping", "a_number", "a_path", "a_text", "an_integer", "dimensions", "names", "paths", "texts"]
 
 
 def a_path(value: Any, name: str = "path", *, expected: str = "name a file or a Zarr store") -> str:
@@ -66,6 +66,12 @@ def a_mapping(value: Any, name: str, expected: str, error: type[CfaggError] = Op
     if not isinstance(value, Mapping):
         raise error(f"{name}: found an object of type {type(value).__name__}; expected {expected}")
     return dict(value)
+
+
+def texts(value: Any, name: str, expected: str) -> dict[str, str]:
+    """Return a mapping of texts to texts as a dictionary, an empty one for None."""
+    found = a_mapping(value, name, expected)
+    return {a_text(k, name, expected): a_text(v, name, expected) for k, v in found.items()}
 
 
 def an_integer(value: Any, name: str, error: type[CfaggError] = OptionError) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from xarray import Dataset, DataTree
 from xarray.backends.common import BackendEntrypoint
@@ -13,13 +13,16 @@ from xarray.backends.store import StoreBackendEntrypoint
 from cfagg.errors import CfaggError, SourceError
 from cfagg.storage.urls import a_place
 
+if TYPE_CHECKING:
+    from cfagg.arrays.source import Source
+
 __all__ = ["CfaggBackendEntrypoint"]
 
 
 class CfaggBackendEntrypoint(BackendEntrypoint):
     """Opens aggregation files as labelled, lazy arrays."""
 
-    description: ClassVar[str] = "Open netCDF aggregation files (NCA): many files as one array"
+    description: ClassVar[str] = "Open netCDF aggregation files (NCA, CFA, CF-1.13): many files as one array"
     url: ClassVar[str] = ""
     supports_groups: ClassVar[bool] = True
     open_dataset_parameters: ClassVar[tuple[str, ...]] = (
@@ -36,6 +39,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         "missing",
         "workers",
         "storage_options",
+        "substitutions",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -66,8 +70,9 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         missing: Literal["error", "fill"] = "error",
         workers: int | None = None,
         storage_options: Mapping[str, Any] | None = None,
+        substitutions: Mapping[str, str] | None = None,
     ) -> Dataset:
-        """Open one group of a file; see `cfagg.read` for `allow`, `missing`, `workers` and `storage_options`."""
+        """Open one group of a file; see `cfagg.read` for `allow` and what follows it."""
         decoding = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
@@ -78,7 +83,8 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
             "decode_timedelta": decode_timedelta,
         }
         path = group or "/"
-        return _open(_path(filename_or_obj, storage_options, allow), [path], allow, missing, workers, decoding)[path]
+        source = _source(_path(filename_or_obj, storage_options, allow), substitutions)
+        return _open(source, [path], allow, missing, workers, decoding)[path]
 
     def open_groups_as_dict(
         self,
@@ -89,12 +95,13 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         missing: Literal["error", "fill"] = "error",
         workers: int | None = None,
         storage_options: Mapping[str, Any] | None = None,
+        substitutions: Mapping[str, str] | None = None,
         **decoding: Any,
     ) -> dict[str, Dataset]:
         """Open all groups from `group` downwards, by their paths relative to it."""
-        path = _path(filename_or_obj, storage_options, allow)
+        source = _source(_path(filename_or_obj, storage_options, allow), substitutions)
         top = (group or "/").rstrip("/")
-        found = _open(path, None, allow, missing, workers, decoding, top or "/")
+        found = _open(source, None, allow, missing, workers, decoding, top or "/")
         return {p.removeprefix(top) or "/": ds for p, ds in found.items()}
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
@@ -116,8 +123,18 @@ def _path(
     return a_place(filename_or_obj, storage_options, allow)
 
 
+def _source(path: str, substitutions: Mapping[str, str] | None) -> Source:
+    """Return what is in a file."""
+    from cfagg.arrays.opening import open_any
+    from cfagg.errors.arguments import texts
+
+    return open_any(
+        path, substitutions=texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}")
+    )
+
+
 def _open(
-    path: str,
+    source: Source,
     groups: list[str] | None,
     allow: Iterable[str | os.PathLike[str]],
     missing: Literal["error", "fill"],
@@ -126,13 +143,12 @@ def _open(
     top: str = "/",
 ) -> dict[str, Dataset]:
     """Open some groups of a file, or all from `top` downwards."""
-    from cfagg.arrays.opening import open_any
     from cfagg.arrays.source import refuse_unreadable
     from cfagg.cf.unpackable import check_packing
     from cfagg.labelled.data_store import AggregationStore
     from cfagg.storage.access import Access
 
-    source = open_any(path)
+    path = source.path
     access = Access(path, allow)
     if groups is None:
         groups = [g.path for g in source.group(top).walk()]

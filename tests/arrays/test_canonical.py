@@ -1,0 +1,224 @@
+"""What a fragment's own file says is compared with the aggregation before its values are used: right or refused."""
+
+from __future__ import annotations
+
+import netCDF4
+import numpy as np
+import pytest
+
+import cfagg
+from cfagg.errors import (
+    CfaggError,
+    ConformError,
+    ConventionError,
+    FragmentMismatchError,
+    FragmentNotFoundError,
+    UnitsError,
+)
+from tests import instruction_files as files
+from tests import nca_files
+
+SQUARE = np.arange(24, dtype="f8").reshape(6, 2, 2)
+WRITERS = {"CF-1.13": files.cf, "CFA-0.6.2": files.cfa}
+
+
+def write(folder, dialect, dtype="f8", lengths=None, rows=((6,), (2,), (2,)), names=((("p.nc",),),), **more):
+    lengths = lengths or {"time": 6, "lat": 2, "lon": 2}
+    attributes = {"units": "K"} | more.pop("attributes", {})
+    return WRITERS[dialect](folder / "a.nc", "tas", dtype, lengths, rows, names, attributes=attributes, **more)
+
+
+def data(path, **options):
+    return cfagg.read(path, **options)["tas"].values
+
+
+def fragment(folder, values, dims, attributes=None, **more):
+    return nca_files.fragment(folder / "p.nc", "tas", values, dims, {"units": "K"} | (attributes or {}), **more)
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_dimensions_may_be_called_otherwise(tmp_path, dialect):
+    fragment(tmp_path, SQUARE, ["t", "y", "x"])
+    np.testing.assert_array_equal(data(write(tmp_path, dialect)), SQUARE)
+
+
+def test_a_transposed_fragment_of_equal_shape_is_put_right_by_its_names(tmp_path):
+    fragment(tmp_path, SQUARE.transpose(0, 2, 1), ["time", "lon", "lat"])
+    np.testing.assert_array_equal(data(write(tmp_path, "CF-1.13")), SQUARE)
+
+
+def test_cfa_does_not_allow_a_transposed_fragment(tmp_path):
+    fragment(tmp_path, SQUARE.transpose(0, 2, 1), ["time", "lon", "lat"])
+    with pytest.raises(FragmentMismatchError, match=r"dimensions \('time', 'lon', 'lat'\), expected the order"):
+        data(write(tmp_path, "CFA-0.6.2"))
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_a_transposed_fragment_with_names_of_its_own_is_noticed_by_its_coordinates(tmp_path, dialect):
+    north, east = {"units": "degrees_north"}, {"units": "degrees_east"}
+    coordinates = {"x": (["x"], [0.0, 1.0], east), "y": (["y"], [5.0, 6.0], north)}
+    fragment(tmp_path, SQUARE.transpose(0, 2, 1), ["t", "x", "y"], coordinates=coordinates)
+    path = write(tmp_path, dialect)
+    with netCDF4.Dataset(path, "a") as root:
+        for name, attributes in (("lat", north), ("lon", east)):
+            root.createVariable(name, "f8", (name,)).setncatts(attributes)
+    with pytest.raises(FragmentMismatchError, match="'x' of size 2, has the coordinates of 'lon'"):
+        data(path)
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_a_name_of_the_aggregation_in_another_place_is_refused(tmp_path, dialect):
+    fragment(tmp_path, SQUARE, ["time", "lon", "y"])
+    with pytest.raises(FragmentMismatchError, match="'lon' is not in its place"):
+        data(write(tmp_path, dialect))
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+@pytest.mark.parametrize("dims", [["time", "lat", "lon", "height"], ["z", "t", "y", "x"]])
+def test_a_fragment_with_more_dimensions_is_refused(tmp_path, dialect, dims):
+    fragment(tmp_path, SQUARE[..., None] if dims[0] == "time" else SQUARE[None], dims)
+    with pytest.raises(FragmentMismatchError, match=r"4 dimensions, .* more than those of the aggregation"):
+        data(write(tmp_path, dialect))
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+@pytest.mark.parametrize("shape", [(5, 2, 2), (7, 2, 2), (6, 2, 3)])
+def test_a_fragment_of_another_size_is_refused(tmp_path, dialect, shape):
+    fragment(tmp_path, np.zeros(shape), ["t", "y", "x"])
+    with pytest.raises(FragmentMismatchError, match=r"has shape \(.*elements along"):
+        data(write(tmp_path, dialect))
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+@pytest.mark.parametrize(
+    ("dims", "shape"),
+    [(["lat", "lon"], (2, 3)), (["y", "x"], (2, 3)), (["z", "y", "x"], (1, 2, 3)), (["time", "lat", "lon"], (1, 2, 3))],
+)
+def test_dimensions_of_size_1_may_be_left_out(tmp_path, dialect, dims, shape):
+    values = np.arange(12.0).reshape(2, 1, 2, 3)
+    for k in range(2):
+        nca_files.fragment(tmp_path / f"p{k}.nc", "tas", values[k].reshape(shape), dims, {"units": "K"})
+    lengths = {"time": 2, "z": 1, "lat": 2, "lon": 3}
+    names = np.array(["p0.nc", "p1.nc"], object).reshape(2, 1, 1, 1).tolist()
+    path = write(tmp_path, dialect, lengths=lengths, rows=[[1, 1], [1], [2], [3]], names=names)
+    np.testing.assert_array_equal(data(path), values)
+    np.testing.assert_array_equal(cfagg.read(path).tas[1, 0, ::-1, [0, 2]].values, values[1, 0, ::-1, [0, 2]].T)
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_which_dimension_is_left_out_depends_on_the_partition(tmp_path, dialect):
+    values = np.arange(9.0).reshape(3, 3)
+    for k, (rows, columns) in enumerate(
+        [(slice(0, 1), slice(0, 2)), (slice(0, 1), slice(2, 3)), (slice(1, 3), slice(0, 2)), (slice(1, 3), slice(2, 3))]
+    ):
+        block = values[rows, columns]
+        dims = ["n"] if 1 in block.shape else ["a", "b"]
+        nca_files.fragment(tmp_path / f"p{k}.nc", "tas", block.reshape(-1) if dims == ["n"] else block, dims)
+    names = [["p0.nc", "p1.nc"], ["p2.nc", "p3.nc"]]
+    path = write(tmp_path, dialect, lengths={"y": 3, "x": 3}, rows=[[1, 2], [2, 1]], names=names)
+    np.testing.assert_array_equal(data(path), values)
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+@pytest.mark.parametrize("dims", [["lat", "lon"], ["y", "x"]])
+def test_a_dimension_that_is_not_of_size_1_must_be_there(tmp_path, dialect, dims):
+    fragment(tmp_path, np.zeros((2, 2)), dims)
+    with pytest.raises(FragmentMismatchError, match=r"cannot be told|gives 1 elements along 'time', expected 6"):
+        data(write(tmp_path, dialect))
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_units_types_and_packing_are_those_of_each_file(tmp_path, dialect):
+    celsius = np.array([[-5.0, 0], [10, 20]])
+    nca_files.fragment(tmp_path / "p0.nc", "tas", celsius.astype("f4"), ["t", "x"], {"units": "degC"})
+    packing = {"scale_factor": 0.5, "add_offset": 250.0, "units": "K"}
+    nca_files.fragment(tmp_path / "p1.nc", "tas", np.array([[1, 2], [3, -3]], "i2"), ["t", "x"], packing)
+    path = write(tmp_path, dialect, lengths={"t": 4, "x": 2}, rows=[[2, 2], [2]], names=[["p0.nc"], ["p1.nc"]])
+    np.testing.assert_allclose(data(path), [*(celsius + 273.15), [250.5, 251], [251.5, 248.5]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_units_that_do_not_convert_are_refused(tmp_path, dialect):
+    fragment(tmp_path, SQUARE, ["t", "y", "x"], {"units": "m"})
+    with pytest.raises(UnitsError, match="'m' cannot be converted to 'K'"):
+        data(write(tmp_path, dialect))
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+@pytest.mark.parametrize(
+    "attributes",
+    [{"missing_value": -5.0}, {"valid_min": 0.0}, {"valid_range": [0.0, 9.0]}, {"_FillValue": -5.0}],
+    ids=lambda a: next(iter(a)),
+)
+def test_what_is_missing_in_the_file_is_missing(tmp_path, dialect, attributes):
+    values = np.where(SQUARE == 3, -5, SQUARE % 9)
+    others = {k: v for k, v in attributes.items() if k != "_FillValue"}
+    fragment(tmp_path, values, ["t", "y", "x"], others, fill_value=attributes.get("_FillValue"))
+    path = write(tmp_path, dialect, fill_value=-1e9)
+    np.testing.assert_array_equal(data(path), np.where(values == -5, np.nan, values))
+    assert data(path, mask_and_scale=False)[0, 1, 1] == -1e9
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_a_valid_value_that_is_the_missing_value_of_the_aggregation_is_refused(tmp_path, dialect):
+    fragment(tmp_path, SQUARE, ["t", "y", "x"])
+    with pytest.raises(ConformError, match=r"the value 3\.0 .* is a valid one"):
+        data(write(tmp_path, dialect, fill_value=3.0))
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+@pytest.mark.parametrize(
+    ("dtype", "values"), [("i2", 40000.0), ("u1", -1.0), ("i4", 2.5), ("i4", 2.0**31), ("u8", -1.0), ("f4", 1e300)]
+)
+def test_a_value_that_the_type_of_the_aggregation_cannot_hold_is_refused(tmp_path, dialect, dtype, values):
+    fragment(tmp_path, np.full((6, 2, 2), values), ["t", "y", "x"])
+    with pytest.raises(ConformError, match="cannot be held by type"):
+        data(write(tmp_path, dialect, dtype=dtype))
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_text_is_no_number(tmp_path, dialect):
+    with netCDF4.Dataset(tmp_path / "p.nc", "w") as root:
+        files.dimensions(root, t=6, y=2, x=2)
+        root.createVariable("tas", str, ("t", "y", "x"))
+    with pytest.raises(FragmentMismatchError, match="cannot be converted to float64"):
+        data(write(tmp_path, dialect))
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_a_fragment_that_is_not_there_is_named_and_filled_only_on_request(tmp_path, dialect):
+    path = write(tmp_path, dialect)
+    with pytest.raises(FragmentNotFoundError, match=r"partition \(0, 0, 0\).*p\.nc"):
+        data(path)
+    assert np.isnan(data(path, missing="fill")).all()
+    fragment(tmp_path, SQUARE, ["t", "y", "x"], {"units": "m"})
+    with pytest.raises(UnitsError):
+        data(path, missing="fill")
+
+
+@pytest.mark.parametrize("outer", WRITERS)
+@pytest.mark.parametrize("inner", [*WRITERS, "NCA-0.1"])
+def test_a_fragment_may_be_an_aggregation_of_any_convention(tmp_path, outer, inner):
+    below = tmp_path / "below"
+    below.mkdir()
+    if inner == "NCA-0.1":
+        nca_files.simple(below, SQUARE, ["t", "y", "x"], [[0, 2, 6], [0, 2], [0, 2]], attributes={"units": "K"})
+        name = "below/agg.nca"
+    else:
+        fragment(below, SQUARE, ["t", "y", "x"])
+        name = f"below/{write(below, inner).name}"
+    np.testing.assert_array_equal(data(write(tmp_path, outer, names=[[[name]]])), SQUARE)
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_an_aggregation_that_refers_to_itself_is_refused(tmp_path, dialect):
+    with pytest.raises(ConventionError, match="refers to itself"):
+        data(write(tmp_path, dialect, names=[[["a.nc"]]]))
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_aggregations_inside_each_other_are_followed_to_a_limit(tmp_path, dialect):
+    for k in range(10):
+        write(tmp_path, dialect, names=[[[f"{k + 1}.nc"]]]).rename(tmp_path / f"{k}.nc")
+    with pytest.raises(CfaggError, match="followed 8 levels deep"):
+        data(tmp_path / "0.nc")
