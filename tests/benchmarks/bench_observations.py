@@ -155,14 +155,14 @@ def _decoding(ds: Any) -> Callable[[int], Any]:
         start, stop = ds.ranges[i].tolist()
         held = data.array.held[0]
         for number in range(start // held, -(-stop // held)):
-            lane = data._reader.lane(number, 0)
+            obj = data._reader.at(number, 0)
             a, b = (min(max(n - number * held, 0), held) * row for n in (start, stop))
-            first, last = a // lane.unit, -(-b // lane.unit)
-            starts, stops = lane.starts[first:last].tolist(), lane.stops[first:last].tolist()
-            stored = memoryview(data.source.read_range(lane.key, starts[0], stops[-1] - starts[0]))
+            first, last = a // obj.unit, -(-b // obj.unit)
+            starts, stops = obj.starts[first:last].tolist(), obj.stops[first:last].tolist()
+            stored = memoryview(data.source.read_range(obj.key, starts[0], stops[-1] - starts[0]))
             for u, x, y in zip(range(first, last), starts, stops, strict=True):
-                size = min(lane.unit, lane.total - u * lane.unit)
-                found.append(lane.decode(stored[x - starts[0] : y - starts[0]], size))
+                size = min(obj.unit, obj.total - u * obj.unit)
+                found.append(obj.decode(stored[x - starts[0] : y - starts[0]], size))
         return found
 
     return ask
