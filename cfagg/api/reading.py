@@ -67,7 +67,8 @@ def read(
         What stands in place of ``${base}`` in names of fragments (CFA-0.6.2), by `base`; it counts before what the
         aggregation file says, so that fragments which have moved are found.
     **options
-        Passed to `xarray.open_dataset`, for instance ``decode_times`` or ``mask_and_scale``.
+        Passed to `xarray.open_dataset`, for instance ``decode_times`` or ``mask_and_scale``; and ``word_size`` (1, 4 or
+        8), the bytes by which addresses of fields in PP files count, where the structure of the files shall not decide.
 
     Returns
     -------

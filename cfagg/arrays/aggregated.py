@@ -49,7 +49,10 @@ _RECIPES = 256
 
 
 class AggregationReader(Reader):
-    """Reads an aggregated array of the variable in `group` of a file; `chain` are the aggregations that led here."""
+    """Reads an aggregated array of the variable in `group` of a file; `chain` are the aggregations that led here.
+
+    `word_size` (1, 4 or 8) is the unit of addresses in PP files, which otherwise the structure of each file decides.
+    """
 
     def __init__(
         self,
@@ -60,6 +63,7 @@ class AggregationReader(Reader):
         workers: int | None = None,
         group: str = "/",
         chain: tuple[Place, ...] = (),
+        word_size: int | None = None,
     ) -> None:
         if missing not in ("error", "fill"):
             raise OptionError(f"missing={missing!r}: expected 'error' or 'fill'")
@@ -72,7 +76,7 @@ class AggregationReader(Reader):
         self.grid = aggregation.grid
         self.encoding = {}
         self.label = f"file {access.parent}, variable {aggregation.name!r}"
-        self._fragments = Fragments(aggregation, access, AggregationReader, group, chain)
+        self._fragments = Fragments(aggregation, access, AggregationReader, group, chain, word_size)
         # The same in the order in which they are tried.
         self._versions = (
             self._fragments,

@@ -45,13 +45,21 @@ MAX_NESTING = 8
 #: Names of `format` that the netCDF readers take.
 _NETCDF = frozenset({"netcdf", "netcdf3", "netcdf4", "netcdf-3", "netcdf-4", "nc", "nc3", "nc4", "nca", "hdf5"})
 
+#: The same of PP files, and of fields files.
+_FIELDS = frozenset({"pp", "um", "ff"})
+
 #: The file and the path of a variable.
 Place = tuple[str, str]
 
 
+def is_field(format_: str | None) -> bool:
+    """Return whether a format, as an aggregation names it, is that of fields, which are found by addresses."""
+    return format_ is not None and format_.lower() in _FIELDS
+
+
 def is_read(format_: str) -> bool:
     """Return whether fragments of a format, as an aggregation names it, are read."""
-    return format_.lower() in _NETCDF
+    return format_.lower() in _NETCDF or is_field(format_)
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,7 @@ class Fragments:
     reader: Callable[..., Any]  # makes a reader of an aggregation that a sub-array is itself
     group: str = "/"  # of the aggregation variable: private variables are searched from there upwards
     chain: tuple[Place, ...] = ()  # the aggregations that led here, outermost first, this one excluded
+    word_size: int | None = None  # of addresses in PP files, where the user says it
 
     def index(self, i: int) -> tuple[int, ...]:
         """Return the index of partition `i` in the partition matrix."""
@@ -96,12 +105,16 @@ class Fragments:
         where = self.where(i)
         self._check_format(i, where)
         path = self.path(i) if path is None else path
+        judge = partial(self._judge, i)
+        if is_field(partitions.layout_of(i).format):
+            from cfagg.arrays.fields import open_field
+
+            return open_field(self.aggregation, i, path, where, judge, self.word_size)
         address = partitions.address_name(i)
         if address is None:
             address = self._numbered(i, path, where)
         own = partitions.file_name(i) is None
         context = Context(where)
-        judge = partial(self._judge, i)
         located = locate(path, address, context, self.group if own else "/", judge)
         if mark_of(located.header.attributes, located.header.dims) is not None:
             return self._nested(i, located.key, address, own, where)
@@ -170,9 +183,9 @@ class Fragments:
         if layout.format is not None and not is_read(layout.format):
             raise UnsupportedError(
                 f"{where}: the format {layout.format!r} of {self.aggregation.partitions.file_name(i)!r} cannot be "
-                "read; expected netCDF: convert the file to netCDF and refer to that"
+                "read; expected netCDF or PP: convert the file to netCDF and refer to that"
             )
-        if layout.packing:
+        if layout.packing and not is_field(layout.format):
             raise UnsupportedError(
                 f"{where}: the PP packing {layout.packing} of {self.aggregation.partitions.file_name(i)!r} cannot be "
                 "read from a netCDF file; remove 'lbpack' or unpack the file"
@@ -199,7 +212,12 @@ class Fragments:
         header = Header(path, address, inner.dims, inner.shape, inner.dtype, attributes)
         # The inner aggregation is read by the thread that needs it.
         reader = self.reader(
-            replace(inner, source=path), self.access.nested(path), workers=1, group=group.path, chain=chain
+            replace(inner, source=path),
+            self.access.nested(path),
+            workers=1,
+            group=group.path,
+            chain=chain,
+            word_size=self.word_size,
         )
         layout = self._layout(i, header, where)
         return Fragment(header, None, lambda slices: reader.read(list(slices)), where, layout=layout)

@@ -56,11 +56,12 @@ def open_reader(
     missing: Literal["error", "fill"] = "error",
     workers: int | None = None,
     aggregation: Aggregation | None = None,
+    word_size: int | None = None,
 ) -> Reader:
     """Return what reads a variable, by its name or path.
 
     An aggregation may read what `access` allows, by default what is beside it; `aggregation` describes it otherwise
-    than its file does.
+    than its file does, and `word_size` tells by how many bytes addresses in PP files count.
     """
     if not isinstance(source, Source):
         source = open_any(source)
@@ -69,7 +70,12 @@ def open_reader(
         from cfagg.arrays.aggregated import AggregationReader
 
         return AggregationReader(
-            aggregation or found, access or Access(source.path), missing=missing, workers=workers, group=group.path
+            aggregation or found,
+            access or Access(source.path),
+            missing=missing,
+            workers=workers,
+            group=group.path,
+            word_size=word_size,
         )
     if isinstance(source, OtherSource):
         reader: Reader = source.reader(group.path, found, workers)

@@ -16,17 +16,18 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.fragments import is_field
 from cfagg.cf.references import Resolver
 from cfagg.cf.uris import scheme_of
 from cfagg.checking.context import Context
 from cfagg.checking.described import Description, described
 from cfagg.checking.fragment_rules import Expectation, compare
-from cfagg.errors import AccessError, CfaggError, UnsupportedError
+from cfagg.errors import AccessError, CfaggError, FragmentNotFoundError, UnsupportedError
 from cfagg.findings.finding import Severity
 from cfagg.model.dataset import Dataset, Variable
 from cfagg.runtime.progress import task
 from cfagg.storage.access import Access
-from cfagg.storage.files import open_regular
+from cfagg.storage.files import absent, open_regular
 
 __all__ = ["Problem", "Survey", "survey"]
 
@@ -183,7 +184,9 @@ def _file(path: str, uses: list[_Use], access: Access) -> list[Problem]:
 
     others = [u for u in uses if not _is_readable(u)]
     uses = [u for u in uses if _is_readable(u)]
-    found = [_unread(path, u) for u in others]
+    found: list[Problem] = []
+    for use in others:
+        found += _fields(path, use, access) if is_field(_format(use)) else [_unread(path, use)]
     if not uses:
         return found
     try:
@@ -207,10 +210,35 @@ def _file(path: str, uses: list[_Use], access: Access) -> list[Problem]:
     return found
 
 
+def _fields(path: str, use: _Use, access: Access) -> Iterator[Problem]:
+    """Yield the problems of fragments that are fields of PP files: those for which they could not be read."""
+    from cfagg.arrays.aggregated import AggregationReader
+
+    aggregation, master = use.description.aggregation, use.description.variable
+    if absent(path) or aggregation is None:
+        yield _gone(use)
+        return
+    reader = AggregationReader(aggregation, access)
+    for fragment in use.fragments.tolist():
+        one = use._replace(fragments=np.array([fragment]))
+        try:
+            reader.recipe(fragment)
+        except AccessError as error:
+            yield Problem("REF002", master, _about(one, error.message))
+        except FragmentNotFoundError as error:
+            yield Problem("REF004", master, _about(one, error.message))
+        except CfaggError as error:
+            yield Problem("REF003", master, _about(one, error.message))
+
+
+def _gone(use: _Use) -> Problem:
+    return Problem("REF003", use.description.variable, _about(use, "there is no such file"))
+
+
 def _unread(path: str, use: _Use) -> Problem:
     """Return what is to be said of fragments in a format that is not looked into."""
-    if not os.path.exists(path):  # noqa: PTH110
-        return Problem("REF003", use.description.variable, _about(use, "there is no such file"))
+    if absent(path):
+        return _gone(use)
     message = f"not checked: fragments in the format {_format(use)!r} are not read; convert them to netCDF"
     return Problem("REF003", use.description.variable, _about(use, message), "warning")
 

@@ -37,6 +37,7 @@ class AggregationStore(AbstractDataStore):
         workers: int | None,
         *,
         unpack: bool = True,
+        word_size: int | None = None,
     ) -> None:
         self.source = source
         self.group = group
@@ -44,6 +45,7 @@ class AggregationStore(AbstractDataStore):
         self.missing = missing
         self.workers = workers
         self.unpack = unpack
+        self.word_size = word_size
 
     def get_variables(self) -> dict[str, XarrayVariable]:
         """Return the public variables, aggregated ones in the form of the array they stand for."""
@@ -118,7 +120,9 @@ class AggregationStore(AbstractDataStore):
 
     def _reader(self, name: str) -> Reader:
         path = f"{self.group.path.rstrip('/')}/{name}"
-        return open_reader(self.source, path, self.access, missing=self.missing, workers=self.workers)
+        return open_reader(
+            self.source, path, self.access, missing=self.missing, workers=self.workers, word_size=self.word_size
+        )
 
     def _encoding(self, reader: Reader) -> dict[str, Any]:
         dtype: Any = reader.dtype

@@ -40,6 +40,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         "workers",
         "storage_options",
         "substitutions",
+        "word_size",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -71,6 +72,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         workers: int | None = None,
         storage_options: Mapping[str, Any] | None = None,
         substitutions: Mapping[str, str] | None = None,
+        word_size: int | None = None,
     ) -> Dataset:
         """Open one group of a file; see `cfagg.read` for `allow` and what follows it."""
         decoding = {
@@ -84,7 +86,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         }
         path = group or "/"
         source = _source(_path(filename_or_obj, storage_options, allow), substitutions)
-        return _open(source, [path], allow, missing, workers, decoding)[path]
+        return _open(source, [path], allow, missing, workers, decoding, word_size)[path]
 
     def open_groups_as_dict(
         self,
@@ -96,12 +98,13 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         workers: int | None = None,
         storage_options: Mapping[str, Any] | None = None,
         substitutions: Mapping[str, str] | None = None,
+        word_size: int | None = None,
         **decoding: Any,
     ) -> dict[str, Dataset]:
         """Open all groups from `group` downwards, by their paths relative to it."""
         source = _source(_path(filename_or_obj, storage_options, allow), substitutions)
         top = (group or "/").rstrip("/")
-        found = _open(source, None, allow, missing, workers, decoding, top or "/")
+        found = _open(source, None, allow, missing, workers, decoding, word_size, top or "/")
         return {p.removeprefix(top) or "/": ds for p, ds in found.items()}
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
@@ -140,6 +143,7 @@ def _open(
     missing: Literal["error", "fill"],
     workers: int | None,
     decoding: dict[str, Any],
+    word_size: int | None,
     top: str = "/",
 ) -> dict[str, Dataset]:
     """Open some groups of a file, or all from `top` downwards."""
@@ -163,7 +167,9 @@ def _open(
         variables = source.group(name).variables.items()
         check_packing(path, ((own, one.attributes, one.dtype) for own, one in variables), decoding)
         unpack = decoding.get("mask_and_scale") is not False
-        store = AggregationStore(source, source.group(name), access, missing, workers, unpack=unpack)
+        store = AggregationStore(
+            source, source.group(name), access, missing, workers, unpack=unpack, word_size=word_size
+        )
         ds = StoreBackendEntrypoint().open_dataset(store, **decoding)
         # Nothing stays open for the dataset, and the store need not travel with it to other processes.
         ds.set_close(None)

@@ -101,10 +101,10 @@ def test_an_empty_dimension_has_no_partitions():
 @pytest.mark.parametrize("file", ["a.pp", "/far/a.pp"])
 def test_a_fragment_in_a_format_that_is_not_read_is_not_inside(tmp_path, file):
     aggregation = arrays.series(1, names=[file])
-    layouts = [dataclasses.replace(x, format="PP") for x in aggregation.partitions.layouts]
+    layouts = [dataclasses.replace(x, format="GRIB") for x in aggregation.partitions.layouts]
     aggregation = dataclasses.replace(
         aggregation, partitions=dataclasses.replace(aggregation.partitions, layouts=layouts)
     )
     (found,) = summarising.references(aggregation, Access(str(tmp_path / "x.nca")))
     assert found.access == "not readable"
-    assert "'PP'" in found.reason
+    assert "'GRIB'" in found.reason

@@ -13,6 +13,7 @@ from cfagg.formats.cdl.parsing import parse_cdl
 from cfagg.runtime.progress import listening
 from tests import nca_files
 from tests.checking.writing import write_cdl
+from tests.formats.pp.making import field
 
 YEAR = """netcdf year {
 dimensions:
@@ -275,7 +276,30 @@ def test_a_dataset_of_an_older_version_is_told_that_it_has_aggregations(tmp_path
     assert found(year(tmp_path, text=text)) == [("REF011", "warning")]
 
 
-@pytest.mark.parametrize("name", ["PP", "pp", "um"])
+@pytest.mark.parametrize("name", ["PP", "um"])
+def test_fields_of_pp_files_are_looked_for(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.pp").write_bytes(field() * 2)
+    places = [("a.pp", {"file_offset": 296}), ("a.pp", {"file_offset": 8}), ("gone.pp", {"file_offset": 0})]
+    places += [("a.pp", {"file_offset": 0, "lbpack": 1})]
+    content = nca_files.array(
+        ["t", "y", "x"],
+        [[0, 1, 2, 3, 4], [0, 2], [0, 3]],
+        lambda i, _: {
+            "data": {"file": places[i[0]][0], "shape": [1, 2, 3], **places[i[0]][1]},
+            "format": name,
+        },
+    )
+    sizes = {"t": 4, "y": 2, "x": 3}
+    path = nca_files.aggregation(tmp_path / "a.nca", "tas", "f4", sizes, content, {"units": "K"})
+    told = [(f.code, f.message) for f in check(path).findings if f.code in ("REF002", "REF003", "REF004")]
+    assert sorted(code for code, _ in told) == ["REF003", "REF003", "REF004"]
+    (message,) = [m for code, m in told if code == "REF004"]
+    assert "no field of" in message
+    assert "begins at the address 8" in message
+    assert any("LBPACK = 0, the aggregation says 1" in m for _, m in told)
+
+
+@pytest.mark.parametrize("name", ["GRIB", "grib2"])
 def test_fragments_in_a_format_that_is_not_read_are_said_to_be_unchecked(tmp_path: Path, name: str) -> None:
     (tmp_path / "a.pp").write_bytes(b"anything")
     for file, severity in (("a.pp", "warning"), ("gone.pp", "error")):

@@ -1,0 +1,136 @@
+"""Fragments that are fields of PP files and fields files: by their address, in the terms of the partition.
+
+A field has rows and columns, and a partition may say more dimensions of size 1; a header has no names for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.subarray import Fragment
+from cfagg.cf.header import Header
+from cfagg.errors import CfaggError, FragmentMismatchError, FragmentNotFoundError
+from cfagg.formats.pp.addresses import FieldAt, find_field, scan_fields
+from cfagg.formats.pp.values import attributes_of, read_stored, storage_of
+from cfagg.model import Aggregation
+from cfagg.storage.files import Context, FileKey
+from cfagg.storage.handles import handles
+
+__all__ = ["open_field"]
+
+#: STASH code of the land-sea mask, in which 1 is land.
+_LAND_MASK = 30
+
+#: Fields remembered, each about a kilobyte.
+_REMEMBERED = 2048
+
+#: Of errors that a partition is added to.
+_CONTEXT = Context()
+
+
+def open_field(
+    aggregation: Aggregation,
+    i: int,
+    path: str,
+    where: str,
+    judge: Callable[[str], None],
+    word_size: int | None,
+) -> Fragment:
+    """Return the field of a file that partition `i` names by its address."""
+    context, layout = Context(where), aggregation.partitions.layout_of(i)
+    handle = handles.get(path, context)
+    judge(handle.real)
+    key, address = handle.key, _address(aggregation, i, where)
+    try:
+        found = _found(key, address, word_size)
+        land = _land(key) if found.fields["LBPACK"][0] // 10 % 10 else None
+    except CfaggError as error:
+        raise type(error)(context.said(error.message)) from error
+    fields = found.fields
+    storage = storage_of(fields, 0, context.said(f"field at {address:,} of {path}"))
+    code = int(fields["LBPACK"][0])
+    if layout.packing is not None and layout.packing != code:
+        raise FragmentMismatchError(
+            f"{where}: the field at {address:,} of {path} has the packing LBPACK = {code}, the aggregation says "
+            f"{layout.packing}; correct its 'lbpack' or its 'file_offset'"
+        )
+    shape = tuple(_sizes(aggregation, i))
+    if not storage.points or land is not None:  # else reading says what is missing
+        shape = _shape(storage.shape if land is None else land.shape, shape)
+    name = f"field at {address:,} ({found.rule})" if address >= 0 else found.rule
+    dims = layout.dims if len(shape) == len(layout.dims) else ("row", "column")[-len(shape) :]
+    header = Header(path, name, dims, shape, storage.dtype, attributes_of(fields, 0))
+
+    def read(slices: Sequence[slice]) -> npt.NDArray[Any]:
+        values = read_stored(handles.of(key, context), fields, 0, context, land)
+        return values.reshape(shape)[tuple(slices)]
+
+    return Fragment(header, shape, read, where)
+
+
+def _address(aggregation: Aggregation, i: int, where: str) -> int:
+    """Return the address of a field, -1 where the partition gives none."""
+    address, text = int(aggregation.partitions.offset[i]), aggregation.partitions.address_name(i)
+    if address < 0 and text is not None:
+        if not (text.isascii() and text.isdecimal() and len(text) < 20):
+            raise FragmentNotFoundError(f"{where}: {text!r} is no address of a field; give its place in the file")
+        return int(text)
+    return address
+
+
+def _sizes(aggregation: Aggregation, i: int) -> Sequence[int]:
+    """Return the sizes that the dimensions of the sub-array of a partition have, as far as the aggregation says."""
+    layout, grid = aggregation.partitions.layout_of(i), aggregation.grid
+    if layout.shape is not None:
+        return layout.shape
+    index = np.unravel_index(i, grid.matrix_shape) if grid.ndim else ()
+    extent = grid.extent(tuple(int(k) for k in index))
+    sizes = {d: b - a for d, (a, b) in zip(aggregation.dims, extent, strict=True)}
+    return [sizes.get(d, 1) for d in layout.dims]
+
+
+def _shape(stored: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of a field with as many dimensions as a partition says: the others have size 1.
+
+    >>> _shape((73, 96), (1, 73, 96)), _shape((73, 96), (73, 1, 96)), _shape((1, 96), (96,)), _shape((1, 1), ())
+    ((1, 73, 96), (73, 1, 96), (96,), ())
+    """
+    rest = list(stored)
+    while len(rest) > len(sizes) and 1 in rest:
+        rest.remove(1)
+    if len(rest) > len(sizes):
+        return tuple(stored)
+    wide = [k for k, n in enumerate(sizes) if n != 1]
+    places = wide if len(wide) == len(rest) else range(len(sizes) - len(rest), len(sizes))
+    shape = [1] * len(sizes)
+    for k, n in zip(places, rest, strict=True):
+        shape[k] = n
+    return tuple(shape)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _found(key: FileKey, address: int, word_size: int | None) -> FieldAt:
+    """Return the field at an address; without one, the only field of a file."""
+    handle = handles.of(key, _CONTEXT)
+    if address >= 0:
+        return find_field(handle, address, _CONTEXT, word_size)
+    fields = scan_fields(handle, _CONTEXT)
+    if len(fields) != 1:
+        raise FragmentNotFoundError(
+            f"{key.path} has {len(fields):,} fields, and the partition names none; give its 'file_offset'"
+        )
+    return FieldAt(fields, "the only field")
+
+
+@lru_cache(maxsize=16)
+def _land(key: FileKey) -> npt.NDArray[np.bool_] | None:
+    """Return where the land-sea mask of a file is land; `None` where it has none."""
+    handle = handles.of(key, _CONTEXT)
+    fields = scan_fields(handle, _CONTEXT)
+    masks = np.flatnonzero((fields["LBUSER4"] == _LAND_MASK) & (fields["LBPACK"] // 10 % 10 == 0))
+    return read_stored(handle, fields, int(masks[0]), _CONTEXT) != 0 if len(masks) else None

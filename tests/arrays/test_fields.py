@@ -1,0 +1,211 @@
+"""Partitions that are fields of PP files, by their addresses: values, conforming, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+
+import cfagg
+from cfagg.arrays.opening import open_reader
+from cfagg.errors import (
+    AccessError,
+    CfaggError,
+    FragmentMismatchError,
+    FragmentNotFoundError,
+    FragmentReadError,
+    OptionError,
+    UnsupportedError,
+)
+from cfagg.storage.access import Access
+from tests import nca_files
+from tests.formats.pp.making import field, fields_file
+
+SIX = np.arange(6.0).reshape(2, 3)
+ONE = 296  # bytes of a field of six values of 4 bytes
+DIMS = ["t", "y", "x"]
+
+
+def aggregated(
+    folder: Path, data: list[dict[str, Any]], *, dtype: str = "f4", attributes: Any = None, **more: Any
+) -> Path:
+    """Write an NCA file of as many times as there are partitions, each one field of 2 x 3 values."""
+    edges = [list(range(len(data) + 1)), [0, 2], [0, 3]]
+    said = {"dimensions": ["y", "x"], "format": "PP", **more}
+    content = nca_files.array(DIMS, edges, lambda i, box: {**said, "data": {"shape": [2, 3], **data[i[0]]}})
+    sizes = {"t": len(data), "y": 2, "x": 3}
+    return nca_files.aggregation(folder / "agg.nca", "tas", dtype, sizes, content, attributes)
+
+
+def values(path: Path, **options: Any) -> np.ndarray:
+    reader = open_reader(path, "tas", **options)
+    return reader.read([slice(None)] * 3)
+
+
+@pytest.mark.parametrize("unit", [1, 4, 8])
+@pytest.mark.parametrize("begin", [0, 268])
+def test_fields_are_read_by_the_address_of_header_or_data_in_any_unit(tmp_path: Path, unit: int, begin: int) -> None:
+    size, one = (4, ONE) if unit < 8 else (8, 592)
+    begin = begin if unit < 8 else begin and 536
+    (tmp_path / "a.pp").write_bytes(b"".join(field(SIX + 10 * n, size) for n in range(3)))
+    path = aggregated(tmp_path, [{"file": "a.pp", "file_offset": (n * one + begin) // unit} for n in (2, 0, 1)])
+    assert values(path, word_size=unit).tolist() == [(SIX + 10 * n).tolist() for n in (2, 0, 1)]
+    if unit == 1:
+        assert values(path).tolist() == [(SIX + 10 * n).tolist() for n in (2, 0, 1)]
+    with pytest.raises(OptionError, match="word_size=3"):
+        values(path, word_size=3)
+
+
+def test_the_user_decides_the_unit_of_addresses(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(b"".join(field(SIX + 10 * n) for n in range(4)))
+    path = aggregated(tmp_path, [{"file": "a.pp", "file_offset": 74}])
+    assert values(path)[0, 0, 0] == 10
+    assert values(path, word_size=8)[0, 0, 0] == 20
+    with cfagg.read(path, word_size=8) as ds:
+        assert ds.tas.values[0, 0, 0] == 20
+    with pytest.raises(
+        FragmentNotFoundError, match=r"partition \(0, 0, 0\): no field of .*a\.pp begins at the address 74"
+    ):
+        values(path, word_size=1)
+
+
+def test_how_an_address_was_understood_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(field(SIX) * 2)
+    reader: Any = open_reader(aggregated(tmp_path, [{"file": "a.pp", "file_offset": 74}]), "tas")
+    assert reader.header(0).variable == "field at 74 (address of the record of its header in words of 4 bytes)"
+
+
+def test_missing_values_and_packing_of_the_header_are_conformed_and_selections_pushed_down(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(field([-9, 1, 2, 3, 4, 5], BMDI=-9, BMKS=2, BDATUM=100) + field(SIX, LBUSER1=1))
+    data = [{"file": "a.pp", "file_offset": 0}, {"file": "a.pp", "file_offset": ONE}]
+    path = aggregated(tmp_path, data, attributes={"missing_value": np.float32(-1)})
+    assert values(path).tolist() == [[[-1, 102, 104], [106, 108, 110]], SIX.tolist()]
+    with cfagg.read(path) as ds:
+        assert np.isnan(ds.tas.values[0, 0, 0])
+    reader = open_reader(path, "tas")
+    assert reader.read([slice(0, 1), slice(1, None, -1), [2, 0]]).tolist() == [[[110, 106], [104, -1]]]
+    again = pickle.loads(pickle.dumps(reader))
+    assert again.read([0, 1, slice(None)]).tolist() == [106, 108, 110]
+
+
+def test_what_the_aggregation_says_of_packing_and_units_is_heeded(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(field(SIX))
+    said = {"file": "a.pp", "file_offset": 0, "scale_factor": 0.5, "add_offset": 1.0, "lbpack": 0, "dtype": "float"}
+    path = aggregated(tmp_path, [said], units="degC", attributes={"units": "K"}, dtype="f8")
+    assert np.allclose(values(path)[0], SIX * 0.5 + 1 + 273.15)
+    (tmp_path / "a.pp").write_bytes(field(SIX, BMKS=4))
+    with pytest.raises(FragmentMismatchError, match=r"partition \(0, 0, 0\).*packed with scale_factor 4\.0"):
+        values(path)
+
+
+def test_reversed_and_transposed_fields_and_parts_of_them(tmp_path: Path) -> None:
+    big = np.arange(20.0).reshape(4, 5)
+    (tmp_path / "a.pp").write_bytes(field(big, LBROW=4, LBNPT=5))
+    content = {
+        "directions": {"t": True, "y": True, "x": True}, "pdimensions": [], "pshape": [],
+        "Partitions": [{
+            "index": [], "location": [[0, 1], [0, 2], [0, 3]], "format": "PP", "dimensions": ["x", "t", "y"],
+            "directions": {"t": True, "y": False, "x": True}, "part": "[(1, 4, 1), [0], [0, 3]]",
+            "data": {"shape": [4, 1, 5], "file": "a.pp", "file_offset": 0},
+        }],
+    }  # fmt: skip
+    path = nca_files.aggregation(tmp_path / "agg.nca", "tas", "f4", {"t": 1, "y": 2, "x": 3}, content)
+    expected = big[1:4][:, [0, 3]].T[::-1]
+    assert values(path)[0].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("name", ["PP", "pp", "UM", "ff"])
+def test_fields_files_and_names_of_formats(tmp_path: Path, name: str) -> None:
+    raw = [(SIX + 10 * n).astype(">f8").tobytes() for n in range(2)]
+    data = fields_file([({}, r) for r in raw])
+    (tmp_path / "a.ff").write_bytes(data)
+    places = [2048, 2048 + 512]
+    path = aggregated(tmp_path, [{"file": "a.ff", "file_offset": p} for p in places], format=name, dtype="f8")
+    assert values(path).tolist() == [SIX.tolist(), (SIX + 10).tolist()]
+
+
+def test_land_points_are_put_by_the_mask_of_their_file(tmp_path: Path) -> None:
+    mask = np.array([[1, 0, 1], [0, 0, 1]], ">i4").tobytes()
+    land = field([7, 8, 9], LBPACK=120, LBROW=0, LBNPT=0, BMDI=-9)
+    (tmp_path / "a.pp").write_bytes(field(mask, LBUSER1=3, LBUSER4=30) + land)
+    path = aggregated(tmp_path, [{"file": "a.pp", "file_offset": ONE}], attributes={"missing_value": np.float32(-9)})
+    assert values(path)[0].tolist() == [[7, -9, 8], [-9, -9, 9]]
+    (tmp_path / "a.pp").write_bytes(field(mask, LBUSER1=3, LBUSER4=31) + land)
+    with pytest.raises(FragmentNotFoundError, match=r"partition \(0, 0, 0\): .*holds land points alone"):
+        values(path)
+
+
+def test_the_only_field_of_a_file_needs_no_address(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(field(SIX))
+    path = aggregated(tmp_path, [{"file": "a.pp"}])
+    assert values(path)[0].tolist() == SIX.tolist()
+    (tmp_path / "a.pp").write_bytes(field(SIX) * 2)
+    with pytest.raises(
+        FragmentNotFoundError, match=r"partition \(0, 0, 0\): .*a\.pp has 2 fields, and the partition names none"
+    ):
+        values(path)
+
+
+@pytest.mark.parametrize(
+    ("data", "said", "error", "text"),
+    [
+        (field(SIX), {"file_offset": 5}, FragmentNotFoundError, "no field of .* begins at the address 5"),
+        (field(SIX), {"file_offset": 0, "lbpack": 1}, FragmentMismatchError, "LBPACK = 0, the aggregation says 1"),
+        (field(SIX), {"ncvar": "tas"}, FragmentNotFoundError, "'tas' is no address of a field"),
+        (
+            field(SIX, LBROW=3, LBNPT=2),
+            {"file_offset": 0},
+            FragmentMismatchError,
+            "gives 3 elements along 'y', expected 2",
+        ),
+        (field(SIX, LBPACK=3), {"file_offset": 0}, UnsupportedError, "LBPACK = 3, cannot be read|LBPACK = 3 cannot"),
+        (field(SIX, LBPACK=4, LBROW=9), {"file_offset": 0}, CfaggError, ""),
+        (field(SIX, LBPACK=1), {"file_offset": 0}, FragmentReadError, "do not begin as WGDOS packing"),
+        (field(SIX)[:-1], {"file_offset": 0}, FragmentNotFoundError, "no field of .* begins at the address 0"),
+        (b"no PP at all" * 100, {"file_offset": 0}, FragmentNotFoundError, "no field of .* begins at the address 0"),
+        (b"no PP at all" * 100, {}, CfaggError, "is not a PP file"),
+        (field(SIX), {"file_offset": 0, "dtype": "double"}, FragmentMismatchError, "has type float32"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_partition(
+    tmp_path: Path, data: bytes, said: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    (tmp_path / "a.pp").write_bytes(data)
+    path = aggregated(tmp_path, [{"file": "a.pp", **said}])
+    with pytest.raises(error, match=rf"variable 'tas', partition \(0, 0, 0\).*({text})"):
+        values(path)
+
+
+def test_fields_outside_the_allowed_places_are_refused_and_named(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "a.pp").write_bytes(field(SIX))
+    path = aggregated(tmp_path / "home", [{"file": "../a.pp", "file_offset": 0}])
+    with pytest.raises(AccessError, match=r"a\.pp.*allow"):
+        values(path)
+    assert values(path, access=Access(path, [tmp_path / "a.pp"]))[0].tolist() == SIX.tolist()
+    (tmp_path / "home" / "b.pp").symlink_to(tmp_path / "a.pp")
+    path.unlink()
+    path = aggregated(tmp_path / "home", [{"file": "b.pp", "file_offset": 0}])
+    with pytest.raises(AccessError, match=r"b\.pp|a\.pp"):
+        values(path)
+
+
+def test_a_file_that_changed_since_it_was_opened_is_read_anew(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(field(SIX))
+    reader = open_reader(aggregated(tmp_path, [{"file": "a.pp", "file_offset": 0}]), "tas")
+    assert reader.read([0, 0, 1]) == 1
+    (tmp_path / "a.pp").write_bytes(field(SIX + 5))
+    assert reader.read([0, 0, 1]) == 6
+
+
+def test_netcdf_is_no_pp_whatever_the_aggregation_says(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 3)
+        file.createVariable("tas", "f4", ("x",))
+    path = aggregated(tmp_path, [{"file": "a.nc", "file_offset": 0}])
+    with pytest.raises(FragmentNotFoundError, match="no field of"):
+        values(path)
