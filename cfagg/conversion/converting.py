@@ -17,7 +17,7 @@ from cfagg.arrays.opening import open_any
 from cfagg.arrays.source import OtherSource, Source
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.conversion.report import Report
-from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path, paths
 from cfagg.formats.values.pool import close_files
 from cfagg.model import Aggregation
@@ -248,7 +248,7 @@ def _convert(
     slabs, threads = cut(arrays, memory, workers)
     codec = Codec(options.codec, options.level)
     documents = build_metadata(plan.groups, arrays, codec, options.zarr_format)
-    identity = {"version": __version__, "source": _fingerprint(source, access), "options": options.identity()}
+    identity = _identity(source, access, options)
     build = _digest(identity)
     counts = [a.grid.size for a in arrays]
     resumed = 0
@@ -295,12 +295,10 @@ def _into_objects(
     """Do what `convert` describes, into an object store."""
     if target.lower().startswith("http"):
         refuse_url(target, "written")
-    if resume:
-        raise UnsupportedError(f"{target}: conversions into object stores cannot be resumed yet; use overwrite=True")
     if path.rstrip("/") == target.rstrip("/"):
         raise TargetError(f"{target} is the source, which would be replaced; choose another target")
     from cfagg.conversion.metadata import build_metadata
-    from cfagg.conversion.object_target import write_objects
+    from cfagg.conversion.object_target import Job, write_objects
     from cfagg.conversion.plan import build_plan
     from cfagg.conversion.run import cut
     from cfagg.formats.zarr.written_codecs import Codec
@@ -308,18 +306,22 @@ def _into_objects(
     from cfagg.storage.objects import ObjectStore
 
     options, workers, memory = chosen
-    place = NewStore(ObjectStore(target, target.options.given, options_name="target_options"), overwrite=overwrite)
+    place = NewStore(
+        ObjectStore(target, target.options.given, options_name="target_options"), overwrite=overwrite, resume=resume
+    )
     place.check()
     try:
-        plan = build_plan(open_any(path, allow), Access(path, allow), options, workers)
+        source, access = open_any(path, allow), Access(path, allow)
+        plan = build_plan(source, access, options, workers)
         slabs, threads = cut(plan.arrays, memory, workers)
         codec = Codec(options.codec, options.level)
         documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
         form = options.zarr_format
-        stored = write_objects(place, plan.arrays, slabs, documents, codec, form, threads, progress, check=check)
+        job = Job(plan.arrays, slabs, documents, codec, form, threads, check, _identity(source, access, options))
+        stored, resumed = write_objects(place, job, progress)
     finally:
         close_files()
-    return _report(str(target), plan, stored, resumed=0, verified=check)
+    return _report(str(target), plan, stored, resumed=resumed, verified=check)
 
 
 def _report(target: str, plan: Plan, stored: int, *, resumed: int, verified: bool) -> Report:
@@ -341,6 +343,11 @@ def _stored(array: Array, root: Path, zarr_format: int) -> int:
     """Return the bytes of the chunks of an array that stands in its place."""
     keys = (array.key(tuple(map(int, i)), zarr_format) for i in np.ndindex(array.grid.matrix_shape))
     return sum((root / key).stat().st_size for key in keys)
+
+
+def _identity(source: Source, access: Access, options: Options) -> dict[str, Any]:
+    """Return what a run that was cut short has to have in common with the one that finishes it."""
+    return {"version": __version__, "source": _fingerprint(source, access), "options": options.identity()}
 
 
 def _digest(identity: Mapping[str, object]) -> str:

@@ -14,7 +14,7 @@ import errno
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +32,9 @@ FORMAT = "cfagg conversion 1"
 
 #: Seconds between two times that the journal is forced to disk.
 _SYNC = 1.0
+
+#: And that new parts of it are sent elsewhere.
+_SEND = 5.0
 
 Chunk = tuple[int, int, int, int]
 
@@ -61,8 +64,17 @@ class ChunkRecords:
 class Journal:
     """An open journal; made by `create` or `resume`, closed by `close`."""
 
-    def __init__(self, path: Path, done: list[ChunkRecords], committed: bool, mode: Literal["wb", "ab"]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        done: list[ChunkRecords],
+        committed: bool,
+        mode: Literal["wb", "ab"],
+        send: Callable[[bytes], None] | None = None,
+    ) -> None:
         self.path = path
+        # Where it is kept elsewhere: what is sent there, and how many bytes have been.
+        self._send, self._sent = send, path.stat().st_size if mode == "ab" else 0
         self.done = done
         self.committed = committed
         # Unbuffered: what could not be written is not tried again when the file is closed.
@@ -70,29 +82,43 @@ class Journal:
         self._synced = time.monotonic()
 
     @classmethod
-    def create(cls, path: Path, identity: dict[str, Any], counts: Sequence[int]) -> Journal:
+    def create(
+        cls,
+        path: Path,
+        identity: dict[str, Any],
+        counts: Sequence[int],
+        send: Callable[[bytes], None] | None = None,
+    ) -> Journal:
         """Start a journal for arrays of so many chunks each."""
-        journal = cls(path, [ChunkRecords(n) for n in counts], False, "wb")
+        journal = cls(path, [ChunkRecords(n) for n in counts], False, "wb", send)
         journal._line({"format": FORMAT, "identity": identity, "chunks": list(counts)})
         journal.sync()
         return journal
 
     @classmethod
-    def resume(cls, path: Path, identity: dict[str, Any], counts: Sequence[int]) -> Journal:
-        """Continue a journal; one of another source, other options or another version is refused."""
+    def resume(
+        cls,
+        path: Path,
+        identity: dict[str, Any],
+        counts: Sequence[int],
+        name: str = "",
+        send: Callable[[bytes], None] | None = None,
+    ) -> Journal:
+        """Continue the journal of a target; one of another source, other options or another version is refused."""
+        name = name or public_name(path)
         text = read_own(path)
         # Only what ends in a line feed was written whole.
         lines = text[: text.rfind(b"\n") + 1].splitlines(keepends=True)
         head = _parsed(lines[0]) if lines else None
         if not isinstance(head, dict) or head.get("format") != FORMAT:
             raise TargetError(
-                f"the unfinished {public_name(path)} was started by another version; "
+                f"the unfinished {name} was started by another version; "
                 "run again with overwrite=True (--overwrite) to start again"
             )
-        _compare(path, head.get("identity"), identity)
+        _compare(name, head.get("identity"), identity)
         if head.get("chunks") != list(counts):
             raise TargetError(
-                f"{public_name(path)} was started with other chunks or variables; "
+                f"{name} was started with other chunks or variables; "
                 "run again with overwrite=True (--overwrite) to start again"
             )
         done = [ChunkRecords(n) for n in counts]
@@ -108,13 +134,13 @@ class Journal:
             good += len(line)
         with opened(path, "r+b") as file:
             file.truncate(good)
-        return cls(path, done, committed, "ab")
+        return cls(path, done, committed, "ab", send)
 
     def add(self, array: int, chunks: Sequence[Chunk]) -> None:
         """Record the chunks of a slab, whose files are complete."""
         self.done[array].add(chunks)
         self._line([array, chunks])
-        if time.monotonic() - self._synced > _SYNC:
+        if time.monotonic() - self._synced > (_SYNC if self._send is None else _SEND):
             self.sync()
 
     def commit(self) -> None:
@@ -123,8 +149,12 @@ class Journal:
         self.sync()
 
     def sync(self) -> None:
-        """Force what is recorded to disk."""
-        os.fsync(self._file.fileno())
+        """Force what is recorded to disk, or send it to where it is kept."""
+        if self._send is None:
+            os.fsync(self._file.fileno())
+        elif new := read_own(self.path)[self._sent :]:
+            self._send(new)
+            self._sent += len(new)
         self._synced = time.monotonic()
 
     def close(self) -> None:
@@ -158,13 +188,13 @@ def _is_entry(entry: Any, counts: Sequence[int]) -> bool:
     )
 
 
-def _compare(path: Path, found: Any, expected: dict[str, Any]) -> None:
+def _compare(name: str, found: Any, expected: dict[str, Any]) -> None:
     """Raise where a journal belongs to another conversion, naming what differs."""
     if found == expected:
         return
     old = found if isinstance(found, dict) else {}
     names = [k for k in expected if old.get(k) != expected[k]] or ["contents"]
     raise TargetError(
-        f"{public_name(path)} was started with different settings ({', '.join(names)}), so it cannot be resumed like "
+        f"{name} was started with different settings ({', '.join(names)}), so it cannot be resumed like "
         "this; repeat the call with the original options, or start again with overwrite=True (--overwrite)"
     )

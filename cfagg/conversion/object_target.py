@@ -1,55 +1,125 @@
-"""A conversion into an object store: chunks are written in their places, and nothing is staged."""
+"""A conversion into an object store: chunks are written in their places, and nothing is staged.
+
+The journal is kept in the store, in parts that are each written once; of a chunk it holds the tag that the server gave
+it.  A chunk that has this tag still is the one that was written, so that nothing is read back to go on.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from cfagg.conversion.journal import Journal
 from cfagg.conversion.plan import Array
 from cfagg.conversion.run import run
 from cfagg.conversion.slabs import Slabs
-from cfagg.conversion.verify import verify
-from cfagg.errors import TargetError
+from cfagg.conversion.verify import chunk_index, verify
+from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.formats.metadata.remote_store import KeyStore
+from cfagg.formats.zarr.remote import number_of
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.object_publishing import DOCUMENTS, NewStore
 from cfagg.storage.objects import ObjectStore
 
-__all__ = ["write_objects"]
+__all__ = ["Job", "write_objects"]
 
 
-def write_objects(
-    place: NewStore,
-    arrays: Sequence[Array],
-    slabs: Sequence[Slabs],
-    documents: Mapping[str, bytes],
-    codec: Codec,
-    zarr_format: int,
-    threads: int,
-    progress: Callable[[int, int], None] | None,
-    *,
-    check: bool,
-) -> int:
-    """Write a store, and return the bytes of its chunks; with `check` all are read back before it is published."""
-    place.begin()
-    put = place.objects.put
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        closing(Journal.create(Path(folder) / "journal", {}, [a.grid.size for a in arrays])) as journal,
-    ):
-        run(arrays, slabs, put, journal, codec, zarr_format, threads, progress, checksums=check)
-        if check:
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What is written, and how; with `check` all of it is read back before it is published."""
+
+    arrays: Sequence[Array]
+    slabs: Sequence[Slabs]
+    documents: Mapping[str, bytes]
+    codec: Codec
+    zarr_format: int
+    threads: int
+    check: bool
+    #: What tells this conversion from others: its source, options and version.
+    identity: dict[str, Any]
+
+
+def write_objects(place: NewStore, job: Job, progress: Callable[[int, int], None] | None) -> tuple[int, int]:
+    """Write a store; return the bytes of its chunks, and how many of these an earlier run had written."""
+    objects = place.objects
+    with tempfile.TemporaryDirectory() as folder, closing(_journal(place, job, Path(folder) / "journal")) as journal:
+        resumed = _distrust(objects, job, journal)
+
+        def put(key: str, data: Any) -> int:
+            return number_of(objects.put(key, data))
+
+        with _recorded(place, journal):
+            run(job.arrays, job.slabs, put, journal, job.codec, job.zarr_format, job.threads, progress,
+                checksums=job.check)  # fmt: skip
+        if job.check:
             try:
-                verify(arrays, slabs, journal, KeyStore(_Unpublished(place.objects, documents)), threads)
+                unpublished = KeyStore(_Unpublished(objects, job.documents))
+                verify(job.arrays, job.slabs, journal, unpublished, job.threads)
             except TargetError as error:
-                said = f"{place.objects.path}: {error.message.partition('; check the')[0]}"
+                said = f"{objects.path}: {error.message.partition('; check the')[0]}"
                 raise TargetError(f"{said}; convert again with overwrite=True (--overwrite)") from error
+        if _distrust(objects, job, journal) != sum(a.grid.size for a in job.arrays):
+            raise TargetExistsError(
+                f"{objects.path}: another run wrote there at the same time; when it has ended, finish with "
+                "resume=True (--resume)"
+            )
         stored = sum(int(done.size.sum()) for done in journal.done)
-    place.publish(documents)
-    return stored
+    place.publish(job.documents)
+    return stored, resumed
+
+
+def _journal(place: NewStore, job: Job, path: Path) -> Journal:
+    """Take the place, and go on with the journal that is there, or start one."""
+    counts = [a.grid.size for a in job.arrays]
+    text = place.journal()
+    if text is None:
+        place.begin()
+        return Journal.create(path, job.identity, counts, place.record)
+    path.write_bytes(text)
+    journal = Journal.resume(path, job.identity, counts, place.objects.path, place.record)
+    try:
+        place.take_over()
+    except BaseException:
+        journal.close()
+        raise
+    return journal
+
+
+@contextmanager
+def _recorded(place: NewStore, journal: Journal) -> Iterator[None]:
+    """Send the end of the journal too where a run is cut short."""
+    try:
+        yield
+    except BaseException as error:
+        with suppress(CfaggError):
+            journal.sync()
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(
+                f"interrupted: {place.objects.path} was not written; what is done is kept, finish it with "
+                "resume=True (--resume)"
+            ) from None
+        raise
+
+
+def _distrust(objects: ObjectStore, job: Job, journal: Journal) -> int:
+    """Forget the chunks of a journal that are not there as they were written; return how many remain."""
+    if not any(done.written.any() for done in journal.done):
+        return 0
+    there = {key: (state.size, number_of(state.tag)) for key, state in objects.stated()}
+    kept = 0
+    for array, done in zip(job.arrays, journal.done, strict=True):
+        for i in np.flatnonzero(done.written).tolist():
+            key = array.key(chunk_index(array, i), job.zarr_format)
+            found = there.get(key) == (done.size[i], done.stored[i])
+            done.written[i] = found and not (job.check and done.content[i] < 0)
+            kept += bool(done.written[i])
+    return kept
 
 
 class _Unpublished:

@@ -37,8 +37,8 @@ _LARGE = 1 << 18
 
 Progress = Callable[[int, int], None]
 
-#: Writes a chunk under its key, where that is no directory.
-Put = Callable[[str, Any], None]
+#: Writes a chunk under its key, where that is no directory, and returns what its state is known by.
+Put = Callable[[str, Any], int]
 
 
 @dataclass(frozen=True)
@@ -169,14 +169,14 @@ class _Writer:
             place: Any = (*box, ...)
             values = block[place]
             encoded = self._encoded(array, values)
-            self._put(array.key(index, self._format), encoded)
+            state = self._put(array.key(index, self._format), encoded)
             number = int(np.ravel_multi_index(index, shape)) if index else 0
             content = content_checksum(values) if self._checksums else -1
-            out.append((number, len(encoded), crc32(encoded), content))
+            out.append((number, len(encoded), state, content))
         return out
 
-    def _file(self, root: Path, key: str, encoded: memoryview) -> None:
-        """Write a chunk into a directory."""
+    def _file(self, root: Path, key: str, encoded: memoryview) -> int:
+        """Write a chunk into a directory, and return its checksum."""
         path = root / key
         if path.parent not in self._made:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -185,6 +185,7 @@ class _Writer:
             write_all(file, encoded)
             if len(encoded) >= _LARGE:
                 begin_sync(file.fileno())
+        return crc32(encoded)
 
     def _read(self, array: Array, extent: tuple[slice, ...]) -> npt.NDArray[Any]:
         shape = tuple(e.stop - e.start for e in extent)

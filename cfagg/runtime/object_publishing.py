@@ -1,7 +1,8 @@
 """A new Zarr store in an object store: chunks first, then metadata, the root's last and only where there are none.
 
 Keys of a Zarr store are fixed, so that two stores cannot stand in one place.  A mark is there while the work is not
-done: it keeps a second writer away, and tells what a killed run left from objects of somebody else.
+done: it keeps a second writer away, and tells what a killed run left from objects of somebody else.  A journal can be
+kept beside it, as objects that are each written once, from which a run that was killed is finished.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from cfagg.storage.objects import ObjectStore
 
 __all__ = ["DOCUMENTS", "NewStore"]
 
-#: What stands in a store that is not complete.
-_MARK = ".cfagg-partial"
+#: What stands in a store that is not complete, and the folder of its journal.
+_MARK, _JOURNAL = ".cfagg-partial", ".cfagg-journal"
 
 #: Documents one of which every store has at its root, and those of all nodes.
 _ROOT = (".zarray", ".zgroup", "zarr.json")
@@ -30,11 +31,15 @@ _AT_ONCE = 16
 
 
 class NewStore:
-    """The place of a new store; with `overwrite` a store that is there, or what a killed run left, may be removed."""
+    """The place of a new store; with `overwrite` a store that is there, or what a killed run left, may be removed.
 
-    def __init__(self, objects: ObjectStore, *, overwrite: bool) -> None:
-        self.objects, self.overwrite = objects, overwrite
+    With `resume` what a killed run left may be there.
+    """
+
+    def __init__(self, objects: ObjectStore, *, overwrite: bool, resume: bool = False) -> None:
+        self.objects, self.overwrite, self.resume = objects, overwrite, resume
         self._mark = uuid.uuid4().hex.encode()
+        self._segments: list[str] = []
 
     def check(self) -> None:
         """Raise where something is there that may not be replaced, before work begins."""
@@ -45,18 +50,42 @@ class NewStore:
         store = any(self.objects.size(name) is not None for name in _ROOT)
         if not (partial or store):
             raise TargetError(f"{path} holds objects that are no Zarr store; choose another target")
-        if not self.overwrite:
+        if not self.overwrite and not (self.resume and partial):
             if store:
                 raise TargetExistsError(f"{path} exists; choose another target or pass overwrite=True (--overwrite)")
             raise TargetExistsError(
-                f"{path} holds a store that is not complete: it is being written, or a run was cut short; remove it "
-                "with overwrite=True (--overwrite)"
+                f"{path} holds a store that is not complete: it is being written, or a run was cut short; finish it "
+                "with resume=True (--resume), or remove it with overwrite=True (--overwrite)"
             )
+
+    def journal(self) -> bytes | None:
+        """Return the journal of a run that was cut short and may be finished, `None` where there is none."""
+        if not self.resume or self.objects.size(_MARK) is None:
+            return None
+        self._segments = sorted(self.objects.listed(_JOURNAL))
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = list(pool.map(self.objects.read, self._segments))
+        return b"".join(part or b"" for part in found) or None
+
+    def record(self, data: bytes) -> None:
+        """Write the next part of the journal, unless another run has taken the place over."""
+        self._check_mark()
+        self._segments.append(f"{_JOURNAL}/{len(self._segments) + 1:08}")
+        self.objects.put(self._segments[-1], data, create=True)
+
+    def take_over(self) -> None:
+        """Go on with what a run left whose journal was read; it is no store meanwhile."""
+        self.objects.put(_MARK, self._mark)
+        if sorted(self.objects.listed(_JOURNAL)) != self._segments:
+            raise TargetExistsError(f"{self.objects.path} is being written by another run; wait until it has ended")
+        self.objects.delete([name for name in DOCUMENTS if self.objects.size(name) is not None])
 
     def begin(self) -> None:
         """Take the place, and remove what is there: what makes it a store first, so that no mixture opens."""
         self.check()
-        self.objects.put(_MARK, self._mark, create=not self.overwrite)
+        self._segments = []
+        left = self.resume and self.objects.size(_MARK) is not None
+        self.objects.put(_MARK, self._mark, create=not (self.overwrite or left))
         keys = [key for key in self.objects.listed() if key != _MARK]
         if not keys:
             return
@@ -73,13 +102,16 @@ class NewStore:
 
     def publish(self, documents: Mapping[str, bytes]) -> None:
         """Write the documents, those of the root last, unless another run has taken the place over."""
-        if self.objects.read(_MARK) != self._mark:
-            raise TargetExistsError(f"{self.objects.path} was taken over by another run; choose another target")
+        self._check_mark()
         *first, last = sorted(documents, key=lambda key: ("/" not in key, key in _ROOT))
         for key in first:
             self.objects.put(key, documents[key])
         self.objects.put(last, documents[last], create=True)
-        self.objects.delete([_MARK])
+        self.objects.delete([*self._segments, _MARK])
+
+    def _check_mark(self) -> None:
+        if self.objects.read(_MARK) != self._mark:
+            raise TargetExistsError(f"{self.objects.path} was taken over by another run; choose another target")
 
     def upload(self, folder: Path) -> None:
         """Write a complete store of this machine there."""

@@ -197,18 +197,24 @@ class ObjectStore:
         for meta in self._metas(folder):
             yield meta["path"][len(self._prefix) :]
 
-    def put(self, key: str, data: Any, *, create: bool = False) -> None:
-        """Write an object; with `create` only where there is none, which the server decides (`TargetExistsError`)."""
+    def stated(self) -> Iterator[tuple[str, State]]:
+        """Yield the keys and states of all objects."""
+        for meta in self._metas(""):
+            yield meta["path"][len(self._prefix) :], _state(meta)
+
+    def put(self, key: str, data: Any, *, create: bool = False) -> str:
+        """Write an object, with `create` only where the server finds none (`TargetExistsError`); return its tag."""
         import obstore
         from obstore import exceptions
 
         try:
-            obstore.put(self._store, f"{self._prefix}{key}", data, mode="create" if create else "overwrite",
-                        use_multipart=False if create else None)  # fmt: skip
+            made = obstore.put(self._store, f"{self._prefix}{key}", data, mode="create" if create else "overwrite",
+                               use_multipart=False if create else None)  # fmt: skip
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError) as error:
             raise TargetExistsError(f"{self.path}/{key} exists: somebody else writes there") from error
         except (exceptions.BaseError, OSError) as error:
             raise self._unwritten(key, error) from error
+        return (made["e_tag"] or "").strip('"')
 
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects; those that are not there are no error."""

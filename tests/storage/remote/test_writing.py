@@ -77,7 +77,7 @@ def test_a_conversion_that_is_cut_short_leaves_no_store_and_is_begun_anew(cloud,
     def failing(self, key, data, *, create=False):
         if key == "zarr.json":
             raise KeyboardInterrupt
-        put(self, key, data, create=create)
+        return put(self, key, data, create=create)
 
     monkeypatch.setattr(ObjectStore, "put", failing)
     with pytest.raises(KeyboardInterrupt):
