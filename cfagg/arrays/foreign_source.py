@@ -14,11 +14,11 @@ import numpy as np
 from cfagg.arrays.described import group_of
 from cfagg.arrays.source import OtherSource, Variable
 from cfagg.cf.header import Header
-from cfagg.errors import FragmentMismatchError, SourceError
+from cfagg.errors import CfaggError, FragmentMismatchError, SourceError
 from cfagg.formats.opening import HEAD
-from cfagg.formats.plugins import foreign_format
+from cfagg.formats.plugins import Foreign, foreign_format
 from cfagg.model import dataset as model
-from cfagg.storage.files import open_regular
+from cfagg.storage.files import FileKey, open_regular
 
 if TYPE_CHECKING:
     from cfagg.arrays.reader import Reader
@@ -33,6 +33,8 @@ class _File:
         self.path = path
         self._lock = threading.Lock()
         self._dataset: model.Dataset | None = None
+        self._format: Foreign | None = None
+        self._key: FileKey | None = None
 
     def __reduce__(self) -> tuple[type[_File], tuple[str]]:
         return _File, (self.path,)
@@ -44,14 +46,26 @@ class _File:
             handle = open_regular(self.path)
             try:
                 head = handle.some(HEAD, 0)
-                form = foreign_format(handle, head)
-                self._dataset = None if form is None else form.open(handle)
+                self._format, self._key = foreign_format(handle, head), handle.key
+                self._dataset = None if self._format is None else self._format.open(handle)
             finally:
                 if self._dataset is None:
                     handle.close()
             if self._dataset is not None and self._dataset.close is not None:
                 weakref.finalize(self, self._dataset.close)
         return self._dataset
+
+    def chunks(self, group: str, name: str) -> tuple[int, ...] | None:
+        """Return the shape of a chunk of a variable, `None` where it has none of equal shape, or reading says why."""
+        with self._lock:
+            dataset = self.dataset()
+            found = None if dataset is None else _find(dataset.root, group, name)
+            if self._format is None or self._key is None or found is None or found.chunks is None:
+                return None
+            try:
+                return self._format.located(found, self._key).chunks
+            except CfaggError:
+                return None
 
     def slab(self, group: str, name: str, dtype: np.dtype[Any], shape: tuple[int, ...], slices: Any) -> Any:
         """Return values of a variable: by their chunks, or by the format, for one thread at a time."""
@@ -90,7 +104,8 @@ class ForeignSource(OtherSource):
 
         header = Header(self.path, variable.name, variable.dims, variable.shape, variable.dtype, variable.attributes)
         slab = partial(self.file.slab, group, variable.name, variable.dtype, variable.shape)
-        return SlabReader(header, slab, f"file {self.file.path}, variable {variable.name!r}", workers=workers)
+        label = f"file {self.file.path}, variable {variable.name!r}"
+        return SlabReader(header, slab, label, chunks=self.file.chunks(group, variable.name), workers=workers)
 
 
 def open_foreign_source(path: str) -> ForeignSource | None:

@@ -32,6 +32,9 @@ __all__ = ["Array", "Arrays"]
 
 Int64 = npt.NDArray[np.int64]
 
+#: The code of a vector of extra data.
+_TITLE = 10
+
 #: The STASH code of the land-sea mask, which fields of some points need.
 _LAND_MASK = 30
 
@@ -84,6 +87,8 @@ class Arrays:
         known: dict[Any, int] = {}
         for i in np.flatnonzero(self.fields["LBEXT"] > 0).tolist():
             found = read_extra(self.handle, self.fields, i)
+            # A title of the field is no coordinate.
+            found.pop(_TITLE, None)
             key = tuple((code, tuple(v) if isinstance(v, list) else v.tobytes()) for code, v in found.items())
             if key not in known:
                 known[key] = len(vectors)

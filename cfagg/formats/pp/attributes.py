@@ -15,8 +15,9 @@ __all__ = ["cell_methods", "described", "name_of", "of_field"]
 
 #: Bits of LBPROC that become cell methods of time, of longitude, and over an ensemble.
 _TIME = {128: "mean", 4096: "minimum", 8192: "maximum"}
+_TIMES = sum(_TIME)
 _ZONAL, _ENSEMBLE = 64, 131072
-_KNOWN = sum(_TIME) + _ZONAL + _ENSEMBLE
+_KNOWN = _TIMES + _ZONAL + _ENSEMBLE
 
 #: The last four digits of LBSRCE: the Unified Model.
 _UNIFIED_MODEL = 1111
@@ -53,8 +54,8 @@ def described(fields: Fields, i: int, found: Phenomenon) -> dict[str, Any]:
         version = int(fields["LBSRCE"][i]) // 10_000
         out["um_version"] = f"{version // 100}.{version % 100}" if version else None
     process = int(fields["LBPROC"][i])
-    if process & ~_KNOWN:
-        # Bits that no cell method says; documentation paper F3 lists them.
+    if process & ~_KNOWN or process & _TIMES not in (0, *_TIME):
+        # What no cell method says: other bits, and a mean of extremes, of which the header does not tell the order.
         out["um_lbproc"] = np.array([process], np.int32)
     return {name: value for name, value in out.items() if value is not None}
 
@@ -66,7 +67,7 @@ def cell_methods(fields: Fields, i: int, names: set[str], found: Phenomenon) -> 
     if process > 0 and process & _ENSEMBLE:
         methods.append("realization: mean")
     for bit, method in _TIME.items():
-        if process <= 0 or not process & bit:
+        if process <= 0 or process & _TIMES != bit:
             continue
         interval = f" (interval: {lbtim // 100} hour)" if lbtim >= 100 else ""
         if lbtim // 10 % 10 == CLIMATOLOGY:

@@ -89,6 +89,9 @@ def _part(fields: Fields, times: Times, box: Box, arrays: Arrays, extra: dict[in
         made = Coordinate("pseudo_level", pseudo.astype(np.int32), {"long_name": "pseudo_level", "units": "1"})
         coordinates.append(_counted(made, dims))
     along_levels, levels = axis_levels(fields, box.along("level"), phenomenon.height)
+    if not along_levels and any(c.attributes.get("axis") == "Z" for c in grid.coordinates):
+        # Rows or columns are of single levels.
+        levels = []
     dims += along_levels
     coordinates += levels + grid.coordinates
     whole = (*dims, *grid.dims)

@@ -23,6 +23,7 @@ _AXES: Mapping[int, tuple[str, dict[str, Any]]] = {
     1: ("air_pressure", {"standard_name": "air_pressure", "units": "hPa", "positive": "down", "axis": "Z"}),
     2: ("height", {"standard_name": "height", "units": "km", "positive": "up", "axis": "Z"}),
     4: ("depth", {"standard_name": "depth", "units": "m", "positive": "down", "axis": "Z"}),
+    _SITE: ("site_number", {"long_name": "site_number", "units": "1"}),
     5: ("model_level_number", {"standard_name": "model_level_number", "units": "1", "positive": "up", "axis": "Z"}),
     6: (
         "air_potential_temperature",
@@ -98,7 +99,7 @@ def _axis(
     fields: Fields, i: int, axis: str, kind: int, size: int, extra: Mapping[int, Any], *, rotated: bool
 ) -> Coordinate | None:
     """Return the coordinate of rows (y) or columns (x), `None` where the header has none."""
-    if kind == _SITE or (kind not in _AXES and kind not in (_LATITUDE, _LONGITUDE)):
+    if kind not in _AXES and kind not in (_LATITUDE, _LONGITUDE):
         return None
     name, attributes = _described(kind, rotated=rotated)
     letter = axis.upper()
@@ -110,7 +111,7 @@ def _axis(
         if fields["LBCODE"][i] in (2, 102):
             # The first row and column of cells, whose middles these are.
             bounds = np.stack([values - step / 2, values + step / 2], axis=-1)
-    elif point is not None and len(point) == size:
+    elif kind != _SITE and point is not None and len(point) == size:
         values = decimal(point, fields.word_size)
         if low is not None and high is not None and len(low) == len(high) == size:
             bounds = np.stack([decimal(v, fields.word_size) for v in (low, high)], axis=-1)

@@ -73,7 +73,7 @@ def _apart(begins: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
 def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where: str) -> npt.NDArray[Any]:
     """Return the rows of a field in WGDOS packing, as reals of a word's size.
 
-    The last row may speak of one value more than it holds, which becomes missing with a warning.
+    One row may speak of one value more than it holds, which becomes missing with a warning.
     """
     from cfagg.kernels.wgdos import unpack_wgdos
 
@@ -83,10 +83,10 @@ def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where:
     if lacking < 0:
         raise PackedError(f"row {row:,} of WGDOS packing is not one")
     if lacking:
-        if lacking > 1 or row != shape[0] - 1:
+        if lacking > 1:
             raise PackedError(f"row {row:,} of WGDOS packing holds fewer values than it speaks of")
         warnings.warn(
-            f"{where}: the last row of WGDOS packing holds one value less than it speaks of, which is read as missing",
+            f"{where}: row {row:,} of WGDOS packing holds one value less than it speaks of, which is read as missing",
             CfaggWarning,
             stacklevel=2,
         )

@@ -43,6 +43,7 @@ def stash_name(model: int, code: int) -> str | None:
 def phenomenon(model: int, code: int, field_code: int, version: int, *, rotated: bool) -> Phenomenon:
     """Return what a field is of.
 
+    Codes of no internal model (0) are none of this table: there the field code counts.
     `version` is that of the Unified Model as LBSRCE has it (405 is 4.5), 0 where that is not known.
 
     >>> phenomenon(1, 16203, 0, 0, rotated=False)[:2]
@@ -50,7 +51,7 @@ def phenomenon(model: int, code: int, field_code: int, version: int, *, rotated:
     >>> phenomenon(0, 0, 8, 0, rotated=False).standard_name is None
     True
     """
-    if stash_name(model, code) is None:
+    if model == 0 or stash_name(model, code) is None:
         return _field_codes().get(field_code, Phenomenon())
     at = float(version or _VERSION)
     rows = [

@@ -439,3 +439,49 @@ def test_a_selection_of_plain_fields_reads_what_is_selected(tmp_path: Path) -> N
 def test_a_field_without_rows_is_refused() -> None:
     with pytest.raises(SourceError, match=r"field 0 of a\.pp has 0 rows and 3 columns \(LBROW, LBNPT\)"):
         opened(field(LBROW=0, **INSTANT))
+
+
+def test_dask_chunks_are_the_fields(tmp_path: Path) -> None:
+    import cfagg
+
+    path = tmp_path / "a.pp"
+    path.write_bytes(b"".join(field([t] * 6, **{**INSTANT, "LBDAT": 1 + t}) for t in range(3)))
+    with cfagg.read(path, chunks={}) as found:
+        assert found.air_temperature.chunks == ((1, 1, 1), (2,), (3,))
+        assert found.air_temperature[:, 0, 0].values.tolist() == [0, 1, 2]
+
+
+def test_missing_values_are_masked(tmp_path: Path) -> None:
+    import cfagg
+
+    path = tmp_path / "a.pp"
+    path.write_bytes(field([1, -1e30, 3, 4, 5, 6], **INSTANT))
+    with cfagg.read(path) as found:
+        assert np.isnan(found.air_temperature.values).tolist() == [[False, True, False], [False] * 3]
+
+
+def test_codes_of_no_internal_model_are_told_by_the_field_code() -> None:
+    group = opened(field(**{**INSTANT, "LBUSER7": 0, "LBFC": 16, "LBUSER4": 1}))
+    assert group.variables["air_temperature"].text("um_stash_source") == "m00s00i001"
+
+
+def test_a_mean_of_extremes_has_no_cell_method_of_time() -> None:
+    found = opened(field(**{**MEAN, "LBPROC": 4096 + 128})).variables["air_temperature"]
+    assert found.text("cell_methods") is None
+    assert found.attributes["um_lbproc"].tolist() == [4224]  # type: ignore[union-attr]
+
+
+def test_a_cross_section_of_levels_has_no_other_level() -> None:
+    words = {"LBCODE": 11001, "BZX": 0.0, "BDX": 10.0, "BZY": 0.0, "BDY": 100.0, "LBVC": 8, "BLEV": 5.0}
+    group = opened(field(**{**INSTANT, **words}))
+    assert values(group, "air_pressure").tolist() == [100.0, 200.0]
+    assert "air_pressure_1" not in group.variables
+
+
+def test_titles_keep_no_fields_apart() -> None:
+    def titled(text: bytes, day: int) -> bytes:
+        extra = np.array(1000 * (len(text) // 4) + 10, ">i4").tobytes() + text
+        whole = np.arange(6, dtype=">f4").tobytes() + extra
+        return field(whole, **{**INSTANT, "LBDAT": day, "LBEXT": len(extra) // 4, "LBLREC": len(whole) // 4})
+
+    assert opened(titled(b"abcd", 1), titled(b"efgh", 2)).variables["air_temperature"].shape == (2, 2, 3)
