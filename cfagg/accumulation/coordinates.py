@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.source import coordinate_names, number_of, path_beside
-from cfagg.arrays.chunked import ZarrReader
+from cfagg.accumulation.source import coordinate_names, number_of, path_beside, stored_chunks
 from cfagg.errors import CfaggError, ConformError, SourceError
 from cfagg.formats.zarr import open_array
 from cfagg.formats.zarr.documents import is_group, is_there, node_folder
@@ -173,7 +172,10 @@ def _attributes(array: ZarrArray) -> dict[str, Any] | None:
 
 def _values(array: ZarrArray) -> npt.NDArray[Any]:
     """Return all elements of an array."""
-    return ZarrReader(array).read((slice(None),) * array.ndim)
+    out = np.empty(array.shape, array.dtype)
+    for place, values in stored_chunks(array):
+        out[place] = values
+    return out
 
 
 @contextmanager

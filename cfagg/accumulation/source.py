@@ -17,7 +17,7 @@ import re
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -246,6 +246,13 @@ def area_measure(array: ZarrArray) -> str | None:
     return measures.get("area")
 
 
+def stored_chunks(array: ZarrArray) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
+    """Yield every chunk of an array that is read whole: its place, and its elements as stored."""
+    reader = ZarrReader(array)
+    for index in np.ndindex(array.grid.matrix_shape):
+        yield (*(slice(a, b) for a, b in array.grid.extent(index)), ...), reader.filled(index)
+
+
 def read_cells(array: ZarrArray, box: Sequence[tuple[int, int]]) -> npt.NDArray[Any]:
     """Return a box of an array as it is stored, by start and stop per dimension; fill values where nothing is."""
     return ZarrReader(array, workers=1).read([slice(a, b) for a, b in box])
@@ -258,14 +265,12 @@ def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
     meaning = read_meaning(array)
     mask, packing = meaning.mask, meaning.packing
     out = np.empty(array.shape)
-    for index in np.ndindex(array.grid.matrix_shape):  # no more than a chunk is held besides
-        box = array.grid.extent(index)
-        raw = read_cells(array, box).view(meaning.dtype)
+    for place, stored in stored_chunks(array):
+        raw = stored.view(meaning.dtype)
         values = raw.astype(np.float64)
         if packing is not None:
             values = values * packing.scale_factor + packing.add_offset
         valid = Mask.of(meaning.dtype, mask.fills, mask.valid_min, mask.valid_max).valid(raw)
-        place: Any = (*(slice(a, b) for a, b in box), ...)
         out[place] = np.where(valid, values, np.nan)
     return out
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.blocks import Work, constant, copy, place
@@ -45,6 +46,13 @@ class ZarrReader(Reader):
         `cfagg.formats.zarr.read_chunk` does.
         """
         return read_chunk(self.array, index, seen) if box is None else read_box(self.array, index, box)
+
+    def filled(self, index: Sequence[int]) -> npt.NDArray[Any]:
+        """Return the elements of one chunk, fill values where it is not stored."""
+        found = self.chunk(index)
+        if found is None:
+            return np.full([b - a for a, b in self.grid.extent(index)], self.fill, self.dtype)
+        return found
 
     def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
         return (partial(self._read, made, k, out) for k in range(len(made)))

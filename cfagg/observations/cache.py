@@ -284,7 +284,8 @@ class BlockReader:
     def _absent(self, nbytes: int) -> Block:
         """Return what stands for elements that are not stored."""
         array = self.array
-        swap = array.decoder is not None and array.decoder.swap
+        decoder = array.unit_decoder
+        swap = decoder is not None and decoder.swap
         stored = array.dtype.newbyteorder() if swap else array.dtype
         return np.full(nbytes // array.dtype.itemsize, array.fill_value, stored).view(np.uint8)
 

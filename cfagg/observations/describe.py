@@ -178,7 +178,7 @@ def stored_objects(store: ObservationStore) -> list[tuple[int, str, int | None]]
     array = store.data.array
     counts = [-(-n // held) for n, held in zip(array.shape, array.held, strict=True)]
     places = [(i, j) for i in range(counts[0]) for j in range(counts[1])]
-    keys = [array.key(i, j) for i, j in places]
+    keys = [array.object_key(i, j) for i, j in places]
     sizes = store.source.sizes(array.path, [key.removeprefix(f"{array.path}/") for key in keys])
     return [(i * array.held[0], key, size) for (i, _), key, size in zip(places, keys, sizes, strict=True)]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cfagg.cf.datetimes import calendar_name
 from cfagg.cf.instants import epoch_text
 from cfagg.cf.roles import AXES_BY_NAME, COMMON_NAMES, place_of
 from cfagg.errors import CalendarError, OptionError, Problem, SelectionError
@@ -22,8 +23,7 @@ __all__ = ["FieldDetails", "Fields"]
 type Int64 = np.ndarray[Any, np.dtype[np.int64]]
 type Dates = np.ndarray[Any, np.dtype[np.datetime64]]
 
-#: Calendars whose dates are those of observations, at least since 1582-10-15.
-_CALENDARS = {"standard", "gregorian", "proleptic_gregorian"}
+#: Since 1582-10-15 the dates of the standard calendar are those of observations, which are proleptic Gregorian.
 _GREGORIAN = -12219292800
 
 
@@ -284,12 +284,13 @@ def _of_cftime(value: Any, time: str) -> int:
     if calendar is None:
         raise OptionError(f"the time {time!r} of the fields holds {value!r}, which is not a date")
     text = f"{value.year:04}-{value.month:02}-{value.day:02}T{value.hour:02}:{value.minute:02}:{value.second:02}"
-    if calendar not in _CALENDARS:
+    name = calendar_name(calendar)
+    if name not in ("standard", "proleptic_gregorian"):
         raise CalendarError(f"the field at {text} is of the calendar {calendar!r}; observations have standard dates")
     if value.microsecond:
         raise OptionError(f"the field at {value} is not at a whole second")
     epoch = int(np.datetime64(text, "s").astype(np.int64))
-    if calendar != "proleptic_gregorian" and epoch < _GREGORIAN:
+    if name == "standard" and epoch < _GREGORIAN:
         raise CalendarError(f"the field at {text} is before 1582-10-15, where calendars differ")
     return epoch
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,13 +57,13 @@ class StoredObject:
 
 def open_object(source: Source, array: StoredArray, row: int, column: int) -> StoredObject:
     """Return the units of an object, from its own directory of blocks or chunks."""
-    decoder = array.decoder
+    decoder = array.unit_decoder
     if decoder is None:
         return _by_zarr_python(source, array, row, column)
     width = array.chunk[1] if len(array.chunk) > 1 else 1
     per_object = array.held[1] // width if len(array.held) > 1 else 1
     index = (row, column // per_object) if len(array.held) > 1 else (row,)
-    key = array.key(*index)
+    key = array.object_key(*index)
     total = array.held[0] * width * array.dtype.itemsize
     try:
         if array.shards is not None:
@@ -199,13 +199,12 @@ def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -
             "only; copy the store to this machine"
         )
     from cfagg.arrays.chunked import ZarrReader
-    from cfagg.formats.zarr import open_array
 
-    reader = ZarrReader(open_array(source.path, array.path, allow=getattr(source, "allow", ())))
+    reader = ZarrReader(replace(array, allow=getattr(source, "allow", ())))
     index = (row, column)[: len(array.shape)]
     shape = array.chunk
     total = math.prod(shape) * array.dtype.itemsize
-    key = array.key(*(i * c // h for i, c, h in zip(index, array.chunk, array.held, strict=True)))
+    key = array.object_key(*(i * c // h for i, c, h in zip(index, array.chunk, array.held, strict=True)))
     if source.size(key) is None:
         return StoredObject(key, max(total, 1), total, None, None, _same)
 

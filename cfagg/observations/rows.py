@@ -53,9 +53,9 @@ class Rows:
         self._width = array.shape[1] if len(array.shape) > 1 else 1
         self._part_width = array.chunk[1] if len(array.chunk) > 1 else 1
         self._parts = -(-self._width // self._part_width)
-        self._object_rows = array.chunk[0] if array.decoder is None else array.held[0]
+        self._object_rows = array.chunk[0] if array.unit_decoder is None else array.held[0]
         # A thread takes whole chunks, unless it can decode parts of them.
-        chunk = 1 if array.blosc or (array.decoder is not None and array.decoder.plain) else array.chunk[0]
+        chunk = 1 if array.blosc or (array.unit_decoder is not None and array.unit_decoder.plain) else array.chunk[0]
         share = _SHARE // (self._part_width * self.dtype.itemsize)
         self._step = max(1, share // chunk) * chunk
 
@@ -162,7 +162,7 @@ class Rows:
 
     def _finish(self, whole: npt.NDArray[Any]) -> None:
         """Turn the stored byte order into the native one."""
-        decoder = self.array.decoder
+        decoder = self.array.unit_decoder
         if decoder is not None and decoder.swap:
             whole.byteswap(inplace=True)
 

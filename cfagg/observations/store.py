@@ -133,7 +133,7 @@ class ObservationStore:
                 f"{self.path}: its data have {counts[0] * counts[1]:,} chunks, more than the {_MOST:,} that can be "
                 "compared with what was made of them; are its metadata damaged? Otherwise make a store of longer chunks"
             )
-        keys = [array.key(i, j) for i in range(counts[0]) for j in range(counts[1])]
+        keys = [array.object_key(i, j) for i in range(counts[0]) for j in range(counts[1])]
         names = [key[len(array.path) + 1 :] for key in keys]
         sizes = self.source.sizes(array.path, names)
         for size in sizes:

@@ -1,7 +1,7 @@
 """Zarr arrays on this machine: their metadata, chunks one at a time, and stamps and checksums of what is stored."""
 
 from cfagg.formats.zarr.checksums import checksum, object_checksum
-from cfagg.formats.zarr.chunks import chunk_bytes, full_chunk, partial, read_box, read_chunk
+from cfagg.formats.zarr.chunks import chunk_bytes, partial, read_box, read_chunk
 from cfagg.formats.zarr.metadata import ZarrArray, open_array
 from cfagg.formats.zarr.stamps import compare, stamps
 
@@ -10,7 +10,6 @@ __all__ = [
     "checksum",
     "chunk_bytes",
     "compare",
-    "full_chunk",
     "object_checksum",
     "open_array",
     "partial",

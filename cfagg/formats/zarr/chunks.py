@@ -27,7 +27,7 @@ from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import open_file
 from cfagg.storage.urls import Url
 
-__all__ = ["DecodedArray", "chunk_bytes", "full_chunk", "partial", "read_box", "read_chunk"]
+__all__ = ["DecodedArray", "chunk_bytes", "partial", "read_box", "read_chunk"]
 
 Chunk = npt.NDArray[Any]
 
@@ -130,14 +130,6 @@ def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> 
 def partial(array: ZarrArray) -> bool:
     """Return whether `read_box` reads no more than the bytes that a box needs."""
     return array.decoder is not None and array.decoder.plain
-
-
-def full_chunk(array: ZarrArray, index: Sequence[int]) -> Chunk:
-    """Return the elements of one chunk, fill values where it is not stored."""
-    chunk = read_chunk(array, index)
-    if chunk is None:
-        return np.full([b - a for a, b in _extent(array, index)], array.fill_value, array.dtype)
-    return chunk
 
 
 def chunk_bytes(array: ZarrArray, index: Sequence[int]) -> int:

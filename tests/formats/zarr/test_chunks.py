@@ -19,8 +19,9 @@ import zarr.codecs.numcodecs as zcn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.errors import FragmentReadError, SelectionError
-from cfagg.formats.zarr import chunk_bytes, full_chunk, open_array, partial, read_box, read_chunk
+from cfagg.formats.zarr import chunk_bytes, open_array, partial, read_box, read_chunk
 from tests.effort import examples
 from tests.formats.zarr.stores import V2, V3, boxes, create, open_peer, values
 
@@ -34,7 +35,7 @@ def assembled(array):
     """Return the whole array, chunk by chunk."""
     out = np.zeros(array.shape, array.dtype)
     for index, place in boxes(array):
-        out[place] = full_chunk(array, index)
+        out[place] = ZarrReader(array).filled(index)
     return out
 
 
@@ -117,7 +118,7 @@ def test_every_chunk_and_box_is_what_zarr_python_reads(form, data):
         assert array.dtype == expected.dtype.newbyteorder("=")
         np.testing.assert_array_equal(assembled(array), expected)
         for index, place in boxes(array):
-            whole = full_chunk(array, index)
+            whole = ZarrReader(array).filled(index)
             assert whole.flags.writeable
             assert whole.dtype == array.dtype
             box = tuple(slice(*sorted(data.draw(st.tuples(*[st.integers(0, n)] * 2)))) for n in whole.shape)
@@ -187,7 +188,7 @@ def test_an_absent_chunk_is_none(tmp_path):
     array = open_array(tmp_path, "x")
     assert read_chunk(array, (0,)) is None
     assert read_box(array, (0,), (slice(1, 2),)) is None
-    assert full_chunk(array, (0,)).tolist() == [7] * 4
+    assert ZarrReader(array).filled((0,)).tolist() == [7] * 4
 
 
 def test_an_absent_chunk_of_a_shard_is_none(tmp_path):
@@ -429,7 +430,14 @@ def test_threads_read_the_same(tmp_path, name):
 
 
 @pytest.mark.parametrize("index", [-1, -9, 4, 40])
-@pytest.mark.parametrize("read", [read_chunk, full_chunk, lambda array, index: read_box(array, index, (slice(0, 1),))])
+@pytest.mark.parametrize(
+    "read",
+    [
+        read_chunk,
+        lambda array, index: ZarrReader(array).filled(index),
+        lambda array, index: read_box(array, index, (slice(0, 1),)),
+    ],
+)
 @pytest.mark.parametrize("chunks", [(3,), [[3, 3, 2, 2]]])
 @pytest.mark.parametrize("own", [True, False])
 def test_chunks_that_are_not_there_are_refused(tmp_path, chunks, read, index, own):
