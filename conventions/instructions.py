@@ -7,6 +7,8 @@ codes into tables of distinct texts, and no text is looked at more than once.
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,10 +47,14 @@ class Column:
     @classmethod
     def of(cls, values: list[str], change: Callable[[list[str]], list[str]] | None = None) -> Column:
         """Return the column of some texts, after a change of the distinct ones."""
-        # A dictionary keeps the order of first use.
-        seen = dict.fromkeys(values)
-        seen.pop("", None)
-        plain = list(seen)
+        if values and values[0] and all(map(operator.lt, values, itertools.islice(values, 1, None))):
+            # In ascending order no two are the same, and none has to be hashed.
+            plain = values
+        else:
+            # A dictionary keeps the order of first use.
+            seen = dict.fromkeys(values)
+            seen.pop("", None)
+            plain = list(seen)
         texts = plain if change is None else change(plain)
         if len(plain) == len(values) and texts is plain:
             return cls(np.arange(len(values), dtype=np.int32), Strings(texts))

@@ -163,7 +163,8 @@ def _masked(variable: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         texts = values if values.dtype.kind == "O" else _joined(values, fills)
         flat = texts.ravel().tolist()
         fills.add("")
-        if fills.isdisjoint(flat):
+        # No text is hashed where none but empty ones are missing.
+        if "" not in flat if len(fills) == 1 else fills.isdisjoint(flat):
             return texts
         gone = np.fromiter((t in fills for t in flat), np.bool_, len(flat)).reshape(texts.shape)
         return np.ma.MaskedArray(texts, gone)

@@ -209,12 +209,20 @@ class Sound:
         found = raw.view(_SEQUENCE).ravel()
         found = found[(found["length"] != 0) | ((found["heap"] != 0) & (found["heap"] != UNDEFINED))]
         # Heap after heap, so that each is read once.
-        for n, heap, index in found[np.argsort(found["heap"], kind="stable")].tolist():
+        found = found[np.argsort(found["heap"], kind="stable")]
+        if not (slot.below or slot.objects):
+            starts = np.flatnonzero(np.diff(found["heap"], prepend=found["heap"][:1] + 1))
+            for part in np.split(found, starts[1:]) if found.size else ():
+                wanted = [n * slot.size for n in part["length"].tolist()]
+                if self._space.long_sizes(int(part["heap"][0]), part["index"].tolist()) != wanted:
+                    return False
+                # Many that lead to the same bytes would take any memory.
+                self._space.spend(sum(wanted))
+            return True
+        for n, heap, index in found.tolist():
             if self._space.long_size(heap, index) != n * slot.size:
                 return False
-            if not (slot.below or slot.objects) or not n:
-                # Many that lead to the same bytes would take any memory.
-                self._space.spend(n * slot.size)
+            if not n:
                 continue
             value = self._space.long_value(n * slot.size, heap, index)
             if slot.objects and not all(self.is_object(place) for (place,) in struct.iter_unpack("<Q", value)):

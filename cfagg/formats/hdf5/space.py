@@ -8,6 +8,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
+import numpy as np
+
 from cfagg.formats.hdf5.bytes import Bytes
 
 __all__ = ["ERRORS", "UNDEFINED", "BrokenError", "OverlapError", "Space", "TooManyError", "UnusualError"]
@@ -17,6 +19,12 @@ UNDEFINED = 2**64 - 1
 
 #: Bytes of the longest structure with a checksum, and bytes that may be read several times.
 _LONGEST, _ROOM = 1 << 26, 1 << 20
+
+#: Objects of a heap from which on they are looked at together.
+_MANY = 16
+
+#: What stands before each of them.
+_OBJECT = np.dtype([("index", "<u2"), ("count", "<u2"), ("free", "<u4"), ("length", "<u8")])
 
 
 class UnusualError(Exception):
@@ -105,6 +113,12 @@ class Space:
         """Return the bytes of a value of variable length, -1 where there is none."""
         return self._objects(heap).get(index, (0, -1))[1]
 
+    def long_sizes(self, heap: int, indices: list[int]) -> list[int]:
+        """Return what `long_size` does for several values in one heap."""
+        found = self._objects(heap)
+        none = (0, -1)
+        return [found.get(index, none)[1] for index in indices]
+
     def _objects(self, at: int) -> dict[int, tuple[int, int]]:
         """Return place and size of the objects of a global heap collection by their numbers."""
         found = self._global.get(at)
@@ -116,9 +130,9 @@ class Space:
         self.spend(size)
         if not self.heaps:
             self._global.clear()
-        found = {}
-        here, end = at + 16, at + size
+        end = at + size
         whole = self.data[at:end]
+        found, here = _alike(whole, at)
         while here + 16 <= end:
             index, length = struct.unpack_from("<H6xQ", whole, here - at)
             # What is free has the number 0, and its own sixteen bytes count.  The library would stay at the same place
@@ -131,3 +145,28 @@ class Space:
             here += step
         self._global[at] = found
         return found
+
+
+def _alike(heap: bytes, at: int) -> tuple[dict[int, tuple[int, int]], int]:
+    """Return the first objects of a global heap that take the same room, as of texts of one form, and where they end.
+
+    One look at many is quicker than one at each.
+    """
+    start = at + 16
+    if len(heap) < 32:
+        return {}, start
+    first = int.from_bytes(heap[24:32], "little")
+    step = 16 + first + (-first & 7)
+    count = (len(heap) - 16) // step
+    if count < _MANY:
+        return {}, start
+    headers = np.frombuffer(heap, np.uint8, count * step, 16).reshape(count, step)[:, :16]
+    columns = np.ascontiguousarray(headers).view(_OBJECT).ravel()
+    length = columns["length"]
+    # The number 0 is that of free room; the padding of a longer object ends elsewhere.
+    same = (columns["index"] != 0) & (length <= step - 16) & (length + 7 >= step - 16)
+    last = count if same.all() else int(np.argmin(same))
+    columns = columns[:last]
+    places = range(start + 16, start + 16 + last * step, step)
+    found = dict(zip(columns["index"].tolist(), zip(places, columns["length"].tolist(), strict=True), strict=True))
+    return found, start + last * step

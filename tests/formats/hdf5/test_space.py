@@ -56,6 +56,23 @@ def test_long_values_are_found_by_their_numbers() -> None:
         raises(BrokenError, lambda length=length, number=number: space.long_value(length, 64, number))
 
 
+@pytest.mark.parametrize("lengths", [[5] * 40, [1, 8, 3] * 20, [9] * 30 + [0, 300] + [10] * 30, [0] * 20, [17] * 3])
+def test_many_values_of_one_length_are_found_as_others_are(lengths: list[int]) -> None:
+    values = [bytes([k + 1]) * n for k, n in enumerate(lengths)]
+    space = Space(bytes(64) + collection(*values) + bytes(64))
+    numbers = list(range(len(values) + 2))
+    assert space.long_sizes(64, numbers) == [-1, *lengths, -1] == [space.long_size(64, k) for k in numbers]
+    assert [space.long_value(n, 64, k + 1) for k, n in enumerate(lengths)] == values
+
+
+@pytest.mark.parametrize(("place", "length"), [(20, 2**63), (20, 2**64 - 1), (39, 10**6), (0, 2**64 - 8)])
+def test_among_many_values_of_one_length_one_that_leaves_its_heap_is_found(place: int, length: int) -> None:
+    heap = bytearray(collection(*[b"12345"] * 40))
+    struct.pack_into("<Q", heap, 16 + 24 * place + 8, length)
+    space = Space(bytes(64) + bytes(heap) + bytes(64))
+    raises(BrokenError, lambda: space.long_sizes(64, [1]))
+
+
 @pytest.mark.parametrize(
     "damaged",
     [
