@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conventions import cf113, cfa, cfa06, nca
+from cfagg.conventions import cf113, cfa, cfa05, cfa06, nca
 from cfagg.conventions.nca import ROLES
 from cfagg.conventions.scope import Scope
 from cfagg.errors import ConventionError
@@ -45,7 +45,7 @@ def detect(attributes: Mapping[str, Any], conventions: str = "") -> str | None:
     if "aggregated_dimensions" in attributes or "aggregated_data" in attributes:
         return _by_instructions(attributes, conventions)
     if "cfa_group" in attributes:
-        return "CFA-0.5"
+        return cfa05.DIALECT
     if "nca_array" in attributes or "cfa_array" in attributes:
         return cfa.version_of(attributes, named_version(conventions))[0].name
     if (role := str(attributes.get("cf_role"))) in ROLES:
@@ -145,7 +145,9 @@ def parse(
     if {"aggregated_dimensions", "aggregated_data"} <= attributes.keys():
         instructed = cf113.parse if dialect == cf113.DIALECT and not cfa06.is_draft(attributes) else cfa06.parse
         return replace(instructed(name, attributes, dtype, scope, source=source), dialect=dialect)
-    wanted = "cfa_group" if dialect == "CFA-0.5" else f"{dialect[:3].lower()}_array"
+    if "cfa_group" in attributes:
+        return cfa05.parse(name, attributes, dtype, scope, source=source)
+    wanted = f"{dialect[:3].lower()}_array"
     if dialect in (cf113.DIALECT, cfa06.DIALECT):
         wanted = next(k for k in ("aggregated_data", "aggregated_dimensions") if k not in attributes)
     why = f"but {wanted!r} of {dialect} is not read" if wanted in attributes else f"but it has no {wanted!r}"

@@ -24,7 +24,7 @@ from cfagg.conventions.versions import NCA_0_1, Version
 from cfagg.errors import ConventionError, LimitError
 from cfagg.model import Aggregation, Partitions, Strings
 
-__all__ = ["is_private", "parse", "write"]
+__all__ = ["ROLES", "based", "dimensions", "is_private", "parse", "text_of", "write"]
 
 #: Values of ``cf_role`` that mark an aggregation, with the oldest version that knows them.
 ROLES = {"nca": "NCA-0.2", "nca_variable": "NCA-0.2.1", "cfa_variable": "CFA-0.3"}
@@ -123,12 +123,12 @@ def parse(
     subject = f"{source}: variable {name!r}" if source else f"variable {name!r}"
     others = dict(attributes)
     array = f"{version.prefix}_array"
-    text = _text(others.pop(array, MISSING), array, subject)
-    dims, shape = _dimensions(others.pop(f"{version.prefix}_dimensions", ""), sizes, subject, version)
+    text = text_of(others.pop(array, MISSING), array, subject)
+    dims, shape = dimensions(others.pop(f"{version.prefix}_dimensions", ""), sizes, subject, version)
     if version.defaults:
         others = {k: v for k, v in others.items() if k != "cf_role" or str(v) not in ROLES}
     units, calendar = (
-        _text(others.pop(key), key, subject) if isinstance(others.get(key), str | bytes) else None
+        text_of(others.pop(key), key, subject) if isinstance(others.get(key), str | bytes) else None
         for key in ("units", "calendar")
     )
     findings, records, head = _load(text, subject, dims, sizes, private or {}, version)
@@ -151,9 +151,7 @@ def parse(
     findings.check(f"{array} does not describe an aggregation")
     if grid is None or order is None:  # every way here notes a problem
         raise ConventionError(f"{subject}: {array} does not describe a partition matrix")
-    partitions = _partitions(
-        records, order, layout_codes, layouts, _based(head.get("base", MISSING), version, findings)
-    )
+    partitions = _partitions(records, order, layout_codes, layouts, based(head.get("base", MISSING), version, findings))
     findings.check(f"{array} does not describe an aggregation")
     findings.warn()
     return Aggregation(
@@ -172,7 +170,7 @@ def parse(
     )
 
 
-def _text(value: Any, attribute: str, subject: str) -> str:
+def text_of(value: Any, attribute: str, subject: str) -> str:
     """Return an attribute's text."""
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(()).item()
@@ -187,12 +185,12 @@ def _text(value: Any, attribute: str, subject: str) -> str:
     raise ConventionError(f"{subject}: the attribute {attribute} should be text; found {found}")
 
 
-def _dimensions(
+def dimensions(
     value: Any, sizes: Mapping[str, int], subject: str, version: Version
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Return the master array's dimensions and shape."""
     attribute = f"{version.prefix}_dimensions"
-    dims = tuple(_text(value, attribute, subject).split())
+    dims = tuple(text_of(value, attribute, subject).split())
     findings = Findings(subject)
     if len(dims) > limits.MAX_RANK:
         raise LimitError(f"{subject}: {len(dims)} dimensions in {attribute}; at most {limits.MAX_RANK} are read")
@@ -335,7 +333,7 @@ def _directions(
     return tuple(value.get(d) is not False for d in dims), frozenset(value)
 
 
-def _based(base: Any, version: Version, findings: Findings) -> Callable[[list[str]], list[str]]:
+def based(base: Any, version: Version, findings: Findings) -> Callable[[list[str]], list[str]]:
     """Return what gives names of files their base, after CFA 0.4 ``base`` and ``file``."""
     if base is not MISSING and type(base) is not str:
         findings.problem("base", f"string expected, found {shorten(base)}")
@@ -343,14 +341,14 @@ def _based(base: Any, version: Version, findings: Findings) -> Callable[[list[st
         return list
     start = base if base.endswith("/") else f"{base}/"
 
-    def based(name: str) -> str:
+    def whole(name: str) -> str:
         if not name.startswith("/") and "://" not in name:
             return start + name
         if version.name not in ("NCA-0.2", "NCA-0.2.1"):
             findings.repair("base", f"there is a base, but the file name {shorten(name)} is absolute; taken as it is")
         return name
 
-    return lambda names: [based(name) for name in names]
+    return lambda names: [whole(name) for name in names]
 
 
 def _partitions(
@@ -358,7 +356,7 @@ def _partitions(
     order: npt.NDArray[np.int64],
     layout: npt.NDArray[np.int32],
     layouts: list[Any],
-    based: Callable[[list[str]], list[str]],
+    whole: Callable[[list[str]], list[str]],
 ) -> Partitions:
     """Return the partition table in C order, with every table in order of first use."""
     columns = {name: records.column(name)[order] for name in ("file", "address", "part", "offset")}
@@ -373,7 +371,7 @@ def _partitions(
         part=part,
         offset=columns["offset"],
         layout=codes,
-        files=Strings(based(files)),
+        files=Strings(whole(files)),
         addresses=Strings(addresses),
         parts=Strings(parts),
         layouts=used,

@@ -43,7 +43,10 @@ __all__ = ["MAX_NESTING", "Fragments"]
 MAX_NESTING = 8
 
 #: Names of `format` that the netCDF readers take.
-_NETCDF = frozenset({"netcdf", "netcdf3", "netcdf4", "netcdf-3", "netcdf-4", "nc", "nc3", "nc4", "nca", "hdf5"})
+_NETCDF = frozenset(
+    {"netcdf", "netcdf3", "netcdf4", "netcdf-3", "netcdf-4", "nc", "nc3", "nc4", "nca", "hdf5", "netcdf4_classic"}
+    | {"netcdf3_classic", "netcdf3_64bit", "netcdf3_64bit_offset", "netcdf3_64bit_data"}
+)
 
 #: The same of PP files, and of fields files.
 _FIELDS = frozenset({"pp", "um", "ff"})
