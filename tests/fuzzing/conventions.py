@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
+from cfagg.errors import CfaggError
 from tests.conventions import accumulations, fuzz_nca
 from tests.fuzzing.target import target
+from tests.json_dialects import DIALECTS, encoded
 
 _SIZES = {"time": 4, "lat": 6, "height": 1}
 
@@ -52,26 +55,28 @@ def part(text: str) -> None:
     canonical(parse(text, (4, 6)), (4, 6))
 
 
-def _cfa_seeds() -> list[str]:
-    partitions = [
-        {"index": [0], "location": [[0, 1]], "subarray": {"shape": [2], "file": "a.nc", "ncvar": "tas"}},
-        {
-            "index": [1],
-            "location": [[2, 3]],
-            "pdimensions": ["time"],
-            "reverse": ["time"],
-            "subarray": {"shape": [2], "file": "b.nc", "ncvar": "tas", "format": "netCDF", "part": "((0, 2, 1),)"},
-        },
-    ]
-    head = {"pmdimensions": ["time"], "pmshape": [2], "base": "parts", "Partitions": partitions}
-    return [json.dumps(head), json.dumps(head, indent=1), json.dumps({**head, "base": ""})]
+def _json(dialect: str) -> None:
+    """Make a target of the JSON of one version, named and not."""
+    prefix, marks = DIALECTS[dialect]
+
+    def seeds() -> list[str]:
+        documents = [json.loads(fuzz_nca._seeds()[k]) for k in (0, 2)]
+        return [json.dumps(encoded(d, ["time", "lat"], dialect) | {"base": "parts"}) for d in documents]
+
+    @target(dialect, seeds=seeds, tokens=[*fuzz_nca._TOKENS, "varid", "base", "punits", "flip", "pmshape", "endian"])
+    def parse(text: str) -> None:
+        from cfagg.conventions.detection import parse
+        from cfagg.conventions.scope import Scope
+
+        given = {**marks, f"{prefix}_array": text, f"{prefix}_dimensions": "time lat"}
+        for conventions in (dialect, f"CF-1.6 {prefix.upper()}"):
+            with contextlib.suppress(CfaggError):
+                parse("v", given, "f4", Scope(_SIZES, conventions=conventions))
 
 
-@target("CFA", seeds=_cfa_seeds, tokens=fuzz_nca._TOKENS)
-def cfa(text: str) -> None:
-    from cfagg.conventions.cfa import parse_array
-
-    parse_array("v", {"cfa_array": text, "cfa_dimensions": "time"}, "f4", _SIZES)
+for _dialect in DIALECTS:
+    if _dialect != "NCA-0.1":
+        _json(_dialect)
 
 
 @target("accumulation group", seeds=lambda: [accumulations.GROUP], tokens=["latitude", "_WEIGHTS", "_DATA_WEIGHTED"])
