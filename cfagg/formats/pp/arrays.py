@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import SourceError
+from cfagg.errors import LimitError, SourceError, UnsupportedError
 from cfagg.formats.pp.fields import Fields
 from cfagg.formats.pp.grouping import Box
 from cfagg.formats.pp.values import (
@@ -31,6 +31,9 @@ from cfagg.storage.files import CONTEXT_SOURCE, Handle
 __all__ = ["Array", "Arrays"]
 
 Int64 = npt.NDArray[np.int64]
+
+#: Values of horizontal coordinates that are made, besides one for each byte of the file.
+_MOST_COORDINATES = 2**24
 
 #: The code of a vector of extra data.
 _TITLE = 10
@@ -56,11 +59,16 @@ class Array:
     #: Whether all are stored as they are: one type, not packed, not scaled, with the same missing value.
     is_plain: bool
 
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The shape of one field."""
+        return self.shape[self.index.ndim :]
+
     def table(self) -> ChunkTable:
         """Return where the chunks of the array stand: each is one field."""
         fields, index = self.owner.fields.take(self.index.ravel()), self.index.ravel()
-        size, count = sizes_of(fields), math.prod(self.shape[-2:]) * self.dtype.itemsize
-        grid = Grid.regular(self.shape, (1,) * self.index.ndim + self.shape[-2:])
+        size, count = sizes_of(fields), math.prod(self.grid) * self.dtype.itemsize
+        grid = Grid.regular(self.shape, (1,) * self.index.ndim + self.grid)
         encoding = Encoding(self.dtype, decode=self.decoded)
         if self.is_plain and (size >= count).all():
             # As they stand; of large ones only what is wanted is read.
@@ -70,7 +78,7 @@ class Array:
     def decoded(self, raw: npt.NDArray[np.uint8], cell: int) -> npt.NDArray[Any]:
         """Return the values of one field from its bytes."""
         i = int(self.index.ravel()[cell])
-        values = self.owner.decoded(raw.tobytes(), i, self.dtype, self.fill, self.shape[-2:])
+        values = self.owner.decoded(raw.tobytes(), i, self.dtype, self.fill, self.grid)
         return values.reshape((1,) * self.index.ndim + values.shape)
 
 
@@ -79,6 +87,8 @@ class Arrays:
 
     def __init__(self, handle: Handle, fields: Fields) -> None:
         self.handle, self.fields = handle, fields
+        #: Values of all horizontal coordinates so far.
+        self._values = 0
 
     def extra(self) -> tuple[Int64, list[dict[int, Any]]]:
         """Return a number for the extra data of each field, and the vectors of each number; 0 is none."""
@@ -86,7 +96,10 @@ class Arrays:
         vectors: list[dict[int, Any]] = [{}]
         known: dict[Any, int] = {}
         for i in np.flatnonzero(self.fields["LBEXT"] > 0).tolist():
-            found = read_extra(self.handle, self.fields, i)
+            try:
+                found = read_extra(self.handle, self.fields, i)
+            except UnsupportedError:
+                continue
             # A title of the field is no coordinate.
             found.pop(_TITLE, None)
             key = tuple((code, tuple(v) if isinstance(v, list) else v.tobytes()) for code, v in found.items())
@@ -99,16 +112,15 @@ class Arrays:
     def of(self, box: Box) -> Array:
         """Return the array of a box."""
         index = box.numbers.reshape([n for n in box.numbers.shape if n > 1])
-        first = box.first
         kinds = [self._storage(i) for i in self._representatives(box.numbers.ravel())]
         shape = kinds[0][0].shape
         if kinds[0][0].points and len(shape) != 2:
             shape = self.land[1] if self.land is not None else shape
-        if len(shape) != 2 or {len(s.shape) for s, _ in kinds} != {len(kinds[0][0].shape)}:
-            raise SourceError(
-                f"field {first:,} of {self.handle.key.path} has {int(self.fields['LBROW'][first]):,} rows and "
-                f"{int(self.fields['LBNPT'][first]):,} columns (LBROW, LBNPT), which is no grid; leave it "
-                "out of the file"
+        self._values += sum(shape) if len(shape) == 2 else 0
+        if self._values > _MOST_COORDINATES + self.handle.key.size:
+            raise LimitError(
+                f"field {box.first:,} of {self.handle.key.path} has {shape[0]:,} rows and {shape[1]:,} columns (LBROW, "
+                "LBNPT), more than the file can hold; make it again"
             )
         dtype = np.result_type(*(t for _, t in kinds))
         fills = [s.fill for s, _ in kinds]
@@ -151,6 +163,12 @@ class Arrays:
     def _storage(self, i: int) -> tuple[Storage, np.dtype[Any]]:
         """Return how a field is stored, and the type of its values."""
         where = f"field {i:,} of {self.handle.key.path}"
-        storage = storage_of(self.fields, i, where)
+        try:
+            storage = storage_of(self.fields, i, where)
+        except UnsupportedError:
+            # Other variables can be read; whoever reads this one is told why it cannot be.
+            shape = tuple(max(int(self.fields[word][i]), 0) for word in ("LBROW", "LBNPT"))
+            dtype = np.dtype(f"f{self.fields.word_size}")
+            return Storage(dtype, shape, -1, 0, None, 0, 0), dtype
         scaled = attributes_of(self.fields, i).keys() - {"_FillValue"}
         return storage, np.dtype(f"f{self.fields.word_size}") if scaled else storage.dtype

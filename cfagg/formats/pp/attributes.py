@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.formats.pp.fields import Fields
 from cfagg.formats.pp.grids import is_rotated
@@ -48,7 +49,7 @@ def described(fields: Fields, i: int, found: Phenomenon) -> dict[str, Any]:
         "um_stash_source": code,
     }
     if code is None and fields["LBFC"][i] > 0:
-        out["um_field_code"] = np.array([fields["LBFC"][i]], np.int32)
+        out["um_field_code"] = _number(int(fields["LBFC"][i]))
     if _is_unified_model(fields, i):
         out["source"] = "Data from Met Office Unified Model"
         version = int(fields["LBSRCE"][i]) // 10_000
@@ -56,7 +57,7 @@ def described(fields: Fields, i: int, found: Phenomenon) -> dict[str, Any]:
     process = int(fields["LBPROC"][i])
     if process & ~_KNOWN or process & _TIMES not in (0, *_TIME):
         # What no cell method says: other bits, and a mean of extremes, of which the header does not tell the order.
-        out["um_lbproc"] = np.array([process], np.int32)
+        out["um_lbproc"] = _number(process)
     return {name: value for name, value in out.items() if value is not None}
 
 
@@ -80,6 +81,11 @@ def cell_methods(fields: Fields, i: int, names: set[str], found: Phenomenon) -> 
     if found.where:
         methods.append(f"area: mean where {found.where}")
     return " ".join(methods) or None
+
+
+def _number(value: int) -> npt.NDArray[Any]:
+    """Return an attribute of one integer, of 4 bytes where it has them."""
+    return np.array([value], np.int32 if abs(value) < 2**31 else np.int64)
 
 
 def _is_unified_model(fields: Fields, i: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Coordinate"]
+__all__ = ["Coordinate", "counted"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,3 +63,9 @@ class Coordinate:
         at = tuple(slice(None) if a == axis else 0 for a in range(len(shape)))
         whole = self.shaped(shape)
         return replace(whole, values=whole.values[at], bounds=None if whole.bounds is None else whole.bounds[at])
+
+
+def counted(name: str, values: npt.NDArray[np.int64], attributes: dict[str, Any]) -> Coordinate:
+    """Return a coordinate of numbers, as integers of 4 bytes where these have them."""
+    small = values.astype(np.int32)
+    return Coordinate(name, small if (small == values).all() else values, {**attributes, "units": "1"})

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from cfagg.errors import LimitError
 from cfagg.formats.pp.arrays import Array, Arrays
 from cfagg.formats.pp.attributes import cell_methods, described, name_of, of_field
 from cfagg.formats.pp.building import Builder
-from cfagg.formats.pp.coordinates import Coordinate
+from cfagg.formats.pp.coordinates import Coordinate, counted
 from cfagg.formats.pp.fields import Fields
 from cfagg.formats.pp.grids import grid_of
 from cfagg.formats.pp.grouping import Box, boxes_of
@@ -25,6 +26,9 @@ __all__ = ["dataset_of"]
 
 #: The version of CF that is followed.
 _CONVENTIONS = "CF-1.13"
+
+#: Variables of one file.
+MOST_VARIABLES = 50_000
 
 #: STASH codes of the fields that levels of an LBVC follow: orography, and surface pressure.
 _OROGRAPHY = 33
@@ -57,6 +61,11 @@ def dataset_of(handle: Handle, fields: Fields) -> Dataset:
     root = Group(attributes={"Conventions": _CONVENTIONS})
     builder = Builder(root)
     boxes = boxes_of(fields, times, number)
+    if len(boxes) > MOST_VARIABLES:
+        raise LimitError(
+            f"{handle.key.path} has {len(fields):,} fields of {len(boxes):,} variables, more than {MOST_VARIABLES:,}; "
+            "split it"
+        )
     parts = [_part(fields, times, box, arrays, vectors[int(number[box.first])], builder) for box in boxes]
     called = [builder.free(name_of(fields, part.box.first, part.phenomenon)) for part in parts]
     surfaces: dict[int, list[tuple[_Part, str]]] = {}
@@ -71,9 +80,7 @@ def _part(fields: Fields, times: Times, box: Box, arrays: Arrays, extra: dict[in
     """Return what is to become a variable, with its dimensions added."""
     first = box.first
     array, phenomenon = arrays.of(box), of_field(fields, first)
-    grid = grid_of(
-        fields, first, (array.shape[-2], array.shape[-1]), extra, partial(series_times, fields, times, first)
-    )
+    grid = grid_of(fields, first, array.grid, extra, partial(series_times, fields, times, first))
     along_times, coordinates = axis_times(times, box.along("reference", "time"))
     if any(c.name == "time" for c in grid.coordinates) and not along_times:
         # Rows are of single times: those of the field as a whole are no coordinates.
@@ -81,18 +88,17 @@ def _part(fields: Fields, times: Times, box: Box, arrays: Arrays, extra: dict[in
     dims: list[str] = []
     realization = fields["LBRSVD4"][box.along("realization")]
     if realization.size > 1 or realization[0] != 0:
-        made = Coordinate("realization", realization.astype(np.int32), {"standard_name": "realization", "units": "1"})
-        coordinates.append(_counted(made, dims))
+        coordinates.append(_along(counted("realization", realization, {"standard_name": "realization"}), dims))
     dims += along_times
     pseudo = fields["LBUSER5"][box.along("pseudo_level")]
     if pseudo.size > 1 or pseudo[0] not in (0, -32768):
-        made = Coordinate("pseudo_level", pseudo.astype(np.int32), {"long_name": "pseudo_level", "units": "1"})
-        coordinates.append(_counted(made, dims))
+        coordinates.append(_along(counted("pseudo_level", pseudo, {"long_name": "pseudo_level"}), dims))
     along_levels, levels = axis_levels(fields, box.along("level"), phenomenon.height)
     if not along_levels and any(c.attributes.get("axis") == "Z" for c in grid.coordinates):
         # Rows or columns are of single levels.
         levels = []
     dims += along_levels
+    grid = grid.beside(dims)
     coordinates += levels + grid.coordinates
     whole = (*dims, *grid.dims)
     sizes = dict(zip(whole, array.shape, strict=True))
@@ -100,7 +106,7 @@ def _part(fields: Fields, times: Times, box: Box, arrays: Arrays, extra: dict[in
     return _Part(box, array, phenomenon, whole, coordinates, grid.mapping, names)
 
 
-def _counted(coordinate: Coordinate, dims: list[str]) -> Coordinate:
+def _along(coordinate: Coordinate, dims: list[str]) -> Coordinate:
     """Return the coordinate of numbers along an axis, which becomes a dimension where there are several."""
     if coordinate.values.size == 1:
         return coordinate.first()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,16 +47,28 @@ _NAMES = 11
 #: Degrees within which the pole is where it is on the Earth.
 _NEAR = 1e-4
 
+#: Beyond this, as where they are no numbers, words do not describe a grid.
+_LARGEST = 1e20
+
+#: Degrees of limits of a domain.
+_TURNS = 1e4
+
 #: Bit of LBPROC: a mean over longitudes.
 _ZONAL = 64
 
 
 class Grid(NamedTuple):
-    """The two last dimensions of a field: their names, coordinates, and the attributes of the grid mapping."""
+    """The dimensions of a field: their names, coordinates, and the attributes of the grid mapping."""
 
-    dims: tuple[str, str]
+    dims: tuple[str, ...]
     coordinates: list[Coordinate]
     mapping: dict[str, Any] | None
+
+    def beside(self, dims: Collection[str]) -> Grid:
+        """Return it with other names for dimensions that are called as one of `dims`."""
+        names = {d: f"{d}_of_field" if d in dims else d for d in self.dims}
+        moved = [replace(c, dims=tuple(names[d] for d in c.dims)) for c in self.coordinates]
+        return Grid(tuple(names[d] for d in self.dims), moved, self.mapping)
 
 
 def is_rotated(fields: Fields, i: int) -> bool:
@@ -65,8 +78,11 @@ def is_rotated(fields: Fields, i: int) -> bool:
     return bool(abs(latitude - 90) > _NEAR or turned)
 
 
-def grid_of(fields: Fields, i: int, shape: tuple[int, int], extra: Mapping[int, Any], times: Any = None) -> Grid:
+def grid_of(fields: Fields, i: int, shape: tuple[int, ...], extra: Mapping[int, Any], times: Any = None) -> Grid:
     """Return the grid of field `i`; `times` are those between which rows of a time series are, if there are any."""
+    if len(shape) != 2:
+        # Its header has no rows and columns.
+        return Grid(("point",), [], None)
     code = int(fields["LBCODE"][i])
     rotated = is_rotated(fields, i)
     kinds = {"y": _LATITUDE, "x": _LONGITUDE}
@@ -80,6 +96,8 @@ def grid_of(fields: Fields, i: int, shape: tuple[int, int], extra: Mapping[int, 
             made = times(size)
         named = {_SITE: "site"}.get(kinds[axis], axis)
         dims[axis] = named if made is None or not made.is_monotonic else made.name
+        if list(dims.values()).count(dims[axis]) > 1:
+            dims[axis] = f"{dims[axis]}_{axis}"
         if made is not None:
             found.append(made.along((dims[axis],), dimension=made.is_monotonic))
         if kinds[axis] == _SITE:
@@ -107,6 +125,8 @@ def _axis(
     point, low, high, *_ = (extra.get(code) for code in _VECTORS[axis])
     bounds = None
     if fields[f"BD{letter}"][i] not in (0, fields["BMDI"][i]):
+        if not (abs(zeroth) < _LARGEST and abs(step) < _LARGEST):
+            return None
         values = zeroth + step * np.arange(1, size + 1)
         if fields["LBCODE"][i] in (2, 102):
             # The first row and column of cells, whose middles these are.
@@ -117,7 +137,8 @@ def _axis(
             bounds = np.stack([decimal(v, fields.word_size) for v in (low, high)], axis=-1)
     else:
         return None
-    if kind == _LONGITUDE and int(fields["LBPROC"][i]) & _ZONAL and bounds is None:
+    process = int(fields["LBPROC"][i])
+    if kind == _LONGITUDE and process > 0 and process & _ZONAL and bounds is None:
         around = np.array([[0.0, 360.0]]) if size == 1 else np.stack([values - step / 2, values + step / 2], axis=-1)
         bounds = around if size == 1 or step else None
     return Coordinate(name, values, attributes, bounds)
@@ -145,7 +166,8 @@ def _sites(
         if kind in kinds or low is None or high is None or not len(low) == len(high) == size:
             continue
         bounds = np.stack([decimal(v, fields.word_size) for v in (low, high)], axis=-1)
-        if (bounds == decimal(fields["BMDI"][0], fields.word_size)).any() or (bounds <= -1e30).any():
+        if not (np.abs(bounds) < _TURNS).all():
+            # Missing ones, whatever number stands for these.
             continue
         name, attributes = _described(kind, rotated=rotated)
         del attributes["axis"]

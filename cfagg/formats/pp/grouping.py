@@ -91,4 +91,5 @@ def _signature(fields: Fields, times: Times, extra: Int64) -> dict[str, Int64 | 
         "left out": fields["LBPACK"] // 10 % 100,
         "extra data": extra,
         "period": times.cell,
+        "length": np.where((fields["LBROW"] > 0) & (fields["LBNPT"] > 0), 0, fields["LBLREC"]),
     }

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining import codes
-from cfagg.formats.pp.coordinates import Coordinate
+from cfagg.formats.pp.coordinates import Coordinate, counted
 from cfagg.formats.pp.decimals import decimal
 from cfagg.formats.pp.fields import Fields
 
@@ -85,8 +85,8 @@ def _coordinates(fields: Fields, index: Int64) -> list[Coordinate]:
             Coordinate("sigma", s[0], {"long_name": "sigma", "units": "1"}, _bounds(s[1], s[2])),
         ]
     if lbvc == SOIL and not (low.any() or high.any()):
-        attributes = {"long_name": "soil_model_level_number", "units": "1", "positive": "down", "axis": "Z"}
-        return [Coordinate("soil_model_level_number", number.astype(np.int32), attributes)]
+        attributes = {"long_name": "soil_model_level_number", "positive": "down", "axis": "Z"}
+        return [counted("soil_model_level_number", number, attributes)]
     if lbvc in (SOIL, DEPTH):
         name, attributes = _SIMPLE[DEPTH]
         bounds = np.stack([high, low], axis=-1)
@@ -106,8 +106,8 @@ def _coordinates(fields: Fields, index: Int64) -> list[Coordinate]:
 
 
 def _model_level(number: Int64, positive: str) -> Coordinate:
-    attributes = {"standard_name": "model_level_number", "units": "1", "positive": positive, "axis": "Z"}
-    return Coordinate("model_level_number", number.astype(np.int32), attributes)
+    attributes = {"standard_name": "model_level_number", "positive": positive, "axis": "Z"}
+    return counted("model_level_number", number, attributes)
 
 
 def _bounds(low: npt.NDArray[Any], high: npt.NDArray[Any]) -> npt.NDArray[Any] | None:

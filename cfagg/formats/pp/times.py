@@ -31,6 +31,9 @@ EPOCH = "hours since 1970-01-01 00:00:00"
 #: What is not known.
 NONE = np.iinfo(np.int64).min
 
+#: Hours of a forecast: about a hundred thousand years.
+_LONGEST = 10**9
+
 #: How the two dates of a header are meant: IB, the second digit of LBTIM.
 INSTANT, FORECAST, PERIOD, CLIMATOLOGY = range(4)
 
@@ -82,8 +85,9 @@ def times_of(fields: Fields) -> Times:
     middle = np.where(spans, first + (np.where(spans, second, 0) - np.where(spans, first, 0)) // 2, first)
     time = np.where(spans & (kind == CLIMATOLOGY), second, middle)
     # No mean is complete at the beginning of the forecast: LBFT was not set.
-    told = spans & (fields["LBFT"] > 0)
-    reference = np.where(forecast, second, np.where(told, np.where(told, second, 0) - fields["LBFT"] * 3600, NONE))
+    told = spans & (fields["LBFT"] > 0) & (fields["LBFT"] < _LONGEST)
+    ahead = np.where(told, fields["LBFT"], 0) * 3600
+    reference = np.where(forecast, second, np.where(told, np.where(told, second, 0) - ahead, NONE))
     monthly = ~known & (kind == PERIOD) & (fields["LBYR"] == 0) & (fields["LBMON"] == fields["LBMOND"])
     month = np.where(monthly & (fields["LBMON"] >= 1) & (fields["LBMON"] <= 12), fields["LBMON"], NONE)
     return Times(kind, calendar, time, start, end, reference, month, _cells(fields, start, end))
@@ -95,7 +99,7 @@ def _seconds(fields: Fields, words: tuple[str, ...], calendar: Int64) -> Int64:
     # From release 3 of the header the sixth word of a date is its second, before the day of the year.
     second = np.where(fields["LBREL"] >= 3, last, 0)
     good = (hour >= 0) & (hour <= 24) & (minute >= 0) & (minute < 60) & (second >= 0) & (second < 60)
-    good &= np.abs(year) < 1_000_000
+    good &= (year > -1_000_000) & (year < 1_000_000)
     out = np.full(len(fields), NONE)
     for number, called in CALENDARS.items():
         name = canonical(called)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -9,12 +11,16 @@ from typing import Any
 import cftime
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cfagg.arrays.opening import open_any, open_reader
-from cfagg.errors import SourceError
+from cfagg.errors import CfaggError, LimitError, UnsupportedError
 from cfagg.formats.pp import FORMAT
+from cfagg.formats.pp.fields import INTEGERS, WORDS
 from cfagg.model.dataset import Group
 from cfagg.storage.files import Borrowed
+from tests.effort import examples
 from tests.formats.pp.making import field
 
 #: An instantaneous field of the 360-day calendar with the time of its forecast.
@@ -394,6 +400,18 @@ def test_a_time_series_divides_its_period() -> None:
     assert values(group, "time").tolist() == [hours(2001, 1, 1), hours(2001, 1, 2)]
 
 
+def test_dimensions_of_a_field_are_called_otherwise_than_those_of_several() -> None:
+    words = {"LBCODE": 31323, "LBTIM": 22, "BDX": 0.0, "BDY": 0.0}
+    group = opened(*(field(**{**INSTANT, **words, "LBDAT": d, "LBDATD": d + 1}) for d in (1, 2, 3)))
+    found = group.variables["air_temperature"]
+    assert (found.dims, found.shape) == (("time", "time_of_field", "site"), (3, 2, 3))
+
+
+def test_two_dimensions_of_one_kind_are_both_there() -> None:
+    group = opened(field(**{**INSTANT, "LBCODE": 11010, "BDX": 10.0, "BZX": 0.0}))
+    assert group.variables["air_temperature"].dims == ("latitude", "latitude_x")
+
+
 def test_variables_without_a_standard_name_are_called_by_their_code() -> None:
     group = opened(field(**{**INSTANT, "LBUSER4": 98765}), field(**{**INSTANT, "LBUSER4": 0, "LBFC": 9999}))
     assert group.variables["m01s98i765"].text("um_stash_source") == "m01s98i765"
@@ -436,9 +454,63 @@ def test_a_selection_of_plain_fields_reads_what_is_selected(tmp_path: Path) -> N
     assert np.array_equal(reader.read([slice(1, 3), slice(2, 9, 3), [3, 1]]), values[1:3, 2:9:3][..., [3, 1]])
 
 
-def test_a_field_without_rows_is_refused() -> None:
-    with pytest.raises(SourceError, match=r"field 0 of a\.pp has 0 rows and 3 columns \(LBROW, LBNPT\)"):
-        opened(field(LBROW=0, **INSTANT))
+def test_a_field_without_rows_has_points(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(field(LBROW=0, **INSTANT))
+    assert open_any(path).find("air_temperature")[1].dims == ("point",)  # type: ignore[union-attr]
+    assert data_of(path, "air_temperature").tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_packing_that_is_not_read_is_refused_where_its_variable_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(field(LBPACK=3, **INSTANT) + field(**{**INSTANT, "LBUSER4": 24}))
+    assert data_of(path, "surface_temperature").tolist() == [[1, 2, 3], [4, 5, 6]]
+    with pytest.raises(UnsupportedError, match=r"field 0 of .*a\.pp: the packing LBPACK = 3 cannot be read"):
+        data_of(path, "air_temperature")
+
+
+def test_more_rows_than_the_file_can_hold_are_refused() -> None:
+    with pytest.raises(LimitError, match=r"field 0 of a\.pp has 2 rows and 100,000,000 columns"):
+        opened(field(LBNPT=10**8, LBPACK=4, **INSTANT))
+
+
+def test_more_variables_than_anybody_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cfagg.formats.pp.dataset.MOST_VARIABLES", 2)
+    with pytest.raises(LimitError, match=r"a\.pp has 3 fields of 3 variables, more than 2"):
+        opened(*(field(**{**INSTANT, "LBUSER4": s}) for s in (1, 2, 3)))
+
+
+#: Values that no header should have.
+ODD = (0, -1, 1, 7, 9999, -32768, 2**31 - 1, -(2**31), 2**62, -(2**63), 1e300, -1e30, float("nan"), float("inf"))
+
+
+@settings(max_examples=examples(60))
+@given(
+    st.lists(st.dictionaries(st.sampled_from(sorted(WORDS)), st.sampled_from(ODD), max_size=4), max_size=4), st.data()
+)
+def test_headers_of_any_words_are_read_or_refused(changes: list[dict[str, float]], data: st.DataObject) -> None:
+    size = data.draw(st.sampled_from([4, 8]))
+    base = data.draw(st.sampled_from([INSTANT, MEAN, {**HYBRID, "LBCODE": 2}, {**INSTANT, "LBCODE": 31323}]))
+    with np.errstate(all="ignore"):
+        fields = [field(size=size, **_storable({**base, "LBDAT": 1 + i, **c}, size)) for i, c in enumerate(changes)]
+    with warnings.catch_warnings(), suppress(CfaggError):
+        warnings.simplefilter("error", RuntimeWarning)
+        group = opened(*fields, field(size=size, **base))
+        for name, variable in group.variables.items():
+            if variable.read is not None:
+                assert values(group, name).shape == variable.shape
+            elif variable.chunks is not None:
+                assert variable.chunks().grid.shape == variable.shape
+
+
+def _storable(words: dict[str, float], size: int) -> dict[str, float]:
+    """Return words that can be stored: an integer may have any bits."""
+    most = 2 ** (8 * size - 1)
+    return {
+        name: value if WORDS[name] >= INTEGERS else max(-most, min(most - 1, int(value))) if np.isfinite(value) else 3
+        for name, value in words.items()
+        if not (WORDS[name] >= INTEGERS and size == 4 and np.isfinite(value) and abs(value) > 3e38)
+    }
 
 
 def test_dask_chunks_are_the_fields(tmp_path: Path) -> None:
