@@ -60,7 +60,7 @@ def scan_lookup(handle: Handle, context: Context = CONTEXT_SOURCE) -> Fields:
     table = np.frombuffer(handle.exactly(entries * words * size, begin, context), form.integer).reshape(-1, words)
     used = np.flatnonzero((table[:, 0] != _UNUSED) & (table[:, WORDS["LBEGIN"]] != _UNUSED))
     headers = np.ascontiguousarray(table[used, :HEADER_WORDS])
-    offsets, lengths = _places(headers.astype(np.int64), size, (int(fixed[_DATA]) - 1) * size)
+    offsets, lengths = _places(headers.astype(np.int64), size, (min(max(int(fixed[_DATA]), 0), 2**48) - 1) * size)
     # Only what fills the last sector may be lacking at the end.
     end = handle.key.size
     wrong = np.flatnonzero((offsets < 0) | (lengths < 0) | (offsets > end))

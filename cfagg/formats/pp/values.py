@@ -191,7 +191,7 @@ def read_extra(handle: Handle, fields: Fields, i: int, context: Context = CONTEX
     where = context.said(f"field {i:,} of {handle.key.path}")
     raw = handle.exactly(storage.extra, int(fields.data_offset[i]) + storage.size, context)
     form = fields.form
-    integers = np.frombuffer(raw, form.integer)
+    integers = np.frombuffer(raw, form.integer, len(raw) // form.word_size)
     found: dict[int, Any] = {}
     at = 0
     while at < len(integers) and integers[at]:

@@ -305,6 +305,13 @@ def test_a_vector_of_extra_data_that_does_not_fit_is_refused(word: int) -> None:
         read_extra(handle, scan_records(handle), 0)
 
 
+def test_extra_data_of_no_whole_number_of_words_end_with_the_last_whole_one() -> None:
+    handle = Borrowed(
+        "a.pp", field(np.array([1001], ">i4").tobytes() + b"\x40\x80\0\0\0\0", LBLREC=9, LBEXT=9, LBPACK=1)
+    )
+    assert read_extra(handle, scan_records(handle), 0)[1].tolist() == [4]
+
+
 @pytest.mark.parametrize("change", [{"LBROW": 3}, {"LBLREC": 5}, {"LBEXT": 1}])
 def test_headers_that_speak_of_more_values_than_there_are_are_refused(change: dict[str, int]) -> None:
     with pytest.raises(SourceError, match=r"field 0 of a\.pp has 2\d bytes of data, expected \d+ for \d values"):
