@@ -16,7 +16,8 @@ from functools import cached_property
 
 from cfagg.errors import AccessError, UnsupportedError
 from cfagg.errors.arguments import paths
-from cfagg.storage.urls import Options, Url, absolute, covers, is_url
+from cfagg.errors.redacting import redacted
+from cfagg.storage.urls import Options, Url, absolute, covers, flaw, is_url
 
 __all__ = ["Access"]
 
@@ -94,7 +95,7 @@ class Access:
     def remedy(self, reference: str) -> str | None:
         """Return the prefix in ``allow=`` that would admit a reference, `None` where none does."""
         if is_url(reference):
-            return reference.rpartition("/")[0]
+            return None if flaw(reference) else reference.rpartition("/")[0]
         if isinstance(self.parent, Url):
             return None
         try:
@@ -130,6 +131,11 @@ class Access:
     def judge(self, real: str, reference: str | None = None) -> None:
         """Refuse a file, without symbolic links and perhaps open already, outside the places that may be read."""
         if not real.startswith("/") and is_url(real):
+            if found := flaw(real):
+                raise AccessError(
+                    f"{self.parent} refers to {redacted(reference or real)!r}, a URL that is never read: {found}; "
+                    "refer to the file by another name, or copy it to this machine"
+                )
             prefixes = [a for a in self.allow if is_url(a)]
             if isinstance(self.parent, Url):
                 prefixes.append(self.parent.rpartition("/")[0])

@@ -23,6 +23,9 @@ __all__ = ["Connection", "Connections"]
 #: Idle connections kept for one server.
 _IDLE = 32
 
+#: Addresses of version 6 that stand for those of version 4 (RFC 6052).
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+
 
 class _TimedReader(io.RawIOBase):
     """Reads a socket; each wait ends when the server was silent too long or the deadline has come."""
@@ -111,6 +114,8 @@ class Connection:
         """Raise where a name led to an address of this machine or network; the user may allow the address itself."""
         found: Any = ipaddress.ip_address(address.partition("%")[0])
         found = getattr(found, "ipv4_mapped", None) or found
+        if found in _TRANSLATED:
+            found = ipaddress.ip_address(int(found) & 0xFFFFFFFF)
         if not found.is_global and self.host not in (str(found), "localhost"):
             raise AccessError(
                 f"{self.host} is at the address {found} of this machine or its network, where no file and no redirect "

@@ -233,6 +233,8 @@ class S3Source(HttpSource):
         headers, timeout, deadline = common_options(url, options)
         if options.get("request_payer"):
             headers = Headers({**headers.now(), "x-amz-request-payer": "requester"})
+        # Where the user's settings name the server, no file has led there.
+        guarded = guarded and not (options.get("endpoint") or setting("endpoint_url"))
         signer = _signing(self.path, options, region)
         base = f"{self._root}/{quote(prefix, safe='/-_.~')}".rstrip("/")
         self._transport = Transport(base, headers, timeout, allow, signer, deadline, guarded)

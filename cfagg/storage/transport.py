@@ -18,6 +18,7 @@ from typing import Protocol
 from urllib.parse import urljoin, urlsplit
 
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError
+from cfagg.errors.redacting import redacted
 from cfagg.storage.connections import Connections
 from cfagg.storage.urls import covers
 
@@ -88,7 +89,7 @@ class Transport:
                 return reply
             target = urljoin(url, to)
             if not any(covers(prefix, target) for prefix in (self.base, *self.allow)):
-                target = target.partition("?")[0]
+                target = redacted(target.partition("?")[0])
                 place = target.rpartition("/")[0]
                 raise AccessError(
                     f"{url} redirects to {target}, outside the store {self.base}; if that is right, pass "

@@ -15,10 +15,16 @@ from cfagg.errors import AccessError, SourceError, SourceNotFoundError, Unsuppor
 from cfagg.errors.arguments import a_mapping, a_path, paths
 from cfagg.errors.redacting import redacted
 
-__all__ = ["OPEN", "SCHEMES", "Options", "Url", "a_place", "absolute", "covers", "is_url", "refuse_url"]
+__all__ = ["OPEN", "SCHEMES", "Options", "Url", "a_place", "absolute", "covers", "flaw", "is_url", "refuse_url"]
 
 #: Kinds of URLs that are read.
 SCHEMES = ("http", "https", "s3", "gs", "az")
+
+#: Ports of web servers that URLs leave out.
+_PORTS = {"http": 80, "https": 443}
+
+#: How often a path is decoded to see where it leads; one that goes on changing is refused.
+_DECODED = 5
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -162,21 +168,63 @@ def refuse_url(path: Any, what: str) -> None:
 
 
 def covers(prefix: str, url: str) -> bool:
-    """Return whether a URL lies at or below another, by whole parts of the path.
+    """Return whether a URL lies at or below another, by whole parts of the path; of web servers, of what these decode.
 
-    >>> covers("https://a.org/x", "https://a.org/x/y"), covers("https://a.org/x", "https://a.org/xy")
+    >>> covers("https://a.org/x", "https://a.org:443/x/y"), covers("https://a.org/x", "https://a.org/xy")
     (True, False)
     """
-    from urllib.parse import urlsplit
+    from urllib.parse import unquote, urlsplit
 
     outer, inner = urlsplit(prefix), urlsplit(url)
-    if (outer.scheme.lower(), outer.netloc.lower()) != (inner.scheme.lower(), inner.netloc.lower()):
+    origin = _origin(outer)
+    if origin is None or origin != _origin(inner) or _leads_up(inner.path):
         return False
-    parts = inner.path.split("/")
-    if ".." in parts or "%2e" in inner.path.lower():
-        return False
-    top = outer.path.rstrip("/")
-    return inner.path == top or inner.path.startswith(top + "/")
+    top, parts = outer.path.rstrip("/").split("/"), inner.path.split("/")
+    if origin[0] in _PORTS:
+        top, parts = [*map(unquote, top)], [*map(unquote, parts)]
+    return parts[: len(top)] == top
+
+
+def _origin(parts: Any) -> tuple[str, str, int | None] | None:
+    """Return scheme, host and port; `None` where there is a user, or no port by the syntax of URLs."""
+    scheme = parts.scheme.lower()
+    try:
+        return None if "@" in parts.netloc else (scheme, parts.hostname or "", parts.port or _PORTS.get(scheme))
+    except ValueError:
+        return None
+
+
+def _leads_up(path: str) -> bool:
+    """Return whether a path may lead out of the folders that it names, however often a server decodes it."""
+    from urllib.parse import unquote
+
+    for _ in range(_DECODED):
+        # Servers take backslashes for slashes, and leave out parameters after a semicolon.
+        if any(part.partition(";")[0] == ".." for part in re.split(r"[/\\]", path)):
+            return True
+        if path == (path := unquote(path)):
+            return False
+    return True
+
+
+def flaw(url: str) -> str | None:
+    """Return why a URL that a file refers to is never read, `None` where it is if its place may be read.
+
+    >>> flaw("https://a.org/x.nc"), flaw("https://me@a.org/x.nc")
+    (None, 'it names a user')
+    """
+    host, _, path = url.partition("://")[2].partition("/")
+    if re.search(r"[\x00-\x1f\x7f]", url):
+        return "it has control characters"
+    if "?" in url or "#" in url:
+        return "it has a query or a fragment"
+    if "@" in host:
+        return "it names a user"
+    if not host.isascii():
+        return "its host is not written in ASCII, as in the DNS"
+    if not re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?", host):
+        return "it has no host by the syntax of URLs"
+    return "its path leads upwards" if _leads_up(path) else None
 
 
 def absolute(path: str) -> str:
