@@ -130,10 +130,10 @@ class Scoping:
         from cfagg.storage.files import CONTEXT_SOURCE
 
         described = _described(variable)
-        count, most = math.prod(described.shape), limits.MAX_VALUES
+        count, most, longest = math.prod(described.shape), limits.MAX_VALUES, limits.MAX_CHARACTERS
         characters = math.prod(variable.shape) if variable.dtype.kind == "S" else 0
-        if count > most or characters > limits.MAX_CHARACTERS:
-            many = f"{count} values, at most {most}" if count > most else f"{characters} characters, at most 2**30"
+        if count > most or characters > longest:
+            many = f"{count} values, at most {most}" if count > most else f"{characters} characters, at most {longest}"
             raise LimitError(f"variable {path!r} has {many} are read of what describes fragments")
         if self.handle is None:
             raise ConventionError(f"variable {path!r} describes fragments, and its values are not read here")

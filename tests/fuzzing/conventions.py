@@ -79,6 +79,120 @@ for _dialect in DIALECTS:
         _json(_dialect)
 
 
+def _described(document: Any) -> Any:
+    """Return what a variable sees in a file that an object as JSON has them stands for."""
+    import numpy as np
+
+    from cfagg.conventions.scope import Described, Scope
+
+    held = document.get("variables") if isinstance(document, dict) else None
+    held = held if isinstance(held, dict) else {}
+
+    def masked(name: str) -> Any:
+        one = held[name] if isinstance(held.get(name), dict) else {}
+        try:
+            if one.get("type") == "text":
+                texts = np.array(one.get("values"), object)
+                if all(isinstance(t, str) for t in texts.ravel()):
+                    return np.ma.MaskedArray(texts, texts == "")
+            if one.get("type") not in ("i2", "i4", "i8", "u8", "f4", "f8"):
+                return None
+            values = np.array(one.get("values"), one["type"])
+            return np.ma.MaskedArray(values, values == -1)
+        except (TypeError, ValueError, OverflowError):
+            return None
+
+    def find(name: str) -> Any:
+        values = masked(name)
+        attributes = held[name].get("attributes") if values is not None else None
+        dims = () if values is None else tuple(f"d{k}" for k in range(values.ndim))
+        known = attributes if isinstance(attributes, dict) else {}
+        return None if values is None else Described(dims, values.shape, values.dtype, known)
+
+    return Scope(_SIZES, find=find, values=masked, conventions="CF-1.13")
+
+
+def _instructed_seeds() -> list[Any]:
+    def made(data: str, **variables: Any) -> dict[str, Any]:
+        attributes = {"aggregated_dimensions": "time lat", "aggregated_data": data, "units": "K"}
+        return {"attributes": attributes, "variables": variables}
+
+    sizes = {"type": "i8", "values": [[1, 3], [6, -1]]}
+    names = {"type": "text", "values": [["a.nc"], ["file:///b%20c.nc"]]}
+    several = {
+        "type": "text",
+        "values": [[["${x}a.nc", ""]], [["", "b.nc"]]],
+        "attributes": {"substitutions": "${x}: d/"},
+    }
+    addresses = {"type": "text", "values": [[["tas", ""]], [["tas", "tas"]]]}
+    one = {"type": "text", "values": "tas"}
+    return [
+        made("map: m uris: u identifiers: i", m=sizes, u=names, i=one),
+        made("uris: u identifiers: i map: m", m=sizes, u=names, i={"type": "text", "values": [["a"], ["b"]]}),
+        made("map: m unique_values: v", m=sizes, v={"type": "f8", "values": [[1.5], [-1]]}),
+        made("location: m file: u format: f address: i", m=sizes, u=names, f={"type": "text", "values": "nc"}, i=one),
+        made("LOCATION: m file: u address: a x: m y: u", m=sizes, u=several, a=addresses),
+        made("map: m location: u variable: i", m=sizes, u=names, i=one),
+        made("shape: m value: v", m=sizes, v={"type": "i2", "values": [[3], [-1]]}),
+    ]
+
+
+_INSTRUCTED_TOKENS = [
+    "map:",
+    "uris:",
+    "file:",
+    "m",
+    "u",
+    0,
+    -1,
+    2**31,
+    2**63 - 1,
+    65536,
+    "${x}",
+    "%2F",
+    "urn:x",
+    "text",
+    "f4",
+]
+
+
+@target("instructions", seeds=_instructed_seeds, tokens=_INSTRUCTED_TOKENS)
+def instructions(document: Any) -> None:
+    from cfagg.conventions import cf113, cfa06, detection
+
+    attributes = document.get("attributes") if isinstance(document, dict) else None
+    attributes = attributes if isinstance(attributes, dict) else {}
+    scope = _described(document)
+    for parse in (cf113.parse, cfa06.parse, detection.parse):
+        for dtype in ("f4", "i2"):
+            try:
+                parse("v", attributes, dtype, scope)
+            except CfaggError:
+                continue
+
+
+_URIS = [
+    "file:///a/b%20c.nc",
+    "../x%2Fy.nc",
+    "http://host/a%20b.nc",
+    "file://localhost/x",
+    "a:b",
+    "./a%3Ab",
+    "%C3%A9.nc",
+]
+
+
+@target("URIs", seeds=lambda: _URIS, tokens=["%", "%00", "%2e%2e/", "file:", "//", "://", ":", "\udcff"])
+def uris(text: str) -> None:
+    from cfagg.conventions.uris import is_opaque, path_of, paths_of
+
+    if paths_of([text])[0] != path_of(text):
+        raise AssertionError("one of several is another")
+    is_opaque(text)
+    if ":" not in text and path_of(path_of(text).replace("%", "%25")) != path_of(text):
+        raise AssertionError("a path does not stay what it is")
+
+
 @target("accumulation group", seeds=lambda: [accumulations.GROUP], tokens=["latitude", "_WEIGHTS", "_DATA_WEIGHTED"])
 def accumulation_group(document: Any) -> None:
     from cfagg.conventions.accumulation import parse_group

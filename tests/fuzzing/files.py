@@ -60,7 +60,7 @@ def _grid(dataset: Any) -> None:
 @cache
 def classic_seeds() -> list[bytes]:
     formats = ("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA")
-    return [_written(_grid, format=name) for name in formats]
+    return [*(_written(_grid, format=name) for name in formats), _written(_instructed, format=formats[0])]
 
 
 def _deep(dataset: Any) -> None:
@@ -89,6 +89,32 @@ def _aggregation(dataset: Any) -> None:
     part = dataset.createVariable("part", "f4", ("two",))
     part.nca_private = np.int32(1)
     part[:] = [1, 2]
+
+
+def _instructed(dataset: Any) -> None:
+    """Aggregations by instruction variables, with fragments in the file itself, versions and unique values."""
+    dataset.Conventions = "CF-1.13 CFA-0.6.2"
+    for name, n in (("time", 4), ("f_time", 2), ("one", 1), ("characters", 5), ("two", 2)):
+        dataset.createDimension(name, n)
+    dataset.createVariable("sizes", "i4", ("one", "f_time"))[:] = [[2, 2]]
+    dataset.createVariable("values", "f4", ("f_time",))[:] = [1, 2]
+    for name, dims, texts in (
+        ("uris", ("f_time",), [b"x.nc", b"y.nc"]),
+        ("address", ("f_time",), [b"part", b"part"]),
+        ("id", (), b"tas"),
+        ("file", ("f_time", "two"), [[b"", b""], [b"x.nc", b"y.nc"]]),
+        ("addresses", ("f_time", "two"), [[b"part", b""], [b"part", b"a"]]),
+    ):
+        text = dataset.createVariable(name, "S1", (*dims, "characters"))
+        text[:] = np.array(texts, "S5").ravel().view("S1").reshape(text.shape)
+    dataset.createVariable("part", "f4", ("two",))[:] = [1, 2]
+    for name, terms in (
+        ("a", "map: sizes uris: uris identifiers: id"),
+        ("b", "map: sizes unique_values: values"),
+        ("c", "location: sizes file: file format: id address: addresses note: values"),
+    ):
+        one = dataset.createVariable(name, "f4", ())
+        one.setncatts({"aggregated_dimensions": "time", "aggregated_data": terms})
 
 
 def _many(dataset: Any) -> None:
@@ -127,7 +153,7 @@ def hdf5_seeds() -> list[bytes]:
         grows = file.create_dataset("again", (4, 6), "i2", maxshape=(None, None), chunks=(2, 3), shuffle=True)
         grows[:] = np.arange(24).reshape(4, 6)
     found.append(path.read_bytes())
-    return [*found, _written(_aggregation, format="NETCDF4"), _written(_many, format="NETCDF4")]
+    return [*found, *(_written(fill, format="NETCDF4") for fill in (_aggregation, _many, _instructed))]
 
 
 def _texts(dataset: Any) -> None:
