@@ -25,7 +25,7 @@ from cfagg.display.summary import (
     variable_path,
 )
 from cfagg.errors import AccessError, UnsupportedError
-from cfagg.model import Aggregation, Grid, Layout
+from cfagg.model import Aggregation, Grid, Layout, Partitions
 from cfagg.storage.access import Access
 
 if TYPE_CHECKING:
@@ -72,10 +72,11 @@ def summarise_aggregation(
 
 def references(aggregation: Aggregation, access: Access | None) -> Iterator[ReferenceSummary]:
     """Yield every distinct file that an aggregation refers to, judged by a policy, its own first; none is opened."""
-    codes, counts = _file_counts(aggregation)
-    formats = _unread_formats(aggregation)
-    for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-        yield _reference(aggregation, access, code, count, formats.get(code))
+    for partitions in (aggregation.partitions, *aggregation.partitions.versions):
+        codes, counts = _file_counts(partitions)
+        formats = _unread_formats(partitions)
+        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+            yield _reference(partitions, access, code, count, formats.get(code))
 
 
 def _chosen(source: Source, variables: Sequence[str]) -> set[tuple[str, str]]:
@@ -118,8 +119,9 @@ def _aggregation(aggregation: Aggregation, access: Access | None, rows: int | No
     p, grid = aggregation.partitions, aggregation.grid
     increasing = aggregation.directions
     flags = increasing if isinstance(increasing, tuple) else ()
-    files, per_file = _file_counts(aggregation)
-    formats = _unread_formats(aggregation)
+    files = list(references(aggregation, access)) if p.versions else None
+    codes, per_file = _file_counts(p)
+    formats = _unread_formats(p)
     per_layout = np.bincount(p.layout, minlength=len(p.layouts)).tolist()
     attributes = dict(aggregation.attributes)
     # The model keeps these two apart from the other attributes.
@@ -139,27 +141,30 @@ def _aggregation(aggregation: Aggregation, access: Access | None, rows: int | No
         partitions=Listing.of(len(p), lambda i: _partition(aggregation, i), rows),
         layouts=Listing.of(len(p.layouts), lambda i: _layout(p.layouts[i], per_layout[i]), rows),
         references=Listing.of(
-            len(files),
-            lambda i: _reference(aggregation, access, int(files[i]), int(per_file[i]), formats.get(int(files[i]))),
+            len(codes) if files is None else len(files),
+            lambda i: (
+                _reference(p, access, int(codes[i]), int(per_file[i]), formats.get(int(codes[i])))
+                if files is None
+                else files[i]
+            ),
             rows,
         ),
+        dialect=aggregation.dialect,
     )
     return VariableSummary(
         aggregation.name, aggregation.dims, aggregation.shape, dtype_name(aggregation.dtype), attributes, summary
     )
 
 
-def _file_counts(aggregation: Aggregation) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _file_counts(p: Partitions) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the file codes in use, ascending, and how many present partitions each holds."""
-    p = aggregation.partitions
-    counts = np.bincount(p.file[p.present] + 1, minlength=len(p.files) + 1)
+    counts = np.bincount(p.file[p.present & (p.value < 0)] + 1, minlength=len(p.files) + 1)
     codes = np.flatnonzero(counts)
     return codes - 1, counts[codes]
 
 
-def _unread_formats(aggregation: Aggregation) -> dict[int, str]:
+def _unread_formats(p: Partitions) -> dict[int, str]:
     """Return the formats that are not read, by the codes of the files that have partitions in them."""
-    p = aggregation.partitions
     unread = {k: x.format for k, x in enumerate(p.layouts) if x.format is not None and not is_read(x.format)}
     if not unread:
         return {}
@@ -191,6 +196,7 @@ def _partition(aggregation: Aggregation, i: int) -> PartitionSummary:
         part=p.part_text(i),
         layout=int(p.layout[i]),
         missing=not bool(p.present[i]),
+        value=_value(p, i),
     )
 
 
@@ -208,13 +214,23 @@ def _layout(layout: Layout, partitions: int) -> LayoutSummary:
         format=layout.format,
         shape=layout.shape,
         partitions=partitions,
+        endian=layout.endian,
     )
 
 
+def _value(partitions: Partitions, i: int) -> Any:
+    """Return what fills partition `i`, `None` where a fragment does."""
+    code = int(partitions.value[i])
+    if code < 0:
+        return None
+    value = partitions.values[code]
+    return "missing" if value is np.ma.masked else value.item() if isinstance(value, np.generic) else value
+
+
 def _reference(
-    aggregation: Aggregation, access: Access | None, code: int, count: int, unread: str | None
+    partitions: Partitions, access: Access | None, code: int, count: int, unread: str | None
 ) -> ReferenceSummary:
-    name = None if code < 0 else str(aggregation.partitions.files[code])
+    name = None if code < 0 else str(partitions.files[code])
     if access is None:
         return ReferenceSummary(name, count, None)
     try:

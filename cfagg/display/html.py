@@ -107,6 +107,7 @@ def _tables(v: VariableSummary, a: AggregationSummary) -> str:
     heads, (first, last) = partition_table(v, a)
     matrix = " × ".join(f"{n:,}" for n in a.matrix_shape) or "scalar"
     missing = f", {a.missing_count:,} declared missing" if a.missing_count else ""
+    dialect = f", {a.dialect}" if a.dialect else ""
     axes = [[x.dimension, f"{x.size:,}", axis_text(x)] for x in a.axes]
     behind = a.layouts.count - len(a.layouts.last)
     numbered = [*enumerate(a.layouts.first), *enumerate(a.layouts.last, behind)]
@@ -117,7 +118,7 @@ def _tables(v: VariableSummary, a: AggregationSummary) -> str:
     ]
     return "".join(
         [
-            _fold(f"partition matrix: {matrix}{missing}", _table(["dimension", "size", ""], axes)),
+            _fold(f"partition matrix: {matrix}{missing}{dialect}", _table(["dimension", "size", ""], axes)),
             _fold(count_text(a.partition_count, "partition"), _table(heads, [*first, *last], a.partitions)),
             _fold(count_text(a.layouts.count, "layout"), _table([], layouts, a.layouts)),
             _fold(count_text(a.references.count, "file"), _table([], files, a.references)),

@@ -95,6 +95,7 @@ class LayoutSummary:
     format: str | None
     shape: tuple[int, ...] | None
     partitions: int
+    endian: str | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,10 @@ class ReferenceSummary:
 
 @dataclass(frozen=True)
 class PartitionSummary:
-    """One partition: `location` are half-open ranges of the master array, `layout` counts in the layouts."""
+    """One partition: `location` are half-open ranges of the master array, `layout` counts in the layouts.
+
+    `value` is what fills it where it has no file.
+    """
 
     index: tuple[int, ...]
     location: tuple[tuple[int, int], ...]
@@ -126,6 +130,7 @@ class PartitionSummary:
     part: str | None
     layout: int
     missing: bool
+    value: Any = None
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,7 @@ class AggregationSummary:
     partitions: Listing[PartitionSummary]
     layouts: Listing[LayoutSummary]
     references: Listing[ReferenceSummary]
+    dialect: str = ""
 
 
 @dataclass(frozen=True)

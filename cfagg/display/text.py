@@ -62,6 +62,8 @@ def variable_lines(variable: VariableSummary, *, attributes: bool = False) -> It
         return
     matrix = " × ".join(f"{n:,}" for n in a.matrix_shape) or "scalar"
     missing = f", {a.missing_count:,} of them declared missing" if a.missing_count else ""
+    if a.dialect:
+        yield f"  convention: {printable(a.dialect)}"
     yield f"  partition matrix: {matrix}, {count_text(a.partition_count, 'partition')}{missing}"
     yield from _columns([[printable(x.dimension), f"{x.size:,}", axis_text(x)] for x in a.axes], "    ", right={1})
     yield "  partitions:"
@@ -107,7 +109,7 @@ def layout_text(layout: LayoutSummary, variable: VariableSummary) -> str:
     if layout.dimensions != variable.dimensions or layout.reversed:
         turned = [f"{d} (reversed)" if d in layout.reversed else d for d in layout.dimensions]
         said.append(f"dimensions {', '.join(turned) or 'none'}")
-    for name in ("units", "calendar", "dtype", "fill", "scale_factor", "add_offset", "packing", "format"):
+    for name in (*("units", "calendar", "dtype", "fill", "scale_factor", "add_offset"), "packing", "format", "endian"):
         value = getattr(layout, name)
         if value is not None:
             said.append(f"{name} {value}")
@@ -127,13 +129,16 @@ def partition_table(
     shown = [*aggregation.partitions.first, *aggregation.partitions.last]
     cut = [d for d, n in enumerate(aggregation.matrix_shape) if n > 1]
     several = aggregation.layouts.count > 1
-    optional = [name for name in ("address", "offset", "part") if any(getattr(p, name) is not None for p in shown)]
+    optional = [
+        name for name in ("address", "offset", "part", "value") if any(getattr(p, name) is not None for p in shown)
+    ]
     heads = ["index", *(printable(variable.dimensions[d]) for d in cut), "file"]
     heads += [{"address": "variable"}.get(name, name) for name in optional] + ["layout"] * several
 
     def cells(p: PartitionSummary) -> list[str]:
         row = [f"({', '.join(map(str, p.index))})", *(f"{p.location[d][0]}:{p.location[d][1]}" for d in cut)]
-        row.append("missing" if p.missing else OWN_FILE if p.file is None else printable(p.file))
+        file = "" if p.value is not None else OWN_FILE if p.file is None else printable(p.file)
+        row.append("missing" if p.missing else file)
         for name in optional:
             value = getattr(p, name)
             row.append("" if value is None else printable(str(value)))

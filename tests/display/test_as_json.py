@@ -67,14 +67,14 @@ def test_the_form_is_the_one_documented():
     assert list(found["groups"][0]) == ["path", "attributes", "dimensions", "variables", "private", "unreadable"]
     assert list(variable) == ["name", "dimensions", "shape", "dtype", "attributes", "aggregation"]
     assert list(a) == [
-        "partition_count", "missing_count", "matrix_shape", "axes", "partitions", "layouts", "references",
+        "partition_count", "missing_count", "matrix_shape", "axes", "partitions", "layouts", "references", "dialect",
     ]  # fmt: skip
     assert list(a["axes"][0]) == ["dimension", "size", "partitions", "increasing", "sizes"]
     assert list(a["partitions"]["first"][0]) == [
-        "index", "location", "file", "address", "offset", "part", "layout", "missing",
+        "index", "location", "file", "address", "offset", "part", "layout", "missing", "value",
     ]  # fmt: skip
     assert list(a["layouts"]["first"][0]) == [
         "dimensions", "reversed", "units", "calendar", "dtype", "fill", "scale_factor", "add_offset", "packing",
-        "format", "shape", "partitions",
+        "format", "shape", "partitions", "endian",
     ]  # fmt: skip
     assert list(a["references"]["first"][0]) == ["file", "partitions", "access", "allow", "reason"]
