@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
-from threading import Lock
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cf.header import Header
@@ -17,12 +16,13 @@ from cfagg.errors import CfaggError, ModelError, SourceError, UnsupportedError
 from cfagg.formats.opening import NETCDF, built_in
 from cfagg.formats.protocol import Format
 from cfagg.formats.values.filters import DamagedError, known
+from cfagg.formats.values.reading import OpenVariable
 from cfagg.formats.values.storage import StoredVariable
 from cfagg.model.chunks import ChunkTable
 from cfagg.model.dataset import Dataset, Variable
 from cfagg.runtime.entry_points import loaders
 from cfagg.storage.files import CONTEXT_SOURCE, FileKey, Handle
-from cfagg.storage.gate import Reference, admit
+from cfagg.storage.gate import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ class Foreign:
         dataset.format = self.form.name
         for variable in dataset.variables:
             if variable.chunks is not None:
-                variable.read = _by_table(self, variable, handle)
+                variable.read = OpenVariable(handle, partial(self.located, variable, handle.key), CONTEXT_SOURCE)
             elif variable.read is not None:
                 variable.read = _called(variable.read, self.entry, self.path)
         dataset.close = _closing(dataset.close, handle, self.entry)
@@ -137,25 +137,6 @@ def _called[**P, T](function: Callable[P, T], name: str | None, path: str) -> Ca
             return function(*args, **options)
 
     return named
-
-
-def _by_table(plugin: Foreign, variable: Variable, handle: Handle) -> Callable[[tuple[slice, ...]], Any]:
-    """Return what reads a variable by its chunks, from the file that is open."""
-    lock = Lock()
-
-    @cache
-    def located() -> StoredVariable:
-        return plugin.located(variable, handle.key)
-
-    def read(slices: tuple[slice, ...]) -> Any:
-        from cfagg.formats.values.find import read_checked
-
-        with lock:
-            stored = located()
-        checked = admit(handle, stored.path, stored.references)
-        return read_checked(checked, stored, slices, CONTEXT_SOURCE)
-
-    return read
 
 
 def _closing(close: Callable[[], None] | None, handle: Handle, name: str | None) -> Callable[[], None]:

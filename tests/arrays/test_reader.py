@@ -26,7 +26,7 @@ from cfagg.errors import (
     SelectionError,
     SourceError,
 )
-from cfagg.formats.values import find
+from cfagg.formats.values import reading
 from cfagg.storage import counters
 from cfagg.storage.access import Access
 from tests import nca_files, strategies
@@ -301,7 +301,7 @@ def test_chunks_conformed_one_by_one_as_they_are_decoded_equal_numpy(order, flip
     turned = turned.transpose([dims.index(d) for d in order])
     attributes = {} if packing is None else {"scale_factor": packing[0], "add_offset": packing[1]}
     chunks = [{"time": 4, "lat": 6, "lon": 3}[d] for d in order]
-    before, find.DIRECT_BYTES = find.DIRECT_BYTES, 1
+    before, reading.DIRECT_BYTES = reading.DIRECT_BYTES, 1
     try:
         with tempfile.TemporaryDirectory() as folder:
             options = {"zlib": True, "chunksizes": chunks, "endian": "big" if big else "little"}
@@ -317,7 +317,7 @@ def test_chunks_conformed_one_by_one_as_they_are_decoded_equal_numpy(order, flip
             path = nca_files.aggregation(f"{folder}/agg.nca", "tas", "f8", sizes, content, dims=dims)
             found = open_reader(path).read(selection)
     finally:
-        find.DIRECT_BYTES = before
+        reading.DIRECT_BYTES = before
     scale, offset = packing or (1.0, 0.0)
     np.testing.assert_array_equal(found, (stored.astype("f8") * scale + offset)[selection])
 

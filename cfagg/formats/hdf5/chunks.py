@@ -1,4 +1,4 @@
-"""Where HDF5 chunks stand, as far as a selection asks for it; `cfagg.formats.values.tabled` reads and decodes them.
+"""Where HDF5 chunks stand, as far as a selection asks for it; `cfagg.formats.values.by_table` reads and decodes them.
 
 Only the look-up of positions in the library's tables holds its lock.
 """
@@ -20,7 +20,7 @@ from cfagg.formats.hdf5.boxes import Axis, Box, boxes
 from cfagg.formats.hdf5.head import Head
 from cfagg.formats.hdf5.listing import Listing, listing
 from cfagg.formats.hdf5.proof import UnsoundError, prove_index
-from cfagg.formats.values import filters, tabled
+from cfagg.formats.values import by_table, filters
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.storage import Chunked
 from cfagg.model import Grid
@@ -64,23 +64,23 @@ def read(
 
 def scan(
     checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any = None
-) -> Iterator[tabled.Part]:
+) -> Iterator[by_table.Part]:
     """Yield a hyperslab (0 <= start <= stop <= size, step > 0) by chunks: place, and values in stored byte order."""
     # The values are overwritten by the next step; `opened` is the dataset where the caller has it open and holds the
     # lock.
-    return tabled.decoded(checked, storage.encoding, _placed(checked, storage, slices, context, opened), context)
+    return by_table.decoded(checked, storage.encoding, _placed(checked, storage, slices, context, opened), context)
 
 
 def raw(
     checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any
 ) -> Iterator[tuple[tuple[int, ...], int, npt.NDArray[np.uint8]]]:
     """Yield index, filter mask and bytes of the chunks that a hyperslab touches, as they are stored; see `scan`."""
-    return tabled.raw(checked, storage.encoding, _placed(checked, storage, slices, context, opened), context)
+    return by_table.raw(checked, storage.encoding, _placed(checked, storage, slices, context, opened), context)
 
 
 def _placed(
     checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any
-) -> Iterator[tabled.Placed]:
+) -> Iterator[by_table.Placed]:
     """Yield the chunks that a hyperslab touches; many neighbours of which none was written come as one."""
     if any(s.start >= s.stop for s in slices):
         return
@@ -105,7 +105,7 @@ class _Table:
         self._held: ChunkTable | None = None
         self._fill: Any = None
 
-    def look_up(self, box: Box) -> tuple[list[tabled.Entry] | None, Any]:
+    def look_up(self, box: Box) -> tuple[list[by_table.Entry] | None, Any]:
         """Return an entry per chunk, or `None` where no chunk was ever written, and the value of unwritten ones."""
         if self._held is None:
             # A table that the netCDF library writes is read without the HDF5 library, if it is small and complete.
@@ -118,9 +118,9 @@ class _Table:
             if found is not None:
                 return (found if any(e[1] is not None for e in found) else None), self._fill
         held = self._held
-        return None if held is None else tabled.entries(held, box.cells(held.grid.matrix_shape)), self._fill
+        return None if held is None else by_table.entries(held, box.cells(held.grid.matrix_shape)), self._fill
 
-    def _ask(self, box: Box) -> list[tabled.Entry] | None:
+    def _ask(self, box: Box) -> list[by_table.Entry] | None:
         """Let the library look; `None` where the whole table is held from now on."""
         import h5py
 
@@ -149,7 +149,7 @@ class _Table:
                 ) from error
         return found
 
-    def _found(self, dataset: Any, box: Box, listed: Listing | None, plain_edges: bool) -> list[tabled.Entry] | None:
+    def _found(self, dataset: Any, box: Box, listed: Listing | None, plain_edges: bool) -> list[by_table.Entry] | None:
         """Return the entries of a box, or `None` after the whole table was read."""
         # With plain edges, chunks across the dataset's end pass no filter, which the library's masks do not say.
         import h5py
@@ -187,13 +187,13 @@ class _Table:
         return None
 
 
-def _looked_up(dataset: Any, starts: list[tuple[int, ...]], at_once: bool) -> list[tabled.Entry]:
+def _looked_up(dataset: Any, starts: list[tuple[int, ...]], at_once: bool) -> list[by_table.Entry]:
     """Return the entries of the chunks that begin at some elements."""
     if not at_once:
         infos = map(dataset.get_chunk_info_by_coord, starts)
         return [(int(i.filter_mask), i.byte_offset, int(i.size)) for i in infos]
     # The library goes through the whole table for each chunk, and so once for all of them.
-    table: dict[tuple[int, ...], tabled.Entry] = {}
+    table: dict[tuple[int, ...], by_table.Entry] = {}
     missing = set(starts)
 
     def note(info: Any) -> bool | None:

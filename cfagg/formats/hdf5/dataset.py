@@ -10,23 +10,29 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from cfagg.errors import SourceError
+from cfagg.cf.header import Header
+from cfagg.errors import FragmentReadError, SourceError
 from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Description
 from cfagg.formats.hdf5.attributes import Attributes
 from cfagg.formats.hdf5.bytes import Bytes
-from cfagg.formats.hdf5.library import close_hdf5, open_hdf5
+from cfagg.formats.hdf5.library import close_hdf5, open_hdf5, release
 from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.messages import shape_of, type_of
-from cfagg.formats.hdf5.objects import SPACE, TYPE, Object, Objects
+from cfagg.formats.hdf5.objects import LAYOUT, SPACE, TYPE, Object, Objects
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
+from cfagg.formats.hdf5.variables import is_plain, storage_of
 from cfagg.formats.metadata.foreign import name_of
+from cfagg.formats.values.filters import known as known_filters
 from cfagg.formats.values.locks import LIBRARY
-from cfagg.model.dataset import Dataset, Group, Kind
-from cfagg.storage.files import Handle
+from cfagg.formats.values.reading import OpenVariable
+from cfagg.formats.values.storage import Chunked, StoredVariable
+from cfagg.model.dataset import Dataset, Group, Kind, Variable
+from cfagg.storage.files import Context, Handle
 
 __all__ = ["open_fast", "parsed"]
 
@@ -72,6 +78,8 @@ class _File:
             with LIBRARY:
                 close_hdf5(self.opened)
             self.opened = None
+        with LIBRARY:
+            release(self.handle)
         self.handle.close()
 
 
@@ -82,6 +90,7 @@ class _Reader:
         self.values = _File(handle, opens)
         self.assembly = Assembly(handle.key.size)
         self.known: dict[int, Description] = {}
+        self.stored: dict[int, Object] = {}
         self.attributes = Attributes(self.objects)
 
     def root(self) -> Group:
@@ -108,17 +117,15 @@ class _Reader:
                     continue
                 if known is None and inner is not None:
                     known = self.known[address] = self._found(address, inner)
+                    self.stored[address] = inner
                 if known is not None:
-                    self.assembly.add(group, name_of(name), known, self._read(where))
+                    self.assembly.add(group, name_of(name), known, self._read(where, known))
             waiting.extend(reversed(below))
         self.assembly.finish()
         return root
 
-    def _read(self, where: bytes) -> Any:
-        def read(variable: Any) -> Any:
-            return _Late(self.values, where, f"{self.source}: {variable.path}")
-
-        return read
+    def _read(self, where: bytes, known: Description) -> Any:
+        return partial(_values, self.values, where, known, self.stored[known.address])
 
     def _found(self, address: int, found: Object) -> Description:
         """Return what is known of a dataset."""
@@ -138,18 +145,39 @@ class _Reader:
         return np.dtype(object), "string" if what in ("fixed", "terminated", "text") else "other"
 
 
-class _Late:
-    """Reads hyperslabs of one dataset through the HDF5 library, which is loaded when the first are read."""
+def _values(file: _File, path: bytes, known: Description, found: Object, variable: Variable) -> OpenVariable:
+    """Return what reads the values of a dataset."""
+    where = f"{file.handle.key.path}: {variable.path}"
+    context = Context("", FragmentReadError, FragmentReadError)
 
-    __slots__ = ("file", "name", "reader", "where")
-
-    def __init__(self, file: _File, name: bytes, where: str) -> None:
-        self.file, self.name, self.where = file, name, where
-        self.reader: Any = None
-
-    def __call__(self, slices: tuple[slice, ...]) -> Any:
-        if self.reader is None:
+    def find() -> Any:
+        stored = _stored(file.handle, path, known, found, variable)
+        if stored is None:
             from cfagg.formats.hdf5.values import Values
 
-            self.reader = Values(self.file.handle, self.file, self.name, self.where)
-        return self.reader(slices)
+            return Values(file.handle, file, path, where)
+        return stored
+
+    return OpenVariable(file.handle, find, context)
+
+
+def _stored(
+    handle: Handle, path: bytes, known: Description, found: Object, variable: Variable
+) -> StoredVariable | None:
+    """Return where the values of a dataset stand, `None` where the HDF5 library reads them."""
+    # A netCDF dimension that may grow can be longer than the dataset.  Files on other machines are not in the pool of
+    # the library, which may have to look chunks up.
+    if variable.shape != known.shape or known.kind not in ("integer", "float", "char") or handle.data is not None:
+        return None
+    if not is_plain(found) or LAYOUT not in found.messages:
+        return None
+    name = path.decode("utf-8", "surrogateescape").lstrip("/")
+    dtype = known.dtype if known.kind == "char" else np.dtype(type_of(found.messages[TYPE])[1])
+    try:
+        storage = storage_of(found.messages, known.shape, dtype, name)
+    except ERRORS:
+        return None
+    if isinstance(storage, Chunked) and not known_filters(storage.encoding.codecs):
+        return None
+    header = Header(handle.key.path, name, variable.dims, known.shape, known.dtype)
+    return StoredVariable(handle.key, name, "/", header, storage, name, ())

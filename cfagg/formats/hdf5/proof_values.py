@@ -18,9 +18,9 @@ from cfagg.formats.hdf5.links import reach
 from cfagg.formats.hdf5.proof import UnsoundError, sound_of
 from cfagg.formats.hdf5.space import UnusualError
 from cfagg.formats.values import contiguous, filters
+from cfagg.formats.values.by_table import damaged
 from cfagg.formats.values.netcdf4_names import NON_COORDINATE
 from cfagg.formats.values.storage import Contiguous
-from cfagg.formats.values.tabled import damaged
 from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Context
 from cfagg.storage.gate import Checked

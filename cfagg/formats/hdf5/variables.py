@@ -44,7 +44,7 @@ from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
 from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Handle
 
-__all__ = ["find"]
+__all__ = ["find", "is_plain", "storage_of"]
 
 #: Messages of the datasets and groups that are understood here: files of values, say, are not.
 _PLAIN = frozenset({SPACE, LINKS, TYPE, OLD_FILL, FILL, LAYOUT, FILTERS, ATTRIBUTES})
@@ -103,7 +103,7 @@ class _File:
     def object(self, at: int) -> Object:
         """Read an object header that has nothing unusual."""
         found = self.objects.read(at)
-        if not found.messages.keys() <= _PLAIN:
+        if not is_plain(found):
             raise UnusualError
         return found
 
@@ -129,7 +129,7 @@ class _File:
         dtype = _dtype(messages[TYPE])
         shape, most = _space(messages[SPACE])
         dims = self.dimensions(links, name, attributes, shape, most)
-        storage = _storage(messages, shape, dtype, name)
+        storage = storage_of(messages, shape, dtype, name)
         values = {n: self.value(a) for n, a in attributes.items() if n not in INTERNAL}
         return _Variable(dims, shape, dtype.newbyteorder("="), values, storage)
 
@@ -234,6 +234,11 @@ class _File:
         return array[0] if count == 1 else array
 
 
+def is_plain(found: Object) -> bool:
+    """Return whether all messages are understood here: none leads out of the file."""
+    return found.messages.keys() <= _PLAIN
+
+
 def _space(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return sizes and largest sizes; a space without any element is unusual."""
     shape, most, empty = shape_of(data)
@@ -252,10 +257,10 @@ def _dtype(data: bytes) -> np.dtype[Any]:
     raise UnusualError
 
 
-def _storage(
+def storage_of(
     messages: Mapping[int, bytes], shape: tuple[int, ...], dtype: np.dtype[Any], name: str
 ) -> Chunked | Contiguous:
-    """Return how the values are stored."""
+    """Return how the values of a dataset are stored, of whose messages none is unusual."""
     layout = layout_of(messages[LAYOUT])
     if layout.version > 4:
         raise UnusualError

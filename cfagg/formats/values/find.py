@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
 from cfagg.errors import UnsupportedError
-from cfagg.formats.codecs import check_chunk
-from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.hdf5 import head
 from cfagg.formats.hdf5 import library_variables as hdf5
 from cfagg.formats.opening import built_in
 from cfagg.formats.protocol import Locating
-from cfagg.formats.values import contiguous, netcdf, tabled
-from cfagg.formats.values.storage import Chunked, Contiguous, Library, StoredVariable, no_variable
-from cfagg.model.chunks import ChunkTable
+from cfagg.formats.values import netcdf, reading
+from cfagg.formats.values.storage import Library, StoredVariable, no_variable
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit
 from cfagg.storage.handles import handles
 
-__all__ = ["forget", "locate", "read", "read_checked", "scan"]
+__all__ = ["forget", "locate", "read", "scan"]
 
 #: Headers remembered, each some kilobytes.
 REMEMBERED = 2048
-
-#: From so many bytes on, HDF5 chunks are given one by one.
-DIRECT_BYTES = 2**16
 
 #: Bytes at the start of a file that are read at once: most headers of netCDF-4 files stand there.
 _HEAD = 2**13
@@ -72,33 +64,7 @@ def forget() -> None:
 
 def read(variable: StoredVariable, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
     """Read a hyperslab of stored values, undecoded and in native byte order; steps are positive."""
-    return read_checked(check(variable, context), variable, slices, context)
-
-
-def read_checked(
-    checked: Checked, variable: StoredVariable, slices: Sequence[slice], context: Context
-) -> npt.NDArray[Any]:
-    """Read a hyperslab as `read`, of a file that is open."""
-    storage = variable.storage
-    if isinstance(storage, Contiguous):
-        return contiguous.read(checked, storage, variable.header.shape, slices, context)
-    if isinstance(storage, ChunkTable):
-        block = np.empty([len(range(s.start, s.stop, s.step)) for s in slices], variable.header.dtype)
-        for place, values in tabled.scan(checked, storage, slices, context):
-            block[place] = values
-        return block
-    if storage.chunks:
-        # Whoever decodes a chunk takes memory for the whole of it.
-        nbytes = math.prod(storage.chunks) * variable.header.dtype.itemsize
-        check_chunk(nbytes, context.said(f"a chunk of {variable.address!r} in {variable.key.path}"))
-    if isinstance(storage, Chunked) and hdf5_chunks.can_read(storage):
-        return hdf5_chunks.read(checked, storage, slices, context)
-    if checked.handle.data is not None:
-        from cfagg.formats.values import described
-
-        return described.read(checked, slices, context)
-    # The netCDF library has some of the other filters, depending on how it was built.
-    return netcdf.read(checked, slices, context)
+    return reading.read(check(variable, context), variable, slices, context)
 
 
 def check(variable: StoredVariable, context: Context) -> Checked:
@@ -106,34 +72,9 @@ def check(variable: StoredVariable, context: Context) -> Checked:
     return admit(handles.of(variable.key, context), variable.path, variable.references, context)
 
 
-def scan(
-    variable: StoredVariable, slices: Sequence[slice], context: Context
-) -> Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]:
+def scan(variable: StoredVariable, slices: Sequence[slice], context: Context) -> Iterator[reading.Part]:
     """Yield a hyperslab in parts as they are decoded, each with its place; a part is overwritten by the next."""
-    # Large chunks come one by one, in the file's byte order, so that no array of the whole is needed between the file
-    # and the output.  All else comes as one.
-    storage, chunks = variable.storage, variable.chunks
-    if (
-        isinstance(storage, Chunked | ChunkTable)
-        and chunks is not None
-        and math.prod(chunks) * storage.encoding.dtype.itemsize >= DIRECT_BYTES
-        and _bytes(variable, slices) >= DIRECT_BYTES
-    ):
-        if isinstance(storage, ChunkTable):
-            yield from tabled.scan(check(variable, context), storage, slices, context)
-            return
-        if hdf5_chunks.can_read(storage):
-            yield from hdf5_chunks.scan(check(variable, context), storage, slices, context)
-            return
-    block = read(variable, slices, context)
-    yield tuple(slice(0, n) for n in block.shape), block
-
-
-def _bytes(variable: StoredVariable, slices: Sequence[slice]) -> int:
-    size = variable.header.dtype.itemsize
-    for s in slices:
-        size *= len(range(s.start, s.stop, s.step))
-    return size
+    return reading.scan(check(variable, context), variable, slices, context)
 
 
 def _find(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:

@@ -20,7 +20,7 @@ from cfagg.errors import SourceError
 from cfagg.formats.classic import variables as classic
 from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.hdf5 import library_variables as hdf5
-from cfagg.formats.values import contiguous, locate, netcdf, read
+from cfagg.formats.values import contiguous, locate, netcdf, read, reading
 from cfagg.formats.values.find import check
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.pool import close_files, open_files, set_open_files
@@ -72,14 +72,13 @@ def test_any_hyperslab_of_any_storage_equals_numpy(storage, dtype, key, direct):
         values = values.astype(np.dtype(dtype).newbyteorder(">"))
     with tempfile.TemporaryDirectory() as folder:
         path = nca_files.fragment(f"{folder}/a.nc", "v", values, ["t", "y", "x"], **storage)
-        from cfagg.formats.values import find
 
-        before, find.DIRECT_BYTES = find.DIRECT_BYTES, direct
+        before, reading.DIRECT_BYTES = reading.DIRECT_BYTES, direct
         try:
             located = locate(str(path), "v", CONTEXT_SOURCE)
             found = read(located, key, CONTEXT_SOURCE)
         finally:
-            find.DIRECT_BYTES = before
+            reading.DIRECT_BYTES = before
         assert found.dtype == np.dtype(dtype)
         np.testing.assert_array_equal(found, values[tuple(key)])
         assert located.header.shape == SHAPE
