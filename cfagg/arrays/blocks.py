@@ -6,7 +6,6 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -63,6 +62,8 @@ def run(blocks: Iterator[Work], out_bytes: int, workers: int | None, partitions:
         for work in blocks:
             work()
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     lock = threading.Lock()
     stop = threading.Event()
 

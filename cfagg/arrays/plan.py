@@ -260,6 +260,10 @@ def _project_range(axis: Regular | Int64, chosen: range) -> AxisPlan:
         head, tail = first // axis.chunk, last // axis.chunk
     else:
         head, tail = (int(c) for c in np.searchsorted(axis, (first, last), "right") - 1)
+    if head == tail:
+        low = head * axis.chunk if isinstance(axis, Regular) else int(axis[head])
+        table = np.array([head, first - low, total, 0 if sign > 0 else total - 1], np.int64)
+        return AxisPlan(table[:1], table[1:2], table[2:3], table[3:], step, sign, total)
     rows = min(total, tail - head + 1)
     if rows > MAX_CELLS:
         raise _too_many(rows)

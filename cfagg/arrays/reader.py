@@ -124,7 +124,7 @@ class Reader(ABC):
 
 def whole(shape: Sequence[int]) -> Grid:
     """Return the grid of one cell, or of none where the array is empty."""
-    return Grid([[0, n] if n else [0] for n in shape])
+    return Grid.regular(shape, [max(n, 1) for n in shape])
 
 
 def _forward(index: npt.NDArray[np.int64], size: int, dimension: int) -> npt.NDArray[np.int64]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from cfagg.arrays.reader import Reader, whole
 from cfagg.arrays.subarray import Fragment, compose
 from cfagg.cf.header import Header
 from cfagg.errors import FragmentMismatchError, SourceError, UnsupportedError
+from cfagg.formats.values.reading import OpenVariable
+from cfagg.formats.values.storage import StoredVariable
 from cfagg.model import Grid
 
-__all__ = ["SlabReader", "VariableReader"]
+__all__ = ["OpenReader", "SlabReader", "VariableReader"]
 
 
 class VariableReader(Reader):
@@ -27,7 +30,7 @@ class VariableReader(Reader):
         self.dims, self.shape, self.dtype = header.dims, header.shape, header.dtype
         self.attributes = header.attributes
 
-    @property
+    @cached_property
     def cells(self) -> Grid:
         """The whole: whoever reads hyperslabs knows best where its chunks are."""
         return whole(self.shape)
@@ -85,3 +88,21 @@ class SlabReader(VariableReader):
         if values.shape != expected:
             raise SourceError(f"{self.label}: {values.shape} values were read, expected {expected}; it was changed")
         return values
+
+
+class OpenReader(VariableReader):
+    """A variable of a file that is open, as its description has it."""
+
+    def __init__(self, header: Header, values: OpenVariable, label: str) -> None:
+        self._describe(header)
+        self._header, self._values = header, values
+        self.label, self.encoding, self.workers, self.grid = label, {}, 1, whole(header.shape)
+
+    def _fragment(self) -> Fragment:
+        found = self._values.found
+        if isinstance(found, StoredVariable):
+            return Fragment(found.header, found.chunks, self._slab, self.label, self._values.scan)
+        return Fragment(self._header, None, self._slab, self.label)
+
+    def _slab(self, slices: Sequence[slice]) -> npt.NDArray[Any]:
+        return self._values(tuple(slices))

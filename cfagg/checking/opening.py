@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cfagg.checking.options import Options
 from cfagg.formats import cdl
 from cfagg.formats.metadata.standard_input import StandardInput, saved_input
 from cfagg.formats.opening import HEAD, NETCDF, a_name, built_in
 from cfagg.formats.values.kinds import kind
-from cfagg.model.dataset import Dataset
+from cfagg.formats.values.reading import OpenVariable
+from cfagg.model.dataset import Dataset, Variable
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from cfagg.arrays.slabs import OpenReader
 
 __all__ = ["open_dataset", "open_file"]
 
@@ -27,7 +33,7 @@ def open_dataset(source: Any, *, options: Options | None = None) -> Dataset:
     """
     dataset = _open(source, options or Options())
     try:
-        return _with_aggregations(dataset)
+        return _with_readers(_with_aggregations(dataset))
     except BaseException:
         if dataset.close is not None:
             dataset.close()
@@ -36,7 +42,7 @@ def open_dataset(source: Any, *, options: Options | None = None) -> Dataset:
 
 def open_file(path: str, name: str) -> Dataset:
     """Return the model of one file, called `name`, which may be open already; to be closed, as of `open_dataset`."""
-    dataset = _with_aggregations(_file(path, name, foreign=False))
+    dataset = _with_readers(_with_aggregations(_file(path, name, foreign=False)))
     dataset.path = name
     return dataset
 
@@ -47,6 +53,35 @@ def _with_aggregations(dataset: Dataset) -> Dataset:
 
     aggregation.aggregated(dataset)
     return dataset
+
+
+def _with_readers(dataset: Dataset) -> Dataset:
+    """Let numbers and characters of a file be read by readers, which are made when the first are asked for."""
+    for variable in dataset.variables:
+        if isinstance(variable.read, OpenVariable) and variable.kind in ("integer", "float", "char"):
+            variable.read = _Values(variable, variable.read, dataset.source)
+    return dataset
+
+
+class _Values:
+    """Reads hyperslabs of a variable by its reader."""
+
+    __slots__ = ("_reader", "_source", "_values", "_variable")
+
+    def __init__(self, variable: Variable, values: OpenVariable, source: str) -> None:
+        self._variable, self._values, self._source = variable, values, source
+        self._reader: OpenReader | None = None
+
+    def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+        if self._reader is None:
+            from cfagg.arrays.slabs import OpenReader
+            from cfagg.cf.header import Header
+
+            v = self._variable
+            dims, shape = tuple(d.name for d in v.stored), tuple(d.size for d in v.stored)
+            header = Header(self._source, v.path, dims, shape, v.dtype)
+            self._reader = OpenReader(header, self._values, f"{self._source}: {v.path}")
+        return self._reader.read(slices)
 
 
 def _open(source: Any, options: Options) -> Dataset:

@@ -6,22 +6,22 @@ Source: the netCDF classic and 64-bit data format specifications.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.formats.classic import header as raw
 from cfagg.formats.metadata.foreign import name_of, too_long, value_of
+from cfagg.formats.values.reading import OpenVariable
 from cfagg.model.dataset import AttributeValue, Dataset, Group, Kind, Variable
-from cfagg.storage.files import Handle
+from cfagg.storage.files import Context, Handle
 
-__all__ = ["Pread", "open_classic", "parse"]
+if TYPE_CHECKING:
+    from cfagg.formats.values.storage import StoredVariable
 
-#: Reads bytes: (count, place).
-Pread = Callable[[int, int], bytes]
+__all__ = ["open_classic", "parse"]
 
 _KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "S": "char"}
 
@@ -30,14 +30,15 @@ def open_classic(handle: Handle) -> Dataset:
     """Return the model of a classic file, which is closed with it."""
     source = handle.key.path
     with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data:
-        read = parse(data, len(data), source, handle.some)
+        read = parse(data, handle)
     if read is None:
         raise SourceError(f"{source} changes while it is read; check it again")
     return Dataset(source, "netcdf", read[0], close=handle.close, damage=read[1])
 
 
-def parse(data: mmap.mmap | bytes, size: int, source: str, pread: Pread) -> tuple[Group, str | None] | None:
+def parse(data: mmap.mmap | bytes, handle: Handle) -> tuple[Group, str | None] | None:
     """Return the root group and what is wrong with a file cut off in its values; `None`: `data` must have more."""
+    source, size = handle.key.path, handle.key.size
     try:
         header = raw.parse(data, size)
     except raw.CutError as error:
@@ -53,12 +54,12 @@ def parse(data: mmap.mmap | bytes, size: int, source: str, pread: Pread) -> tupl
         if header.end > size
         else None
     )
-    return _root(header, data, source, pread), short
+    return _root(header, data, handle), short
 
 
-def _root(header: raw.Header, data: mmap.mmap | bytes, source: str, pread: Pread) -> Group:
+def _root(header: raw.Header, data: mmap.mmap | bytes, handle: Handle) -> Group:
     """Return the whole."""
-    root = Group()
+    root, context = Group(), Context("", FragmentReadError, FragmentReadError)
     dimensions = [
         root.add_dimension(name_of(name), length or header.records, unlimited=not length)
         for name, length in header.dims
@@ -71,8 +72,9 @@ def _root(header: raw.Header, data: mmap.mmap | bytes, source: str, pread: Pread
             name_of(stored.name), root, spans, dtype, _KINDS[dtype.kind], _attributes(stored.attributes, data)
         )
         root.variables[variable.name] = variable
-        step = header.record if spans and spans[0].unlimited else None
-        variable.read = _Values(variable, stored.begin, step, f"{source}: {variable.path}", pread)
+        grows = bool(spans) and spans[0].unlimited
+        find = partial(_stored, handle, variable, stored.begin, header.record if grows else 0)
+        variable.read = OpenVariable(handle, find, context)
     return root
 
 
@@ -91,33 +93,13 @@ def _attributes(stored: list[raw.Attribute], data: mmap.mmap | bytes) -> dict[st
     return found
 
 
-class _Values:
-    """Reads hyperslabs of one variable."""
+def _stored(handle: Handle, variable: Variable, begin: int, step: int) -> StoredVariable:
+    """Return where the values of a variable stand."""
+    from cfagg.cf.header import Header
+    from cfagg.formats.values.storage import Contiguous, StoredVariable
+    from cfagg.model.chunks import Encoding
 
-    def __init__(self, variable: Variable, begin: int, step: int | None, where: str, pread: Pread) -> None:
-        self.variable, self.begin, self.step, self.where, self.pread = variable, begin, step, where, pread
-
-    def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        from cfagg.formats.values.contiguous import gather
-        from cfagg.formats.values.storage import Contiguous
-        from cfagg.model.chunks import Encoding
-
-        shape = self.variable.shape
-        picked = [slice(*s.indices(n)) for s, n in zip(slices, shape, strict=True)]
-        stored = Contiguous(self.begin, self.step or 0, Encoding(self.variable.dtype.newbyteorder(">")))
-        return gather(stored, shape, picked, self._take)
-
-    def _take(self, count: int, place: int) -> bytes:
-        data = self.pread(count, place) if place < 2**63 else b""
-        while data and len(data) < count:
-            # The system may give less than asked for.
-            more = self.pread(count - len(data), place + len(data))
-            if not more:
-                break
-            data += more
-        if len(data) < count:
-            raise FragmentReadError(
-                f"{self.where}: its values end at byte {place + count:,} and the file before: it is cut off; "
-                "copy or make it again"
-            )
-        return data
+    dtype, name = variable.dtype, variable.name
+    header = Header(handle.key.path, name, variable.dims, variable.shape, dtype)
+    storage = Contiguous(begin, step, Encoding(dtype.newbyteorder(">")))
+    return StoredVariable(handle.key, name, "/", header, storage, name, ())

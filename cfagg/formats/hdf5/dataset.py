@@ -11,11 +11,10 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.cf.header import Header
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Description
 from cfagg.formats.hdf5.attributes import Attributes
@@ -25,14 +24,14 @@ from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.messages import shape_of, type_of
 from cfagg.formats.hdf5.objects import LAYOUT, SPACE, TYPE, Object, Objects
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
-from cfagg.formats.hdf5.variables import is_plain, storage_of
 from cfagg.formats.metadata.foreign import name_of
-from cfagg.formats.values.filters import known as known_filters
 from cfagg.formats.values.locks import LIBRARY
-from cfagg.formats.values.reading import OpenVariable
-from cfagg.formats.values.storage import Chunked, StoredVariable
+from cfagg.formats.values.reading import OpenVariable, is_own
 from cfagg.model.dataset import Dataset, Group, Kind, Variable
 from cfagg.storage.files import Context, Handle
+
+if TYPE_CHECKING:
+    from cfagg.formats.values.storage import StoredVariable
 
 __all__ = ["open_fast", "parsed"]
 
@@ -169,6 +168,10 @@ def _stored(
     # the library, which may have to look chunks up.
     if variable.shape != known.shape or known.kind not in ("integer", "float", "char") or handle.data is not None:
         return None
+    from cfagg.cf.header import Header
+    from cfagg.formats.hdf5.variables import is_plain, storage_of
+    from cfagg.formats.values.storage import StoredVariable
+
     if not is_plain(found) or LAYOUT not in found.messages:
         return None
     name = path.decode("utf-8", "surrogateescape").lstrip("/")
@@ -177,7 +180,6 @@ def _stored(
         storage = storage_of(found.messages, known.shape, dtype, name)
     except ERRORS:
         return None
-    if isinstance(storage, Chunked) and not known_filters(storage.encoding.codecs):
-        return None
     header = Header(handle.key.path, name, variable.dims, known.shape, known.dtype)
-    return StoredVariable(handle.key, name, "/", header, storage, name, ())
+    stored = StoredVariable(handle.key, name, "/", header, storage, name, ())
+    return stored if is_own(stored) else None

@@ -138,7 +138,7 @@ def of_handle(handle: Handle) -> Dataset:
     head = data[0:HEAD]
     form = format_of(handle, head=head)
     if form == CLASSIC:
-        return _open_classic(data, url)
+        return _open_classic(handle)
     if form == HDF5:
         return _open_hdf5(data, url)
     if form == CDL:
@@ -146,11 +146,10 @@ def of_handle(handle: Handle) -> Dataset:
     raise SourceError(not_netcdf(url, head, EXPECTED))
 
 
-def _open_classic(file: RemoteBytes, url: str) -> Dataset:
-    size = BLOCK
+def _open_classic(handle: Handle) -> Dataset:
+    url, size = str(handle.key.path), BLOCK
     while True:
-        data = file[0:size]
-        read = classic.parse(data, len(file), url, lambda count, place: file[place : place + count])
+        read = classic.parse(handle.data[0:size], handle)
         if read is not None:
             return Dataset(url, "netcdf", read[0], damage=read[1])
         if size > _HEADER:

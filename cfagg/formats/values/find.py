@@ -64,7 +64,16 @@ def forget() -> None:
 
 def read(variable: StoredVariable, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
     """Read a hyperslab of stored values, undecoded and in native byte order; steps are positive."""
-    return reading.read(check(variable, context), variable, slices, context)
+    checked = check(variable, context)
+    if reading.is_own(variable):
+        return reading.read(checked, variable, slices, context)
+    reading.check_size(variable, context)
+    if checked.handle.data is not None:
+        from cfagg.formats.values import described
+
+        return described.read(checked, slices, context)
+    # The netCDF library has some of the other filters, depending on how it was built.
+    return netcdf.read(checked, slices, context)
 
 
 def check(variable: StoredVariable, context: Context) -> Checked:
@@ -74,7 +83,11 @@ def check(variable: StoredVariable, context: Context) -> Checked:
 
 def scan(variable: StoredVariable, slices: Sequence[slice], context: Context) -> Iterator[reading.Part]:
     """Yield a hyperslab in parts as they are decoded, each with its place; a part is overwritten by the next."""
-    return reading.scan(check(variable, context), variable, slices, context)
+    if reading.is_own(variable):
+        yield from reading.scan(check(variable, context), variable, slices, context)
+    else:
+        block = read(variable, slices, context)
+        yield tuple(slice(0, n) for n in block.shape), block
 
 
 def _find(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.formats.codecs import check_chunk
-from cfagg.formats.values import contiguous
-from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
+from cfagg.errors import UnsupportedError
 from cfagg.model.chunks import ChunkTable
-from cfagg.storage.files import Context, Handle
-from cfagg.storage.gate import Checked, admit
 
-__all__ = ["OpenVariable", "read", "scan"]
+# What reads values is loaded with the first of them.
+if TYPE_CHECKING:
+    from cfagg.formats.values.storage import StoredVariable
+    from cfagg.storage.files import Context, Handle
+    from cfagg.storage.gate import Checked
+
+__all__ = ["OpenVariable", "check_size", "is_own", "read", "scan"]
 
 #: From so many bytes on, chunks are given one by one.
 DIRECT_BYTES = 2**16
@@ -28,28 +30,30 @@ Part = tuple[tuple[slice, ...], npt.NDArray[Any]]
 _Slab = Callable[[tuple[slice, ...]], npt.NDArray[Any]]
 
 
+def is_own(variable: StoredVariable) -> bool:
+    """Return whether values are read and decoded here, not by a library."""
+    from cfagg.formats.values.storage import Chunked, Contiguous
+
+    if isinstance(variable.storage, Chunked):
+        from cfagg.formats.hdf5.chunks import can_read
+
+        return can_read(variable.storage)
+    return isinstance(variable.storage, Contiguous | ChunkTable)
+
+
 def read(checked: Checked, variable: StoredVariable, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
     """Read a hyperslab of stored values, undecoded and in native byte order; steps are positive."""
+    from cfagg.formats.values.storage import Contiguous
+
     if isinstance(variable.storage, Contiguous):
+        from cfagg.formats.values import contiguous
+
         return contiguous.read(checked, variable.storage, variable.header.shape, slices, context)
-    if variable.chunks:
-        # Whoever decodes a chunk takes memory for the whole of it.
-        nbytes = math.prod(variable.chunks) * variable.header.dtype.itemsize
-        check_chunk(nbytes, context.said(f"a chunk of {variable.address!r} in {variable.key.path}"))
-    parts = _chunks(checked, variable, slices, context)
-    if parts is not None:
-        block = np.empty([len(range(s.start, s.stop, s.step)) for s in slices], variable.header.dtype)
-        for place, values in parts:
-            block[place] = values
-        return block
-    if checked.handle.data is not None:
-        from cfagg.formats.values import described
-
-        return described.read(checked, slices, context)
-    # The netCDF library has some of the other filters, depending on how it was built.
-    from cfagg.formats.values import netcdf
-
-    return netcdf.read(checked, slices, context)
+    check_size(variable, context)
+    block = np.empty([len(range(s.start, s.stop, s.step)) for s in slices], variable.header.dtype)
+    for place, values in _chunks(checked, variable, slices, context):
+        block[place] = values
+    return block
 
 
 def scan(checked: Checked, variable: StoredVariable, slices: Sequence[slice], context: Context) -> Iterator[Part]:
@@ -58,19 +62,26 @@ def scan(checked: Checked, variable: StoredVariable, slices: Sequence[slice], co
     # and the output.  All else comes as one.
     size = variable.header.dtype.itemsize
     counts = [len(range(s.start, s.stop, s.step)) for s in slices]
-    if min(math.prod(variable.chunks or ()), math.prod(counts)) * size >= DIRECT_BYTES:
-        parts = _chunks(checked, variable, slices, context)
-        if parts is not None:
-            yield from parts
-            return
+    if variable.chunks and min(math.prod(variable.chunks), math.prod(counts)) * size >= DIRECT_BYTES:
+        yield from _chunks(checked, variable, slices, context)
+        return
     block = read(checked, variable, slices, context)
     yield tuple(slice(0, n) for n in block.shape), block
 
 
-def _chunks(
-    checked: Checked, variable: StoredVariable, slices: Sequence[slice], context: Context
-) -> Iterator[Part] | None:
-    """Return the parts of a hyperslab by chunks, `None` where only a library reads them."""
+def check_size(variable: StoredVariable, context: Context) -> None:
+    """Refuse chunks that are too large: whoever decodes one takes memory for the whole of it."""
+    if variable.chunks:
+        from cfagg.formats.codecs import check_chunk
+
+        nbytes = math.prod(variable.chunks) * variable.header.dtype.itemsize
+        check_chunk(nbytes, context.said(f"a chunk of {variable.address!r} in {variable.key.path}"))
+
+
+def _chunks(checked: Checked, variable: StoredVariable, slices: Sequence[slice], context: Context) -> Iterator[Part]:
+    """Return the parts of a hyperslab by chunks."""
+    from cfagg.formats.values.storage import Chunked
+
     storage = variable.storage
     if isinstance(storage, ChunkTable):
         from cfagg.formats.values import by_table
@@ -79,9 +90,8 @@ def _chunks(
     if isinstance(storage, Chunked):
         from cfagg.formats.hdf5 import chunks
 
-        if chunks.can_read(storage):
-            return chunks.scan(checked, storage, slices, context)
-    return None
+        return chunks.scan(checked, storage, slices, context)
+    raise UnsupportedError(context.said(f"only a library reads variable {variable.address!r} of {variable.key.path}"))
 
 
 class OpenVariable:
@@ -108,17 +118,19 @@ class OpenVariable:
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
         """Return a hyperslab, as `read`."""
         found = self.found
-        if not isinstance(found, StoredVariable):
+        if callable(found):
             return found(slices)
         return read(self._admitted(found), found, slices, self._context)
 
     def scan(self, slices: Sequence[slice]) -> Iterator[Part]:
         """Yield a hyperslab in parts, as `scan`."""
         found = self.found
-        if isinstance(found, StoredVariable):
+        if not callable(found):
             return scan(self._admitted(found), found, slices, self._context)
         block = found(tuple(slices))
         return iter([(tuple(slice(0, n) for n in block.shape), block)])
 
     def _admitted(self, found: StoredVariable) -> Checked:
+        from cfagg.storage.gate import admit
+
         return admit(self._handle, found.path, found.references, self._context)
