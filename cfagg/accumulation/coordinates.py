@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.source import coordinate_names, number_of, path_beside, stored_chunks
+from cfagg.cf.packing import DECODING_ATTRIBUTES
 from cfagg.errors import CfaggError, ConformError, SourceError
 from cfagg.formats.zarr import open_array
 from cfagg.formats.zarr.documents import is_group, is_there, node_folder
@@ -36,7 +37,7 @@ _FAILURES = (AttributeError, KeyError, ValueError, TypeError, OSError, NotImplem
 _LARGE = 1 << 22
 
 #: Attributes that xarray takes for decoding, so that they are none of the array that it shows.
-_DECODING = ("_ARRAY_DIMENSIONS", "_FillValue", "_Unsigned", "missing_value", "scale_factor", "add_offset", "dtype")
+_DECODING = ("_ARRAY_DIMENSIONS", "dtype", *DECODING_ATTRIBUTES)
 
 
 def labelled_array(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:

@@ -22,6 +22,7 @@ from cfagg.accumulation.source import (
     write_back,
 )
 from cfagg.accumulation.weights import corners_of
+from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.conventions import limits
 from cfagg.conventions.accumulation import Extra
 from cfagg.conventions.accumulation_model import Table
@@ -49,10 +50,7 @@ __all__ = [
 Int64 = npt.NDArray[np.int64]
 
 #: Attributes of a coordinate, or of weights, that change what its values mean.
-_DECISIVE = (
-    "units", "calendar", "standard_name", "bounds", "_FillValue", "missing_value", "scale_factor", "add_offset",
-    "_Unsigned", "dtype", "valid_min", "valid_max", "valid_range",
-)  # fmt: skip
+_DECISIVE = ("units", "calendar", "standard_name", "bounds", "dtype", *STORAGE_ATTRIBUTES)
 
 #: Parts of metadata that are looked at otherwise, or do not matter.
 _IDLE = ("attributes", "consolidated_metadata", "dimension_names", "node_type", "storage_transformers")

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cfagg.accumulation.grouping import Grouping
 from cfagg.accumulation.labels import Dims, Labels, Positions, compose
 from cfagg.accumulation.ranges import Request, Runs
+from cfagg.cf.packing import STORAGE_ATTRIBUTES
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -97,16 +98,7 @@ METHODS: Mapping[str, str] = {
 }
 
 #: What holds for the stored values only.  A range in packed units would make readers mask results.
-_OF_STORED = (
-    "_ARRAY_DIMENSIONS",
-    "valid_min",
-    "valid_max",
-    "valid_range",
-    "actual_range",
-    "_Unsigned",
-    "_FillValue",
-    "missing_value",
-)
+_OF_STORED = {"_ARRAY_DIMENSIONS", "actual_range", *STORAGE_ATTRIBUTES} - {"scale_factor", "add_offset"}
 
 
 def labelled(

@@ -19,7 +19,7 @@ from cfagg.errors import ConformError, FragmentMismatchError
 if TYPE_CHECKING:
     from cfagg.model import Layout
 
-__all__ = ["Packing", "check_declared", "read_as"]
+__all__ = ["DECODING_ATTRIBUTES", "STORAGE_ATTRIBUTES", "Packing", "check_declared", "read_as"]
 
 #: Names that netCDF and NumPy give to types; some mean different types to the two.
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -36,6 +36,11 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "float": ("f4", "f8"),
     "double": ("f8",),
 }
+
+
+#: Attributes by which stored numbers become values, and those that say besides which of them are valid.
+DECODING_ATTRIBUTES = ("_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned")
+STORAGE_ATTRIBUTES = (*DECODING_ATTRIBUTES, "valid_min", "valid_max", "valid_range")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,17 @@ from typing import Any, Literal
 from cfagg.cf.lists import grid_mappings, interpolations, pairs
 from cfagg.model.dataset import LONGEST, Dataset, Dimension, Group, Variable
 
-__all__ = ["DIMENSION_LISTS", "KEYED", "LISTS", "WITH_A_GRAMMAR", "Reference", "Resolver", "names_in", "references"]
+__all__ = [
+    "DIMENSION_LISTS",
+    "KEYED",
+    "LISTS",
+    "REFERRING",
+    "WITH_A_GRAMMAR",
+    "Reference",
+    "Resolver",
+    "names_in",
+    "references",
+]
 
 #: Attributes that list names of variables.
 LISTS = (
@@ -38,7 +48,8 @@ KEYED = ("cell_measures", "formula_terms", "interpolation_parameters", "aggregat
 #: Attributes with a grammar of their own.
 WITH_A_GRAMMAR = ("grid_mapping", "coordinate_interpolation", "tie_point_mapping")
 
-_REFERRING = (*LISTS, *KEYED, *WITH_A_GRAMMAR)
+#: All of these.
+REFERRING = (*LISTS, *KEYED, *WITH_A_GRAMMAR)
 
 #: Attributes that list names of dimensions.
 DIMENSION_LISTS = ("dimensions", "aggregated_dimensions", "compress", "instance_dimension", "sample_dimension")
@@ -139,7 +150,7 @@ def names_in(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str | None, s
     >>> list(names_in({"grid_mapping": "crs: x", "bounds": "b"}))
     [('bounds', None, 'b'), ('grid_mapping', None, 'crs'), ('grid_mapping', 'coordinate', 'x')]
     """
-    texts = {a: attributes[a] for a in _REFERRING if isinstance(attributes.get(a), str)}
+    texts = {a: attributes[a] for a in REFERRING if isinstance(attributes.get(a), str)}
     for attribute, text in texts.items():
         if attribute in LISTS:
             for name in text[:LONGEST].split():

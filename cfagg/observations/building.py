@@ -17,15 +17,23 @@ import numpy.typing as npt
 
 from cfagg.errors import ConventionError, SourceError
 from cfagg.observations.chosen_statistics import Choice
+from cfagg.observations.dates import Part
 from cfagg.observations.finishing import ChunkPlan, ChunkWritten, finish_store, write_one
 from cfagg.observations.frames import META
 from cfagg.observations.layouts import DataLayout
-from cfagg.observations.merging import Portion, merge_portion, plan_merge
+from cfagg.observations.merging import (
+    Portion,
+    RowRange,
+    RowTable,
+    Run,
+    merge_portion,
+    plan_merge,
+    read_record,
+    write_record,
+)
 from cfagg.observations.parts import PartRead, arrange, read_elsewhere, read_part, recorded
-from cfagg.observations.periods import Part
 from cfagg.observations.provenance import Base, build_attributes, iso, sources_of, union
 from cfagg.observations.recipe import Recipe
-from cfagg.observations.spill import RowRange, RowTable, Run, read_record, write_record
 from cfagg.observations.statistics import Accumulator
 from cfagg.observations.tasks import Pool
 from cfagg.observations.writing import EntryFile, check_variables

@@ -32,9 +32,8 @@ from cfagg.observations.checking_rows import (
     plausible_statistics,
     runs_of,
 )
-from cfagg.observations.codes import finding_of
 from cfagg.observations.describe import stored_objects
-from cfagg.observations.findings import CheckReport
+from cfagg.observations.findings import CheckReport, finding_of
 from cfagg.observations.statistics import Accumulator
 
 if TYPE_CHECKING:

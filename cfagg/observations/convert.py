@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cfagg.cf.packing import DECODING_ATTRIBUTES
 from cfagg.errors import SelectionError
 from cfagg.errors.extras import require
 from cfagg.observations.metadata import as_json
@@ -27,7 +28,7 @@ _CF = {
 }
 
 #: Attributes that xarray or a file format keeps for itself.
-_RESERVED = {"_FillValue", "missing_value", "scale_factor", "add_offset", "dtype", "coordinates", "dimensions"}
+_RESERVED = {*DECODING_ATTRIBUTES, "dtype", "coordinates", "dimensions"}
 
 
 def to_pandas(sample: Any) -> Any:

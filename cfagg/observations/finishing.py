@@ -20,7 +20,7 @@ from cfagg.formats.zarr.creating import group_documents
 from cfagg.kernels.lookup import entries_of_rows
 from cfagg.observations.frames import META
 from cfagg.observations.layouts import DataLayout, array_files, dumped, write_bytes, zarr_format
-from cfagg.observations.spill import RowTable
+from cfagg.observations.merging import RowTable
 from cfagg.observations.statistics import Accumulator
 from cfagg.runtime.publishing import public_name, read_own, reason, remove
 

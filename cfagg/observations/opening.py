@@ -9,9 +9,8 @@ from typing import Any, Literal
 from cfagg.errors import OptionError
 from cfagg.observations.dataset import Observations, with_statistics
 from cfagg.observations.dates import sample_dates
-from cfagg.observations.plan import Plan
+from cfagg.observations.plan import Plan, Window
 from cfagg.observations.selection import Columns, parse_area, parse_thinning
-from cfagg.observations.windows import Window
 
 __all__ = ["open_observations"]
 

@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConventionError
+from cfagg.observations.dates import Part
 from cfagg.observations.frames import COMPULSORY, META, attributes_of, conform, encode_frame
-from cfagg.observations.merging import sort_unique
-from cfagg.observations.periods import Part
+from cfagg.observations.merging import Run, read_record, sort_unique, write_record, write_run
 from cfagg.observations.recipe import Recipe
-from cfagg.observations.spill import Run, read_record, write_record, write_run
 
 if TYPE_CHECKING:
     import pandas as pd

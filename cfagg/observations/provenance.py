@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from cfagg.cf.instants import epoch_text
 from cfagg.errors import ConventionError, SourceError, TargetError, UnsupportedError
-from cfagg.observations.periods import Part
+from cfagg.observations.dates import Part
+from cfagg.observations.merging import Run, write_run
 from cfagg.observations.recipe import Recipe
 from cfagg.observations.rows import Rows as StoredRows
-from cfagg.observations.spill import Run, write_run
 from cfagg.observations.store import ObservationStore, open_store
 
 __all__ = [

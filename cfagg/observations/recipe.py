@@ -20,8 +20,8 @@ from cfagg.cf.durations import format_duration, parse_duration
 from cfagg.errors import CfaggError, ConventionError, LimitError, Problem, SourceError, SourceNotFoundError
 from cfagg.errors.arguments import a_path
 from cfagg.errors.extras import require
+from cfagg.observations.dates import Part, Period
 from cfagg.observations.frames import check_rows
-from cfagg.observations.periods import Part, Period
 from cfagg.observations.recipe_input import InputReader, Step, failed, prepare
 from cfagg.observations.recipe_sections import NO_VARIABLES, Build, Output, Statistics, period_of
 from cfagg.observations.settings import Section, parse, refused

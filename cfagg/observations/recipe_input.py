@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import ValidationError
 
 from cfagg.errors import CfaggError, ConventionError, Problem, SourceError
+from cfagg.observations.dates import Period
 from cfagg.observations.frames import attributes_of, check_frame, with_attributes
-from cfagg.observations.periods import Period
 from cfagg.observations.recipe_sections import period_of
 from cfagg.observations.registry import Config, find, not_known, plain_name
 from cfagg.observations.settings import problems_of

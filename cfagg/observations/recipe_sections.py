@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, PlainValidator, ValidationError, field_validator, model_validator
 
 from cfagg.errors import ConventionError
-from cfagg.observations.periods import Part, Period, as_date, as_duration
+from cfagg.observations.dates import Part, Period, as_date, as_duration
 from cfagg.observations.settings import (
     Count,
     Date,

@@ -12,7 +12,7 @@ from cfagg.findings.context import Context
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import Explanation, Rule
 from cfagg.findings.versions import Version
-from cfagg.observations.codes import CODES
+from cfagg.observations.findings import CODES
 from cfagg.runtime.progress import task
 
 if TYPE_CHECKING:

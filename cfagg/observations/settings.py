@@ -25,7 +25,7 @@ from pydantic.functional_validators import ModelWrapValidatorHandler
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from cfagg.errors import CfaggError, ConventionError, Problem
-from cfagg.observations.periods import as_date, as_duration
+from cfagg.observations.dates import as_date, as_duration
 from cfagg.observations.registry import closest
 
 __all__ = [

@@ -29,7 +29,7 @@ TERMS = {
     "journal": "cfagg.conversion.journal",
     "accumulation": "cfagg.accumulation",
     "sample of sums": "cfagg.accumulation",
-    "window": "cfagg.observations.windows",
+    "window": "cfagg.observations.plan",
     "sample": "cfagg.observations.sample",
     "index": "cfagg.observations.indexes",
     "rule": "cfagg.findings.rule",

@@ -14,9 +14,8 @@ from cfagg.accumulation.report import Report as Accumulation
 from cfagg.checking.report import SourceReport
 from cfagg.demo import sample
 from cfagg.model import Grid, Layout, Partitions
-from cfagg.observations.codes import finding_of
 from cfagg.observations.fields import Fields
-from cfagg.observations.findings import CheckReport
+from cfagg.observations.findings import CheckReport, finding_of
 from tests.display.test_html import ELEMENTS, EVIL, Elements
 
 #: A repr has at most so many lines, of at most so many characters in all.

@@ -15,7 +15,7 @@ from cfagg.checking import explaining, fixing_zarr
 from cfagg.checking.changes import Change
 from cfagg.conversion.journal import Journal
 from cfagg.errors import CfaggError, SourceError, TargetError
-from cfagg.observations.spill import read_record
+from cfagg.observations.merging import read_record
 from cfagg.runtime import entry_points
 from cfagg.runtime.files import written_aside
 from cfagg.runtime.publishing import opened, read_own, write_synced

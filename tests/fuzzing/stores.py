@@ -253,7 +253,7 @@ def codecs(given: Any) -> None:
 @cache
 def _observations() -> list[Any]:
     """Return stores of observations with each kind of index."""
-    from cfagg.observations.indexes.building import entries_of_blocks
+    from cfagg.observations.indexes.registry import entries_of_blocks
     from tests.observations import small_stores
 
     found = []
@@ -265,7 +265,7 @@ def _observations() -> list[Any]:
 
                 write_btree(path, entries_of_blocks([rows]))
             if kind == "pages":
-                from cfagg.observations.indexes.building import build_pages
+                from cfagg.observations.indexes.registry import build_pages
                 from cfagg.observations.store import open_store
 
                 build_pages(open_store(path))

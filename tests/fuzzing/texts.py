@@ -115,8 +115,7 @@ _DURATIONS = ["6h", "1d12h", "90s", "1 day", "PT6H", "P1DT12H", "1.5h", "2w", "3
 @target("durations", seeds=lambda: _DURATIONS, tokens=["P", "T", "h", "d", "-", ".", "e9", "mo", "inf", "nan"])
 def durations(text: str) -> None:
     from cfagg.cf.durations import format_duration, parse_duration
-    from cfagg.observations.dates import parse_frequency
-    from cfagg.observations.periods import as_duration
+    from cfagg.observations.dates import as_duration, parse_frequency
 
     for function in (parse_duration, parse_frequency, as_duration):
         try:
@@ -144,8 +143,7 @@ _DATES = [
 
 @target("dates", seeds=lambda: _DATES, tokens=["-", ":", "T", "Z", "+01:00", "99999", "-0001", "NaT", "now"])
 def dates(text: str) -> None:
-    from cfagg.observations.dates import first_second, last_second
-    from cfagg.observations.periods import as_date
+    from cfagg.observations.dates import as_date, first_second, last_second
 
     for function in (first_second, last_second, as_date):
         try:
@@ -160,7 +158,7 @@ def dates(text: str) -> None:
 
 @target("windows", seeds=lambda: ["(-6,0]", "[-1d, 12h)", "(-3h,3h)", "6h"], tokens=["(", "[", ")", "]", ",", "-", "h"])
 def windows(text: str) -> None:
-    from cfagg.observations.windows import parse_window
+    from cfagg.observations.plan import parse_window
 
     str(parse_window(text))
 

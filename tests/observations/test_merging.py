@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.observations.merging import merge_portion, plan_merge
-from cfagg.observations.spill import RowRange, RowTable, write_run
+from cfagg.observations.merging import RowRange, RowTable, merge_portion, plan_merge, write_run
 from tests import oracles
 from tests.effort import examples
 from tests.strategies import observation_rows

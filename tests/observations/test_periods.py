@@ -11,8 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import LimitError, OptionError
-from cfagg.observations.dates import first_second, last_second, parse_frequency
-from cfagg.observations.periods import Period, as_date, as_duration
+from cfagg.observations.dates import Period, as_date, as_duration, first_second, last_second, parse_frequency
 from tests.effort import examples
 
 DAY = timedelta(days=1)

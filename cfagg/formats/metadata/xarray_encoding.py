@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.packing import DECODING_ATTRIBUTES
+from cfagg.cf.references import REFERRING
 from cfagg.errors import FragmentReadError
 from cfagg.model.dataset import Kind
 
@@ -230,11 +232,7 @@ def _characters(name: Hashable, variable: Any, written: Any) -> tuple[tuple[str,
 
 
 #: What decoding moves out of the attributes.
-_MOVED = (
-    "_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned", "units", "calendar", "coordinates",
-    "bounds", "grid_mapping", "ancillary_variables", "cell_measures", "formula_terms", "geometry", "node_coordinates",
-    "node_count", "part_node_count", "interior_ring", "climatology",
-)  # fmt: skip
+_MOVED = (*DECODING_ATTRIBUTES, "units", "calendar", *REFERRING)
 
 
 def _as_it_stands(variable: Any) -> Encoded:

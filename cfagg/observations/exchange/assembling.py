@@ -1,7 +1,8 @@
-"""Frames in any order become a store: encoded, sorted through files, merged and written in bounded memory."""
+"""Files that are there whole or not at all, and stores of frames in any order, in bounded memory."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.errors.arguments import a_path
 from cfagg.observations.frames import conform, encode_frame
-from cfagg.observations.merging import sort_unique
-from cfagg.observations.spill import Run, write_run
+from cfagg.observations.merging import Run, sort_unique, write_run
 from cfagg.observations.writing import META, StoreWriter
+from cfagg.runtime import files
+from cfagg.runtime.publishing import reason
+from cfagg.storage.urls import refuse_url
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["assemble"]
+__all__ = ["assemble", "written_aside"]
 
 type Rows = npt.NDArray[np.float32]
 
@@ -74,3 +79,25 @@ def _merged(runs: Sequence[Run], folder: Path, most: int) -> Iterator[Rows]:
             rows = np.empty((last - first, runs[0].columns), np.float32)
             source.read(first, last, rows)
             yield rows
+
+
+@contextlib.contextmanager
+def written_aside(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Path]:
+    """Give the name of a new file that takes the place of another when the block ends well."""
+    name = a_path(path, expected="name the file to write")
+    target = Path(name)
+    refuse_url(name, "written")
+    if os.path.isdir(target):  # noqa: PTH112 - Path raises where it may not be looked for
+        raise TargetError(f"{target} is a directory; give the name of a file")
+    if os.path.lexists(target) and not overwrite:
+        raise TargetExistsError(f"{target} exists; choose another name or replace it with overwrite=True")
+    made = target
+    try:
+        with files.written_aside(target.resolve()) as made:
+            yield made
+    except CfaggError:  # some of them are also OSError
+        raise
+    except OSError as error:
+        raise TargetError(f"{path} cannot be written: {reason(error, path).replace(str(made), str(path))}") from error
+    except RuntimeError as error:  # netCDF4 says so where HDF5 fails
+        raise TargetError(f"{path} cannot be written: {str(error).replace(str(made), str(path))}") from error

@@ -21,12 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg._version import __version__
+from cfagg.cf.packing import STORAGE_ATTRIBUTES
+from cfagg.cf.references import DIMENSION_LISTS, REFERRING
 from cfagg.errors import ConventionError, OptionError
 from cfagg.formats.values.locks import LIBRARY
-from cfagg.observations.exchange.aside import written_aside
+from cfagg.observations.exchange.assembling import written_aside
 from cfagg.observations.exchange.documents import KEY, document_of, table_of
-from cfagg.observations.exchange.instances import FEATURES, Instances, find_instances
-from cfagg.observations.exchange.table import META, Table, epochs_of, text_of
+from cfagg.observations.exchange.table import FEATURES, META, Instances, Table, epochs_of, find_instances, text_of
 from cfagg.runtime.netcdf_files import closing_written, created
 
 __all__ = ["FORMS", "ORIGINAL", "export_netcdf", "netcdf_attributes", "netcdf_names"]
@@ -329,13 +330,7 @@ def _by_instance(table: Table, instances: Instances | None, folder: Path) -> Ite
 ORIGINAL = "cfagg_name"
 
 #: Attributes that describe how numbers are stored, which the export decides, or that refer to variables elsewhere.
-_OURS = frozenset(
-    {
-        "_FillValue", "missing_value", "scale_factor", "add_offset", "valid_range", "valid_min", "valid_max",
-        "_Unsigned", "coordinates", "ancillary_variables", "cell_measures", "grid_mapping", "bounds", "cf_role",
-        "sample_dimension", "instance_dimension", "_ChunkSizes", ORIGINAL,
-    }
-)  # fmt: skip
+_OURS = frozenset({*STORAGE_ATTRIBUTES, *REFERRING, *DIMENSION_LISTS, "cf_role", "_ChunkSizes", ORIGINAL})
 
 
 def netcdf_names(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:

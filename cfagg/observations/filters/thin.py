@@ -16,7 +16,7 @@ from cfagg.observations.settings import Duration, Number, Section, Whole, settin
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cfagg.observations.periods import Period
+    from cfagg.observations.dates import Period
 
 __all__ = ["Thin"]
 

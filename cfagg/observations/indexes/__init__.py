@@ -6,10 +6,16 @@ rows.
 
 from cfagg.observations.indexes.bisect import write_bisect
 from cfagg.observations.indexes.btree import write_btree
-from cfagg.observations.indexes.building import build_pages, entries_of_blocks, joined
 from cfagg.observations.indexes.pages_writing import write_pages
 from cfagg.observations.indexes.protocol import Entries, Index, checked
-from cfagg.observations.indexes.registry import index_kinds, open_index, stored_kinds
+from cfagg.observations.indexes.registry import (
+    build_pages,
+    entries_of_blocks,
+    index_kinds,
+    joined,
+    open_index,
+    stored_kinds,
+)
 
 __all__ = [
     "Entries",

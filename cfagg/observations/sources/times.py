@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from cfagg.cf.calendars import DateChange, canonical, parse, time_transform
 from cfagg.cf.missing import Missing
-from cfagg.cf.packing import Packing, read_as
+from cfagg.cf.packing import STORAGE_ATTRIBUTES, Packing, read_as
+from cfagg.cf.references import REFERRING
 from cfagg.errors import CalendarError, SourceError
 
 if TYPE_CHECKING:
@@ -94,13 +95,7 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
 
 
 #: Attributes that say how values are stored, or that name variables of the file.
-_OF_STORAGE = frozenset(
-    {
-        "_FillValue", "missing_value", "scale_factor", "add_offset", "valid_min", "valid_max", "valid_range",
-        "_Unsigned", "coordinates", "ancillary_variables", "cell_measures", "grid_mapping", "bounds", "climatology",
-        "cf_role", "axis", "cfagg_name", "_ChunkSizes",
-    }
-)  # fmt: skip
+_OF_STORAGE = frozenset({*STORAGE_ATTRIBUTES, *REFERRING, "cf_role", "axis", "cfagg_name", "_ChunkSizes"})
 
 
 def numbers_of(stored: npt.NDArray[Any], attributes: Mapping[str, Any], where: str) -> npt.NDArray[Any]:

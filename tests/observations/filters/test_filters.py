@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import ConventionError
-from cfagg.observations.periods import Period
+from cfagg.observations.dates import Period
 from cfagg.observations.recipe import load_recipe
 from cfagg.observations.registry import find
 from tests.effort import examples
