@@ -29,6 +29,7 @@ _HOMES = {
     "open_observations": "cfagg.observations.opening",
     "read": "cfagg.api.reading",
     "show": "cfagg.api.showing",
+    "write": "cfagg.writing.writing",
 }
 
 #: Public modules that are attributes after ``import cfagg`` too.
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from cfagg.observations.creating import create_observations as create_observations
     from cfagg.observations.joining import join_observations as join_observations
     from cfagg.observations.opening import open_observations as open_observations
+    from cfagg.writing.writing import write as write
 
 
 def _model_html(part: Any) -> str:

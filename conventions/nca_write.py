@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
-from itertools import product
-from typing import Any
+from collections.abc import Iterator
 
-from cfagg.conventions import part as part_module
+import numpy as np
+
+from cfagg.conventions import encoded
+from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes, of_layouts
 from cfagg.conventions.findings import Findings
+from cfagg.conventions.fragment_arrays import whole_packing
+from cfagg.conventions.json_write import Style, as_json, check_text, members, records
 from cfagg.conventions.nca_layouts import is_netcdf
-from cfagg.errors import ConventionError
 from cfagg.model import Aggregation, Layout
 
-__all__ = ["write"]
+__all__ = ["DIALECT", "encode", "lacks", "losses", "notes", "write"]
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+DIALECT = "NCA-0.1"
 
 
-def _json(value: Any) -> str:
-    """Return strict JSON that UTF-8 can hold: what is not a character of its own stays an escape."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return _LONE_SURROGATE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
+class _Nca(Style):
+    """The keys of NCA 0.1."""
+
+    dialect, data, end = "NCA 0.1", "data", 0
+
+    def head(self, layout: Layout, aggregation: Aggregation) -> str:
+        """Return what stands between the location and the part."""
+        directions = aggregation.directions
+        master = dict(zip(aggregation.dims, directions, strict=True)) if isinstance(directions, tuple) else {}
+        spoken = {}
+        for dim, flip in zip(layout.dims, layout.flipped, strict=True):
+            if dim not in master:
+                spoken[dim] = True  # the text wants a direction, which does nothing
+            elif flip:
+                spoken[dim] = not master[dim]
+        return members(
+            {
+                "dimensions": list(layout.dims) if layout.dims != aggregation.dims else None,
+                "format": layout.format,
+                "directions": spoken or None,
+                "units": layout.units,
+                "calendar": layout.calendar,
+            }
+        )
+
+    def part(self, text: str) -> str:
+        """Return the canonical text itself."""
+        return text
+
+    def around(self, layout: Layout) -> tuple[str, str, str]:
+        """Return what stands before the shape, between file and variable, and after the address."""
+        packing = {"lbpack": layout.packing, "scale_factor": layout.scale_factor, "add_offset": layout.add_offset}
+        return "", members({"dtype": layout.dtype}), members(packing)
+
+    def variable(self, address: str) -> str:
+        """Return the name of the variable."""
+        return f'"ncvar": {as_json(address)}'
 
 
 def write(aggregation: Aggregation) -> dict[str, str]:
@@ -63,6 +97,7 @@ def write(aggregation: Aggregation) -> dict[str, str]:
      "Partitions": [{"index": [], "location": [[0, 5]], "data": {"shape": [5], "file": "a.nc", "ncvar": "t"}}]}
     """
     findings = Findings(f"variable {aggregation.name!r}")
+    check_text(aggregation, findings, "nca_dimensions")
     _check(aggregation, findings)
     findings.check("NCA 0.1 cannot describe this aggregation")
     dims, matrix = aggregation.dims, aggregation.grid.matrix_shape
@@ -73,23 +108,91 @@ def write(aggregation: Aggregation) -> dict[str, str]:
         "pdimensions": [dims[d] for d in split],
         "pshape": [matrix[d] for d in split],
     }
-    records = _records(aggregation, split)
-    findings.check("NCA 0.1 cannot describe this aggregation")
     return {
         "nca_dimensions": " ".join(dims),
-        "nca_array": f'{_json(head)[:-1]}, "Partitions": [{", ".join(records)}]}}',
+        "nca_array": f'{as_json(head)[:-1]}, "Partitions": [{", ".join(records(aggregation, split, _Nca()))}]}}',
     }
+
+
+def encode(aggregation: Aggregation, names: Names | None = None) -> Encoded:
+    """Return the NCA variable with all its attributes; what changes no value and cannot be said is left out."""
+    del names
+    encoded.check(aggregation, lacks(aggregation), DIALECT)
+    return Encoded(DIALECT, aggregation.dtype, encoded.own_attributes(aggregation) | write(aggregation))
+
+
+def lacks(aggregation: Aggregation) -> Iterator[Lack]:
+    """Give what NCA 0.1 has no words for."""
+    partitions = aggregation.partitions
+    netcdf = np.array([is_netcdf(layout.format) for layout in partitions.layouts] or [True])[partitions.layout]
+    yield from json_lacks(aggregation)
+    yield from whole_packing(aggregation, before=False)
+
+    def infinite(layout: Layout) -> str | None:
+        given = {"scale_factor": layout.scale_factor, "add_offset": layout.add_offset}
+        bad = [f"{k} {v}" for k, v in given.items() if v is not None and not math.isfinite(v)]
+        return ", ".join(bad) or None
+
+    held = encoded.stored(aggregation)
+    yield from of_layouts(aggregation, held & netcdf, "packing", _PACKED, packing)
+    yield from of_layouts(aggregation, held & ~netcdf, "packing", "JSON has no such number", infinite)
+    numbered = np.array([*(name.startswith("#") for name in partitions.addresses), False])[partitions.address]
+    why = "a fragment is a variable with a name"
+    yield from of_codes(held & numbered, "number of a variable", partitions.addresses, partitions.address, why)
+
+
+_PACKED = "a netCDF variable has its own scale_factor and add_offset"
+
+
+def packing(layout: Layout) -> str | None:
+    """Return what a layout says of packing, `None` where it says nothing."""
+    if layout.scale_factor is None and layout.add_offset is None:
+        return None
+    return f"scale_factor {layout.scale_factor}, add_offset {layout.add_offset}"
+
+
+def json_lacks(aggregation: Aggregation) -> Iterator[Lack]:
+    """Give what none of the conventions in JSON has words for."""
+    partitions = aggregation.partitions
+    fragment = "each partition is a sub-array"
+    yield from of_codes(~partitions.present, "missing partition", ["no sub-array"], None, fragment)
+    values = map(str, partitions.values.tolist())
+    yield from of_codes(partitions.value >= 0, "unique value", values, partitions.value, fragment)
+    yield from of_layouts(
+        aggregation,
+        encoded.stored(aggregation),
+        "missing value",
+        "the file that holds the sub-array has it",
+        lambda layout: None if layout.fill is None else str(layout.fill),
+    )
+    versions = len(partitions.versions)
+    if versions:
+        others = f"{versions} more version{'s'[: versions > 1]}"
+        yield Lack("versions of fragments", (others,), fragment, values=False)
+    for name in aggregation.terms:
+        yield Lack("term of its own", (name,), "there are no terms", values=False)
+
+
+def losses(aggregation: Aggregation) -> list[Loss]:
+    """Return everything that NCA 0.1 has no words for, partition by partition."""
+    return encoded.expand(aggregation, lacks(aggregation))
+
+
+def notes(aggregation: Aggregation) -> list[str]:
+    """Return nothing: what NCA 0.1 can say is written."""
+    del aggregation
+    return []
 
 
 def _check(aggregation: Aggregation, findings: Findings) -> None:
     """Note everything that NCA 0.1 has no words for."""
     partitions = aggregation.partitions
-    for dim in aggregation.dims:
-        if not dim or len(dim.split()) != 1 or dim.split()[0] != dim:
-            findings.problem("nca_dimensions", f"the name {dim!r} is not one word")
     if not partitions.present.all():
         i = int(partitions.present.argmin())
         findings.problem(f"Partitions[{i}]", "a partition is declared missing, which NCA 0.1 cannot express")
+    if (partitions.value >= 0).any():
+        i = int((partitions.value >= 0).argmax())
+        findings.problem(f"Partitions[{i}]", "a partition is a unique value, which NCA 0.1 cannot express")
     for k, layout in enumerate(partitions.layouts):
         where = f"layouts[{k}]"
         if layout.fill is not None:
@@ -102,101 +205,3 @@ def _check(aggregation: Aggregation, findings: Findings) -> None:
             value = getattr(layout, key)
             if value is not None and not math.isfinite(value):
                 findings.problem(where, f"{key} {value} is not a number that JSON can represent")
-
-
-def _records(aggregation: Aggregation, split: list[int]) -> list[str]:
-    """Return the JSON of each partition."""
-    grid, partitions, dims = aggregation.grid, aggregation.partitions, aggregation.dims
-    findings = Findings(f"variable {aggregation.name!r}")
-    spans = [
-        list(zip(e[:-1].tolist(), [min(int(s), n) for s in e[1:]], strict=True))
-        for e, n in zip(grid.edges, grid.shape, strict=True)
-    ]
-    files = [_json(v) for v in partitions.files]
-    addresses = [_json(v) for v in partitions.addresses]
-    parts = [_json(v) for v in partitions.parts]
-    fixed = [_layout(layout, aggregation) for layout in partitions.layouts]
-    axes = [[dims.index(d) if d in dims else -1 for d in layout.dims] for layout in partitions.layouts]
-    absent = [[d for d, name in enumerate(dims) if name not in layout.dims] for layout in partitions.layouts]
-    fits: dict[tuple[int, int, tuple[int, ...]], str | None] = {}
-    columns = zip(
-        product(*(range(n) for n in grid.matrix_shape)),
-        partitions.file.tolist(),
-        partitions.address.tolist(),
-        partitions.layout.tolist(),
-        partitions.offset.tolist(),
-        partitions.part.tolist(),
-        strict=True,
-    )
-    out = []
-    for number, (index, file, address, code, offset, part) in enumerate(columns):
-        location = [spans[d][i] for d, i in enumerate(index)]
-        extent = tuple(1 if d < 0 else location[d][1] - location[d][0] for d in axes[code])
-        layout = partitions.layouts[code]
-        shape = layout.shape if layout.shape is not None else extent
-        if layout.shape is not None or part >= 0:
-            key = (code, part, extent)
-            if key not in fits:
-                fits[key] = _part_problem(partitions.parts[part] if part >= 0 else "[]", shape, extent)
-            if (message := fits[key]) is not None:
-                findings.problem(f"Partitions[{number}].part", message)
-        for d in absent[code]:
-            if location[d][1] - location[d][0] != 1:
-                findings.problem(
-                    f"Partitions[{number}].dimensions", f"{dims[d]!r} is not among them and spans {list(location[d])}"
-                )
-        if address < 0 and is_netcdf(layout.format):
-            findings.problem(f"Partitions[{number}].data.ncvar", "a netCDF partition needs the name of a variable")
-        head, data = fixed[code]
-        texts = [f'{{"index": {[index[d] for d in split]}, "location": {[list(pair) for pair in location]}', head]
-        if part >= 0:
-            texts.append(f', "part": {parts[part]}')
-        texts.append(f', "data": {{"shape": {list(shape)}')
-        if file >= 0:
-            texts.append(f', "file": {files[file]}')
-        texts.append(data[0])
-        if address >= 0:
-            texts.append(f', "ncvar": {addresses[address]}')
-        if offset >= 0:
-            texts.append(f', "file_offset": {offset}')
-        texts.append(data[1])
-        texts.append("}}")
-        out.append("".join(texts))
-    findings.check("NCA 0.1 cannot describe this aggregation")
-    return out
-
-
-def _part_problem(part: str, shape: tuple[int, ...], extent: tuple[int, ...]) -> str | None:
-    """Return what keeps a part of a sub-array of this shape from filling this extent."""
-    try:
-        taken = part_module.counts(part_module.parse(part, shape))
-    except ConventionError as error:
-        return error.message
-    return None if taken == extent else f"{part} takes {taken} of {shape}, but the location spans {extent}"
-
-
-def _layout(layout: Layout, aggregation: Aggregation) -> tuple[str, tuple[str, str]]:
-    """Return the JSON that all partitions of a layout share: between location and part, and around ncvar in data."""
-    directions = aggregation.directions
-    master = dict(zip(aggregation.dims, directions, strict=True)) if isinstance(directions, tuple) else {}
-    spoken = {}
-    for dim, flip in zip(layout.dims, layout.flipped, strict=True):
-        if dim not in master:
-            spoken[dim] = True  # the text wants a direction, which does nothing
-        elif flip:
-            spoken[dim] = not master[dim]
-    head = {
-        "dimensions": list(layout.dims) if layout.dims != aggregation.dims else None,
-        "format": layout.format,
-        "directions": spoken or None,
-        "units": layout.units,
-        "calendar": layout.calendar,
-    }
-    before = {"dtype": layout.dtype}
-    after = {"lbpack": layout.packing, "scale_factor": layout.scale_factor, "add_offset": layout.add_offset}
-    return _members(head), (_members(before), _members(after))
-
-
-def _members(values: dict[str, Any]) -> str:
-    """Return the members of a JSON object that have a value, each with a comma before it."""
-    return "".join(f", {_json(key)}: {_json(value)}" for key, value in values.items() if value is not None)

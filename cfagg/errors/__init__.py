@@ -17,6 +17,7 @@
     ├── ConformError           (ValueError)           values that the master array cannot hold
     │   ├── UnitsError                                units that do not convert
     │   └── CalendarError                             dates that a calendar does not have
+    ├── LossError              (ValueError)           what a convention cannot say, where nothing may be lost
     ├── NotAccumulatedError    (LookupError)          an array without the accumulation that is asked for
     ├── StaleError             (RuntimeError)         an accumulation of data that have changed since
     ├── SourceError            (OSError)              an input file that cannot be opened as asked
@@ -38,6 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from cfagg.errors.redacting import redacted
 
@@ -54,6 +56,7 @@ __all__ = [
     "FragmentReadError",
     "LeftoverWarning",
     "LimitError",
+    "LossError",
     "MissingExtraError",
     "ModelError",
     "NotAccumulatedError",
@@ -193,6 +196,25 @@ class UnitsError(ConformError):
 
 class CalendarError(ConformError):
     """A date that a calendar does not have, or an unknown calendar."""
+
+
+class LossError(CfaggError, ValueError):
+    """Something that the convention of a target cannot say, and that was not to be lost.
+
+    Parameters
+    ----------
+    message : str
+        As `CfaggError`.
+    losses : iterable
+        What would be lost, each with ``variable``, ``partition``, ``what``, ``found`` and ``why``.
+    """
+
+    def __init__(self, message: str, losses: Iterable[Any] = ()) -> None:
+        self.losses = tuple(losses)
+        super().__init__(message, [Problem("", str(loss)) for loss in self.losses])
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.message, self.losses)
 
 
 class NotAccumulatedError(CfaggError, LookupError):

@@ -6,7 +6,14 @@ import os
 
 from cfagg.errors import OptionError
 
-__all__ = ["check_target_name"]
+__all__ = ["DIALECTS", "TARGETS", "check_target_name", "kind_of"]
+
+#: Conventions of aggregation files that are written, and all kinds of targets.
+DIALECTS = ("NCA-0.1", "CFA-0.4", "CFA-0.6.2", "CF-1.13")
+TARGETS = (*DIALECTS, "netcdf", "zarr", "icechunk")
+
+#: Ends of names that say what a target is to be.
+_SUFFIXES = {".nca": "NCA-0.1", ".zarr": "zarr", ".icechunk": "icechunk"}
 
 #: Ends of names that promise a format other than Zarr.
 _OTHER_TARGETS = frozenset(
@@ -24,7 +31,29 @@ def check_target_name(target: str) -> None:
     suffix = os.path.splitext(target.rstrip("/"))[1].lower()  # noqa: PTH122
     if suffix in _OTHER_TARGETS:
         raise OptionError(
-            f"{target} would be a Zarr store, a directory, and its name ends with {suffix!r}; only Zarr stores can be "
-            "written: name it, for instance, "
+            f"{target} would be a Zarr store, a directory, and its name ends with {suffix!r}: name it, for instance, "
             f"{os.path.splitext(os.path.basename(target.rstrip('/')))[0]}.zarr"  # noqa: PTH119, PTH122
         )
+
+
+def kind_of(target: str, to: str | None, *, netcdf: str) -> str:
+    """Return the kind of a target, which its name says where `to` does not; `netcdf` is what ``.nc`` means.
+
+    >>> kind_of("a.nca", None, netcdf="CF-1.13"), kind_of("a.nc", None, netcdf="CF-1.13"), kind_of("a", None, netcdf="")
+    ('NCA-0.1', 'CF-1.13', 'zarr')
+    >>> kind_of("a.nc", "CFA-0.4", netcdf="CF-1.13")
+    'CFA-0.4'
+    """
+    if to is not None and to not in TARGETS:
+        raise OptionError(f"to={to!r} is not one of {', '.join(map(repr, TARGETS))}")
+    suffix = os.path.splitext(target.rstrip("/"))[1].lower()  # noqa: PTH122
+    said = _SUFFIXES.get(suffix)
+    if to is None:
+        if suffix == ".nc":
+            return netcdf
+        if said is None:
+            check_target_name(target)
+        return said or "zarr"
+    if said not in (None, to) or (suffix == ".nc" and to in ("zarr", "icechunk")):
+        raise OptionError(f"{target} ends with {suffix!r}, which is not {to!r}: give another name, or leave out 'to'")
+    return to

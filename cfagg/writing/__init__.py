@@ -1,0 +1,1 @@
+"""Writing files: aggregation files of every dialect that is written, and moving their references."""

@@ -1,0 +1,197 @@
+"""A complete aggregation file: planned, its fragments written, itself written aside and then put in place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cfagg.conventions.encoded import Loss, Names
+from cfagg.errors import CfaggError, LossError, TargetError, TargetExistsError
+from cfagg.runtime.files import written_aside
+from cfagg.runtime.netcdf_files import closing_written, created
+from cfagg.runtime.publishing import public_name, reason, remove, sync_directory, sync_tree
+from cfagg.writing import dialects, fragments
+from cfagg.writing.content import Content, Held
+from cfagg.writing.netcdf import define, set_attributes, write_held, write_small
+from cfagg.writing.plan import OnLoss, Work, decreasing, plan
+from cfagg.writing.references import relative
+from cfagg.writing.report import Report
+
+__all__ = ["Target", "write_file"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where and how an aggregation file is to be written."""
+
+    path: Path
+    to: str
+    on_loss: OnLoss = "error"
+    relative_to: str | None = None
+    overwrite: bool = False
+
+    @property
+    def base(self) -> str:
+        """The directory that references are relative to."""
+        return os.path.abspath(self.relative_to) if self.relative_to is not None else str(self.path.parent)  # noqa: PTH100
+
+    def check(self) -> None:
+        """Refuse what cannot or must not be written."""
+        path = self.path
+        if path.is_dir():
+            raise TargetError(f"{path} is a directory; give the name of a file")
+        if not path.parent.is_dir():
+            raise TargetError(f"{path} cannot be written: there is no directory {path.parent}")
+        found = path if os.path.lexists(path) else next(fragments.others(path), None)
+        if found is not None and not self.overwrite:
+            raise TargetExistsError(
+                f"{found} exists; replace it with overwrite=True (--overwrite), or give another name"
+            )
+
+
+def write_file(content: Content, target: Target, losses: tuple[Loss, ...] = (), notes: tuple[str, ...] = ()) -> Report:
+    """Write an aggregation file; `losses` and `notes` are those of making `content`."""
+    target.check()
+    works = _plans(content, target)
+    refused = [loss for work in works.values() for loss in work.refused]
+    if refused:
+        raise _refusal(refused, target)
+    kept = {path: work for path, work in works.items() if not work.left_out}
+    made = {path: fragments.names_of(work, path) for path, work in kept.items()}
+    folder = fragments.place_for(target.path)
+    with _written(target.path) as aside:
+        if any(work.rows.size for work in kept.values()):
+            inside = aside.with_name("file.fragments")
+            inside.mkdir()
+            for path, work in kept.items():
+                fragments.write_fragments(work, inside, made[path], target.to)
+        else:
+            inside = None
+        _write(content, kept, made, folder, target, aside)
+        if inside is not None:
+            sync_tree(inside)
+            sync_directory(inside.parent)
+            inside.rename(folder)
+            sync_directory(folder.parent)
+    _remove_former(target, kept, folder)
+    return Report(
+        target=str(target.path),
+        dialect=target.to,
+        variables=tuple(path.lstrip("/") for path in kept),
+        partitions=sum(work.aggregation.grid.size for work in kept.values()),
+        fragments=sum(int(work.rows.size) for work in kept.values()),
+        losses=(*losses, *(loss for work in works.values() for loss in work.losses)),
+        notes=(*notes, *dict.fromkeys(note for work in kept.values() for note in work.notes), *_computed(kept, folder)),
+    )
+
+
+def _computed(kept: Mapping[str, Work], folder: Path) -> list[str]:
+    """Return notes on values that were written beside the file."""
+    count = sum(int(work.rows.size) for work in kept.values())
+    return (
+        [f"{count:,} fragment{'s'[: count != 1]} {'was' if count == 1 else 'were'} written to {folder.name}"]
+        if count
+        else []
+    )
+
+
+def _refusal(refused: list[Loss], target: Target) -> LossError:
+    """Return the error about everything that would be lost."""
+    count = len(refused)
+    things = f"{count:,} thing{'s'[: count != 1]}"
+    remedy = "on_loss='materialise' writes fragments for partitions, on_loss='drop' leaves out what is lost"
+    if target.on_loss == "materialise":
+        remedy = "no fragment can say it; on_loss='drop' leaves it out"
+    return LossError(f"{target.path} was not written: {target.to} cannot say {things} of the source; {remedy}", refused)
+
+
+def _plans(content: Content, target: Target) -> dict[str, Work]:
+    """Return the plan of every aggregation by its path."""
+    works: dict[str, Work] = {}
+
+    def walk(group: Content, above: Mapping[str, bool]) -> None:
+        down = decreasing(group, above)
+        for name, one in group.variables.items():
+            if not isinstance(one, Held):
+                path = f"{group.path.rstrip('/')}/{name}"
+                works[path] = plan(one, target.to, target.on_loss, target.base, down, path.lstrip("/"))
+        for inner in group.groups:
+            walk(inner, down)
+
+    walk(content, {})
+    return works
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[Path]:
+    """Give the name of a new file that takes its place when the block ends well; say what the system refused."""
+    try:
+        with written_aside(path) as made:
+            yield made
+    except CfaggError:
+        raise
+    except OSError as error:
+        raise TargetError(f"{path} cannot be written: {reason(error, path)}") from error
+    except RuntimeError as error:
+        raise TargetError(f"{public_name(path)} cannot be written: {error}; is the disk full?") from error
+
+
+def _write(
+    content: Content,
+    works: Mapping[str, Work],
+    made: Mapping[str, list[str]],
+    folder: Path,
+    target: Target,
+    aside: Path,
+) -> None:
+    """Write the file itself."""
+    import netCDF4
+
+    change = relative(str(target.path.parent), target.base)
+    versions = dialects.has_versions(target.to)
+
+    def write(group: Content, into: Any, dims: Mapping[str, int]) -> None:
+        sizes = {**dims, **group.dimensions}
+        for dim, size in group.dimensions.items():
+            into.createDimension(dim, size or None)
+        set_attributes(into, group.attributes)
+        names = Names(sizes, group.variables)
+        for name, one in group.variables.items():
+            if isinstance(one, Held):
+                if not one.private or dialects.has_own_fragments(target.to):
+                    write_held(into, name, one)
+                continue
+            path = f"{group.path.rstrip('/')}/{name}"
+            if path not in works:
+                continue
+            files = [change(f"{folder.name}/{file}") for file in made[path]]
+            aggregation = works[path].with_fragments(files, name, versions=versions)
+            encoded = dialects.encode(aggregation, target.to, names)
+            for dim, size in encoded.dimensions.items():
+                if dim not in into.dimensions:
+                    into.createDimension(dim, size)
+            define(into, name, (), encoded.dtype, encoded.attributes)
+            for own, (spanned, values, attributes) in encoded.variables.items():
+                write_small(into, own, spanned, values, attributes)
+        for inner in group.groups:
+            write(inner, into.createGroup(inner.path.rpartition("/")[2]), sizes)
+
+    given = dict(content.attributes)
+    given["Conventions"] = dialects.conventions_of(given.get("Conventions"), target.to)
+    whole = Content(content.path, content.dimensions, given, content.variables, content.groups)
+    with closing_written(created(lambda: netCDF4.Dataset(aside, "w"), aside), aside) as file:
+        write(whole, file, {})
+
+
+def _remove_former(target: Target, kept: Mapping[str, Work], folder: Path) -> None:
+    """Remove fragments of the file that was replaced, unless the new one refers to them too."""
+    for former in fragments.others(target.path):
+        if former == folder:
+            continue
+        used = any(former.name in name for work in kept.values() for name in work.aggregation.partitions.files)
+        if not used:
+            remove(former)

@@ -1,0 +1,230 @@
+"""The content of an xarray Dataset: what comes unchanged from an aggregation stays one, all else is values."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.aggregated import AggregationReader
+from cfagg.arrays.reader import Reader
+from cfagg.arrays.stored import NetcdfReader
+from cfagg.errors import OptionError
+from cfagg.model import Aggregation, Grid, Layout, Partitions
+from cfagg.writing.content import Aggregated, Content, Held
+from cfagg.writing.sources import aggregated, held
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["content_of_dataset", "reader_of"]
+
+#: Bytes of one fragment of an array that has no chunks.
+_FRAGMENT = 2**28
+
+#: Attributes that name variables which describe others.
+_DESCRIBING = ("bounds", "climatology", "grid_mapping", "coordinates")
+
+
+def content_of_dataset(dataset: xr.Dataset) -> Content:
+    """Return what a dataset contains."""
+    import xarray as xr
+
+    described_by, attributes = xr.conventions.encode_dataset_coordinates(dataset)
+    readers = {name: reader_of(variable, str(name)) for name, variable in dataset.variables.items()}
+    # What stays where it is, is not encoded: that would read dates.
+    plain = {n: v for n, v in described_by.items() if not isinstance(readers[n], AggregationReader)}
+    encoded = {**described_by, **xr.conventions.cf_encoder(plain, {})[0]}
+    described = {
+        word
+        for v in encoded.values()
+        for name in _DESCRIBING
+        if isinstance(text := v.attrs.get(name), str)
+        for word in text.split()
+    }
+    variables: dict[str, Held | Aggregated] = {}
+    for given in dataset.variables:
+        variable, name, reader = encoded[given], str(given), readers[given]
+        own = {k: v for k, v in variable.attrs.items() if v is not None}
+        if isinstance(reader, AggregationReader):
+            variables[name] = aggregated(_renamed(reader.aggregation, name, dataset.variables[given], own), reader)
+        elif given in dataset.coords or name in described or not variable.dims:
+            variables[name] = _held(variable, own)
+        elif isinstance(reader, NetcdfReader):
+            variables[name] = _referred(name, dataset.variables[given], own, reader)
+        else:
+            variables[name] = _computed(name, variable, own, dataset.variables[given])
+    sizes = {str(d): n for v in encoded.values() for d, n in v.sizes.items()}
+    return Content(dimensions=sizes, attributes=attributes, variables=variables)
+
+
+def reader_of(variable: xr.Variable, name: str) -> Reader | None:
+    """Return the reader that gives a variable's values as stored, `None` where they are other ones or selected."""
+    data: Any = variable._data
+    if hasattr(data, "__dask_graph__"):
+        # Only what dask makes of one array has a layer of this name; any computation has another.
+        layers = getattr(data.__dask_graph__(), "layers", {})
+        source = layers.get(f"original-{data.name}")
+        if source is None or set(layers) != {data.name, f"original-{data.name}"} or len(source) != 1:
+            return None
+        data = next(iter(source.values()))
+        data = getattr(data, "value", data)
+    reader, functions = _unwrapped(data)
+    if reader is None or tuple(reader.shape) != variable.shape:
+        return None
+    expected = _unwrapped(_decoded(reader, name)._data)[1]
+    rest = iter(expected)
+    return reader if all(any(_same(f, e) for e in rest) for f in functions) else None
+
+
+def _unwrapped(data: Any) -> tuple[Reader | None, list[Any]]:
+    """Return the reader below xarray's wrappers and the functions that decode, innermost first; `None` elsewhere."""
+    from xarray.coding.common import _ElementwiseFunctionArray
+    from xarray.core import indexing
+
+    from cfagg.labelled.lazy import LazyArray
+
+    functions: list[Any] = []
+    while True:
+        kind = type(data)
+        if kind is LazyArray:
+            return data.reader, functions[::-1]
+        if kind is _ElementwiseFunctionArray:
+            functions.append(data.func)
+        elif kind is indexing.LazilyIndexedArray:
+            if any(k != slice(None) for k in data.key.tuple):
+                return None, []
+        elif kind not in (
+            indexing.MemoryCachedArray,
+            indexing.CopyOnWriteArray,
+            indexing.ImplicitToExplicitIndexingAdapter,
+        ):
+            return None, []
+        data = data.array
+
+
+def _decoded(reader: Reader, name: str) -> xr.Variable:
+    """Return the variable that is read, decoded as a file is opened."""
+    import xarray as xr
+    from xarray.core import indexing
+
+    from cfagg.labelled.lazy import LazyArray
+
+    attributes = dict(reader.attributes)
+    if isinstance(reader, AggregationReader):
+        said = {"units": reader.aggregation.units, "calendar": reader.aggregation.calendar}
+        attributes |= {k: v for k, v in said.items() if v is not None}
+    raw = xr.Variable(reader.dims, indexing.LazilyIndexedArray(LazyArray(reader)), attributes)
+    found: xr.Variable = xr.conventions.decode_cf_variable(name, raw)
+    return found
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two functions decode alike; as which type is of no account."""
+    if type(one) is not partial or type(other) is not partial or one.func is not other.func:
+        return False
+    free = {"dtype", "use_cftime", "time_unit", "decoded_fill_value"}
+    mine, theirs = ({k: v for k, v in f.keywords.items() if k not in free} for f in (one, other))
+    return one.args == other.args and repr(mine) == repr(theirs)
+
+
+def _renamed(aggregation: Aggregation, name: str, variable: xr.Variable, own: Mapping[str, Any]) -> Aggregation:
+    """Return an aggregation with the name, dimensions and attributes that the user has given it."""
+    dims = dict(zip(aggregation.dims, map(str, variable.dims), strict=True))
+    partitions = aggregation.partitions
+    if any(a != b for a, b in dims.items()):
+        layouts = tuple(
+            replace(layout, dims=tuple(dims.get(d, d) for d in layout.dims)) for layout in partitions.layouts
+        )
+        partitions = replace(partitions, layouts=layouts)
+    for key in ("units", "calendar"):
+        said = variable.attrs.get(key, variable.encoding.get(key))
+        if said != getattr(aggregation, key):
+            raise OptionError(
+                f"variable {name!r}: its {key} were changed from {getattr(aggregation, key)!r} to {said!r}, but not "
+                "its values, which stand in other files; convert the values, or leave the attribute"
+            )
+    # What xarray decoded stands in `encoding`; what it does not know is as it was in the file.
+    known = {*own, *variable.encoding}
+    kept = {k: v for k, v in aggregation.attributes.items() if k in known}
+    changed = {k: v for k, v in own.items() if k not in ("units", "calendar")}
+    return replace(aggregation, name=name, dims=tuple(dims.values()), partitions=partitions, attributes=kept | changed)
+
+
+def _held(variable: xr.Variable, own: Mapping[str, Any]) -> Held:
+    """Return a variable whose values are written into the file."""
+    dtype, read = _plain(variable)
+    return Held(tuple(map(str, variable.dims)), variable.shape, dtype, own, read)
+
+
+def _plain(variable: xr.Variable) -> tuple[np.dtype[Any], Any]:
+    """Return the type in which values are stored and what reads them."""
+    dtype = np.dtype(variable.dtype)
+
+    def read(slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+        return np.asarray(variable[slices].values)
+
+    if dtype.kind == "b":
+        return np.dtype("i1"), lambda slices: read(slices).astype("i1")
+    if dtype.kind in "OU":
+        return np.dtype(object), lambda slices: read(slices).astype(object)
+    return dtype, read
+
+
+def _referred(name: str, variable: xr.Variable, own: Mapping[str, Any], reader: NetcdfReader) -> Held | Aggregated:
+    """Return a variable of a netCDF file as an aggregation of one fragment; of an aggregation file it is copied."""
+    from cfagg.arrays.source import open_source
+
+    if open_source(reader.path).root.has_aggregations:
+        return held(tuple(map(str, variable.dims)), reader, reader.attributes)
+    dims = tuple(map(str, variable.dims))
+    attributes = {k: v for k, v in reader.attributes.items() if k in {*variable.attrs, *variable.encoding}}
+    attributes |= {k: v for k, v in own.items() if k in variable.attrs}
+    units, calendar = (attributes.pop(k, None) for k in ("units", "calendar"))
+    address = f"{reader.group.strip('/')}/{reader.variable}".lstrip("/")
+    made = Partitions.build(1, file=0, address=0, files=[str(reader.path)], addresses=[address], layouts=[Layout(dims)])
+    grid = Grid([[0, n] if n else [0] for n in variable.shape])
+    aggregation = Aggregation(
+        name, dims, variable.shape, reader.dtype, grid, made, units, calendar, attributes=attributes
+    )
+    return Aggregated(aggregation, os.path.dirname(reader.path), reader.read)  # noqa: PTH120
+
+
+def _computed(name: str, variable: xr.Variable, own: Mapping[str, Any], original: xr.Variable) -> Aggregated:
+    """Return an array whose values stand in no file: its fragments are its chunks."""
+    dtype, read = _plain(variable)
+    chunks = original.chunks or _preferred(original)
+    if chunks is None:
+        row = max(1, math.prod(original.shape[1:]) * dtype.itemsize)
+        step, length = max(1, _FRAGMENT // row), original.shape[0]
+        first = tuple(min(step, length - i) for i in range(0, length, step))
+        chunks = (first, *((n,) for n in original.shape[1:]))
+    grid = Grid.from_sizes([[c for c in sizes if c] for sizes in chunks])
+    attributes = dict(own)
+    units, calendar = (attributes.pop(k, None) for k in ("units", "calendar"))
+    dims = tuple(map(str, variable.dims))
+    none = Partitions.build(grid.size, layouts=[Layout(dims)], present=False)
+    aggregation = Aggregation(name, dims, variable.shape, dtype, grid, none, units, calendar, attributes=attributes)
+    return Aggregated(aggregation, "/", read, computed=True)
+
+
+def _preferred(variable: xr.Variable) -> tuple[tuple[int, ...], ...] | None:
+    """Return the sizes of the partitions that an array was opened with, where they are still its."""
+    found = variable.encoding.get("preferred_chunks")
+    if not isinstance(found, Mapping):
+        return None
+    sizes = []
+    for dim, length in variable.sizes.items():
+        given = found.get(dim, length)
+        if isinstance(given, int):
+            given = tuple(min(given, length - i) for i in range(0, length, given)) if given else ()
+        if sum(given) != length:
+            return None
+        sizes.append(tuple(given))
+    return tuple(sizes)

@@ -1,0 +1,97 @@
+"""Fragments beside an aggregation file: values that stand in no other file, and those that its dialect cannot reach."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cfagg.model import Aggregation
+from cfagg.runtime.netcdf_files import closing_written, created
+from cfagg.writing.content import Read
+from cfagg.writing.netcdf import BLOCK, blocks, define
+from cfagg.writing.plan import Work
+
+__all__ = ["names_of", "others", "place_for", "write_fragments"]
+
+#: Attributes that say what values mean: a fragment has them of its own.
+_KEPT = ("standard_name", "long_name", "units", "calendar", "_FillValue", "missing_value", "_Unsigned")
+_PACKING = ("scale_factor", "add_offset")
+
+
+def place_for(target: Path) -> Path:
+    """Return a directory for fragments of a file that is not there yet."""
+    number = 1
+    while True:
+        found = target.with_name(f"{target.name}.fragments{f'-{number}' if number > 1 else ''}")
+        if not os.path.lexists(found):
+            return found
+        number += 1
+
+
+def others(target: Path) -> Iterator[Path]:
+    """Give the directories of fragments that are there."""
+    for found in sorted(target.parent.glob(f"{_escaped(target.name)}.fragments*")):
+        rest = found.name[len(target.name) + len(".fragments") :]
+        own = not rest or (rest[0] == "-" and rest[1:].isdecimal())
+        if own and found.is_dir() and not found.is_symlink() and all(_is_fragment(p) for p in found.iterdir()):
+            yield found
+
+
+def _escaped(name: str) -> str:
+    import glob
+
+    return glob.escape(name)
+
+
+def _is_fragment(path: Path) -> bool:
+    return path.suffix == ".nc" and path.is_file() and not path.is_symlink()
+
+
+def names_of(work: Work, path: str) -> list[str]:
+    """Return the names of the fragments of an aggregation."""
+    stem = path.strip("/").replace("/", ".")
+    matrix = work.aggregation.grid.matrix_shape
+    if not matrix:
+        return [f"{stem}.nc"] * work.rows.size
+    index = np.stack(np.unravel_index(work.rows, matrix), 1).tolist()
+    return [f"{stem}.{'.'.join(map(str, i))}.nc" for i in index]
+
+
+def write_fragments(work: Work, folder: Path, names: list[str], to: str) -> None:
+    """Write the values of partitions into files."""
+    read = work.aggregated.read
+    if read is None:  # a plan without what reads has no such partitions
+        return
+    aggregation = work.aggregation
+    for row, name in zip(work.rows.tolist(), names, strict=True):
+        index = np.unravel_index(row, aggregation.grid.matrix_shape) if aggregation.dims else ()
+        box = aggregation.grid.extent([int(i) for i in index])
+        _write(folder / name, aggregation, box, read, to)
+
+
+def _write(path: Path, aggregation: Aggregation, box: tuple[tuple[int, int], ...], read: Read, to: str) -> None:
+    """Write one fragment."""
+    import netCDF4
+
+    attributes = _attributes(aggregation, to)
+    shape = tuple(b - a for a, b in box)
+    with closing_written(created(lambda: netCDF4.Dataset(path, "w"), path), path) as file:
+        file.setncattr("Conventions", "CF-1.6")
+        for dim, size in zip(aggregation.dims, shape, strict=True):
+            file.createDimension(dim, size)
+        made = define(file, aggregation.name, aggregation.dims, aggregation.dtype, attributes)
+        for slices in blocks(shape, aggregation.dtype.itemsize, BLOCK):
+            there = tuple(slice(a + s.start, a + s.stop) for (a, _), s in zip(box, slices, strict=True))
+            made[slices if shape else ...] = read(there)
+
+
+def _attributes(aggregation: Aggregation, to: str) -> dict[str, Any]:
+    """Return the attributes of a fragment; CF-1.13 unpacks what fragments together hold, others pack it."""
+    names = _KEPT if to == "CF-1.13" else (*_KEPT, *_PACKING)
+    units = {"units": aggregation.units, "calendar": aggregation.calendar}
+    given = {**aggregation.attributes, **{k: v for k, v in units.items() if v is not None}}
+    return {k: given[k] for k in names if k in given}

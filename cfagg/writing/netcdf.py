@@ -1,0 +1,90 @@
+"""Variables, attributes and groups as netCDF-4: plain values in, one file out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import UnsupportedError
+from cfagg.writing.content import Held
+
+__all__ = ["BLOCK", "blocks", "define", "set_attributes", "write_held", "write_small"]
+
+#: Bytes of values that are read and written at once.
+BLOCK = 2**26
+
+_COMPRESSION = ("zlib", "complevel", "shuffle", "fletcher32")
+
+
+def define(
+    group: Any, name: str, dims: tuple[str, ...], dtype: np.dtype[Any], attributes: Mapping[str, Any], **options: Any
+) -> Any:
+    """Return a new variable of a `netCDF4.Dataset` or group, with its attributes."""
+    given = dict(attributes)
+    fill = given.pop("_FillValue", None)
+    kind: Any = dtype
+    if dtype.kind in "OUT":
+        if dtype.kind == "O" and "vlen" in (dtype.metadata or {}):
+            raise UnsupportedError(f"variable {name!r}: arrays of variable length cannot be written; leave it out")
+        kind = str
+    elif dtype.kind not in "iufS" or (dtype.kind == "S" and dtype.itemsize != 1):
+        raise UnsupportedError(f"variable {name!r}: the type {dtype} cannot be written to netCDF; leave it out")
+    if kind is not str:
+        kind = dtype.newbyteorder("=")
+    made = group.createVariable(name, kind, dims, fill_value=fill, **options)
+    made.set_auto_maskandscale(False)
+    made.set_auto_chartostring(False)
+    set_attributes(made, given)
+    return made
+
+
+def set_attributes(of: Any, attributes: Mapping[str, Any]) -> None:
+    """Give a variable, group or file its attributes as they are."""
+    for name, value in attributes.items():
+        if isinstance(value, str):
+            of.setncattr(name, value)
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "OU":
+            of.setncattr_string(name, [str(v) for v in value.reshape(-1)])
+        elif isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value):
+            of.setncattr_string(name, list(value))
+        else:
+            of.setncattr(name, value)
+
+
+def write_held(group: Any, name: str, held: Held) -> None:
+    """Write a variable with its values."""
+    options = {k: v for k, v in held.compression.items() if k in _COMPRESSION and v is not None}
+    options = options if options.get("zlib") and held.shape and held.dtype.kind in "iufS" else {}
+    made = define(group, name, held.dims, held.dtype, held.attributes, **options)
+    for slices in blocks(held.shape, held.dtype.itemsize):
+        made[slices if held.shape else ...] = held.read(slices)
+
+
+def write_small(
+    group: Any, name: str, dims: tuple[str, ...], values: npt.NDArray[Any], attributes: Mapping[str, Any]
+) -> None:
+    """Write an array that is in memory."""
+    made = define(group, name, dims, values.dtype, attributes)
+    made[...] = values
+
+
+def blocks(shape: tuple[int, ...], itemsize: int, most: int = BLOCK) -> Iterator[tuple[slice, ...]]:
+    """Give slices that together are the whole array, none of much more than `most` bytes unless one row is."""
+    if not math.prod(shape):
+        return
+    if not shape or math.prod(shape) * itemsize <= most:
+        yield tuple(slice(0, n) for n in shape)
+        return
+    row = math.prod(shape[1:]) * itemsize
+    step = max(1, most // row)
+    for start in range(0, shape[0], step):
+        stop = min(start + step, shape[0])
+        if row <= most:
+            yield (slice(start, stop), *(slice(0, n) for n in shape[1:]))
+            continue
+        for inner in blocks(shape[1:], itemsize, most):
+            yield (slice(start, stop), *inner)

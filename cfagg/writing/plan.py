@@ -1,0 +1,218 @@
+"""What becomes of each aggregation in a dialect: what is lost, and of which partitions fragments are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions.encoded import Lack, Loss, expand, stored
+from cfagg.errors import CfaggError
+from cfagg.model import Aggregation, Layout, Partitions, Strings
+from cfagg.writing import dialects
+from cfagg.writing.content import Aggregated, Content, Held
+from cfagg.writing.references import moved
+
+__all__ = ["OnLoss", "Work", "decreasing", "plan"]
+
+OnLoss = Literal["error", "materialise", "drop"]
+
+Rows = npt.NDArray[np.int64]
+
+#: The attribute that keeps the directions that no coordinate tells: ``"lat: decreasing"``.
+_DIRECTIONS = "dimension_directions"
+
+#: What may be said of all fragments alike: in attributes, where a dialect has no other words for it.
+_ALIKE = ("format", "dtype")
+
+#: Dialects that leave units to the files of fragments.
+_BY_FRAGMENT = ("CF-1.13", "CFA-0.6.2")
+
+
+@dataclass(frozen=True)
+class Work:
+    """One aggregation as it is written, and the partitions whose values are written into fragments of their own."""
+
+    aggregated: Aggregated
+    aggregation: Aggregation
+    rows: Rows
+    losses: tuple[Loss, ...]  # that are accepted
+    refused: tuple[Loss, ...]  # that are not
+    notes: tuple[str, ...]
+    left_out: bool = False
+
+    def with_fragments(self, names: list[str], variable: str, *, versions: bool) -> Aggregation:
+        """Return the aggregation with the partitions of `rows` in files of these names."""
+        if not self.rows.size:
+            return self.aggregation
+        partitions, rows = self.aggregation.partitions, self.rows
+        columns: dict[str, Any] = {
+            name: np.array(getattr(partitions, name))
+            for name in ("file", "address", "layout", "offset", "part", "present", "value")
+        }
+        columns["file"][rows] = np.arange(rows.size) + len(partitions.files)
+        columns["address"][rows] = len(partitions.addresses)
+        columns["layout"][rows] = len(partitions.layouts)
+        for name, value in (("offset", -1), ("part", -1), ("value", -1), ("present", True)):
+            columns[name][rows] = value
+        others: tuple[Partitions, ...] = ()
+        if versions:
+            gone = np.zeros(len(partitions), bool)
+            gone[rows] = True
+            others = tuple(replace(o, present=o.present & ~gone) for o in partitions.versions)
+        made = replace(
+            partitions,
+            **columns,
+            files=Strings([*partitions.files, *names]),
+            addresses=Strings([*partitions.addresses, variable]),
+            layouts=(*partitions.layouts, Layout(self.aggregation.dims)),
+            versions=others,
+        )
+        return replace(self.aggregation, partitions=made)
+
+
+def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapping[str, bool], path: str) -> Work:
+    """Decide about one aggregation; `down` tells of dimensions with coordinates whether they decrease."""
+    aggregation, notes = _directed(moved(aggregated.aggregation, aggregated.home, base), to, down)
+    if to not in _BY_FRAGMENT:
+        aggregation = _said_of_all(aggregation, to)
+    if aggregated.computed:
+        return Work(aggregated, aggregation, np.arange(aggregation.grid.size), (), (), ())
+    found = list(_real(aggregated, dialects.lacks(aggregation, to)))
+    made = {"materialise": [lack for lack in found if lack.rows is not None]}.get(on_loss, [])
+    rest = [lack for lack in found if not any(lack is one for one in made)]
+    rows = np.unique(np.concatenate([np.empty(0, np.int64), *(lack.rows for lack in made if lack.rows is not None)]))
+    losses = tuple(loss._replace(variable=path) for loss in expand(aggregation, rest))
+    if made and aggregated.read is None:
+        rows, losses = rows[:0], tuple(loss._replace(variable=path) for loss in expand(aggregation, found))
+    if to in _BY_FRAGMENT and not losses and not rows.size:
+        aggregation = _said_of_all(aggregation, to)
+    notes += [*dialects.notes(aggregation, to), *_encoded_names(aggregation, to)]
+    if to in _BY_FRAGMENT and not losses:
+        aggregation = _without_units(aggregation)
+    if on_loss != "drop":
+        return Work(aggregated, aggregation, rows, (), losses, tuple(notes))
+    left_out = any(lack.values for lack in rest)
+    if left_out:
+        why = "without what is lost its values would be other ones"
+        losses = (*losses, Loss(path, None, "the variable", "it is left out", why))
+    return Work(aggregated, aggregation, rows, losses, (), tuple(notes), left_out)
+
+
+def decreasing(content: Content, above: Mapping[str, bool]) -> dict[str, bool]:
+    """Return of each dimension with a coordinate variable whether it decreases, in a group and those above it."""
+    found = dict(above)
+    for name in content.dimensions:
+        found.pop(name, None)
+        one = content.variables.get(name)
+        if isinstance(one, Held):
+            dims, shape, kind, read = one.dims, one.shape, one.dtype.kind, one.read
+        elif isinstance(one, Aggregated) and one.read is not None:
+            dims, shape, kind = one.aggregation.dims, one.aggregation.shape, one.aggregation.dtype.kind
+            read = one.read
+        else:
+            continue
+        if dims != (name,) or kind not in "iuf" or shape[0] < 2:
+            continue
+        try:
+            first, last = read((slice(0, 1),)), read((slice(shape[0] - 1, shape[0]),))
+        except CfaggError:
+            continue
+        found[name] = bool(first[0] > last[0])
+    return found
+
+
+def _directed(aggregation: Aggregation, to: str, down: Mapping[str, bool]) -> tuple[Aggregation, list[str]]:
+    """Return an aggregation that says its directions as its dialect can, and notes.
+
+    Only NCA has words for them; elsewhere coordinates tell them, and an attribute where these do not.
+    """
+    attributes = dict(aggregation.attributes)
+    words = str(attributes.pop(_DIRECTIONS, "")).split()
+    given = aggregation.directions
+    says = aggregation.dialect.startswith("NCA") or not (given if isinstance(given, bool) else all(given))
+    told = {d: not down.get(d, False) for d in aggregation.dims}
+    if to == "NCA-0.1":
+        if says:
+            return aggregation, []
+        kept = zip(words[::2], words[1::2], strict=False)
+        told |= {d[:-1]: word == "increasing" for d, word in kept if d[:-1] in told}
+        directions = tuple(told.values()) if aggregation.dims else words != ["decreasing"]
+        return replace(aggregation, attributes=attributes, directions=directions), []
+    if not says:
+        return aggregation, []
+    if isinstance(given, bool):
+        odd = [] if given else ["decreasing"]
+    else:
+        pairs = zip(aggregation.dims, given, strict=True)
+        odd = [f"{d}: {'increasing' if up else 'decreasing'}" for d, up in pairs if up is not told[d]]
+    plain = replace(aggregation, directions=True)
+    if not odd:
+        return plain, []
+    text = " ".join(odd)
+    note = f"what coordinates do not tell, {text}, is kept in the attribute {_DIRECTIONS}"
+    found = replace(plain, attributes=attributes | {_DIRECTIONS: text})
+    return found, [f"variable {aggregation.name!r}: {note}"]
+
+
+def _said_of_all(aggregation: Aggregation, to: str) -> Aggregation:
+    """Return an aggregation with what it says of all its fragments alike where its dialect can say it.
+
+    The dialects that leave format and type to the files of fragments keep them in attributes, so that nothing is lost.
+    """
+    partitions = aggregation.partitions
+    if to not in _BY_FRAGMENT:
+        attributes = dict(aggregation.attributes)
+        found = {name: attributes.pop(f"fragment_{name}", None) for name in _ALIKE}
+        given: dict[str, Any] = {name: value for name, value in found.items() if isinstance(value, str)}
+        if not given:
+            return aggregation
+        layouts = tuple(replace(layout, **given) for layout in partitions.layouts)
+    else:
+        used = np.unique(partitions.layout[stored(aggregation)]).tolist()
+        alike = {tuple(getattr(partitions.layouts[k], name) for name in _ALIKE) for k in used}
+        if len(alike) != 1:
+            return aggregation
+        given = {name: value for name, value in zip(_ALIKE, *alike, strict=True) if value is not None}
+        attributes = {**aggregation.attributes, **{f"fragment_{name}": value for name, value in given.items()}}
+        nothing: dict[str, Any] = dict.fromkeys(given)
+        layouts = tuple(replace(layout, **nothing) for layout in partitions.layouts)
+    return replace(aggregation, attributes=attributes, partitions=replace(partitions, layouts=layouts))
+
+
+def _real(aggregated: Aggregated, lacks: Iterable[Lack]) -> Iterable[Lack]:
+    """Give what is lost indeed: files of fragments may say the same."""
+    for lack in lacks:
+        if lack.what in ("units", "calendar") and lack.rows is not None and aggregated.says is not None:
+            says: Callable[[int, str], bool] = aggregated.says
+            said = np.array([says(i, lack.what) for i in lack.rows.tolist()], bool)
+            if not said.all():
+                yield lack.within(~said)
+        else:
+            yield lack
+
+
+def _without_units(aggregation: Aggregation) -> Aggregation:
+    """Return an aggregation that leaves units to the files of fragments, which have them."""
+    partitions = aggregation.partitions
+    layouts = tuple(replace(layout, units=None, calendar=None) for layout in partitions.layouts)
+    return replace(aggregation, partitions=replace(partitions, layouts=layouts))
+
+
+def _encoded_names(aggregation: Aggregation, to: str) -> list[str]:
+    """Return a note on names of files that other readers do not find."""
+    if to not in _BY_FRAGMENT:
+        return []
+    from cfagg.conventions.fragment_uris import to_uri
+
+    odd = [name for name in aggregation.partitions.files if "%" in to_uri(name) and "%" not in name]
+    if not odd:
+        return []
+    note = (
+        f"variable {aggregation.name!r}: {len(odd):,} name{'s'[: len(odd) != 1]} of files, such as {odd[0]!r}, must be "
+        "percent-encoded in URIs, which cf-python and CFAPyX do not undo"
+    )
+    return [note]

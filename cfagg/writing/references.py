@@ -1,0 +1,60 @@
+"""Names of files in an aggregation, as they are written from the place of another one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from cfagg.model import Aggregation, Partitions, Strings
+from cfagg.storage.urls import is_url
+
+__all__ = ["moved", "relative", "renamed"]
+
+
+def moved(aggregation: Aggregation, home: str, base: str) -> Aggregation:
+    """Return an aggregation whose references start at `home` with references that start at the directory `base`.
+
+    URLs stay; at ``/`` references are absolute paths.
+    """
+    return renamed(aggregation, relative(home, base))
+
+
+def relative(home: str, base: str) -> Callable[[str], str]:
+    """Return what makes a name that starts at one directory one that starts at another."""
+    if is_url(home):
+        # Whatever a file on another machine means is on that machine.
+        return lambda name: name if is_url(name) else f"{home.rstrip('/')}/{name}"
+    known: dict[str, str] = {}
+    start, end = os.path.realpath(home), os.path.realpath(base)
+
+    def folder_of(folder: str) -> str:
+        # Python joins an absolute path to itself.
+        there = os.path.join(start, folder)  # noqa: PTH118
+        # What ".." means after a link, only the system knows.
+        there = os.path.realpath(there) if "/.." in folder else os.path.normpath(there)
+        return there if base == "/" else os.path.relpath(there, end)
+
+    def change(name: str) -> str:
+        if is_url(name) or (start == end and not name.startswith("/")):
+            return name
+        folder, _, last = name.rpartition("/")
+        if name.startswith("/") and not folder:
+            folder = "/"
+        if folder not in known:
+            known[folder] = folder_of(folder)
+        return last if known[folder] == "." else f"{known[folder].rstrip('/')}/{last}"
+
+    return change
+
+
+def renamed(aggregation: Aggregation, change: Callable[[str], str]) -> Aggregation:
+    """Return an aggregation with other names of files."""
+    return replace(aggregation, partitions=_renamed(aggregation.partitions, change))
+
+
+def _renamed(partitions: Partitions, change: Callable[[str], str]) -> Partitions:
+    files: Iterable[str] = [change(name) for name in partitions.files]
+    return replace(
+        partitions, files=Strings(files), versions=tuple(_renamed(other, change) for other in partitions.versions)
+    )

@@ -1,0 +1,145 @@
+"""The content of a file that was opened: aggregations as they are, other variables to be copied."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cfagg.arrays.aggregated import AggregationReader
+from cfagg.arrays.opening import open_reader
+from cfagg.arrays.reader import Reader
+from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
+from cfagg.conventions.encoded import Loss
+from cfagg.errors import CfaggError, SourceError
+from cfagg.model import Aggregation
+from cfagg.storage.access import Access
+from cfagg.storage.urls import Url, absolute, is_url
+from cfagg.writing.content import Aggregated, Content, Held
+
+__all__ = ["aggregated", "content_of", "held", "home_of"]
+
+
+def content_of(
+    source: Source, access: Access, to: str, *, variables: Sequence[str] | None = None, drop: bool = False
+) -> tuple[Content, tuple[Loss, ...]]:
+    """Return what a file contains, and the losses of what cannot be read and may be left out."""
+    unreadable = [
+        (group, name, error)
+        for group in source.root.walk()
+        for name, error in group.unreadable.items()
+        if variables is None or _path(group, name) in variables
+    ]
+    if not drop:
+        refuse_unreadable((e for _, _, e in unreadable), "leave it out with on_loss='drop'")
+    losses = tuple(
+        Loss(_path(group, name), None, "the variable", "it is left out", error.message)
+        for group, name, error in unreadable
+    )
+    wanted = None if variables is None else _with_references(source, variables)
+    return _content(source, source.root, access, to, wanted), losses
+
+
+def _path(group: Group, name: str) -> str:
+    return f"{group.path.rstrip('/')}/{name}".lstrip("/")
+
+
+def _with_references(source: Source, variables: Sequence[str]) -> set[str]:
+    """Return the paths of variables and of all that they refer to."""
+    found: set[str] = set()
+    queue = [name.lstrip("/") for name in variables]
+    for name in queue:
+        source.find(name)
+    while queue:
+        path = queue.pop()
+        if path in found:
+            continue
+        group, one = source.find(path)
+        found.add(_path(group, one.name))
+        words = [w for v in one.attributes.values() if isinstance(v, str) for w in v.replace(":", " ").split()]
+        for word in {*words, *one.dims}:
+            try:
+                where, other = source.find_from(group.path, word)
+            except CfaggError:
+                continue
+            queue.append(_path(where, other.name))
+    return found
+
+
+def _content(source: Source, group: Group, access: Access, to: str, wanted: set[str] | None) -> Content:
+    """Return one group and those below."""
+    variables: dict[str, Held | Aggregated] = {}
+    for name, one in (group.variables | group.private).items():
+        private = name in group.private
+        if private and to == "CF-1.13":
+            continue
+        if not private and wanted is not None and _path(group, name) not in wanted:
+            continue
+        reader = open_reader(source, _path(group, name), access)
+        if isinstance(one, Aggregation):
+            variables[name] = aggregated(one, reader)
+        else:
+            variables[name] = held(one.dims, reader, _marked(one, to) if private else one.attributes, private=private)
+    return Content(
+        group.path,
+        group.public_dimensions if to == "CF-1.13" else group.dimensions,
+        group.public_attributes,
+        variables,
+        tuple(_content(source, inner, access, to, wanted) for inner in group.groups.values()),
+    )
+
+
+def _marked(variable: Variable, to: str) -> dict[str, Any]:
+    """Return the attributes of a private variable with the mark of a dialect."""
+    found = {k: v for k, v in variable.attributes.items() if k != "nca_private"}
+    if found.get("cf_role") in ("nca_private", "cfa_private"):
+        del found["cf_role"]
+    marks: dict[str, dict[str, Any]] = {
+        "NCA-0.1": {"nca_private": np.int32(1)},
+        "CFA-0.4": {"cf_role": "cfa_private"},
+    }
+    return found | marks.get(to, {})
+
+
+def held(dims: tuple[str, ...], reader: Reader, attributes: Mapping[str, Any], *, private: bool = False) -> Held:
+    """Return a variable whose values are copied."""
+    return Held(dims, tuple(reader.shape), reader.dtype, attributes, reader.read, reader.encoding, private)
+
+
+def aggregated(aggregation: Aggregation, reader: Reader | None) -> Aggregated:
+    """Return an aggregation with what reads it."""
+    if not isinstance(reader, AggregationReader):
+        return Aggregated(aggregation, home_of(aggregation.source, aggregation.partitions.files))
+    home = home_of(reader.access.parent, aggregation.partitions.files)
+    return Aggregated(aggregation, home, reader.read, partial(_says, reader))
+
+
+def _says(reader: AggregationReader, row: int, attribute: str) -> bool:
+    """Return whether a fragment has its units or calendar itself, and no others than the aggregation says."""
+    try:
+        reader.recipe(row)
+        return isinstance(reader.header(row).attributes.get(attribute), str)
+    except CfaggError:
+        return False
+
+
+def home_of(source: str, files: Iterable[str] = ()) -> str:
+    """Return the directory at which the references of a file start."""
+    if isinstance(source, Url) or is_url(source):
+        return source.rpartition("/")[0]
+    if not source:
+        raise SourceError(
+            "the aggregation does not say which file it was read from, where its references start; open it with "
+            "cfagg.open_aggregation, or give it a 'source'"
+        )
+    path = str(absolute(source))
+    home, real = os.path.dirname(path), os.path.dirname(os.path.realpath(path))  # noqa: PTH120
+    if os.path.realpath(home) != real:
+        # A link: where there is none beside it, references are beside the file that it leads to.
+        first = next((name for name in files if not name.startswith("/") and not is_url(name)), None)
+        if first is not None and not os.path.lexists(os.path.join(home, first)):  # noqa: PTH118
+            return real
+    return home

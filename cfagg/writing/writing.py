@@ -1,0 +1,185 @@
+"""`write` an aggregation file from a dataset, an aggregation or an array, and translate one file into another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from cfagg.conventions.encoded import Loss
+from cfagg.errors import CfaggError, OptionError, UnsupportedError
+from cfagg.errors.arguments import a_path, paths
+from cfagg.model import Aggregation
+from cfagg.runtime.targets import DIALECTS, kind_of
+from cfagg.storage.access import Access
+from cfagg.storage.urls import is_url, refuse_url
+from cfagg.writing.aggregation_file import Target, write_file
+from cfagg.writing.content import Content
+from cfagg.writing.plan import OnLoss
+from cfagg.writing.report import Report
+from cfagg.writing.sources import aggregated, content_of
+
+__all__ = ["target_of", "translate", "write"]
+
+
+def write(
+    obj: Any,
+    path: str | os.PathLike[str],
+    *,
+    to: str | None = None,
+    on_loss: OnLoss = "error",
+    relative_to: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    allow: Iterable[str | os.PathLike[str]] = (),
+) -> Report:
+    """Write an aggregation file that refers to values where they are.
+
+    Coordinates, bounds and scalars are written into the file itself.  Values that stand in no netCDF file, as they were
+    computed, are in memory or in Zarr, are written to ``PATH.fragments``: a file for each Dask chunk, else for each
+    partition of what they were computed from, else for about 256 MiB along the first dimension.
+
+    Parameters
+    ----------
+    obj : xarray.Dataset, xarray.DataArray, Aggregation, dask or NumPy array
+        What to write.  Variables that `cfagg.read` opened and that nothing changed stay aggregations; of an
+        `Aggregation` with a source, the coordinates that it refers to come with it.
+    path : path
+        The file; its directory must exist.
+    to : {"CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"}, optional
+        Its convention; without it ``.nc`` means CF-1.13 and ``.nca`` NCA-0.1.
+    on_loss : {"error", "materialise", "drop"}
+        What to do about what the convention cannot say: raise an error that lists all of it; write the values of these
+        partitions into ``PATH.fragments``; or leave it out, and with it variables whose values would be other ones.
+    relative_to : path, optional
+        Directory that references start at, by default that of `path`; ``"/"`` makes them absolute.
+    overwrite : bool
+        Replace a file.
+    allow : iterable of path
+        Directories that values of an `Aggregation` may be read from, as for `cfagg.read`.
+
+    Returns
+    -------
+    Report
+        What was written, with ``losses`` and ``notes``.
+
+    Raises
+    ------
+    LossError
+        The convention cannot say something; ``losses`` lists it partition by partition.  Nothing is written.
+    TargetExistsError, TargetError
+        The file exists, or cannot be written.
+    OptionError
+        `to` and the name contradict each other, or `obj` is something else.
+
+    Examples
+    --------
+    >>> import tempfile, cfagg, xarray as xr
+    >>> folder = tempfile.mkdtemp()
+    >>> tas = xr.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=("time", "x"), name="tas", attrs={"units": "K"})
+    >>> report = cfagg.write(tas.chunk(time=1), f"{folder}/tas.nca")
+    >>> report.dialect, report.partitions, report.fragments, report.losses
+    ('NCA-0.1', 2, 2, ())
+    >>> cfagg.read(f"{folder}/tas.nca").tas.values.tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    target = target_of(path, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13")
+    if isinstance(obj, Aggregation):
+        content, losses = _of_aggregation(obj, target, paths(allow))
+        return write_file(content, target, losses)
+    from cfagg.writing.datasets import content_of_dataset
+
+    return write_file(content_of_dataset(_as_dataset(obj)), target)
+
+
+def translate(
+    source: str | os.PathLike[str],
+    target: Target,
+    *,
+    variables: Sequence[str] | None = None,
+    allow: Iterable[str | os.PathLike[str]] = (),
+) -> Report:
+    """Write the content of a file as an aggregation file in another dialect, or in the same."""
+    from cfagg.arrays.opening import open_any
+    from cfagg.arrays.source import OtherSource
+
+    target.check()
+    opened = open_any(source, tuple(allow))
+    if isinstance(opened, OtherSource):
+        raise UnsupportedError(
+            f"{opened.path} is no netCDF file: write what cfagg.read returns of it with cfagg.write, which puts its "
+            "values into fragments"
+        )
+    access = Access(opened.path, allow)
+    content, losses = content_of(opened, access, target.to, variables=variables, drop=target.on_loss == "drop")
+    return write_file(content, target, losses)
+
+
+def target_of(
+    path: str | os.PathLike[str],
+    to: str | None,
+    on_loss: str,
+    relative_to: str | os.PathLike[str] | None,
+    *,
+    overwrite: bool,
+    netcdf: str,
+) -> Target:
+    """Return where and how an aggregation file is written; other kinds of targets are refused."""
+    name = a_path(path, expected="name a file")
+    if is_url(name):
+        refuse_url(name, "written")
+    kind = kind_of(name, to, netcdf=netcdf)
+    if kind not in DIALECTS:
+        raise OptionError(
+            f"{name} would be {kind!r}, and here aggregation files are written: give a name that ends with .nc or "
+            ".nca, or use cfagg.convert"
+        )
+    if on_loss not in ("error", "materialise", "drop"):
+        raise OptionError(f"on_loss={on_loss!r}: expected 'error', 'materialise' or 'drop'")
+    base = None if relative_to is None else a_path(relative_to, "relative_to", expected="name a directory")
+    # Through a link, so that the file is replaced and not the link.
+    return Target(Path(os.path.realpath(name)), kind, cast("OnLoss", on_loss), base, overwrite)
+
+
+def _of_aggregation(
+    aggregation: Aggregation, target: Target, allow: tuple[str, ...]
+) -> tuple[Content, tuple[Loss, ...]]:
+    """Return the content of a file with one aggregation and what it refers to in its own file."""
+    from cfagg.arrays.aggregated import AggregationReader
+    from cfagg.arrays.opening import open_any
+
+    source = aggregation.source or str(target.path)
+    reader = AggregationReader(aggregation, Access(source, allow))
+    one = aggregated(aggregation, reader)
+    try:
+        opened = open_any(aggregation.source) if aggregation.source else None
+        found = opened and opened.find(aggregation.name)[0].path
+    except CfaggError:
+        opened = found = None
+    if opened is None or found != "/":
+        sizes = dict(zip(aggregation.dims, aggregation.shape, strict=True))
+        return Content(dimensions=sizes, variables={aggregation.name: one}), ()
+    content, losses = content_of(opened, Access(source, allow), target.to, variables=[aggregation.name], drop=True)
+    sizes = {**content.dimensions, **dict(zip(aggregation.dims, aggregation.shape, strict=True))}
+    return replace(content, dimensions=sizes, variables={**content.variables, aggregation.name: one}), losses
+
+
+def _as_dataset(obj: Any) -> Any:
+    """Return a dataset of what is given."""
+    import numpy as np
+    import xarray as xr
+
+    if isinstance(obj, xr.Dataset):
+        return obj
+    if isinstance(obj, xr.DataArray):
+        if obj.name is None:
+            raise OptionError("the array has no name, which the variable needs: give it one with array.rename('tas')")
+        return obj.to_dataset()
+    if isinstance(obj, np.ndarray) or hasattr(obj, "__dask_graph__"):
+        dims = [f"dim_{d}" for d in range(obj.ndim)]
+        return xr.Dataset({"data": (dims, obj)})
+    raise OptionError(
+        f"an object of type {type(obj).__name__} cannot be written; give a dataset, a named DataArray, an Aggregation "
+        "or an array of dask"
+    )

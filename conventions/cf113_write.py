@@ -1,0 +1,140 @@
+"""CF-1.13: from an aggregation to an aggregation variable and the variables of its instructions.
+
+Source: CF-1.13 section 2.8.  Canonical: the variables of instructions are named after the aggregation variable,
+identifiers are a scalar where all are equal, and absolute paths are ``file:`` URIs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions import encoded
+from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes
+from cfagg.conventions.fragment_arrays import directions, fragment_dimensions, sizes, texts, unsaid, whole_packing
+from cfagg.conventions.fragment_arrays import lacks as fragment_lacks
+from cfagg.conventions.fragment_uris import to_uris
+from cfagg.model import Aggregation
+
+__all__ = ["DIALECT", "lacks", "losses", "notes", "write"]
+
+DIALECT = "CF-1.13"
+
+
+def lacks(aggregation: Aggregation) -> Iterator[Lack]:
+    """Give what CF-1.13 has no words for."""
+    partitions = aggregation.partitions
+    held = encoded.stored(aggregation)
+    yield from fragment_lacks(aggregation)
+    yield from directions(aggregation)
+    yield from whole_packing(aggregation, before=True)
+    yield from of_codes(
+        held & (partitions.file < 0), "fragment in the file itself", ["no file"], None, "a fragment has a URI"
+    )
+    unique = partitions.value >= 0
+    if held.any():
+        either = "an array has either unique values or fragments"
+        yield from of_codes(~partitions.present, "missing fragment", ["no fragment"], None, either)
+        yield from of_codes(unique, "unique value", map(str, partitions.values.tolist()), partitions.value, either)
+    elif not partitions.present.all() and _fill(aggregation) is None:
+        why = "a missing unique value is the _FillValue of the variable, which has none; give it one"
+        yield from of_codes(~partitions.present, "missing fragment", ["no fragment"], None, why)
+    versions = len(partitions.versions)
+    if versions:
+        others = f"{versions} more version{'s'[: versions > 1]}"
+        yield Lack("versions of fragments", (others,), "each fragment is one variable", values=False)
+    for name in aggregation.terms:
+        yield Lack("term of its own", (name,), "CF-1.13 knows no terms but its own", values=False)
+
+
+def losses(aggregation: Aggregation) -> list[Loss]:
+    """Return everything that CF-1.13 has no words for, partition by partition."""
+    return encoded.expand(aggregation, lacks(aggregation))
+
+
+def notes(aggregation: Aggregation) -> list[str]:
+    """Return what is left out because it is said elsewhere."""
+    return unsaid(aggregation)
+
+
+def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
+    """Return the aggregation variable and its instructions.
+
+    What changes no value and cannot be said is left out; `losses` lists it.
+
+    Raises
+    ------
+    ConventionError
+        Something without which values would be other ones; ``problems`` lists all of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cfagg.model import Aggregation, Grid, Layout, Partitions
+    >>> both = Partitions.build(2, file=[0, 1], address=0, files=["a.nc", "b.nc"], addresses=["t"],
+    ...                         layouts=[Layout(("x",))])
+    >>> made = write(Aggregation("t", ("x",), (5,), np.dtype("f4"), Grid([[0, 2, 5]]), both))
+    >>> made.attributes["aggregated_data"]
+    'map: t_map uris: t_uris identifiers: t_identifiers'
+    >>> made.variables["t_map"][1].tolist(), made.variables["t_uris"][1].tolist(), made.dimensions
+    ([[2, 3]], ['a.nc', 'b.nc'], {'f_x': 2, 'j': 1, 'i': 2})
+    """
+    encoded.check(aggregation, lacks(aggregation), DIALECT)
+    names = names or Names()
+    partitions, shape, name = aggregation.partitions, aggregation.grid.matrix_shape, aggregation.name
+    dimensions = fragment_dimensions(aggregation, names)
+    spanned = tuple(dimensions)
+    given, attributes = sizes(aggregation)
+    rows: tuple[str, ...] = ()
+    if shape:
+        rows = names.dimension("j", len(given), spanned), names.dimension("i", given.shape[1], spanned)
+        dimensions |= dict(zip(rows, given.shape, strict=True))
+    else:
+        given = np.array(1, np.int32)
+    variables: dict[str, Any] = {}
+    features: dict[str, str] = {}
+
+    def add(feature: str, dims: tuple[str, ...], values: npt.NDArray[Any], said: dict[str, Any]) -> None:
+        features[feature] = names.variable(f"{name}_{feature}")
+        variables[features[feature]] = dims, values, said
+
+    add("map", rows, given, attributes)
+    if encoded.stored(aggregation).any():
+        add("uris", spanned, texts(partitions.file, to_uris(partitions.files), shape), {})
+        used = np.unique(partitions.address)
+        if used.size == 1:
+            only = np.array(partitions.addresses[int(used[0])], object)
+            add("identifiers", (), only, {})
+        else:
+            add("identifiers", spanned, texts(partitions.address, list(partitions.addresses), shape), {})
+    else:
+        add("unique_values", spanned, *_unique(aggregation, shape))
+    marks = {
+        "aggregated_dimensions": " ".join(aggregation.dims),
+        "aggregated_data": " ".join(f"{feature}: {variable}" for feature, variable in features.items()),
+    }
+    own = encoded.own_attributes(aggregation)
+    return Encoded(DIALECT, aggregation.dtype, own | marks, dimensions, variables)
+
+
+def _fill(aggregation: Aggregation) -> Any:
+    """Return the declared missing value of the array, `None` where there is none."""
+    found = aggregation.attributes.get("_FillValue", aggregation.attributes.get("missing_value"))
+    return None if found is None else np.asarray(found).reshape(-1)[0]
+
+
+def _unique(aggregation: Aggregation, shape: tuple[int, ...]) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    """Return the unique values of all partitions, and attributes of the variable."""
+    partitions = aggregation.partitions
+    fill = _fill(aggregation)
+    table = np.empty(
+        partitions.values.size + 1, partitions.values.dtype if partitions.values.size else aggregation.dtype
+    )
+    table[:-1] = partitions.values
+    if fill is not None:
+        table[-1] = fill
+    attributes = {} if fill is None or partitions.present.all() else {"_FillValue": table[-1]}
+    return table[np.where(partitions.present, partitions.value, -1)].reshape(shape), attributes

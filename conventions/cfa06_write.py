@@ -1,0 +1,163 @@
+"""CFA-0.6.2: from an aggregation to an aggregation variable and the variables of its instructions.
+
+Source: CFA-0.6.2, "Aggregation instructions".  Canonical: the variables of instructions are named after the
+aggregation variable, `format` and `address` are scalars where all are equal, nothing is substituted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions import encoded
+from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes
+from cfagg.conventions.fragment_arrays import directions, fragment_dimensions, sizes, texts, unsaid, whole_packing
+from cfagg.conventions.fragment_arrays import lacks as fragment_lacks
+from cfagg.conventions.fragment_uris import to_uris
+from cfagg.conventions.nca_layouts import is_netcdf
+from cfagg.model import Aggregation, Partitions
+
+__all__ = ["DIALECT", "lacks", "losses", "notes", "write"]
+
+DIALECT = "CFA-0.6.2"
+
+
+def lacks(aggregation: Aggregation) -> Iterator[Lack]:
+    """Give what CFA-0.6.2 has no words for."""
+    partitions = aggregation.partitions
+    yield from fragment_lacks(aggregation)
+    yield from directions(aggregation)
+    yield from whole_packing(aggregation, before=False)
+    values = map(str, partitions.values.tolist())
+    yield from of_codes(partitions.value >= 0, "unique value", values, partitions.value, "a fragment is a variable")
+    for other in partitions.versions:
+        both = partitions.present & other.present
+        shared = both & ((other.file < 0) | (partitions.file < 0))
+        yield from of_codes(
+            shared, "version in the file itself", ["no file"], None, "only a whole fragment stands there"
+        )
+        alone = other.present & ~partitions.present
+        yield from of_codes(alone, "version of a missing fragment", ["a fragment"], None, "the first one exists")
+        one = replace(aggregation, partitions=replace(other, present=both), terms={}, directions=True)
+        yield from fragment_lacks(one)
+
+
+def losses(aggregation: Aggregation) -> list[Loss]:
+    """Return everything that CFA-0.6.2 has no words for, partition by partition."""
+    return encoded.expand(aggregation, lacks(aggregation))
+
+
+def notes(aggregation: Aggregation) -> list[str]:
+    """Return what is left out because it is said elsewhere."""
+    return unsaid(aggregation)
+
+
+def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
+    """Return the aggregation variable and its instructions.
+
+    What changes no value and cannot be said is left out; `losses` lists it.
+
+    Raises
+    ------
+    ConventionError
+        Something without which values would be other ones; ``problems`` lists all of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cfagg.model import Aggregation, Grid, Layout, Partitions
+    >>> both = Partitions.build(2, file=[0, 1], address=0, files=["a.nc", "b.nc"], addresses=["t"],
+    ...                         layouts=[Layout(("x",))])
+    >>> made = write(Aggregation("t", ("x",), (5,), np.dtype("f4"), Grid([[0, 2, 5]]), both))
+    >>> made.attributes["aggregated_data"]
+    'location: t_location file: t_file format: t_format address: t_address'
+    >>> made.variables["t_location"][1].tolist(), made.variables["t_file"][1].tolist()
+    ([[2, 3]], ['a.nc', 'b.nc'])
+    """
+    encoded.check(aggregation, lacks(aggregation), DIALECT)
+    names = names or Names()
+    shape, name = aggregation.grid.matrix_shape, aggregation.name
+    dimensions = fragment_dimensions(aggregation, names)
+    spanned = tuple(dimensions)
+    given, attributes = sizes(aggregation)
+    if shape:
+        rows: tuple[str, ...] = names.dimension("i", len(given), spanned), names.dimension("j", given.shape[1], spanned)
+    else:
+        given = np.ones(1, np.int32)
+        rows = (names.dimension("i", 1, spanned),)
+    dimensions |= dict(zip(rows, given.shape, strict=True))
+    versions = [aggregation.partitions, *aggregation.partitions.versions]
+    if len(versions) > 1:
+        trailing = names.dimension("versions", len(versions), spanned)
+        dimensions[trailing] = len(versions)
+        spanned_files = (*spanned, trailing)
+    else:
+        spanned_files = spanned
+    variables: dict[str, Any] = {}
+    terms: dict[str, str] = {}
+
+    def add(term: str, dims: tuple[str, ...], values: npt.NDArray[Any], said: dict[str, Any] | None = None) -> None:
+        terms[term] = names.variable(f"{name}_{term}")
+        variables[terms[term]] = dims, values, said or {}
+
+    columns = [_columns(p, shape) for p in versions]
+    file, form, address = (
+        found[0] if len(versions) == 1 else np.stack(found, -1) for found in zip(*columns, strict=True)
+    )
+    add("location", rows, given, attributes)
+    add("file", spanned_files, file)
+    for term, values in (("format", form), ("address", address)):
+        # Scalars stand for the fragments that have a file.
+        distinct = set(values[file != ""].tolist())
+        alone = len(distinct) <= 1 and (term == "format" or not values[file == ""].any())
+        if alone and (distinct or term == "format"):
+            add(term, (), np.array(next(iter(distinct), "nc"), object))
+        else:
+            add(term, spanned_files, values)
+    for term, own in aggregation.terms.items():
+        values, said = _plain(own)
+        add(term, spanned, values, said)
+    marks = {
+        "aggregated_dimensions": " ".join(aggregation.dims),
+        "aggregated_data": " ".join(f"{term}: {variable}" for term, variable in terms.items()),
+    }
+    own_attributes = encoded.own_attributes(aggregation)
+    return Encoded(DIALECT, aggregation.dtype, own_attributes | marks, dimensions, variables)
+
+
+def _columns(partitions: Partitions, shape: tuple[int, ...]) -> tuple[npt.NDArray[Any], ...]:
+    """Return files, formats and addresses of one version of the fragments."""
+    missing = ~partitions.present
+    file = np.where(missing, -1, partitions.file)
+    address = np.where(missing, -1, partitions.address)
+    form = np.where(file < 0, -1, partitions.layout)
+    forms = ["nc" if is_netcdf(layout.format) else str(layout.format) for layout in partitions.layouts]
+    return (
+        texts(file, to_uris(partitions.files), shape),
+        texts(form, forms, shape),
+        texts(address, list(partitions.addresses), shape),
+    )
+
+
+def _plain(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], dict[str, Any]]:
+    """Return an array without a mask, and the missing value where there are gaps."""
+    gaps = np.ma.getmaskarray(values)
+    plain = np.array(np.ma.getdata(values))
+    if plain.dtype.kind in "OUT":
+        plain = plain.astype(object)
+        plain[gaps] = ""
+        return plain, {}
+    if not gaps.any():
+        return plain, {}
+    fill = np.ma.default_fill_value(plain.dtype)
+    if plain.dtype.kind in "iu":
+        # A value that none has: the array may hold any.
+        info = np.iinfo(plain.dtype)
+        held = set(plain[~gaps].tolist())
+        fill = next(n for n in range(info.min, info.max + 1) if n not in held)
+    plain[gaps] = fill
+    return plain, {"_FillValue": plain.dtype.type(fill)}

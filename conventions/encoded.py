@@ -1,0 +1,206 @@
+"""What a convention writes of an aggregation, and what it has no words for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ConventionError, Problem
+from cfagg.model import Aggregation, Layout
+
+__all__ = ["Encoded", "Lack", "Loss", "Names", "check", "expand", "of_codes", "of_layouts", "own_attributes", "stored"]
+
+#: Attributes by which one convention or another marks an aggregation variable or describes it.
+_MARKS = frozenset(
+    {"aggregated_data", "aggregated_dimensions", "cfa_array", "cfa_dimensions", "cfa_group", "cfa_variable"}
+    | {"nca_array", "nca_dimensions"}
+)
+_ROLES = frozenset({"cfa_private", "cfa_variable", "nca", "nca_private", "nca_variable"})
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What describes an aggregation in a file: a scalar variable with attributes, and variables that it names.
+
+    Parameters
+    ----------
+    dialect : str
+        The convention, such as ``"CF-1.13"``.
+    dtype : numpy.dtype
+        Data type of the aggregation variable.
+    attributes : dict
+        All its attributes.
+    dimensions : dict of str to int
+        Dimensions that the file needs besides those of the aggregation.
+    variables : dict
+        ``{name: (dimensions, values, attributes)}`` of the variables that hold its instructions.
+    """
+
+    dialect: str
+    dtype: np.dtype[Any]
+    attributes: dict[str, Any]
+    dimensions: dict[str, int] = field(default_factory=dict)
+    variables: dict[str, tuple[tuple[str, ...], npt.NDArray[Any], dict[str, Any]]] = field(default_factory=dict)
+
+
+class Loss(NamedTuple):
+    """Something of an aggregation that a convention cannot say.
+
+    Parameters
+    ----------
+    variable : str
+        The aggregation variable.
+    partition : tuple of int or None
+        Index in the partition matrix; `None` where it is about the variable.
+    what : str
+        What is lost.
+    found : str
+        What the aggregation has there.
+    why : str
+        The reason.
+    """
+
+    variable: str
+    partition: tuple[int, ...] | None
+    what: str
+    found: str
+    why: str
+
+    def __str__(self) -> str:
+        where = "" if self.partition is None else f", partition {list(self.partition)}"
+        return f"variable {self.variable!r}{where}: {self.what} ({self.found}) is lost: {self.why}"
+
+
+@dataclass(frozen=True)
+class Lack:
+    """One thing that a convention has no words for, and all partitions that have it.
+
+    `found` are distinct texts and `codes` which of them each of `rows` has.  Without `rows` it is about the variable.
+    `values`: without it, values would be other ones, so that leaving it out is no way.
+    """
+
+    what: str
+    found: tuple[str, ...]
+    why: str
+    rows: Rows | None = None
+    codes: npt.NDArray[Any] | None = None
+    values: bool = True
+
+    def within(self, keep: npt.NDArray[np.bool_]) -> Lack:
+        """Return the same of some of its rows."""
+        if self.rows is None or self.codes is None:
+            return self
+        return Lack(self.what, self.found, self.why, self.rows[keep], self.codes[keep], self.values)
+
+
+class Names:
+    """Names of dimensions and variables that are free in a file; dimensions made here may be shared."""
+
+    def __init__(self, dimensions: Mapping[str, int] | None = None, variables: Iterable[str] = ()) -> None:
+        self._taken = {*(dimensions or {}), *variables}
+        self._made: dict[str, int] = {}
+
+    def dimension(self, name: str, size: int, others: Container[str] = ()) -> str:
+        """Return the name of a dimension of this size, made before or now, that is none of `others`."""
+        free = next(
+            n for n in _numbered(name) if n not in others and (n not in self._taken or self._made.get(n) == size)
+        )
+        self._taken.add(free)
+        self._made[free] = size
+        return free
+
+    def variable(self, name: str) -> str:
+        """Return a name that nothing has yet."""
+        free = next(n for n in _numbered(name) if n not in self._taken)
+        self._taken.add(free)
+        return free
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """Give a name, and then the same with numbers."""
+    yield name
+    number = 2
+    while True:
+        yield f"{name}_{number}"
+        number += 1
+
+
+def own_attributes(aggregation: Aggregation) -> dict[str, Any]:
+    """Return the attributes of the variable without what describes its partitions."""
+    found = {
+        k: v
+        for k, v in aggregation.attributes.items()
+        if k not in _MARKS and not (k == "cf_role" and isinstance(v, str) and v in _ROLES)
+    }
+    units = {"units": aggregation.units, "calendar": aggregation.calendar}
+    return found | {k: v for k, v in units.items() if v is not None}
+
+
+def stored(aggregation: Aggregation) -> npt.NDArray[np.bool_]:
+    """Return which partitions have a fragment."""
+    held: npt.NDArray[np.bool_] = aggregation.partitions.present & (aggregation.partitions.value < 0)
+    return held
+
+
+def of_layouts(
+    aggregation: Aggregation,
+    mask: npt.NDArray[np.bool_],
+    what: str,
+    why: str,
+    found: Callable[[Layout], str | None],
+    *,
+    values: bool = True,
+) -> Iterator[Lack]:
+    """Give what a convention lacks for partitions in `mask` of the layouts for which `found` returns a text."""
+    texts = [found(layout) for layout in aggregation.partitions.layouts]
+    if any(text is not None for text in texts):
+        bad = np.array([text is not None for text in texts])
+        rows = np.flatnonzero(mask & bad[aggregation.partitions.layout])
+        if rows.size:
+            codes = aggregation.partitions.layout[rows]
+            yield Lack(what, tuple(text or "" for text in texts), why, rows, codes, values)
+
+
+def of_codes(
+    mask: npt.NDArray[np.bool_], what: str, found: Iterable[str], codes: npt.NDArray[Any] | None, why: str
+) -> Iterator[Lack]:
+    """Give what a convention lacks for all partitions in `mask`; without `codes` all have the first of `found`."""
+    rows = np.flatnonzero(mask)
+    if rows.size:
+        chosen = np.zeros(rows.size, np.int8) if codes is None else codes[rows]
+        yield Lack(what, tuple(found), why, rows, chosen)
+
+
+def expand(aggregation: Aggregation, lacks: Iterable[Lack]) -> list[Loss]:
+    """Return every loss, partition by partition."""
+    out: list[Loss] = []
+    shape = aggregation.grid.matrix_shape
+    name = aggregation.name
+    for lack in lacks:
+        if lack.rows is None or lack.codes is None:
+            out.append(Loss(name, None, lack.what, lack.found[0], lack.why))
+            continue
+        index = np.stack(np.unravel_index(lack.rows, shape), 1).tolist() if shape else [()] * lack.rows.size
+        found, what, why = lack.found, lack.what, lack.why
+        out += [Loss(name, tuple(i), what, found[c], why) for i, c in zip(index, lack.codes.tolist(), strict=True)]
+    return out
+
+
+def check(aggregation: Aggregation, lacks: Iterable[Lack], dialect: str) -> None:
+    """Raise an error about everything without which values would be other ones."""
+    losses = expand(aggregation, (lack for lack in lacks if lack.values))
+    if losses:
+        problems = [
+            Problem(
+                "variable" if loss.partition is None else f"partition {list(loss.partition)}",
+                f"{loss.what} ({loss.found}): {loss.why}",
+            )
+            for loss in losses
+        ]
+        raise ConventionError(f"variable {aggregation.name!r}: {dialect} cannot describe this aggregation", problems)
