@@ -28,6 +28,7 @@ _HOMES = {
     "open_aggregation": "cfagg.api.reading",
     "open_observations": "cfagg.observations.opening",
     "read": "cfagg.api.reading",
+    "rebase": "cfagg.writing.rebasing",
     "show": "cfagg.api.showing",
     "write": "cfagg.writing.writing",
 }
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from cfagg.observations.creating import create_observations as create_observations
     from cfagg.observations.joining import join_observations as join_observations
     from cfagg.observations.opening import open_observations as open_observations
+    from cfagg.writing.rebasing import rebase as rebase
     from cfagg.writing.writing import write as write
 
 

@@ -14,9 +14,17 @@ import numpy.typing as npt
 
 from cfagg.conventions import encoded
 from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes
-from cfagg.conventions.fragment_arrays import directions, fragment_dimensions, sizes, texts, unsaid, whole_packing
+from cfagg.conventions.fragment_arrays import (
+    directions,
+    fragment_dimensions,
+    missing,
+    sizes,
+    texts,
+    unsaid,
+    whole_packing,
+)
 from cfagg.conventions.fragment_arrays import lacks as fragment_lacks
-from cfagg.conventions.fragment_uris import to_uris
+from cfagg.conventions.uris import uris_of
 from cfagg.model import Aggregation
 
 __all__ = ["DIALECT", "lacks", "losses", "notes", "write"]
@@ -35,13 +43,14 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
         held & (partitions.file < 0), "fragment in the file itself", ["no file"], None, "a fragment has a URI"
     )
     unique = partitions.value >= 0
+    gone = missing(partitions)
     if held.any():
         either = "an array has either unique values or fragments"
         yield from of_codes(~partitions.present, "missing fragment", ["no fragment"], None, either)
         yield from of_codes(unique, "unique value", map(str, partitions.values.tolist()), partitions.value, either)
-    elif not partitions.present.all() and _fill(aggregation) is None:
+    elif gone.any() and _fill(aggregation) is None:
         why = "a missing unique value is the _FillValue of the variable, which has none; give it one"
-        yield from of_codes(~partitions.present, "missing fragment", ["no fragment"], None, why)
+        yield from of_codes(gone, "missing fragment", ["no fragment"], None, why)
     versions = len(partitions.versions)
     if versions:
         others = f"{versions} more version{'s'[: versions > 1]}"
@@ -103,7 +112,7 @@ def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
 
     add("map", rows, given, attributes)
     if encoded.stored(aggregation).any():
-        add("uris", spanned, texts(partitions.file, to_uris(partitions.files), shape), {})
+        add("uris", spanned, texts(partitions.file, uris_of(partitions.files), shape), {})
         used = np.unique(partitions.address)
         if used.size == 1:
             only = np.array(partitions.addresses[int(used[0])], object)
@@ -121,7 +130,9 @@ def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
 
 
 def _fill(aggregation: Aggregation) -> Any:
-    """Return the declared missing value of the array, `None` where there is none."""
+    """Return the missing value of the array, `None` where none is declared."""
+    if aggregation.dtype.kind in "OUT":
+        return ""
     found = aggregation.attributes.get("_FillValue", aggregation.attributes.get("missing_value"))
     return None if found is None else np.asarray(found).reshape(-1)[0]
 
@@ -129,12 +140,11 @@ def _fill(aggregation: Aggregation) -> Any:
 def _unique(aggregation: Aggregation, shape: tuple[int, ...]) -> tuple[npt.NDArray[Any], dict[str, Any]]:
     """Return the unique values of all partitions, and attributes of the variable."""
     partitions = aggregation.partitions
-    fill = _fill(aggregation)
-    table = np.empty(
-        partitions.values.size + 1, partitions.values.dtype if partitions.values.size else aggregation.dtype
-    )
-    table[:-1] = partitions.values
+    fill, gone = _fill(aggregation), missing(partitions)
+    given = np.ma.getdata(partitions.values)
+    table = np.empty(given.size + 1, given.dtype if given.size else aggregation.dtype)
+    table[:-1] = given
     if fill is not None:
         table[-1] = fill
-    attributes = {} if fill is None or partitions.present.all() else {"_FillValue": table[-1]}
-    return table[np.where(partitions.present, partitions.value, -1)].reshape(shape), attributes
+    said = {"_FillValue": table[-1]} if gone.any() and table.dtype.kind != "O" else {}
+    return table[np.where(gone, -1, partitions.value)].reshape(shape), said

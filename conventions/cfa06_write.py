@@ -15,10 +15,18 @@ import numpy.typing as npt
 
 from cfagg.conventions import encoded
 from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes
-from cfagg.conventions.fragment_arrays import directions, fragment_dimensions, sizes, texts, unsaid, whole_packing
+from cfagg.conventions.fragment_arrays import (
+    directions,
+    fragment_dimensions,
+    missing,
+    sizes,
+    texts,
+    unsaid,
+    whole_packing,
+)
 from cfagg.conventions.fragment_arrays import lacks as fragment_lacks
-from cfagg.conventions.fragment_uris import to_uris
 from cfagg.conventions.nca_layouts import is_netcdf
+from cfagg.conventions.uris import name_of
 from cfagg.model import Aggregation, Partitions
 
 __all__ = ["DIALECT", "lacks", "losses", "notes", "write"]
@@ -31,9 +39,10 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     partitions = aggregation.partitions
     yield from fragment_lacks(aggregation)
     yield from directions(aggregation)
-    yield from whole_packing(aggregation, before=False)
+    yield from whole_packing(aggregation, before=True)
     values = map(str, partitions.values.tolist())
-    yield from of_codes(partitions.value >= 0, "unique value", values, partitions.value, "a fragment is a variable")
+    unique = (partitions.value >= 0) & ~missing(partitions)
+    yield from of_codes(unique, "unique value", values, partitions.value, "a fragment is a variable")
     for other in partitions.versions:
         both = partitions.present & other.present
         shared = both & ((other.file < 0) | (partitions.file < 0))
@@ -131,13 +140,13 @@ def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
 
 def _columns(partitions: Partitions, shape: tuple[int, ...]) -> tuple[npt.NDArray[Any], ...]:
     """Return files, formats and addresses of one version of the fragments."""
-    missing = ~partitions.present
-    file = np.where(missing, -1, partitions.file)
-    address = np.where(missing, -1, partitions.address)
+    gone = missing(partitions)
+    file = np.where(gone, -1, partitions.file)
+    address = np.where(gone, -1, partitions.address)
     form = np.where(file < 0, -1, partitions.layout)
     forms = ["nc" if is_netcdf(layout.format) else str(layout.format) for layout in partitions.layouts]
     return (
-        texts(file, to_uris(partitions.files), shape),
+        texts(file, list(map(name_of, partitions.files)), shape),
         texts(form, forms, shape),
         texts(address, list(partitions.addresses), shape),
     )

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from cfagg.conventions.encoded import Lack, Names, of_codes, of_layouts, stored
 from cfagg.conventions.nca_layouts import is_netcdf
-from cfagg.model import Aggregation, Layout
+from cfagg.model import Aggregation, Layout, Partitions
 
-__all__ = ["directions", "fragment_dimensions", "lacks", "sizes", "texts", "unsaid", "whole_packing"]
+__all__ = ["directions", "fragment_dimensions", "lacks", "missing", "sizes", "texts", "unsaid", "whole_packing"]
 
 _OWN = "this convention takes it from the file of the fragment"
 
@@ -51,6 +51,13 @@ def texts(codes: npt.NDArray[np.int32], table: Sequence[str], shape: tuple[int, 
     found[:-1] = table
     found[-1] = ""
     return np.asarray(found[codes], object).reshape(shape)
+
+
+def missing(partitions: Partitions) -> npt.NDArray[np.bool_]:
+    """Return which partitions hold nothing but missing values, as they are declared."""
+    gaps = np.append(np.ma.getmaskarray(partitions.values), False)
+    found: npt.NDArray[np.bool_] = ~partitions.present | gaps[partitions.value]
+    return found
 
 
 def lacks(aggregation: Aggregation) -> Iterator[Lack]:

@@ -1,4 +1,4 @@
-"""From URIs of fragments to the paths that they mean.
+"""From URIs of fragments to the paths that they mean, and back.
 
 A ``file:`` URI and a relative one mean a path, with its percent-encoded characters decoded; any other is left as it is.
 
@@ -8,12 +8,18 @@ Sources: CF-1.13 section 2.8.1, "uris"; RFC 3986 and RFC 8089.
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote
+from collections.abc import Iterable
+from urllib.parse import quote, unquote
 
-__all__ = ["is_opaque", "local_path", "path_of", "paths_of"]
+__all__ = ["is_opaque", "local_path", "name_of", "path_of", "paths_of", "uri_of", "uris_of"]
 
 #: RFC 3986 has no underscores in schemes; CF's own example of an absolute URI has.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+._-]*):")
+
+#: What may stand in the path of a URI as it is (RFC 3986, section 3.3).
+_SAFE = "/-._~!$&'()*+,;=@"
+_PLAIN = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=@/]+").fullmatch
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|file:", re.IGNORECASE).match
 
 
 def path_of(uri: str) -> str:
@@ -66,3 +72,34 @@ def paths_of(uris: list[str]) -> list[str]:
 def _decoded(text: str) -> str:
     """Return a text without percent-encoding; bytes that are not UTF-8 stay those of a file name."""
     return unquote(text, errors="surrogateescape") if "%" in text else text
+
+
+def uri_of(name: str) -> str:
+    """Return the URI of a path; a URL is one already.  Only what the syntax of URIs forces is percent-encoded.
+
+    >>> uri_of("data/tas 1.nc"), uri_of("/data/é.nc"), uri_of("a:b.nc"), uri_of("s3://bucket/a.nc")
+    ('data/tas%201.nc', 'file:///data/%C3%A9.nc', 'a%3Ab.nc', 's3://bucket/a.nc')
+    """
+    if _PLAIN(name):
+        return f"file://{name}" if name[0] == "/" else name
+    if _URL(name):
+        return name
+    # Before a colon in the first part of a relative one would stand a scheme.
+    first, slash, rest = name.partition("/")
+    texts = ((first, _SAFE), (slash, "/"), (rest, f"{_SAFE}:"))
+    uri = "".join(quote(text, safe=safe, errors="surrogateescape") for text, safe in texts)
+    return f"file://{uri}" if not first else uri
+
+
+def name_of(name: str) -> str:
+    """Return a path as CFA-0.6.2 writes it: an absolute one as a URI, a relative one as it is.
+
+    >>> name_of("/data/tas 1.nc"), name_of("tas 1.nc")
+    ('file:///data/tas%201.nc', 'tas 1.nc')
+    """
+    return uri_of(name) if name.startswith("/") else name
+
+
+def uris_of(names: Iterable[str]) -> list[str]:
+    """Return the URIs of many paths."""
+    return [uri_of(name) for name in names]

@@ -1,12 +1,17 @@
-"""``cfagg convert``: write an aggregation, a netCDF file or another Zarr store as a Zarr store."""
+"""``cfagg convert``: write an aggregation, a netCDF file or a Zarr store as a Zarr store, or in another dialect."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from cfagg.cli.bars import byte_bar
 from cfagg.cli.storage_options import add_storage_option, storage_options
+
+if TYPE_CHECKING:
+    from cfagg.errors import LossError
 
 __all__ = ["add_parser", "run"]
 
@@ -17,6 +22,8 @@ examples:
   cfagg convert temperature.nca temperature.zarr --chunks partitions --packing decode
   cfagg convert temperature.nca temperature.zarr --resume
   cfagg convert old.zarr new.zarr --chunks time=-1,lat=16,lon=16 --zarr-format 3
+  cfagg convert old.nca new.nc --to CF-1.13
+  cfagg convert old.nca new.nc --to CF-1.13 --on-loss materialise
 
 The store is built beside TARGET and moved into place when it is complete. To finish a run that was killed, repeat the
 command with --resume.
@@ -27,15 +34,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the sub-command to the parser of `cfagg`."""
     parser = subparsers.add_parser(
         "convert",
-        help="write an aggregation, a netCDF file or a Zarr store as a new Zarr store",
-        description="Write an NCA aggregation, a netCDF file or a Zarr store as a new Zarr store with the same values.",
+        help="write an aggregation, a netCDF file or a Zarr store as a new Zarr store, or in another dialect",
+        description="Write an aggregation, a netCDF file or a Zarr store as a new Zarr store with the same values, or "
+        "translate an aggregation file into another dialect.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "source", metavar="SOURCE", help="a netCDF file, with or without aggregations, or a Zarr store; or its URL"
     )
-    parser.add_argument("target", metavar="TARGET", nargs="?", help="directory or URL of the Zarr store")
+    parser.add_argument(
+        "target", metavar="TARGET", nargs="?", help="directory or URL of the Zarr store, or an aggregation file"
+    )
     parser.add_argument("-o", "--output", metavar="TARGET", help="another way to give TARGET")
     what = parser.add_argument_group("what to write")
     what.add_argument(
@@ -44,6 +54,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="append",
         dest="variables",
         help="convert this variable and those it refers to; may be repeated (default: all)",
+    )
+    what.add_argument(
+        "--to",
+        metavar="KIND",
+        help="zarr, or the dialect of an aggregation file: CF-1.13, CFA-0.6.2, CFA-0.4, NCA-0.1 (default: as TARGET is "
+        "named: .zarr, .nca)",
+    )
+    what.add_argument(
+        "--relative-to",
+        metavar="DIR",
+        help="directory at which references start (default: that of TARGET; / is absolute)",
     )
     what.add_argument("--zarr-format", type=int, choices=(3, 2), default=3, help="version of Zarr (default: 3)")
     what.add_argument(
@@ -71,9 +92,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     what.add_argument(
         "--on-loss",
-        choices=("error", "drop"),
+        choices=("error", "materialise", "drop"),
         default="error",
-        help="what to do if an aggregation cannot be read: refuse, or leave it out and list it (default: error)",
+        help="what to do about what TARGET cannot say, and aggregations that cannot be read: refuse and list it, write "
+        "the values of such partitions beside TARGET, or leave it out (default: error)",
     )
     what.add_argument(
         "--allow",
@@ -104,10 +126,37 @@ def run(args: argparse.Namespace) -> int:
     target = _target(args)
     from cfagg.conversion.converting import convert
     from cfagg.conversion.options import DEFAULT_MEMORY
+    from cfagg.errors import LossError
 
-    show_bar = not args.quiet and sys.stderr.isatty()
-    with byte_bar("convert", show_bar) as progress:
-        report = convert(
+    try:
+        report = _converted(args, target, convert, DEFAULT_MEMORY)
+    except LossError as error:
+        return _refused(args, error)
+    from cfagg.display.escape import printable
+    from cfagg.display.sizes import count_text
+
+    for loss in report.losses:
+        print(f"lost: {printable(str(loss))}", file=sys.stderr)
+    if args.json:
+        from cfagg.display.as_json import dump
+
+        print(dump({"form": "cfagg convert", "form_version": 1, **report.as_dict()}))
+        return 0
+    if not args.quiet:
+        for note in report.notes:
+            print(f"note: {printable(note)}", file=sys.stderr)
+        resumed = getattr(report, "resumed", 0)
+        if resumed:
+            verb = "was" if resumed == 1 else "were"
+            print(f"note: {count_text(resumed, 'chunk')} {verb} kept from an earlier run", file=sys.stderr)
+        print(printable(str(report)) + (", verified" if getattr(report, "verified", False) else ""))
+    return 0
+
+
+def _converted(args: argparse.Namespace, target: str, convert: Callable[..., Any], memory: int | str) -> Any:
+    """Convert with a progress bar; return the report."""
+    with byte_bar("convert", not args.quiet and sys.stderr.isatty()) as progress:
+        return convert(
             args.source,
             target,
             variables=args.variables,
@@ -123,29 +172,31 @@ def run(args: argparse.Namespace) -> int:
             resume=args.resume,
             verify=args.verify,
             workers=args.workers,
-            memory=DEFAULT_MEMORY if args.memory is None else args.memory,
+            memory=memory if args.memory is None else args.memory,
             progress=progress,
             storage_options=storage_options(args),
             target_options=storage_options(args, of="target"),
+            to=args.to,
+            relative_to=args.relative_to,
         )
-    from cfagg.display.escape import printable
-    from cfagg.display.sizes import count_text
 
-    for loss in report.losses:
-        print(f"lost: {printable(str(loss))}", file=sys.stderr)
+
+def _refused(args: argparse.Namespace, error: LossError) -> int:
+    """Print everything that would be lost, which was not to be; return the exit status."""
+    from cfagg.cli.messages import as_options
+    from cfagg.display.escape import printable
+
     if args.json:
         from cfagg.display.as_json import dump
 
-        print(dump({"form": "cfagg convert", "form_version": 1, **report.as_dict()}))
-        return 0
-    if not args.quiet:
-        for note in report.notes:
-            print(f"note: {printable(note)}", file=sys.stderr)
-        if report.resumed:
-            verb = "was" if report.resumed == 1 else "were"
-            print(f"note: {count_text(report.resumed, 'chunk')} {verb} kept from an earlier run", file=sys.stderr)
-        print(printable(str(report)) + (", verified" if report.verified else ""))
-    return 0
+        losses = [loss._asdict() for loss in error.losses]
+        print(dump({"form": "cfagg convert", "form_version": 1, "target": None, "losses": losses}))
+    else:
+        for loss in error.losses:
+            print(f"lost: {printable(str(loss))}")
+    sys.stdout.flush()
+    print(as_options(f"error: {printable(error.message)}"), file=sys.stderr)
+    return 1
 
 
 def _target(args: argparse.Namespace) -> str:

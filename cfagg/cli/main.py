@@ -28,7 +28,8 @@ __all__ = ["COMMANDS", "main"]
 #: Sub-command -> (module, one line of help).
 COMMANDS = {
     "show": ("cfagg.cli.show", "print the contents of a file: dimensions, variables, partition matrices, references"),
-    "convert": ("cfagg.cli.convert", "write an aggregation or a netCDF file as a Zarr store"),
+    "convert": ("cfagg.cli.convert", "write an aggregation or a netCDF file as a Zarr store, or in another dialect"),
+    "rebase": ("cfagg.cli.rebase", "move the references of an aggregation file to another directory"),
     "check": ("cfagg.cli.check", "check datasets against the CF conventions"),
     "explain": ("cfagg.cli.explain", "explain the rules of cfagg check"),
     "accumulate": ("cfagg.cli.accumulate", "store sums of an array, for quick averages over any range"),
@@ -161,9 +162,9 @@ def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace)
         if isinstance(error.__context__, KeyboardInterrupt):
             # The library has said what remains of the work.
             return 130
-        from cfagg.errors import UnreadableAggregationError
+        from cfagg.errors import LossError, UnreadableAggregationError
 
-        return 1 if isinstance(error, UnreadableAggregationError) else 2
+        return 1 if isinstance(error, UnreadableAggregationError | LossError) else 2
     return status
 
 

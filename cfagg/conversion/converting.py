@@ -17,14 +17,14 @@ from cfagg.arrays.opening import open_any
 from cfagg.arrays.source import OtherSource, Source
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.conversion.report import Report
-from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
+from cfagg.errors import AccessError, CfaggError, OptionError, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path, paths
 from cfagg.formats.values.pool import close_files
 from cfagg.model import Aggregation
 from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.publishing import reason
 from cfagg.runtime.staging import is_known
-from cfagg.runtime.targets import check_target_name
+from cfagg.runtime.targets import DIALECTS, kind_of
 from cfagg.runtime.workplace import Workplace
 from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
@@ -32,6 +32,7 @@ from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
 if TYPE_CHECKING:
     from cfagg.conversion.plan import Array, Plan
+    from cfagg.writing.report import Report as AggregationReport
 
 __all__ = ["convert"]
 
@@ -57,11 +58,13 @@ def convert(
     progress: Callable[[int, int], None] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
-) -> Report:
-    """Write an NCA aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
+    to: str | None = None,
+    relative_to: str | os.PathLike[str] | None = None,
+) -> Report | AggregationReport:
+    """Write an aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
 
-    The store is built beside the target and moved into place when it is complete, so the target is never half
-    written.  Memory is bounded, whatever the size.
+    Or translate an aggregation file into another dialect: see `to`.  What is written is built beside the target and
+    moved into place when it is complete, so the target is never half written.  Memory is bounded, whatever the size.
 
     Parameters
     ----------
@@ -89,9 +92,9 @@ def convert(
         Directories outside that of `source` in which partitions may lie, or links of a Zarr store may lead to.
     missing : {"error", "fill"}
         What to do about partitions whose file is missing.
-    on_loss : {"error", "drop"}
+    on_loss : {"error", "drop", "materialise"}
         What to do about an aggregation that cannot be read: raise, or leave it out and list it in the report's
-        ``losses``.
+        ``losses``.  And about what a dialect cannot say, as for `cfagg.write`.
     overwrite : bool
         Replace an existing Zarr store, or discard an unfinished conversion.  The old store stays until the new one is
         complete; in an object store it is removed first, with a warning.
@@ -109,16 +112,24 @@ def convert(
         Of the source's URL, as for `cfagg.read`.
     target_options : mapping, optional
         Of the target's URL, likewise.
+    to : {"zarr", "CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"}, optional
+        What to write, by default what the name of the target says: a Zarr store, or NCA-0.1 in ``.nca``.  A file in
+        another dialect refers to the same partitions, and its ordinary variables are copied; of the other
+        options, only `variables`, `allow`, `on_loss`, `overwrite` and `storage_options` are for it.
+    relative_to : path, optional
+        Directory at which references of an aggregation file start, by default its own; ``"/"`` makes them absolute.
 
     Returns
     -------
     Report
-        What was written.
+        What was written; of an aggregation file a report as of `cfagg.write`.
 
     Raises
     ------
     SourceError
         If the source cannot be understood.
+    LossError
+        If the dialect of an aggregation file cannot say something, with `on_loss` ``"error"``.
     UnreadableAggregationError
         If an aggregation cannot be read, unless `on_loss` says to leave it out or `variables` chooses others.
     TargetExistsError, TargetError
@@ -141,6 +152,35 @@ def convert(
     >>> zarr.open_group(f"{folder}/a.zarr", mode="r")["v"][:]
     array([1., 2., 3.], dtype=float32)
     """
+    name = a_path(target, "target", expected="name a directory for the store")
+    kind = kind_of(name, to, netcdf="netcdf")
+    if kind in DIALECTS:
+        senseless = {
+            "zarr_format": zarr_format != 3,
+            "chunks": chunks != "auto",
+            "packing": packing != "keep",
+            "codec": codec != "zstd",
+            "level": level is not None,
+            "missing": missing != "error",
+            "resume": resume,
+            "verify": verify,
+            "workers": workers is not None,
+            "memory": memory != DEFAULT_MEMORY,
+            "target_options": bool(target_options),
+        }
+        _refuse_options(senseless, f"{name} is an aggregation file in {kind}, which refers to values where they are")
+        from cfagg.writing.writing import target_of, translate
+
+        file = target_of(name, kind, on_loss, relative_to, overwrite=overwrite, netcdf=kind)
+        place_of = a_place(source, storage_options, paths(allow), name="source")
+        return translate(place_of, file, variables=variables, allow=paths(allow))
+    if kind != "zarr":
+        raise OptionError(
+            f"{name} would be {'plain netCDF-4' if kind == 'netcdf' else 'Icechunk'}, which cannot be written yet; "
+            "name a Zarr store, for instance x.zarr, or say which aggregation file is meant, such as to='CF-1.13' "
+            "(--to CF-1.13)"
+        )
+    _refuse_options({"relative_to": relative_to is not None}, f"{name} is a Zarr store, which holds the values itself")
     options = Options.build(
         variables=variables,
         zarr_format=zarr_format,
@@ -153,7 +193,6 @@ def convert(
     )
     threads, budget = worker_count(workers), parse_size(memory)
     path = a_place(source, storage_options, paths(allow), name="source")
-    check_target_name(a_path(target, "target", expected="name a directory for the store"))
     if is_url(os.fspath(target)) or target_options:
         there = a_place(
             target,
@@ -176,6 +215,13 @@ def convert(
         opened = open_any(path, allow)
         access = Access(path, allow)
         return _convert(opened, access, place, options, threads, budget, check=verify, progress=progress)
+
+
+def _refuse_options(given: Mapping[str, bool], why: str) -> None:
+    """Refuse options that were given and make no sense."""
+    found = [f"{name}=" for name, is_given in given.items() if is_given]
+    if found:
+        raise OptionError(f"{why}: {', '.join(found)} {'has' if len(found) == 1 else 'have'} no meaning there")
 
 
 @contextmanager

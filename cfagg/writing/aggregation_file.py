@@ -21,7 +21,7 @@ from cfagg.writing.plan import OnLoss, Work, decreasing, plan
 from cfagg.writing.references import relative
 from cfagg.writing.report import Report
 
-__all__ = ["Target", "write_file"]
+__all__ = ["Target", "write_file", "written"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def write_file(content: Content, target: Target, losses: tuple[Loss, ...] = (), 
     kept = {path: work for path, work in works.items() if not work.left_out}
     made = {path: fragments.names_of(work, path) for path, work in kept.items()}
     folder = fragments.place_for(target.path)
-    with _written(target.path) as aside:
+    with written(target.path) as aside:
         if any(work.rows.size for work in kept.values()):
             inside = aside.with_name("file.fragments")
             inside.mkdir()
@@ -127,7 +127,7 @@ def _plans(content: Content, target: Target) -> dict[str, Work]:
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[Path]:
+def written(path: Path) -> Iterator[Path]:
     """Give the name of a new file that takes its place when the block ends well; say what the system refused."""
     try:
         with written_aside(path) as made:

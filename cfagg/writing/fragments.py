@@ -90,8 +90,8 @@ def _write(path: Path, aggregation: Aggregation, box: tuple[tuple[int, int], ...
 
 
 def _attributes(aggregation: Aggregation, to: str) -> dict[str, Any]:
-    """Return the attributes of a fragment; CF-1.13 unpacks what fragments together hold, others pack it."""
-    names = _KEPT if to == "CF-1.13" else (*_KEPT, *_PACKING)
+    """Return the attributes of a fragment; what fragments together hold is packed by NCA and CFA 0.4 alone."""
+    names = _KEPT if to in ("CF-1.13", "CFA-0.6.2") else (*_KEPT, *_PACKING)
     units = {"units": aggregation.units, "calendar": aggregation.calendar}
     given = {**aggregation.attributes, **{k: v for k, v in units.items() if v is not None}}
     return {k: given[k] for k in names if k in given}

@@ -168,12 +168,10 @@ def _said_of_all(aggregation: Aggregation, to: str) -> Aggregation:
         attributes = dict(aggregation.attributes)
         found = {name: attributes.pop(f"fragment_{name}", None) for name in _ALIKE}
         given: dict[str, Any] = {name: value for name, value in found.items() if isinstance(value, str)}
-        if not given:
-            return aggregation
-        layouts = tuple(replace(layout, **given) for layout in partitions.layouts)
+        layouts = tuple(replace(_without_nc(layout), **given) for layout in partitions.layouts)
     else:
         used = np.unique(partitions.layout[stored(aggregation)]).tolist()
-        alike = {tuple(getattr(partitions.layouts[k], name) for name in _ALIKE) for k in used}
+        alike = {tuple(getattr(_without_nc(partitions.layouts[k]), name) for name in _ALIKE) for k in used}
         if len(alike) != 1:
             return aggregation
         given = {name: value for name, value in zip(_ALIKE, *alike, strict=True) if value is not None}
@@ -181,6 +179,11 @@ def _said_of_all(aggregation: Aggregation, to: str) -> Aggregation:
         nothing: dict[str, Any] = dict.fromkeys(given)
         layouts = tuple(replace(layout, **nothing) for layout in partitions.layouts)
     return replace(aggregation, attributes=attributes, partitions=replace(partitions, layouts=layouts))
+
+
+def _without_nc(layout: Layout) -> Layout:
+    """Return a layout without CFA-0.6.2's word for netCDF, which is what all dialects take for granted."""
+    return replace(layout, format=None) if (layout.format or "").lower() == "nc" else layout
 
 
 def _real(aggregated: Aggregated, lacks: Iterable[Lack]) -> Iterable[Lack]:
@@ -206,9 +209,10 @@ def _encoded_names(aggregation: Aggregation, to: str) -> list[str]:
     """Return a note on names of files that other readers do not find."""
     if to not in _BY_FRAGMENT:
         return []
-    from cfagg.conventions.fragment_uris import to_uri
+    from cfagg.conventions.uris import name_of, uri_of
 
-    odd = [name for name in aggregation.partitions.files if "%" in to_uri(name) and "%" not in name]
+    written = uri_of if to == "CF-1.13" else name_of
+    odd = [name for name in aggregation.partitions.files if "%" in written(name) and written(name) != name]
     if not odd:
         return []
     note = (

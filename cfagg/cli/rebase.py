@@ -1,0 +1,52 @@
+"""``cfagg rebase``: move the references of an aggregation file to another directory."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+__all__ = ["add_parser", "run"]
+
+_EPILOG = """\
+examples:
+  cfagg rebase temperature.nca --from /archive/cmip5 --to /data/cmip5
+  cfagg rebase temperature.nc --from /data --to s3://bucket/data -o remote.nc
+
+No data are touched. Without -o the file itself is replaced, whole or not at all.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to the parser of `cfagg`."""
+    parser = subparsers.add_parser(
+        "rebase",
+        help="move the references of an aggregation file to another directory",
+        description="Move the references of an aggregation file from one directory or URL to another.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", help="an aggregation file: NCA-0.1, CFA-0.4, CFA-0.6.2 or CF-1.13")
+    parser.add_argument("--from", metavar="A", dest="old", required=True, help="directory or URL that they begin with")
+    parser.add_argument("--to", metavar="B", dest="new", required=True, help="what they are to begin with")
+    parser.add_argument("-o", "--output", metavar="OUT", help="write another file and leave FILE as it is")
+    parser.add_argument("--overwrite", action="store_true", help="replace OUT")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no notes or summary")
+    parser.add_argument("--json", action="store_true", help="print the report as strict JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Move references; the file's name goes to stdout, notes to stderr."""
+    from cfagg.writing.rebasing import rebase
+
+    report = rebase(args.file, args.old, args.new, output=args.output, overwrite=args.overwrite)
+    if args.json:
+        from cfagg.display.as_json import dump
+
+        print(dump({"form": "cfagg rebase", "form_version": 1, **report.as_dict()}))
+    elif not args.quiet:
+        from cfagg.display.escape import printable
+
+        for note in report.notes:
+            print(f"note: {printable(note)}", file=sys.stderr)
+        print(printable(str(report)))
+    return 0

@@ -1,0 +1,245 @@
+"""Move the references of an aggregation file: other names of files, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cfagg.arrays.opening import open_any
+from cfagg.arrays.source import OtherSource, refuse_unreadable
+from cfagg.conventions.encoded import Names
+from cfagg.conventions.uris import local_path, name_of, path_of, uri_of
+from cfagg.errors import OptionError, TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors.arguments import a_path
+from cfagg.model import Aggregation
+from cfagg.runtime.netcdf_files import closing_written, created
+from cfagg.runtime.targets import DIALECTS
+from cfagg.storage.urls import a_place, is_url, refuse_url
+from cfagg.writing import dialects
+from cfagg.writing.aggregation_file import written
+from cfagg.writing.references import relative, renamed
+from cfagg.writing.report import Report
+from cfagg.writing.sources import home_of
+
+__all__ = ["rebase"]
+
+#: The term whose variable holds the names of files, and how a name is read and written.
+_TERMS: dict[str, tuple[str, Callable[[str], str], Callable[[str], str]]] = {
+    "CF-1.13": ("uris", path_of, uri_of),
+    "CFA-0.6.2": ("file", local_path, name_of),
+}
+
+
+def rebase(
+    path: str | os.PathLike[str],
+    old: str | os.PathLike[str],
+    new: str | os.PathLike[str],
+    *,
+    output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> Report:
+    """Move the references of an aggregation file from one directory or URL to another, without touching data.
+
+    References that begin with `old` as they are written, or that lie in the directory `old`, begin with `new`
+    afterwards; a relative reference into a directory stays relative.  All others mean the same file as before.
+
+    Parameters
+    ----------
+    path : path
+        An aggregation file in a dialect that is written: NCA-0.1, CFA-0.4, CFA-0.6.2 or CF-1.13.
+    old, new : path
+        Directories or URLs, compared and replaced by whole components.
+    output : path, optional
+        Another file for the result; by default the file itself is replaced, whole or not at all.
+    overwrite : bool
+        Replace `output`.
+
+    Returns
+    -------
+    Report
+        Its notes say how many references were moved.
+
+    Raises
+    ------
+    SourceError
+        There is no such file.
+    OptionError
+        No reference begins with `old`.
+    UnsupportedError
+        A dialect that is not written, or names in arrays of characters; convert the file first.
+
+    Examples
+    --------
+    >>> cfagg.rebase("temperature.nca", "/archive/cmip5", "/data/cmip5")  # doctest: +SKIP
+    """
+    given = a_place(path)
+    before, after = (a_path(p, n, expected="name a directory").rstrip("/") for p, n in ((old, "old"), (new, "new")))
+    if is_url(given):
+        refuse_url(given, "written")
+    source = open_any(given)
+    if isinstance(source, OtherSource):
+        raise UnsupportedError(f"{given} is no netCDF file, and so has no references to move")
+    refuse_unreadable((e for g in source.root.walk() for e in g.unreadable.values()), "correct the file first")
+    found = {
+        f"{group.path.rstrip('/')}/{name}": one
+        for group in source.root.walk()
+        for name, one in group.variables.items()
+        if isinstance(one, Aggregation)
+    }
+    if not found:
+        raise OptionError(f"{given} has no aggregations, and so no references to move")
+    for name, one in found.items():
+        if one.dialect not in DIALECTS:
+            raise UnsupportedError(
+                f"{given}: variable {name.lstrip('/')!r} is an aggregation in {one.dialect}, which is read and not "
+                "written: convert the file first, for instance with to='CFA-0.4' (--to CFA-0.4)"
+            )
+    # Through a link, so that the file is replaced and not the link.
+    here = Path(os.path.realpath(given))
+    target = here if output is None else Path(os.path.realpath(a_path(output, "output", expected="name a file")))
+    if target != here and os.path.lexists(target) and not overwrite:
+        raise TargetExistsError(f"{target} exists; replace it with overwrite=True (--overwrite), or give another name")
+    if target.is_dir() or not target.parent.is_dir():
+        raise TargetError(f"{target} cannot be written: it is a directory, or there is none for it")
+    change = _Change(before or "/", after or "/", str(target.parent))
+    counts = {name: change.count(one) for name, one in found.items()}
+    if not any(counts.values()):
+        seen = next((name for one in found.values() for name in one.partitions.files), None)
+        example = f"; one is {seen!r}" if seen is not None else ", for all fragments are in the file itself"
+        raise OptionError(f"{given}: no reference begins with {before!r} or lies in it{example}")
+    with written(target) as aside:
+        shutil.copyfile(here, aside)
+        shutil.copymode(here, aside)
+        _edit(aside, found, change)
+    moved = sum(counts.values())
+    return Report(
+        target=str(target),
+        dialect=", ".join(sorted({one.dialect for one in found.values()})),
+        variables=tuple(name.lstrip("/") for name in found),
+        partitions=sum(one.grid.size for one in found.values()),
+        notes=(f"{moved:,} file name{'s'[: moved != 1]} moved from {before or '/'} to {after or '/'}",),
+    )
+
+
+class _Change:
+    """What becomes of each name of a file."""
+
+    def __init__(self, old: str, new: str, base: str) -> None:
+        self.old, self.new, self.base = old, new, base
+        self.place = os.path.realpath(old) if not is_url(old) else old
+
+    def of(self, aggregation: Aggregation) -> Callable[[str], str]:
+        """Return what changes the names in an aggregation."""
+        home = home_of(aggregation.source, aggregation.partitions.files)
+        keep = relative(home, self.base)
+
+        def change(name: str) -> str:
+            found = self.moved(name, home)
+            if found is not None:
+                return found
+            return name if name.startswith("/") else keep(name)
+
+        return change
+
+    def count(self, aggregation: Aggregation) -> int:
+        """Return how many distinct names move."""
+        home = home_of(aggregation.source, aggregation.partitions.files)
+        tables = (aggregation.partitions, *aggregation.partitions.versions)
+        return len({n for t in tables for n in t.files if self.moved(n, home) is not None})
+
+    def moved(self, name: str, home: str) -> str | None:
+        """Return the new name of a file, `None` where it stays."""
+        rest = _below(name, self.old)
+        if rest is not None:
+            return _joined(self.new, rest)
+        if is_url(name) or is_url(self.old):
+            return None
+        folder, _, last = name.rpartition("/")
+        there = os.path.realpath(os.path.join(home, folder or ("/" if name.startswith("/") else "")))  # noqa: PTH118
+        rest = _below(f"{there.rstrip('/')}/{last}", self.place)
+        if rest is None:
+            return None
+        if is_url(self.new) or name.startswith("/"):
+            return _joined(self.new if is_url(self.new) else os.path.abspath(self.new), rest)  # noqa: PTH100
+        return os.path.relpath(_joined(os.path.abspath(self.new), rest), os.path.realpath(self.base))  # noqa: PTH100
+
+
+def _below(name: str, prefix: str) -> str | None:
+    """Return what follows a prefix of whole components."""
+    if name == prefix:
+        return ""
+    start = prefix if prefix.endswith("/") else f"{prefix}/"
+    return name[len(start) :] if name.startswith(start) else None
+
+
+def _joined(folder: str, rest: str) -> str:
+    return f"{folder.rstrip('/')}/{rest}" if rest else folder
+
+
+def _edit(path: Path, found: dict[str, Aggregation], change: _Change) -> None:
+    """Give the aggregations of a file, which is a copy, their new names."""
+    import netCDF4
+
+    with closing_written(created(lambda: netCDF4.Dataset(path, "r+"), path), path) as file:
+        done: set[tuple[str, str]] = set()
+        for name, aggregation in found.items():
+            variable = file[name]
+            rename = change.of(aggregation)
+            if aggregation.dialect not in _TERMS:
+                encoded = dialects.encode(renamed(aggregation, rename), aggregation.dialect, Names())
+                for key in ("nca_array", "cfa_array"):
+                    if key in encoded.attributes:
+                        variable.setncattr(key, encoded.attributes[key])
+                continue
+            term, decode, encode = _TERMS[aggregation.dialect]
+            for table in _tables(variable, term):
+                where = (table.group().path, table.name)
+                if where not in done:
+                    done.add(where)
+                    _rename_in(table, partial(_kept, rename, decode, encode))
+
+
+def _kept(rename: Callable[[str], str], decode: Callable[[str], str], encode: Callable[[str], str], uri: str) -> str:
+    """Return the new text of a reference, as it was where it means the same name."""
+    old = decode(uri)
+    new = rename(old)
+    return uri if new == old else encode(new)
+
+
+def _tables(variable: Any, term: str) -> Iterator[Any]:
+    """Give the variable of a term of an aggregation variable."""
+    words = str(variable.getncattr("aggregated_data")).split()
+    group = variable.group()
+    for key, name in zip(words[::2], words[1::2], strict=False):
+        if key.lower() != f"{term}:":
+            continue
+        while group is not None:
+            with suppress(IndexError, KeyError):
+                yield group[name]
+                return
+            group = group.parent
+
+
+def _rename_in(table: Any, change: Callable[[str], str]) -> None:
+    """Change the texts of a variable."""
+    if table.dtype is not str:
+        raise UnsupportedError(
+            f"{table.name!r} holds names in arrays of characters, which other names may not fit: convert the file first"
+        )
+    if "substitutions" in table.ncattrs():
+        raise UnsupportedError(
+            f"{table.name!r} has substitutions in its names: change the attribute 'substitutions', or convert the file"
+        )
+    table.set_auto_mask(False)
+    values = np.asarray(table[...], object)
+    known = {uri: change(uri) if uri else uri for uri in set(values.ravel().tolist())}
+    flat = np.empty(values.size, object)
+    flat[:] = [known[uri] for uri in values.ravel().tolist()]
+    table[...] = flat.reshape(values.shape)
