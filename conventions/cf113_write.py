@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.conventions import encoded
-from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes
+from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes, of_versions
 from cfagg.conventions.fragment_arrays import (
     directions,
     fragment_dimensions,
@@ -51,10 +51,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     elif gone.any() and _fill(aggregation) is None:
         why = "a missing unique value is the _FillValue of the variable, which has none; give it one"
         yield from of_codes(gone, "missing fragment", ["no fragment"], None, why)
-    versions = len(partitions.versions)
-    if versions:
-        others = f"{versions} more version{'s'[: versions > 1]}"
-        yield Lack("versions of fragments", (others,), "each fragment is one variable", values=False)
+    yield from of_versions(partitions, "each fragment is one variable")
     for name in aggregation.terms:
         yield Lack("term of its own", (name,), "CF-1.13 knows no terms but its own", values=False)
 

@@ -10,9 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConventionError, Problem
-from cfagg.model import Aggregation, Layout
+from cfagg.model import Aggregation, Layout, Partitions
 
-__all__ = ["Encoded", "Lack", "Loss", "Names", "check", "expand", "of_codes", "of_layouts", "own_attributes", "stored"]
+__all__ = [
+    "Encoded",
+    "Lack",
+    "Loss",
+    "Names",
+    "check",
+    "expand",
+    "of_codes",
+    "of_layouts",
+    "of_numbers",
+    "of_versions",
+    "own_attributes",
+    "stored",
+]
 
 #: Attributes by which one convention or another marks an aggregation variable or describes it.
 _MARKS = frozenset(
@@ -175,6 +188,26 @@ def of_codes(
     if rows.size:
         chosen = np.zeros(rows.size, np.int8) if codes is None else codes[rows]
         yield Lack(what, tuple(found), why, rows, chosen)
+
+
+def of_numbers(aggregation: Aggregation) -> Iterator[Lack]:
+    """Give fragments that are named by the number of their variable, as CFA 0.4 may."""
+    partitions = aggregation.partitions
+    numbered = np.array([*(n[:1] == "#" and n[1:].isdecimal() for n in partitions.addresses), False])
+    mask = stored(aggregation) & numbered[partitions.address]
+    why = "a fragment is a variable with a name"
+    yield from of_codes(mask, "number of a variable", partitions.addresses, partitions.address, why)
+
+
+def of_versions(partitions: Partitions, why: str) -> Iterator[Lack]:
+    """Give the further versions of fragments, without which the first ones stay."""
+    if not partitions.versions:
+        return
+    counts = np.sum([other.present for other in partitions.versions], axis=0)
+    rows = np.flatnonzero(counts)
+    if rows.size:
+        found = tuple(f"{n} more version{'s'[: n != 1]}" for n in range(len(partitions.versions) + 1))
+        yield Lack("versions of fragments", found, why, rows, counts[rows], values=False)
 
 
 def expand(aggregation: Aggregation, lacks: Iterable[Lack]) -> list[Loss]:

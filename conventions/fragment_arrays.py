@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conventions.encoded import Lack, Names, of_codes, of_layouts, stored
+from cfagg.conventions.encoded import Lack, Names, of_codes, of_layouts, of_numbers, stored
 from cfagg.conventions.nca_layouts import is_netcdf
 from cfagg.model import Aggregation, Layout, Partitions
 
@@ -111,8 +111,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     named = "a fragment is a variable with a name"
     unnamed = held & ((partitions.address < 0) | (foreign & (partitions.offset >= 0)))
     yield from of_codes(unnamed, "address in the file", found, codes, named)
-    numbered = np.array([*(name.startswith("#") for name in partitions.addresses), False])[partitions.address]
-    yield from of_codes(held & numbered, "number of a variable", partitions.addresses, partitions.address, named)
+    yield from of_numbers(aggregation)
 
 
 def unsaid(aggregation: Aggregation) -> list[str]:

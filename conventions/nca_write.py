@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfagg.conventions import encoded
-from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes, of_layouts
+from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes, of_layouts, of_numbers, of_versions
 from cfagg.conventions.findings import Findings
 from cfagg.conventions.fragment_arrays import whole_packing
 from cfagg.conventions.json_write import Style, as_json, check_text, members, records
@@ -136,9 +136,8 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     held = encoded.stored(aggregation)
     yield from of_layouts(aggregation, held & netcdf, "packing", _PACKED, packing)
     yield from of_layouts(aggregation, held & ~netcdf, "packing", "JSON has no such number", infinite)
-    numbered = np.array([*(name.startswith("#") for name in partitions.addresses), False])[partitions.address]
-    why = "a fragment is a variable with a name"
-    yield from of_codes(held & numbered, "number of a variable", partitions.addresses, partitions.address, why)
+    if aggregation.dialect != DIALECT:  # where it is the name itself, odd as it is
+        yield from of_numbers(aggregation)
 
 
 _PACKED = "a netCDF variable has its own scale_factor and add_offset"
@@ -165,10 +164,7 @@ def json_lacks(aggregation: Aggregation) -> Iterator[Lack]:
         "the file that holds the sub-array has it",
         lambda layout: None if layout.fill is None else str(layout.fill),
     )
-    versions = len(partitions.versions)
-    if versions:
-        others = f"{versions} more version{'s'[: versions > 1]}"
-        yield Lack("versions of fragments", (others,), fragment, values=False)
+    yield from of_versions(partitions, fragment)
     for name in aggregation.terms:
         yield Lack("term of its own", (name,), "there are no terms", values=False)
 

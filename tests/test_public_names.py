@@ -21,7 +21,7 @@ def test_a_public_name_is_found_and_listed(name: str) -> None:
 PUBLIC = {
     "Aggregation", "CfaggError", "Grid", "Layout", "Partitions", "__version__", "accumulate", "check", "convert",
     "create_observations", "join_observations", "open_accumulated", "open_aggregation", "open_observations", "read",
-    "show", "write",
+    "rebase", "show", "write",
 }  # fmt: skip
 
 

@@ -152,7 +152,6 @@ def _write(
     import netCDF4
 
     change = relative(str(target.path.parent), target.base)
-    versions = dialects.has_versions(target.to)
 
     def write(group: Content, into: Any, dims: Mapping[str, int]) -> None:
         sizes = {**dims, **group.dimensions}
@@ -169,7 +168,7 @@ def _write(
             if path not in works:
                 continue
             files = [change(f"{folder.name}/{file}") for file in made[path]]
-            aggregation = works[path].with_fragments(files, name, versions=versions)
+            aggregation = works[path].with_fragments(files, name, target.to)
             encoded = dialects.encode(aggregation, target.to, names)
             for dim, size in encoded.dimensions.items():
                 if dim not in into.dimensions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,7 +17,7 @@ from cfagg.arrays.stored import NetcdfReader
 from cfagg.errors import OptionError
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 from cfagg.writing.content import Aggregated, Content, Held
-from cfagg.writing.sources import aggregated, held
+from cfagg.writing.sources import DESCRIBING, aggregated, held, referring
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,9 +26,6 @@ __all__ = ["content_of_dataset", "reader_of"]
 
 #: Bytes of one fragment of an array that has no chunks.
 _FRAGMENT = 2**28
-
-#: Attributes that name variables which describe others.
-_DESCRIBING = ("bounds", "climatology", "grid_mapping", "coordinates")
 
 
 def content_of_dataset(dataset: xr.Dataset) -> Content:
@@ -44,7 +40,7 @@ def content_of_dataset(dataset: xr.Dataset) -> Content:
     described = {
         word
         for v in encoded.values()
-        for name in _DESCRIBING
+        for name in DESCRIBING
         if isinstance(text := v.attrs.get(name), str)
         for word in text.split()
     }
@@ -181,19 +177,11 @@ def _referred(name: str, variable: xr.Variable, own: Mapping[str, Any], reader: 
     """Return a variable of a netCDF file as an aggregation of one fragment; of an aggregation file it is copied."""
     from cfagg.arrays.source import open_source
 
-    if open_source(reader.path).root.has_aggregations:
-        return held(tuple(map(str, variable.dims)), reader, reader.attributes)
     dims = tuple(map(str, variable.dims))
+    if open_source(reader.path).root.has_aggregations:
+        return held(dims, reader, reader.attributes)
     attributes = {k: v for k, v in reader.attributes.items() if k in {*variable.attrs, *variable.encoding}}
-    attributes |= {k: v for k, v in own.items() if k in variable.attrs}
-    units, calendar = (attributes.pop(k, None) for k in ("units", "calendar"))
-    address = f"{reader.group.strip('/')}/{reader.variable}".lstrip("/")
-    made = Partitions.build(1, file=0, address=0, files=[str(reader.path)], addresses=[address], layouts=[Layout(dims)])
-    grid = Grid([[0, n] if n else [0] for n in variable.shape])
-    aggregation = Aggregation(
-        name, dims, variable.shape, reader.dtype, grid, made, units, calendar, attributes=attributes
-    )
-    return Aggregated(aggregation, os.path.dirname(reader.path), reader.read)  # noqa: PTH120
+    return referring(name, dims, reader, attributes | {k: v for k, v in own.items() if k in variable.attrs})
 
 
 def _computed(name: str, variable: xr.Variable, own: Mapping[str, Any], original: xr.Variable) -> Aggregated:

@@ -44,7 +44,7 @@ class Work:
     notes: tuple[str, ...]
     left_out: bool = False
 
-    def with_fragments(self, names: list[str], variable: str, *, versions: bool) -> Aggregation:
+    def with_fragments(self, names: list[str], variable: str, to: str) -> Aggregation:
         """Return the aggregation with the partitions of `rows` in files of these names."""
         if not self.rows.size:
             return self.aggregation
@@ -59,7 +59,7 @@ class Work:
         for name, value in (("offset", -1), ("part", -1), ("value", -1), ("present", True)):
             columns[name][rows] = value
         others: tuple[Partitions, ...] = ()
-        if versions:
+        if dialects.has_versions(to):
             gone = np.zeros(len(partitions), bool)
             gone[rows] = True
             others = tuple(replace(o, present=o.present & ~gone) for o in partitions.versions)
@@ -71,7 +71,8 @@ class Work:
             layouts=(*partitions.layouts, Layout(self.aggregation.dims)),
             versions=others,
         )
-        return replace(self.aggregation, partitions=made)
+        # Where packing was in the way, all were written, with what this dialect packs or does not.
+        return replace(self.aggregation, partitions=made, packs=to not in _BY_FRAGMENT)
 
 
 def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapping[str, bool], path: str) -> Work:

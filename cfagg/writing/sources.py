@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,14 +14,21 @@ from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
+from cfagg.arrays.stored import NetcdfReader
 from cfagg.conventions.encoded import Loss
 from cfagg.errors import CfaggError, SourceError
-from cfagg.model import Aggregation
+from cfagg.model import Aggregation, Grid, Layout, Partitions
 from cfagg.storage.access import Access
 from cfagg.storage.urls import Url, absolute, is_url
 from cfagg.writing.content import Aggregated, Content, Held
 
-__all__ = ["aggregated", "content_of", "held", "home_of"]
+__all__ = ["DESCRIBING", "aggregated", "content_of", "held", "home_of", "referring"]
+
+#: Attributes that name variables which describe others.
+DESCRIBING = ("bounds", "climatology", "grid_mapping", "coordinates")
+
+#: Attributes that speak of values as they are stored.
+_OF_STORED = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "_Unsigned", "actual_range")
 
 
 def content_of(
@@ -72,6 +80,9 @@ def _with_references(source: Source, variables: Sequence[str]) -> set[str]:
 def _content(source: Source, group: Group, access: Access, to: str, wanted: set[str] | None) -> Content:
     """Return one group and those below."""
     variables: dict[str, Held | Aggregated] = {}
+    # The arrays of an aggregation file are its own; those of another file stay there.
+    stay = not source.root.has_aggregations
+    words = {w for v in group.variables.values() for k in DESCRIBING for w in str(v.attributes.get(k, "")).split()}
     for name, one in (group.variables | group.private).items():
         private = name in group.private
         if private and to == "CF-1.13":
@@ -81,6 +92,8 @@ def _content(source: Source, group: Group, access: Access, to: str, wanted: set[
         reader = open_reader(source, _path(group, name), access)
         if isinstance(one, Aggregation):
             variables[name] = aggregated(one, reader)
+        elif stay and one.dims and one.dims != (name,) and name not in words and isinstance(reader, NetcdfReader):
+            variables[name] = referring(name, one.dims, reader, one.attributes)
         else:
             variables[name] = held(one.dims, reader, _marked(one, to) if private else one.attributes, private=private)
     return Content(
@@ -115,6 +128,35 @@ def aggregated(aggregation: Aggregation, reader: Reader | None) -> Aggregated:
         return Aggregated(aggregation, home_of(aggregation.source, aggregation.partitions.files))
     home = home_of(reader.access.parent, aggregation.partitions.files)
     return Aggregated(aggregation, home, reader.read, partial(_says, reader))
+
+
+def referring(name: str, dims: tuple[str, ...], reader: NetcdfReader, attributes: Mapping[str, Any]) -> Aggregated:
+    """Return a variable of a netCDF file as an aggregation of one fragment."""
+    others = dict(attributes)
+    units, calendar = (others.pop(k) if isinstance(others.get(k), str) else None for k in ("units", "calendar"))
+    path = str(reader.path)
+    shape = tuple(reader.shape)
+    grid = Grid([[0, n] if n else [0] for n in shape])
+    address = f"{reader.group.strip('/')}/{reader.variable}".lstrip("/")
+    made = Partitions.build(grid.size, file=0, address=0, files=[path], addresses=[address], layouts=[Layout(dims)])
+    # What a fragment unpacks to is not packed again.
+    packed = [others.pop(k, None) for k in ("scale_factor", "add_offset")]
+    dtype = reader.dtype
+    if any(value is not None for value in packed):
+        dtype = np.result_type(np.float32, *(np.asarray(v).dtype for v in packed if v is not None))
+        for key in (
+            "_FillValue",
+            "missing_value",
+            "valid_min",
+            "valid_max",
+            "valid_range",
+            "_Unsigned",
+            "actual_range",
+        ):
+            others.pop(key, None)
+    aggregation = Aggregation(name, dims, shape, dtype, grid, made, units, calendar, attributes=others)
+    reads = AggregationReader(replace(aggregation, source=path), Access(path))
+    return Aggregated(aggregation, home_of(path), reads.read)
 
 
 def _says(reader: AggregationReader, row: int, attribute: str) -> bool:

@@ -52,6 +52,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "output": {"layout": "tabular"},
     }
     made["convert"] = cfagg.convert(sample("figure1.nca"), folder / "figure1.zarr")
+    made["write"] = cfagg.write(cfagg.read(sample("sst.nca")), folder / "sst.nc")
+    made["rebase"] = cfagg.rebase(folder / "sst.nc", Path(sample("sst.nca")).parent, "/archive")
     made["accumulate"] = cfagg.accumulate(store, "tas")
     made["create_observations"] = cfagg.create_observations(recipe, folder / "storms.zarr")
     made["open_aggregation"] = opened = cfagg.open_aggregation(sample("sst.nca"), "surface_temperature")

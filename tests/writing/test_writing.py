@@ -1,0 +1,500 @@
+"""Complete aggregation files: written from files, datasets and arrays, and read again with the same values."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import dask.array
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+
+import cfagg
+from cfagg.conventions import nca
+from cfagg.demo import sample
+from cfagg.errors import ConventionError, LossError, OptionError, TargetError, TargetExistsError
+from cfagg.runtime.targets import DIALECTS
+from tests import nca_files
+
+SAMPLES = {
+    "temperature.nca": "tas",
+    "temperature2.nca": "tas",
+    "figure1.nca": "p",
+    "packed.nca": "tas",
+    "sst.nca": "surface_temperature",
+}
+LATER = ("CFA-0.6.2", "CF-1.13")
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    """The samples in a directory that can be written to."""
+    folder = tmp_path_factory.mktemp("samples") / "here"
+    shutil.copytree(Path(sample("sst.nca")).parent, folder, ignore=shutil.ignore_patterns("*.py", "__pycache__", "pp"))
+    return folder
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Two files of 2 and 3 times, and an aggregation of them with coordinates."""
+    values = np.arange(20, dtype="f4").reshape(5, 4)
+    (tmp_path / "data").mkdir()
+    for k, span in enumerate((slice(0, 2), slice(2, 5))):
+        nca_files.fragment(tmp_path / f"data/p{k}.nc", "tas", values[span], ["time", "lat"], {"units": "K"})
+    records = [
+        {
+            "index": [k],
+            "location": [[a, b], [0, 4]],
+            "data": {"shape": [b - a, 4], "file": f"data/p{k}.nc", "ncvar": "tas"},
+        }
+        for k, (a, b) in enumerate([(0, 2), (2, 5)])
+    ]
+    with netCDF4.Dataset(tmp_path / "a.nca", "w") as file:
+        file.Conventions = "CF-1.6 NCA"
+        file.title = "two parts"
+        file.createDimension("time", 5)
+        file.createDimension("lat", 4)
+        lat = file.createVariable("lat", "f8", ("lat",))
+        lat[:] = [60, 30, 0, -30]
+        lat.units, lat.bounds = "degrees_north", "lat_bnds"
+        file.createDimension("bnds", 2)
+        file.createVariable("lat_bnds", "f8", ("lat", "bnds"))[:] = np.arange(8).reshape(4, 2)
+        time = file.createVariable("time", "i4", ("time",))
+        time[:] = range(5)
+        time.units = "days since 2000-01-01"
+        file.createVariable("crs", "i4", ()).grid_mapping_name = "latitude_longitude"
+        tas = file.createVariable("tas", "f4", ())
+        tas.units, tas.grid_mapping, tas.standard_name = "K", "crs", "air_temperature"
+        tas.nca_dimensions = "time lat"
+        tas.nca_array = json.dumps({"directions": {"time": True, "lat": False}, "pdimensions": ["time"], "pshape": [2],
+                                    "Partitions": records})  # fmt: skip
+    return tmp_path
+
+
+def canonical(path, name):
+    return nca.write(cfagg.open_aggregation(path, name))
+
+
+# Translating files
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("to", DIALECTS)
+def test_every_sample_has_the_same_values_in_every_dialect(samples, to, name):
+    variable = SAMPLES[name]
+    target = samples / f"{name}.{to}.nc"
+    report = cfagg.convert(samples / name, target, to=to, on_loss="materialise")
+    assert (report.dialect, report.losses, report.variables) == (to, (), (variable,))
+    assert cfagg.open_aggregation(target, variable).dialect == to
+    with cfagg.read(samples / name) as old, cfagg.read(target) as new:
+        assert new[variable].dims == old[variable].dims
+        assert new[variable].dtype == old[variable].dtype
+        np.testing.assert_array_equal(new[variable].values, old[variable].values)
+        assert set(old.coords) == set(new.coords)
+        for coordinate in old.coords:
+            xr.testing.assert_identical(old[coordinate], new[coordinate])
+
+
+@pytest.mark.parametrize("name", ["temperature.nca", "sst.nca"])
+@pytest.mark.parametrize("to", [d for d in DIALECTS if d != "NCA-0.1"])
+def test_nca_01_to_another_dialect_and_back_is_exact_where_nothing_is_lost(samples, to, name):
+    there, back = samples / f"there-{name}-{to}.nc", samples / f"back-{name}-{to}.nca"
+    assert cfagg.convert(samples / name, there, to=to).losses == ()
+    assert cfagg.convert(there, back).losses == ()
+    variable = SAMPLES[name]
+    assert canonical(back, variable) == canonical(samples / name, variable)
+    one, other = (cfagg.open_aggregation(p, variable) for p in (samples / name, back))
+    assert one == other
+
+
+def test_directions_that_coordinates_tell_are_left_to_them_and_come_back(parts):
+    assert cfagg.convert(parts / "a.nca", parts / "b.nc", to="CF-1.13").notes == ()
+    assert "dimension_directions" not in cfagg.open_aggregation(parts / "b.nc", "tas").attributes
+    cfagg.convert(parts / "b.nc", parts / "c.nca")
+    assert canonical(parts / "c.nca", "tas") == canonical(parts / "a.nca", "tas")
+
+
+def test_a_translated_file_is_complete(parts):
+    cfagg.convert(parts / "a.nca", parts / "b.nc", to="CF-1.13")
+    with netCDF4.Dataset(parts / "b.nc") as file:
+        assert (file.Conventions, file.title) == ("CF-1.13", "two parts")
+        assert file["tas"].shape == ()
+        assert file["tas"].dtype == "f4"
+        assert set(file["tas"].ncattrs()) == {
+            "units", "grid_mapping", "standard_name", "aggregated_dimensions", "aggregated_data"
+        }  # fmt: skip
+        assert file["tas_uris"][...].tolist() == [["data/p0.nc"], ["data/p1.nc"]]
+        assert file["tas_identifiers"][...] == "tas"
+        assert file["tas_map"][...].filled(-1).tolist() == [[2, 3], [4, -1]]
+        assert file["lat"][:].tolist() == [60, 30, 0, -30]
+        assert file["lat_bnds"][:].shape == (4, 2)
+        assert file["crs"].grid_mapping_name == "latitude_longitude"
+
+
+def test_conventions_name_the_dialect_and_what_else_the_file_follows(parts):
+    wanted = {
+        "NCA-0.1": "CF-1.6 NCA",
+        "CFA-0.4": "CF-1.6 CFA-0.4",
+        "CFA-0.6.2": "CF-1.6 CFA-0.6.2",
+        "CF-1.13": "CF-1.13",
+    }
+    for to, text in wanted.items():
+        cfagg.convert(parts / "a.nca", parts / f"{to}.nc", to=to)
+        with netCDF4.Dataset(parts / f"{to}.nc") as file:
+            assert file.Conventions == text
+
+
+@pytest.mark.parametrize("to", LATER)
+def test_what_cannot_be_said_is_listed_partition_by_partition_and_nothing_is_written(samples, to):
+    target = samples / f"refused-{to}.nc"
+    with pytest.raises(LossError, match=r"22 things.*on_loss='materialise'") as caught:
+        cfagg.convert(samples / "figure1.nca", target, to=to)
+    assert len(caught.value.losses) == 22
+    first = caught.value.losses[0]
+    assert (first.variable, first.partition, first.what) == ("p", (0, 1), "part of a sub-array")
+    assert isinstance(caught.value, ValueError)
+    assert not target.exists()
+    assert not list(samples.glob(".refused*"))
+
+
+@pytest.mark.parametrize("to", LATER)
+def test_only_lossy_partitions_are_written_into_fragments(samples, to):
+    target = samples / f"materialised-{to}.nc"
+    report = cfagg.convert(samples / "figure1.nca", target, to=to, on_loss="materialise")
+    assert report.fragments == 22
+    folder = target.with_name(f"{target.name}.fragments")
+    assert len(list(folder.iterdir())) == 22
+    with netCDF4.Dataset(folder / "p.0.1.nc") as file:
+        assert file["p"][...].tolist() == [[1, 2], [8, 9]]
+    names = set(cfagg.open_aggregation(target, "p").partitions.files)
+    assert "figure1_boxes.nc" in names
+    assert f"{folder.name}/p.0.1.nc" in names
+
+
+def test_dropping_leaves_out_a_variable_whose_values_would_be_other_ones_and_lists_it(samples):
+    report = cfagg.convert(samples / "figure1.nca", samples / "dropped.nc", to="CF-1.13", on_loss="drop")
+    assert report.variables == ()
+    assert [loss.what for loss in report.losses if loss.partition is None] == ["the variable"]
+    assert len(report.losses) == 23
+    assert "p" not in cfagg.read(samples / "dropped.nc")
+
+
+def test_arrays_in_the_file_itself_come_with_it_or_are_written_beside_it(samples):
+    private = "nca_45sdf83745"
+    for to, mark in (("NCA-0.1", ("nca_private", 1)), ("CFA-0.4", ("cf_role", "cfa_private"))):
+        cfagg.convert(samples / "temperature2.nca", samples / f"own-{to}.nc", to=to)
+        with netCDF4.Dataset(samples / f"own-{to}.nc") as file:
+            assert file[private].getncattr(mark[0]) == mark[1]
+    cfagg.convert(samples / "temperature2.nca", samples / "own.nc", to="CF-1.13", on_loss="materialise")
+    with netCDF4.Dataset(samples / "own.nc") as file:
+        assert private not in file.variables
+        assert not any(d.startswith("nca") for d in file.dimensions)
+
+
+def test_units_that_the_fragments_say_themselves_are_no_loss(samples):
+    report = cfagg.convert(samples / "packed.nca", samples / "units.nc", to="CF-1.13")
+    assert report.losses == ()
+    assert len(report.notes) == 1
+
+
+def test_groups_stay_groups(parts):
+    with netCDF4.Dataset(parts / "a.nca") as flat, netCDF4.Dataset(parts / "g.nca", "w") as file:
+        file.createDimension("time", 5)
+        inner = file.createGroup("model")
+        inner.createDimension("lat", 4)
+        tas = inner.createVariable("tas", "f4", ())
+        tas.setncatts({k: flat["tas"].getncattr(k) for k in ("units", "nca_dimensions", "nca_array")})
+    for to in DIALECTS:
+        report = cfagg.convert(parts / "g.nca", parts / f"g-{to}.nc", to=to, on_loss="drop")
+        assert report.variables == ("model/tas",)
+        got = cfagg.read(parts / f"g-{to}.nc", group="model")["tas"].values
+        np.testing.assert_array_equal(got, np.arange(20, dtype="f4").reshape(5, 4))
+
+
+def test_packing_of_the_array_is_kept_through_fragments_where_a_dialect_packs_otherwise(parts):
+    with netCDF4.Dataset(parts / "a.nca", "a") as file:
+        packed = file.createVariable("packed", "i2", ())
+        packed.setncatts({k: file["tas"].getncattr(k) for k in ("units", "nca_dimensions", "nca_array")})
+        packed.scale_factor, packed.add_offset, packed.missing_value = 0.5, 1.0, np.int16(-99)
+    values = cfagg.read(parts / "a.nca")["packed"].values
+    np.testing.assert_array_equal(values, np.arange(20).reshape(5, 4))
+    for to in LATER:
+        with pytest.raises(LossError, match="packing of the array"):
+            cfagg.convert(parts / "a.nca", parts / "never.nc", to=to)
+        cfagg.convert(parts / "a.nca", parts / f"{to}.nc", to=to, on_loss="materialise")
+        new = cfagg.read(parts / f"{to}.nc", mask_and_scale=False)["packed"]
+        assert (new.dtype, new.attrs["scale_factor"]) == (np.dtype("i2"), 0.5)
+        np.testing.assert_array_equal(cfagg.read(parts / f"{to}.nc")["packed"].values, values)
+        cfagg.convert(parts / f"{to}.nc", parts / f"{to}.nca", on_loss="materialise")
+        np.testing.assert_array_equal(cfagg.read(parts / f"{to}.nca")["packed"].values, values)
+
+
+# References
+
+
+@pytest.mark.parametrize("to", DIALECTS)
+def test_references_are_relative_to_the_new_file_unless_asked(parts, to):
+    (parts / "deep/er").mkdir(parents=True)
+    cases = {
+        parts / "deep/er/b.nc": (None, "../../data/p0.nc"),
+        parts / "c.nc": ("/", str(parts / "data/p0.nc")),
+        parts / "d.nc": (parts / "deep", "../data/p0.nc"),
+        parts / "e.nc": (None, "data/p0.nc"),
+    }
+    for target, (base, wanted) in cases.items():
+        cfagg.convert(parts / "a.nca", target, to=to, relative_to=base)
+        assert cfagg.open_aggregation(target, "tas").partitions.file_name(0) == wanted
+    ds = cfagg.read(parts / "deep/er/b.nc", allow=[parts])
+    np.testing.assert_array_equal(ds["tas"].values.ravel(), np.arange(20))
+
+
+def test_relative_references_start_at_the_file_and_not_at_the_working_directory(parts, monkeypatch):
+    (parts / "elsewhere").mkdir()
+    monkeypatch.chdir(parts / "elsewhere")
+    cfagg.convert("../a.nca", "b.nc", to="CF-1.13")
+    assert cfagg.open_aggregation("b.nc", "tas").partitions.file_name(0) == "../data/p0.nc"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links")
+def test_references_lead_to_the_same_files_where_the_target_is_reached_through_a_link(parts):
+    (parts / "real/deep").mkdir(parents=True)
+    (parts / "link").symlink_to(parts / "real/deep")
+    cfagg.convert(parts / "a.nca", parts / "link/b.nc", to="CF-1.13")
+    values = cfagg.read(parts / "real/deep/b.nc", allow=[parts])["tas"].values
+    np.testing.assert_array_equal(values.ravel(), np.arange(20))
+
+
+def test_names_that_uris_must_encode_are_read_back_and_noted(parts):
+    (parts / "data").rename(parts / "dätä #1")
+    cfagg.rebase(parts / "a.nca", "data", "dätä #1")
+    report = cfagg.convert(parts / "a.nca", parts / "b.nc", to="CF-1.13")
+    assert "percent-encoded" in report.notes[0]
+    with netCDF4.Dataset(parts / "b.nc") as file:
+        assert file["tas_uris"][0, 0] == "d%C3%A4t%C3%A4%20%231/p0.nc"
+    np.testing.assert_array_equal(cfagg.read(parts / "b.nc")["tas"].values.ravel(), np.arange(20))
+
+
+# Datasets, aggregations and arrays
+
+
+@pytest.mark.parametrize("chunks", [None, {}], ids=["lazy", "dask"])
+@pytest.mark.parametrize("to", DIALECTS)
+def test_what_was_read_and_not_changed_stays_an_aggregation(parts, to, chunks):
+    ds = cfagg.read(parts / "a.nca", chunks=chunks)
+    report = cfagg.write(ds, parts / "b.nc", to=to)
+    assert (report.fragments, report.partitions, report.losses) == (0, 2, ())
+    assert not list(parts.glob("*.fragments"))
+    assert cfagg.open_aggregation(parts / "b.nc", "tas").partitions.file_name(1) == "data/p1.nc"
+    xr.testing.assert_equal(cfagg.read(parts / "b.nc"), ds)
+
+
+def test_a_dataset_and_its_file_are_written_alike(parts):
+    cfagg.write(cfagg.read(parts / "a.nca"), parts / "b.nca")
+    assert canonical(parts / "b.nca", "tas") == canonical(parts / "a.nca", "tas")
+
+
+def test_names_and_attributes_that_the_user_gave_are_written(parts):
+    ds = cfagg.read(parts / "a.nca").rename(tas="t", lat="y")
+    ds["t"].attrs["history"] = "renamed"
+    del ds["t"].attrs["standard_name"]
+    cfagg.write(ds, parts / "b.nc")
+    found = cfagg.open_aggregation(parts / "b.nc", "t")
+    assert (found.dims, found.attributes["history"], "standard_name" in found.attributes) == (
+        ("time", "y"),
+        "renamed",
+        False,
+    )
+    np.testing.assert_array_equal(cfagg.read(parts / "b.nc")["t"].values.ravel(), np.arange(20))
+
+
+def test_units_of_values_in_other_files_are_not_changed_by_their_name(parts):
+    ds = cfagg.read(parts / "a.nca")
+    ds["tas"].attrs["units"] = "degC"
+    with pytest.raises(OptionError, match="its units were changed from 'K' to 'degC'"):
+        cfagg.write(ds, parts / "b.nc")
+
+
+@pytest.mark.parametrize("change", ["computed", "selected", "loaded", "decoded otherwise"])
+def test_what_is_not_the_array_in_the_files_is_written_by_its_values(parts, change):
+    ds = cfagg.read(parts / "a.nca", chunks={} if change == "computed" else None)
+    made = {
+        "computed": lambda: ds.assign(tas=ds["tas"] * 2),
+        "selected": lambda: ds.isel(time=slice(1, 4)),
+        "loaded": lambda: ds.load(),
+        "decoded otherwise": lambda: xr.decode_cf(ds.assign(tas=ds["tas"].assign_attrs(scale_factor=3.0))),
+    }[change]()
+    report = cfagg.write(made, parts / "b.nc")
+    assert report.fragments > 0
+    xr.testing.assert_equal(cfagg.read(parts / "b.nc"), made)
+
+
+@pytest.mark.parametrize("to", DIALECTS)
+def test_computed_values_are_written_by_dask_chunk(tmp_path, to):
+    values = dask.array.arange(24, chunks=24, dtype="f8").reshape(6, 4).rechunk((4, 2))
+    array = xr.DataArray(values, dims=("time", "x"), name="tas", attrs={"units": "K"})
+    report = cfagg.write(array, tmp_path / "b.nc", to=to)
+    assert (report.fragments, report.losses) == (4, ())
+    assert "4 fragments were written" in report.notes[-1]
+    folder = tmp_path / "b.nc.fragments"
+    assert sorted(p.name for p in folder.iterdir()) == [f"tas.{i}.{j}.nc" for i in (0, 1) for j in (0, 1)]
+    with netCDF4.Dataset(folder / "tas.1.0.nc") as file:
+        assert file["tas"][...].tolist() == [[16, 17], [20, 21]]
+        assert file["tas"].units == "K"
+    np.testing.assert_array_equal(cfagg.read(tmp_path / "b.nc")["tas"], np.arange(24.0).reshape(6, 4))
+
+
+def test_dates_texts_and_missing_values_of_arrays_in_memory_survive(tmp_path):
+    dates = np.array(["2000-01-01", "2000-02-01", "NaT"], "datetime64[ns]")
+    ds = xr.Dataset(
+        {"when": ("x", dates), "what": ("x", np.array(["a", "bc", "é"], object)), "v": ("x", [1.0, np.nan, 3.0])},
+        {"x": [1, 2, 3], "name": ("x", ["p", "q", "r"]), "height": 2.0},
+    )
+    cfagg.write(ds, tmp_path / "b.nc")
+    with cfagg.read(tmp_path / "b.nc") as found:
+        xr.testing.assert_equal(found.load(), ds)
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert file["x"].shape == (3,)
+        assert file["height"][...] == 2.0
+        assert file["v"].shape == ()
+
+
+def test_a_variable_of_a_plain_file_is_referred_to(tmp_path):
+    nca_files.fragment(tmp_path / "p.nc", "tas", np.arange(4, dtype="f4"), ["x"], {"units": "K"})
+    report = cfagg.write(cfagg.read(tmp_path / "p.nc"), tmp_path / "b.nc")
+    assert report.fragments == 0
+    found = cfagg.open_aggregation(tmp_path / "b.nc", "tas")
+    assert (found.partitions.file_name(0), found.partitions.address_name(0)) == ("p.nc", "tas")
+    np.testing.assert_array_equal(cfagg.read(tmp_path / "b.nc")["tas"], np.arange(4))
+
+
+def test_packed_variables_of_plain_files_are_referred_to_by_what_they_unpack_to(tmp_path):
+    attributes = {"scale_factor": 0.5, "add_offset": 1.0, "units": "K"}
+    nca_files.fragment(tmp_path / "p.nc", "tas", np.arange(4, dtype="i2"), ["x"], attributes, fill_value=np.int16(2))
+    cfagg.convert(tmp_path / "p.nc", tmp_path / "a.nc", to="CF-1.13")
+    cfagg.write(cfagg.read(tmp_path / "p.nc"), tmp_path / "b.nca")
+    for name in ("a.nc", "b.nca"):
+        assert cfagg.open_aggregation(tmp_path / name, "tas").partitions.file_name(0) == "p.nc"
+        np.testing.assert_array_equal(cfagg.read(tmp_path / name)["tas"], [1.0, 1.5, np.nan, 2.5])
+
+
+def test_an_aggregation_is_written_with_the_coordinates_it_refers_to(parts):
+    report = cfagg.write(cfagg.open_aggregation(parts / "a.nca", "tas"), parts / "b.nc")
+    assert report.variables == ("tas",)
+    xr.testing.assert_equal(cfagg.read(parts / "b.nc"), cfagg.read(parts / "a.nca"))
+
+
+def test_arrays_without_names_are_written_with_names_of_their_own(tmp_path):
+    cfagg.write(dask.array.ones((4, 2), chunks=2), tmp_path / "b.nc")
+    assert cfagg.read(tmp_path / "b.nc")["data"].dims == ("dim_0", "dim_1")
+    with pytest.raises(OptionError, match="no name"):
+        cfagg.write(xr.DataArray([1]), tmp_path / "c.nc")
+    with pytest.raises(OptionError, match="type int"):
+        cfagg.write(3, tmp_path / "c.nc")
+
+
+# Targets
+
+
+@pytest.mark.parametrize(
+    ("name", "to", "found"),
+    [
+        ("a.nca", None, "NCA-0.1"),
+        ("a.nc", None, "CF-1.13"),
+        ("a.nc", "CFA-0.4", "CFA-0.4"),
+        ("a.cfa", "CFA-0.6.2", "CFA-0.6.2"),
+    ],
+)
+def test_the_suffix_decides_only_without_to(tmp_path, name, to, found):
+    assert cfagg.write(np.ones(3), tmp_path / name, to=to).dialect == found
+
+
+@pytest.mark.parametrize(
+    ("name", "to", "message"),
+    [
+        ("a.nca", "CF-1.13", "which is not 'CF-1.13'"),
+        ("a.zarr", "CF-1.13", "which is not 'CF-1.13'"),
+        ("a.nc", "zarr", "which is not 'zarr'"),
+        ("a.nc", "CF-1.12", "is not one of"),
+        ("a.cfa", None, "ends with '.cfa'"),
+        ("a.zarr", None, "use cfagg.convert"),
+    ],
+)
+def test_a_name_that_contradicts_to_or_says_nothing_is_refused(tmp_path, name, to, message):
+    with pytest.raises(OptionError, match=message):
+        cfagg.write(np.ones(3), tmp_path / name, to=to)
+
+
+def test_convert_takes_nc_for_plain_netcdf_which_it_does_not_write_yet(parts):
+    with pytest.raises(OptionError, match=r"plain netCDF-4, which cannot be written yet.*CF-1.13"):
+        cfagg.convert(parts / "a.nca", parts / "b.nc")
+
+
+@pytest.mark.parametrize("option", [{"chunks": {"time": 1}}, {"codec": "gzip"}, {"resume": True}, {"workers": 2}])
+def test_options_of_zarr_are_refused_for_aggregation_files(parts, option):
+    with pytest.raises(OptionError, match=f"{next(iter(option))}= has no meaning"):
+        cfagg.convert(parts / "a.nca", parts / "b.nc", to="CF-1.13", **option)
+
+
+def test_a_file_is_replaced_only_when_asked_and_its_former_fragments_go_with_it(tmp_path):
+    cfagg.write(np.zeros(3), tmp_path / "b.nc")
+    with pytest.raises(TargetExistsError, match="overwrite=True"):
+        cfagg.write(np.ones(3), tmp_path / "b.nc")
+    for value in (1, 2):
+        cfagg.write(np.full(3, value), tmp_path / "b.nc", overwrite=True)
+        assert cfagg.read(tmp_path / "b.nc")["data"].values.tolist() == [value] * 3
+        assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_fragments_that_the_new_file_refers_to_stay(tmp_path):
+    cfagg.write(np.arange(3), tmp_path / "b.nc")
+    cfagg.convert(tmp_path / "b.nc", tmp_path / "b.nc", to="CFA-0.6.2", overwrite=True)
+    assert cfagg.open_aggregation(tmp_path / "b.nc", "data").dialect == "CFA-0.6.2"
+    assert cfagg.read(tmp_path / "b.nc")["data"].values.tolist() == [0, 1, 2]
+
+
+def test_files_of_others_beside_the_target_stay(tmp_path):
+    (tmp_path / "b.nc.fragments").mkdir()
+    (tmp_path / "b.nc.fragments/mine.txt").write_text("mine")
+    cfagg.write(np.arange(3), tmp_path / "b.nc")
+    assert (tmp_path / "b.nc.fragments/mine.txt").read_text() == "mine"
+    assert cfagg.read(tmp_path / "b.nc")["data"].values.tolist() == [0, 1, 2]
+
+
+def test_a_target_that_cannot_be_written_is_a_target_error(tmp_path):
+    with pytest.raises(TargetError, match="there is no directory"):
+        cfagg.write(np.ones(3), tmp_path / "none" / "b.nc")
+    (tmp_path / "d.nc").mkdir()
+    with pytest.raises(TargetError, match="is a directory"):
+        cfagg.write(np.ones(3), tmp_path / "d.nc")
+
+
+def test_an_aggregation_that_cannot_be_read_is_refused_or_left_out_and_listed(parts):
+    with netCDF4.Dataset(parts / "a.nca", "a") as file:
+        file.createVariable("odd", "f4", ()).nca_array = "{]"
+    with pytest.raises(ConventionError, match="odd"):
+        cfagg.convert(parts / "a.nca", parts / "b.nc", to="CF-1.13")
+    report = cfagg.convert(parts / "a.nca", parts / "b.nc", to="CF-1.13", on_loss="drop")
+    assert [(loss.variable, loss.what) for loss in report.losses] == [("odd", "the variable")]
+    assert report.variables == ("tas",)
+
+
+def test_variables_are_chosen_with_what_they_refer_to(parts):
+    with netCDF4.Dataset(parts / "a.nca", "a") as file:
+        file.createVariable("other", "f4", ("lat",))
+    cfagg.convert(parts / "a.nca", parts / "b.nc", to="CF-1.13", variables=["tas"])
+    with netCDF4.Dataset(parts / "b.nc") as file:
+        assert {"tas", "lat", "lat_bnds", "time", "crs"} <= set(file.variables)
+        assert "other" not in file.variables
+
+
+def test_a_report_says_all_as_data_and_as_html(samples):
+    report = cfagg.convert(samples / "figure1.nca", samples / "report.nc", to="CF-1.13", on_loss="drop")
+    document = json.loads(json.dumps(report.as_dict()))
+    assert document["losses"][0]["partition"] == [0, 1]
+    assert document["dialect"] == "CF-1.13"
+    assert "23 losses" in repr(report)
+    assert "part of a sub-array" in report._repr_html_()
