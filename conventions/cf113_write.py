@@ -89,7 +89,7 @@ def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     ([[2, 3]], ['a.nc', 'b.nc'], {'f_x': 2, 'j': 1, 'i': 2})
     """
     encoded.check(aggregation, lacks(aggregation), DIALECT)
-    names = names or Names()
+    names = names or Names(dict(zip(aggregation.dims, aggregation.shape, strict=True)), [aggregation.name])
     partitions, shape, name = aggregation.partitions, aggregation.grid.matrix_shape, aggregation.name
     dimensions = fragment_dimensions(aggregation, names)
     spanned = tuple(dimensions)

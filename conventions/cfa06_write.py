@@ -88,7 +88,7 @@ def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     ([[2, 3]], ['a.nc', 'b.nc'])
     """
     encoded.check(aggregation, lacks(aggregation), DIALECT)
-    names = names or Names()
+    names = names or Names(dict(zip(aggregation.dims, aggregation.shape, strict=True)), [aggregation.name])
     shape, name = aggregation.grid.matrix_shape, aggregation.name
     dimensions = fragment_dimensions(aggregation, names)
     spanned = tuple(dimensions)

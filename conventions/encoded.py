@@ -19,6 +19,7 @@ __all__ = [
     "Names",
     "check",
     "expand",
+    "of_byte_orders",
     "of_codes",
     "of_layouts",
     "of_numbers",
@@ -197,6 +198,12 @@ def of_numbers(aggregation: Aggregation) -> Iterator[Lack]:
     mask = stored(aggregation) & numbered[partitions.address]
     why = "a fragment is a variable with a name"
     yield from of_codes(mask, "number of a variable", partitions.addresses, partitions.address, why)
+
+
+def of_byte_orders(aggregation: Aggregation) -> Iterator[Lack]:
+    """Give the byte orders of files, which these tell themselves too."""
+    why = "the file that holds the sub-array tells it"
+    yield from of_layouts(aggregation, stored(aggregation), "byte order", why, lambda one: one.endian, values=False)
 
 
 def of_versions(partitions: Partitions, why: str) -> Iterator[Lack]:

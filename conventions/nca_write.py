@@ -8,7 +8,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfagg.conventions import encoded
-from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes, of_layouts, of_numbers, of_versions
+from cfagg.conventions.encoded import (
+    Encoded,
+    Lack,
+    Loss,
+    Names,
+    of_byte_orders,
+    of_codes,
+    of_layouts,
+    of_numbers,
+    of_versions,
+)
 from cfagg.conventions.findings import Findings
 from cfagg.conventions.fragment_arrays import whole_packing
 from cfagg.conventions.json_write import Style, as_json, check_text, members, records
@@ -164,6 +174,7 @@ def json_lacks(aggregation: Aggregation) -> Iterator[Lack]:
         "the file that holds the sub-array has it",
         lambda layout: None if layout.fill is None else str(layout.fill),
     )
+    yield from of_byte_orders(aggregation)
     yield from of_versions(partitions, fragment)
     for name in aggregation.terms:
         yield Lack("term of its own", (name,), "there are no terms", values=False)

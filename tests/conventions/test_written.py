@@ -240,6 +240,7 @@ LOST = {
     "address in the file": (one(Layout(("x",), format="PP"), address=-1, offset=7), LATER),
     "number of a variable": (one(addresses=["#3"]), {"NCA-0.1", *LATER}),
     "missing value": (one(Layout(("x",), fill=9.0)), JSON | LATER),
+    "byte order": (one(Layout(("x",), format="PP", endian="little")), JSON | LATER),
     "packing": (one(Layout(("x",), format="PP", scale_factor=2.0)), {"CFA-0.4", *LATER}),
     "missing partition": (one(present=False), JSON),
     "unique value": (one(file=-1, address=-1, value=0, values=[3.0]), JSON | {"CFA-0.6.2"}),
@@ -268,7 +269,7 @@ def test_every_loss_is_listed_with_its_partition_where_a_dialect_has_no_words(wh
 
 @pytest.mark.parametrize("dialect", WRITERS)
 def test_what_would_give_other_values_is_refused_and_the_rest_left_out(dialect):
-    facts = {"versions of fragments", "term of its own", "decreasing dimensions", "cf_role"}
+    facts = {"byte order", "versions of fragments", "term of its own", "decreasing dimensions", "cf_role"}
     for what, (aggregation, lossy) in LOST.items():
         if dialect in lossy and what not in facts:
             with pytest.raises(ConventionError, match="cannot describe this aggregation"):
