@@ -5,30 +5,25 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.checking.context import Context
-from cfagg.checking.instructions import (
-    Instructions,
-    MaskedValues,
-    aggregations,
-    instructions,
-    substituted,
-    substitutions,
-    values_of,
-)
+from cfagg.checking.instructions import Instructions, aggregations, instructions, text_dimensions, values_of
 from cfagg.conventions import detection
 from cfagg.conventions.partition_stream import BrokenJSONError
-from cfagg.conventions.scope import Scope
+from cfagg.conventions.scope import Described, Scope
 from cfagg.conventions.tolerant_json import MisprintWarning
-from cfagg.errors import CfaggError, ConventionError, LimitError, ModelError, Problem
-from cfagg.model import Aggregation, Grid, Layout, Partitions, Strings
+from cfagg.errors import CfaggError, ConventionError, LimitError, Problem
+from cfagg.model import Aggregation
 from cfagg.model.dataset import Variable
 
 __all__ = ["Description", "described", "is_private"]
+
+#: Attributes whose problems are those of what they describe.
+_DESCRIBING = ("nca_array", "cfa_array", "cfa_group")
 
 
 @dataclass(eq=False)
@@ -52,10 +47,7 @@ class Description:
 def described(c: Context) -> dict[Variable, Description]:
     """Return what each aggregation variable describes, in the order of the variables."""
     known = c.once(instructions)
-    found = {}
-    for v in c.once(aggregations):
-        found[v] = _of_instructions(known[v], c) if v in known else _of_json(v)
-    return found
+    return {v: _description(v, known.get(v), c) for v in c.once(aggregations)}
 
 
 def is_private(variable: Variable) -> bool:
@@ -66,39 +58,63 @@ def is_private(variable: Variable) -> bool:
     return value is not None and value.size == 1 and value.dtype.kind in "iu" and bool(value[0])
 
 
-def _of_json(variable: Variable) -> Description:
-    attribute = "cfa_array" if "cfa_array" in variable.attributes else "nca_array"
-    text = variable.text(attribute)
-    if text is None:
-        return Description(variable, None)  # the rules of the attributes tell it
-    sizes: dict[str, int] = {}
-    private: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
-    for group in reversed(list(variable.group.ancestors())):
-        sizes |= {d.name: d.size for d in group.dimensions.values()}
-        private |= {v.name: (v.dims, v.shape) for v in group.variables.values() if is_private(v)}
-    root = list(variable.group.ancestors())[-1]
-    scope = Scope(sizes, private, conventions=root.text("Conventions") or "")
-    attributes: dict[str, Any] = {
-        k: v for k, v in variable.attributes.items() if not k.startswith(("nca_", "cfa_")) and _is_plain(v)
-    }
-    attributes[attribute] = text
-    prefix = attribute.partition("_")[0]
-    attributes[f"{prefix}_dimensions"] = variable.text(f"{prefix}_dimensions") or ""
-    with warnings.catch_warnings(record=True) as said:
+def _description(v: Variable, said: Instructions | None, c: Context) -> Description:
+    attributes = {k: a for k, a in v.attributes.items() if _is_plain(a)}
+    for prefix in ("nca", "cfa"):
+        if f"{prefix}_array" in v.attributes or f"{prefix}_group" in v.attributes:
+            attributes[f"{prefix}_dimensions"] = v.text(f"{prefix}_dimensions") or ""
+    if any(name in v.attributes and v.text(name) is None for name in _DESCRIBING):
+        return Description(v, None)  # the rules of the attributes tell it
+    with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
-            made = detection.parse(variable.name, attributes, variable.dtype, scope)
+            made = detection.parse(v.name, attributes, v.dtype, _scope(v, said, c))
         except LimitError as error:
-            return Description(variable, None, limit=error.message)
-        except ConventionError as error:
+            return Description(v, None, limit=error.message)
+        except CfaggError as error:
+            if said is not None or detection.mark_of(attributes) not in _DESCRIBING:
+                return Description(v, None)  # the rules of the attributes tell it
             problems = error.problems or (Problem("", error.message),)
             bare = tuple(Problem(p.where, _bare(p.message)) for p in problems)
-            return Description(variable, None, bare, broken=isinstance(error, BrokenJSONError))
+            return Description(v, None, bare, broken=isinstance(error, BrokenJSONError))
     misprints, others = (
-        tuple(_bare(str(w.message)) for w in said if issubclass(w.category, MisprintWarning) is wanted)
+        tuple(_bare(str(w.message)) for w in told if issubclass(w.category, MisprintWarning) is wanted)
         for wanted in (True, False)
     )
-    return Description(variable, made, (), misprints, others)
+    return Description(v, made, (), misprints, others)
+
+
+def _scope(v: Variable, said: Instructions | None, c: Context) -> Scope:
+    """Return what an aggregation variable sees of its dataset."""
+    sizes: dict[str, int] = {}
+    private: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {}
+    for group in reversed(list(v.group.ancestors())):
+        sizes |= {d.name: d.size for d in group.dimensions.values()}
+        private |= {o.name: (o.dims, o.shape) for o in group.variables.values() if is_private(o)}
+    if said is not None and said.sizes is not None and said.sizes.values.shape[:1] == (len(v.dims),):
+        # What has no dimensions of its own, as Zarr, tells the size of the array by its fragments.
+        whole = np.where(said.sizes.valid, said.sizes.values, 0).reshape(len(v.dims), -1).sum(axis=1).tolist()
+        sizes = dict(zip(v.dims, map(int, whole), strict=True)) | sizes
+
+    def variable(name: str) -> Variable | None:
+        return c.resolver.variable(name, v.group)[0]
+
+    def find(name: str) -> Described | None:
+        target = variable(name)
+        if target is None:
+            return None
+        dims = text_dimensions(target)
+        dtype = np.dtype(object) if target.is_text else target.dtype if target.is_numeric else np.dtype("V8")
+        return Described(tuple(d.name for d in dims), tuple(d.size for d in dims), dtype, target.attributes)
+
+    def values(name: str) -> npt.NDArray[Any]:
+        target = variable(name)
+        found = None if target is None else values_of(c, target)
+        if found is None:
+            raise ConventionError(f"the values of {name!r} are not known")
+        return np.ma.MaskedArray(found.values, ~found.valid)
+
+    return Scope(sizes, private, find, values, c.dataset.root.text("Conventions") or "")
 
 
 def _is_plain(value: object) -> bool:
@@ -108,78 +124,3 @@ def _is_plain(value: object) -> bool:
 def _bare(message: str) -> str:
     """Return a message without the variable that it begins with."""
     return re.sub(r"\Avariable '[^']{0,200}': ", "", message)
-
-
-def _of_instructions(i: Instructions, c: Context) -> Description:
-    v = i.variable
-    try:
-        partitions = _partitions(i, c)
-        if partitions is None or i.edges is None:
-            return Description(v, None)
-        grid = Grid(i.edges)
-        calendar = v.text("calendar")
-        made = Aggregation(v.name, v.dims, grid.shape, v.dtype, grid, partitions, v.text("units"), calendar)
-    except LimitError as error:
-        return Description(v, None, limit=error.message)
-    except (ModelError, CfaggError):
-        return Description(v, None)
-    return Description(v, made)
-
-
-def _partitions(i: Instructions, c: Context) -> Partitions | None:
-    """Return the fragments of a variable that is described by instruction variables."""
-    if i.counts is None:
-        return None
-    count = prod(i.counts)
-    dims = i.variable.dims
-    unique = i.targets.get("unique_values")
-    if unique is not None and "uris" not in i.targets:
-        return Partitions.build(count, address=0, addresses=[unique.name], layouts=[Layout(dims)])
-    names = ("uris", "identifiers") if i.dialect == "CF" else ("file", "address")
-    file, address = (i.targets.get(n) for n in names)
-    if file is None or address is None or not file.is_text:
-        return None
-    files, addresses = values_of(c, file), values_of(c, address)
-    if files is None or addresses is None:
-        return None
-    if i.dialect == "CFA":
-        files, addresses = _versions(files, len(dims)), _versions(addresses, len(dims))
-    if files.values.size != count or addresses.values.size not in (1, count):
-        return None
-    changes = substitutions(file) if i.dialect == "CFA" else {}
-    texts = [substituted(t, changes) for t in files.values.ravel().tolist()]
-    file_codes, table = Strings.encode(texts)
-    has_file = files.valid.ravel()
-    has_address = np.broadcast_to(addresses.valid.ravel(), count)
-    address_codes, address_table = Strings.encode(map(str, addresses.values.ravel().tolist()))
-    layouts, layout_codes = _formats(i, count, dims, c)
-    return Partitions.build(
-        count,
-        file=np.where(has_file, file_codes, -1),
-        address=np.where(has_address, np.broadcast_to(address_codes, count), -1),
-        layout=layout_codes,
-        present=has_file | (has_address if addresses.values.size == count and addresses.values.ndim else False),
-        files=table,
-        addresses=address_table,
-        layouts=layouts,
-    )
-
-
-def _formats(i: Instructions, count: int, dims: tuple[str, ...], c: Context) -> tuple[list[Layout], Any]:
-    """Return the layouts that differ by format, and the code of each fragment."""
-    format_ = i.targets.get("format") if i.dialect == "CFA" else None
-    found = values_of(c, format_) if format_ is not None and format_.is_text else None
-    if found is None:
-        return [Layout(dims)], 0
-    found = _versions(found, len(dims))
-    if found.values.size not in (1, count):
-        return [Layout(dims)], 0
-    codes, table = Strings.encode(found.values.ravel().tolist())
-    return [Layout(dims, format=f or None) for f in table], np.broadcast_to(codes, count)
-
-
-def _versions(found: MaskedValues, ndim: int) -> MaskedValues:
-    """Return the first of several versions of each fragment (CFA-0.6, a trailing dimension)."""
-    if found.values.ndim <= ndim or found.values.ndim == 0 or not found.values.shape[-1]:
-        return found
-    return MaskedValues(found.values[..., 0], found.valid[..., 0])

@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -113,9 +112,7 @@ def _uses(description: Description) -> Iterator[_Use]:
     if aggregation is None:
         return
     partitions = aggregation.partitions
-    if description.variable.dialect == "CF" and not len(partitions.files):
-        return  # unique values
-    present = np.flatnonzero(partitions.present)
+    present = np.flatnonzero(partitions.present & (partitions.value < 0))
     if not present.size:
         return
     codes = partitions.file[present]
@@ -129,19 +126,9 @@ def _uses(description: Description) -> Iterator[_Use]:
 
 def _path(name: str, description: Description) -> str:
     """Return a local path for the name of a fragment dataset."""
-    if description.variable.dialect == "NCA" or "aggregated_data" not in description.variable.attributes:
-        return name
-    scheme = scheme_of(name)
-    if scheme == "file":
-        try:
-            parts = urlsplit(name)
-        except ValueError as error:
-            raise UnsupportedError(f"{name[:200]!r} is not a URI: {error}") from error
-        if parts.netloc in ("", "localhost"):
-            return unquote(parts.path)
-    if scheme is not None:
+    if "aggregated_data" in description.variable.attributes and scheme_of(name) is not None:
         raise UnsupportedError(f"{name[:200]!r} is not opened: of absolute URIs only those of local files are")
-    return unquote(name) if "%" in name else name
+    return name
 
 
 def _opened(uses: dict[str, list[_Use]], access: Access, step: object) -> Iterator[Problem]:

@@ -80,10 +80,7 @@ def _json(c: Context, dialect: str) -> Iterator[Hit]:
     for d in _descriptions(c, dialect):
         v = d.variable
         if attribute not in v.attributes:
-            if "cfa_group" in v.attributes:
-                message = "the fragments are in a group (CFA 0.5), which is not checked; write them as in CF-1.13"
-                yield Hit(v, "cfa_group", message, "info")
-            else:
+            if "cfa_group" not in v.attributes:
                 yield Hit(v, attribute, f"there is no {attribute}, which describes the partitions: add it")
             continue
         if v.text(attribute) is None:
@@ -106,8 +103,8 @@ def _kind(where: str) -> str:
 
 
 def _problems(c: Context, dialect: str, kind: str) -> Iterator[Hit]:
-    attribute = f"{dialect.lower()}_array"
     for d in _descriptions(c, dialect):
+        attribute = f"{dialect.lower()}_{'group' if 'cfa_group' in d.variable.attributes else 'array'}"
         found = [p for p in d.problems if not d.broken and _kind(p.where) == kind]
         for problem in found[:_TOLD]:
             yield Hit(d.variable, attribute, str(problem))

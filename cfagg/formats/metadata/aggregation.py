@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cfagg.cf.lists import pairs
 from cfagg.cf.references import Resolver
+from cfagg.conventions.detection import detect
 from cfagg.model.dataset import Dataset, Dimension, Variable
 
 __all__ = ["DIMENSIONS", "MARKS", "aggregated", "dialect_of"]
@@ -31,10 +31,6 @@ MARKS = frozenset(
 
 #: Attributes that name the dimensions of the array.
 DIMENSIONS = ("aggregated_dimensions", "cfa_dimensions", "nca_dimensions")
-
-#: Terms of ``aggregated_data`` in CF-1.13 and its drafts, and in CFA-0.6.
-_CF_TERMS = frozenset({"map", "uris", "identifiers", "unique_values", "unique_value"})
-_CFA_TERMS = frozenset({"location", "file", "format", "address"})
 
 
 def aggregated(dataset: Dataset) -> None:
@@ -58,13 +54,7 @@ def aggregated(dataset: Dataset) -> None:
 
 def dialect_of(variable: Variable, dataset: Dataset) -> Dialect:
     """Return how a variable with one of the `MARKS` is described."""
-    has = variable.attributes
-    if "aggregated_dimensions" not in has and "aggregated_data" not in has:
-        return "NCA" if "nca_array" in has or "nca_dimensions" in has else "CFA"
-    terms = {key.lower() for key, _ in pairs(variable.text("aggregated_data") or "") or ()}
-    if terms & _CF_TERMS:
-        return "CF"
-    if terms & _CFA_TERMS:
-        return "CFA"
-    conventions = dataset.root.text("Conventions") or ""
-    return "CFA" if any(w.startswith("CFA") for w in conventions.replace(",", " ").split()) else "CF"
+    attributes = {k: v for k, v in variable.attributes.items() if isinstance(v, str)}
+    attributes |= dict.fromkeys(variable.attributes.keys() & MARKS - attributes.keys(), "")
+    found = detect(attributes, dataset.root.text("Conventions") or "") or "CFA"
+    return "CF" if found.startswith("CF-") else "NCA" if found.startswith("NCA") else "CFA"

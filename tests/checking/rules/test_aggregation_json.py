@@ -177,11 +177,13 @@ def test_misprints_of_the_examples_are_warnings() -> None:
     assert {(f.code, f.severity) for f in found} == {("CFA003", "warning")}
 
 
-def test_fragments_in_groups_are_said_to_be_unchecked() -> None:
+def test_a_group_of_partitions_that_is_not_there_is_an_error() -> None:
     dataset = parse_cdl(BASE % "CFA")
     dataset.root.variables["tas"].attributes.update(cfa_group="tas_group", cfa_dimensions="time")
     aggregated(dataset)
-    assert [(f.code, f.severity) for f in run(dataset, Options(select=("CFA",))).findings] == [("CFA003", "info")]
+    (finding,) = run(dataset, Options(select=("CFA",))).findings
+    assert (finding.code, finding.severity) == ("CFA004", "error")
+    assert "tas_group/location is not in the file" in finding.message
 
 
 def test_nesting_without_end_is_bounded() -> None:
