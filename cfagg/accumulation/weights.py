@@ -314,7 +314,7 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
 
 def _heights(array: ZarrArray, latitude: ZarrArray, where: str) -> npt.NDArray[np.float64]:
     """Return the share of a meridian strip's area in each latitude band, or the cosine of latitude without bounds."""
-    factor = 1.0 if str(latitude.attributes.get("units", "")).strip().lower().startswith("rad") else math.pi / 180
+    factor = _factor(latitude)
     bounds = _bounds(array, latitude)
     values = (read_values(latitude) if bounds is None else bounds) * factor
     # Bounds halfway between latitudes reach beyond the pole where a cell is centred on it: they are clipped.

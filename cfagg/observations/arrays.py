@@ -1,19 +1,30 @@
-"""What the arrays of an observation store are: their Zarr metadata, read from any source."""
+"""Arrays of an observation store: what they are, where the parts of their stored objects are, how each is decoded.
+
+The memory of a stored object, one column of chunks wide, is cut into *units* of equal size: blocks of a Blosc frame,
+chunks of a shard, ranges of an uncompressed object, or the whole of any other.  One unit is read and decoded alone.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
-from cfagg.errors import LimitError, UnsupportedError
-from cfagg.formats.zarr.codecs import Decoder
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import FragmentReadError, LimitError, UnsupportedError
+from cfagg.formats.codecs import check_index, unblosc
+from cfagg.formats.zarr.codecs import DamagedError, Decoder, strip_crc32c
 from cfagg.formats.zarr.documents import parse
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
 from cfagg.model import Regular
 from cfagg.storage.store import Source
 
-__all__ = ["StoredArray", "open_stored", "read_json"]
+__all__ = ["StoredArray", "StoredObject", "open_object", "open_stored", "read_json"]
 
 #: Bytes of one metadata document.
 MAX_DOCUMENT = 2**28
@@ -89,3 +100,198 @@ def open_stored(source: Source, path: str) -> StoredArray | None:
         )
     values = {f.name: getattr(array, f.name) for f in fields(array)} | {"opens": None}
     return StoredArray(**values, text=found[1])
+
+
+Block = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.int64]
+
+#: Bytes of a unit of an object whose elements are stored as they are.
+_PLAIN_UNIT = 2**16
+#: Bytes of what is decoded at once; Blosc cannot make more.
+_MAX_UNIT = 2**31
+#: Of a remote Blosc frame so many bytes are read at first: mostly all offsets of its blocks are among them.
+_HEAD = 2**14
+_HEADER = struct.Struct("<BBBBIII")
+
+#: Flags of a Blosc frame: stored as it is; blocks are not split into streams by byte.
+_COPIED, _UNSPLIT = 0x02, 0x10
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """The units of one stored object."""
+
+    key: str
+    #: Bytes of a decoded unit; the last one may have fewer.
+    unit: int
+    total: int
+    #: Where each unit is stored; starts of -1 where it is absent, `None` where the object is.
+    starts: Offsets | None
+    stops: Offsets | None
+    #: From stored bytes, and the number of bytes they must become, to the unit.
+    decode: Callable[[Any, int], Block]
+    #: Where the elements begin, if all of them are stored as they are, one after another.
+    plain: int | None = None
+
+
+def open_object(source: Source, array: StoredArray, row: int, column: int) -> StoredObject:
+    """Return the units of an object, from its own directory of blocks or chunks."""
+    decoder = array.unit_decoder
+    if decoder is None:
+        return _by_zarr_python(source, array, row, column)
+    width = array.chunk[1] if len(array.chunk) > 1 else 1
+    per_object = array.held[1] // width if len(array.held) > 1 else 1
+    index = (row, column // per_object) if len(array.held) > 1 else (row,)
+    key = array.object_key(*index)
+    total = array.held[0] * width * array.dtype.itemsize
+    try:
+        if array.shards is not None:
+            found = _shard(source, array, decoder, key, column % per_object)
+        elif array.blosc:
+            found = _frame(source, key, total)
+        else:
+            size = source.size(key)
+            if size is None:
+                found = None
+            elif decoder.plain:
+                found = _plain(key, size, total)
+            else:
+                _check_unit(key, source, total)
+                found = StoredObject(key, total, total, _at(0), _at(size), decoder.decode)
+    except DamagedError as error:
+        raise damaged(source, key, str(error)) from error
+    if found is not None:
+        return found
+    # Elements that are not stored are made as they are asked for: a chunk may be far larger than the array.
+    item = array.dtype.itemsize
+    return StoredObject(key, max(min(total, _PLAIN_UNIT // item * item), item), total, None, None, _same)
+
+
+def damaged(source: Source, key: str, problem: str) -> FragmentReadError:
+    """Return the error for an object that does not hold what it should."""
+    return FragmentReadError(f"{source.path}: chunk {key} is damaged: {problem}; write the chunk again")
+
+
+def _at(*values: int) -> Offsets:
+    return np.array(values, np.int64)
+
+
+def _same(stored: Any, expected: int) -> Block:
+    """Return elements that are stored as they are."""
+    # Copied, because the bytes are a part of what was read at once, which may be much more.
+    found = np.array(np.frombuffer(stored, np.uint8))
+    if found.size != expected:
+        raise DamagedError(f"it has {found.size:,} bytes where {expected:,} were expected")
+    return found
+
+
+def _check_unit(key: str, source: Source, nbytes: int) -> None:
+    if nbytes > _MAX_UNIT:
+        raise LimitError(f"{source.path}: chunk {key} decodes to {nbytes:,} bytes at once, read up to {_MAX_UNIT:,}")
+
+
+def _plain(key: str, size: int, total: int, offset: int = 0) -> StoredObject:
+    """Return the ranges of an object whose elements are stored as they are, from `offset` on."""
+    if size != offset + total:
+        raise DamagedError(f"it has {size:,} bytes, expected {offset + total:,}")
+    edges = np.arange(0, total + _PLAIN_UNIT, _PLAIN_UNIT, dtype=np.int64).clip(max=total) + offset
+    return StoredObject(key, _PLAIN_UNIT, total, edges[:-1], edges[1:], _same, offset)
+
+
+def _frame(source: Source, key: str, total: int) -> StoredObject | None:
+    """Return the blocks of a Blosc frame."""
+    edge = source.read_edge(key, _HEAD if source.remote else 16)
+    if edge is None:
+        return None
+    head, size = edge
+    if len(head) < 16:
+        raise DamagedError(f"its {len(head)} bytes are too few for the header of blosc")
+    version, codec, flags, item, nbytes, block, packed = _HEADER.unpack_from(head)
+    if nbytes != total:
+        raise DamagedError(f"it decodes to {nbytes:,} bytes, expected {total:,}")
+    if packed > size:
+        raise DamagedError(f"it has {size:,} of the {packed:,} bytes that its header gives")
+    if flags & _COPIED:
+        return _plain(key, packed, total, 16)
+    count = -(-nbytes // block) if block else 0
+    first = 16 + 4 * count
+    if block < 1 or block > max(nbytes, 2**24) or first > packed or not item:
+        raise DamagedError(f"its header gives blocks of {block:,} bytes in a frame of {packed:,}")
+    if len(head) < first:
+        head += source.read_range(key, len(head), first - len(head))
+    if len(head) < first:
+        raise DamagedError("its offsets end early")
+    starts = np.frombuffer(head, "<i4", count, 16).astype(np.int64)
+    # Blocks may be stored in any order, as threads have finished them: each ends where the next one stored begins.
+    order = np.argsort(starts, kind="stable")
+    stops = np.empty_like(starts)
+    stops[order] = np.append(starts[order][1:], packed)
+    if starts[order[0]] < first or starts[order[-1]] > packed or (stops <= starts).any():
+        raise DamagedError("offsets of its blocks lead out of it")
+
+    def decode(stored: Any, expected: int) -> Block:
+        """Decode one block: as a frame of its own, with the header of the whole."""
+        # A block shorter than the others is never split, and a frame cannot be shorter than its blocks.
+        last = flags if expected == block else flags | _UNSPLIT
+        header = _HEADER.pack(version, codec, last, item, expected, expected, 20 + len(stored))
+        found: Block = unblosc(b"".join((header, b"\x14\0\0\0", stored)), expected, expected)
+        return found
+
+    return StoredObject(key, block, total, starts, stops, decode)
+
+
+def _shard(source: Source, array: StoredArray, decoder: Decoder, key: str, column: int) -> StoredObject | None:
+    """Return the chunks of a shard, one column of them."""
+    shards = array.shards
+    assert shards is not None  # noqa: S101  (the caller asked)
+    counts = [h // c for h, c in zip(array.held, array.chunk, strict=True)]
+    length = 16 * math.prod(counts) + 4 * shards.checksum
+    check_index(length, f"{source.path}: the index of shard {key}")
+    edge = source.read_edge(key, length, last=not shards.at_start)
+    if edge is None:
+        return None
+    stored: Any = edge[0]
+    size = edge[1]
+    if size < length:
+        raise DamagedError(f"its {size:,} bytes are too few for an index of {length:,}")
+    if shards.checksum:
+        stored = strip_crc32c(stored)
+    index = np.frombuffer(stored, "<u8").reshape(counts[0], -1, 2)[:, column]
+    absent = (index == 2**64 - 1).all(axis=1)
+    bad = ~absent & ((index > size).any(axis=1) | (index.sum(axis=1) > size))
+    if bad.any():
+        chunk = int(np.flatnonzero(bad)[0])
+        raise DamagedError(f"its index puts chunk {chunk} at {index[chunk].tolist()} of {size:,} bytes")
+    starts = np.where(absent, -1, index[:, 0].astype(np.int64))
+    stops = np.where(absent, -1, (index[:, 0] + index[:, 1]).astype(np.int64))
+    unit = math.prod(array.chunk) * array.dtype.itemsize
+    _check_unit(key, source, unit)
+    decode = _same if decoder.plain else decoder.decode
+    return StoredObject(key, unit, unit * counts[0], starts, stops, decode)
+
+
+def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -> StoredObject:
+    """Return the whole chunk, which zarr-python decodes."""
+    if source.remote:
+        raise UnsupportedError(
+            f"{source.path}: array {array.path!r} has the codecs {array.codecs}, which are read from local stores "
+            "only; copy the store to this machine"
+        )
+    from cfagg.arrays.chunked import ZarrReader
+
+    reader = ZarrReader(replace(array, allow=getattr(source, "allow", ())))
+    index = (row, column)[: len(array.shape)]
+    shape = array.chunk
+    total = math.prod(shape) * array.dtype.itemsize
+    key = array.object_key(*(i * c // h for i, c, h in zip(index, array.chunk, array.held, strict=True)))
+    if source.size(key) is None:
+        return StoredObject(key, max(total, 1), total, None, None, _same)
+
+    def decode(stored: Any, expected: int) -> Block:  # noqa: ARG001
+        found = reader.chunk(index)
+        whole = np.full(shape, array.fill_value, array.dtype)
+        if found is not None:
+            whole[tuple(slice(0, n) for n in found.shape)] = found
+        return whole.reshape(-1).view(np.uint8)
+
+    return StoredObject(key, total, total, _at(0), _at(0), decode)

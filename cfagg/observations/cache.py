@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from cfagg.errors import LimitError
 from cfagg.formats.zarr.codecs import DamagedError
-from cfagg.observations.arrays import StoredArray
-from cfagg.observations.objects import StoredObject, damaged, open_object
+from cfagg.observations.arrays import StoredArray, StoredObject, damaged, open_object
 from cfagg.storage.store import Source
 
 __all__ = ["BlockCache", "BlockReader", "Loading", "set_cache_size", "shared_cache"]

@@ -331,19 +331,19 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
 
     def to_pandas(self) -> Any:
         """Return a frame with `date`, `latitude`, `longitude`, `timedelta` (seconds) and one column per variable."""
-        from cfagg.observations.convert import to_pandas
+        from cfagg.observations.metadata import to_pandas
 
         return to_pandas(self)
 
     def to_xarray(self) -> xr.Dataset:
         """Return a Dataset of points, as of CF's discrete sampling geometries (``featureType: point``)."""
-        from cfagg.observations.convert import to_xarray
+        from cfagg.observations.metadata import to_xarray
 
         return to_xarray(self)
 
     def to_arrow(self) -> Any:
         """Return an Arrow table with the columns of `to_pandas`; units and the like are metadata of its fields."""
-        from cfagg.observations.convert import to_arrow
+        from cfagg.observations.metadata import to_arrow
 
         return to_arrow(self)
 

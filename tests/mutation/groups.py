@@ -41,7 +41,7 @@ GROUPS: dict[str, Group] = {
         plain=True,
     ),
     "lookup": Group(
-        _in("kernels", "lookup") + _in("observations/indexes", "bisect btree building pages table"),
+        _in("kernels", "lookup") + _in("observations/indexes", "bisect btree pages registry table"),
         ["tests/kernels/test_lookup.py", "tests/observations/indexes"],
     ),
     "cf": Group(
@@ -81,7 +81,7 @@ GROUPS: dict[str, Group] = {
         ["tests/formats/zarr", "tests/conversion/test_convert_zarr.py"],
     ),
     "accumulation": Group(
-        _in("accumulation", "adopting description freshness integrity outliers planning proof ranges source"),
+        _in("accumulation", "accumulating description freshness integrity outliers planning proof ranges source"),
         ["tests/accumulation"],
     ),
     "foreign": Group(
