@@ -1,7 +1,22 @@
 """Which variables or fields are parts of one array: the CF aggregation rules over columns, without files."""
 
 from cfagg.cf.joining.boxes import Boxes, join
-from cfagg.cf.joining.members import Axis, Members, codes
+from cfagg.cf.joining.members import Axis, Members, Part, codes
+from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.reasons import Reason, why
+from cfagg.cf.joining.variables import Described, describe, members_of
 
-__all__ = ["Axis", "Boxes", "Members", "Reason", "codes", "join", "why"]
+__all__ = [
+    "Axis",
+    "Boxes",
+    "Described",
+    "Members",
+    "Options",
+    "Part",
+    "Reason",
+    "codes",
+    "describe",
+    "join",
+    "members_of",
+    "why",
+]

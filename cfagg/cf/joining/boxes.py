@@ -66,7 +66,8 @@ def join(members: Members) -> Boxes:
         if not chosen.size:
             break
         start, stop = [c[chosen] for c in first], [c[chosen] for c in last]
-        box = _joined(group[chosen], [c[chosen] for c in own], start, stop, order)
+        parts = [(codes(p.code[chosen]), [a.name in p.axes for a in axes]) for p in members.parts.values()]
+        box = _joined(group[chosen], [c[chosen] for c in own], start, stop, order, parts)
         _, head = np.unique(box, return_index=True)
         fewer = np.bincount(group[chosen][head], minlength=count.size)
         better = (fewer < count)[group[chosen]]
@@ -94,17 +95,29 @@ def _undone(order: Int64, values: Int64) -> Int64:
     return out
 
 
-def _joined(group: Int64, code: list[Int64], first: list[Int64], last: list[Int64], order: tuple[int, ...]) -> Int64:
+def _joined(
+    group: Int64,
+    code: list[Int64],
+    first: list[Int64],
+    last: list[Int64],
+    order: tuple[int, ...],
+    parts: list[tuple[Int64, list[bool]]],
+) -> Int64:
     """Return the box of each member, joined along the axes in one order, again and again until nothing changes."""
     box = np.arange(group.size)
     before = -1
     while before != group.size:
         before = group.size
         for axis in order:
-            rest = codes(group, *(c for a, c in enumerate(code) if a != axis))
+            still = (c for c, spans in parts if not spans[axis])
+            rest = codes(group, *(c for a, c in enumerate(code) if a != axis), *still)
             into = _neighbours(rest, first[axis], last[axis])
             same = _sets(into, code[axis], first[axis])
             _, head = np.unique(into, return_index=True)
+            parts = [
+                (_sets(into, codes(code[axis], c), first[axis]) if spans[axis] else c[head], spans)
+                for c, spans in parts
+            ]
             low, high = np.full((2, head.size), np.iinfo(np.int64).max)
             np.minimum.at(low, into, first[axis])
             np.minimum.at(high, into, -last[axis])

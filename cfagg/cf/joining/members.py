@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cfagg.errors import ModelError
 
-__all__ = ["Axis", "Int64", "Members", "codes"]
+__all__ = ["Axis", "Int64", "Members", "Part", "codes"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -42,6 +42,17 @@ class Axis:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Part:
+    """What else belongs to members, such as coordinates of several dimensions, and the names of the axes that it spans.
+
+    It is equal in members that are joined along another axis.
+    """
+
+    code: Int64
+    axes: frozenset[str]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Members:
     """All that decides which members are joined.
 
@@ -51,13 +62,20 @@ class Members:
         What is equal in all members of one array: structure, units, cell methods, grids, …
     axes : sequence of Axis
         Axes along which members may be joined, in the order in which it is tried first.
+    parts : mapping of str to Part
+        What else belongs to members.
+    labels : mapping of str to sequence
+        What reasons say for the numbers in a column of the signature.
     """
 
     signature: Mapping[str, npt.NDArray[Any]]
     axes: Sequence[Axis]
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    labels: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         columns = {**self.signature, **{f"axis {a.name}": a.code for a in self.axes}}
+        columns.update({name: part.code for name, part in self.parts.items()})
         if not columns or len({c.shape for c in columns.values()}) != 1:
             shapes = ", ".join(f"{name} {c.shape}" for name, c in columns.items())
             raise ModelError(f"columns of members have different lengths: {shapes or 'none at all'}")

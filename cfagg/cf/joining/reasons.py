@@ -13,6 +13,7 @@ __all__ = ["Reason", "why"]
 _SENTENCES = {
     "signature": "{what} is {a} of one and {b} of the other",
     "equal": "they are equal along all axes",
+    "part": "{what} differs, which does not span {a}",
     "axes": "they differ along {what}, and what would fill the array between them is missing",
     "overlap": "they overlap along {what}: {a} and {b}",
     "incomplete": "joined along {what} they would be an array with missing parts: {a} and {b}",
@@ -23,7 +24,7 @@ _SENTENCES = {
 class Reason:
     """Why two members are apart; `a` and `b` are what the first and the second have of `what`."""
 
-    rule: Literal["signature", "equal", "axes", "overlap", "incomplete"]
+    rule: Literal["signature", "equal", "part", "axes", "overlap", "incomplete"]
     what: str
     a: Any
     b: Any
@@ -42,7 +43,9 @@ def why(members: Members, boxes: Boxes, a: int, b: int) -> Reason | None:
         return None
     for name, column in members.signature.items():
         if column[a] != column[b]:
-            return Reason("signature", name, _plain(column[a]), _plain(column[b]))
+            label = members.labels.get(name)
+            one, other = (_plain(column[i]) if label is None else label[column[i]] for i in (a, b))
+            return Reason("signature", name, one, other)
     differ = [axis for axis in members.axes if axis.code[a] != axis.code[b]]
     if not differ:
         return Reason("equal", "", None, None)
@@ -50,6 +53,9 @@ def why(members: Members, boxes: Boxes, a: int, b: int) -> Reason | None:
         ends = [[_plain(axis.first[i]) for axis in differ] for i in (a, b)]
         return Reason("axes", ", ".join(axis.name for axis in differ), *ends)
     (axis,) = differ
+    for name, part in members.parts.items():
+        if axis.name not in part.axes and part.code[a] != part.code[b]:
+            return Reason("part", name, axis.name, axis.name)
     one, other = ((_plain(axis.first[i]), _plain(axis.last[i])) for i in (a, b))
     overlap = max(one[0], other[0]) <= min(one[1], other[1])
     return Reason("overlap" if overlap else "incomplete", axis.name, one, other)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.cf.joining import Axis, Boxes, Members, join, why
+from cfagg.cf.joining import Axis, Boxes, Members, Part, join, why
 from cfagg.errors import ModelError
 from tests.effort import examples
 
@@ -157,6 +157,21 @@ def test_no_two_boxes_differ_along_one_axis_alone(cells: set[tuple[int, int]]) -
             a, b = one[axis], other[axis]
             apart = max(a) < min(b) or max(b) < min(a)
             assert not (apart and one[1 - axis] == other[1 - axis])
+
+
+def test_parts_along_joined_axes_are_compared_as_a_whole() -> None:
+    time, level = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
+    axes = [Axis.of_points("time", time, time), Axis.of_points("level", level, level)]
+    for last, expected in ((2, [[2, 2]]), (3, [[2, 1], [2, 1]])):
+        part = Part(np.array([1, 2, 1, last]), frozenset({"time"}))
+        assert join(Members({"name": np.zeros(4)}, axes, {"orography": part})).shape.tolist() == expected
+
+
+def test_sets_are_told_apart_by_their_members_not_by_a_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = members([(0, 0), (1, 0), (2, 1), (3, 1), (0, 2), (1, 2)])
+    expected = join(made).box.tolist()
+    monkeypatch.setattr("cfagg.cf.joining.boxes._mixed", np.zeros_like)
+    assert join(made).box.tolist() == expected == [0, 0, 1, 1, 0, 0]
 
 
 def test_forty_thousand_members_need_no_object_each() -> None:

@@ -353,10 +353,10 @@ def vectors(**given: list[float]) -> bytes:
     )
 
 
-def irregular(**given: list[float]) -> bytes:
+def irregular(day: int = 1, **given: list[float]) -> bytes:
     extra = vectors(**given)
     whole = np.arange(6, dtype=">f4").tobytes() + extra
-    words = {"BDX": 0.0, "BDY": 0.0, "LBEXT": len(extra) // 4, "LBLREC": len(whole) // 4}
+    words = {"LBDAT": day, "BDX": 0.0, "BDY": 0.0, "LBEXT": len(extra) // 4, "LBLREC": len(whole) // 4}
     return field(whole, **{**INSTANT, **words})
 
 
@@ -372,7 +372,7 @@ def test_an_irregular_grid_is_read_from_extra_data(tmp_path: Path) -> None:
 
 
 def test_fields_of_other_extra_data_are_other_variables() -> None:
-    group = opened(irregular(x=[1, 2, 4], y=[10, 30]), irregular(x=[1, 2, 5], y=[10, 30]))
+    group = opened(irregular(x=[1, 2, 4], y=[10, 30]), irregular(day=2, x=[1, 2, 5], y=[10, 30]))
     assert {"longitude", "longitude_1", "air_temperature_1"} <= set(group.variables)
 
 

@@ -1,0 +1,63 @@
+"""Which arrays are equal: exactly, or within a tolerance without a limit at which close values part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.joining.members import Int64
+
+__all__ = ["equal_arrays"]
+
+
+def equal_arrays(arrays: Sequence[npt.NDArray[Any]], rtol: float, atol: float) -> Int64:
+    """Return a number for each array, the same for arrays that are equal, reals within a tolerance.
+
+    Reals are sorted and neighbours compared, so that a chain of close ones is one value wherever it lies.
+
+    >>> equal_arrays([np.array([1.0, 2]), np.array([1.0, 2 + 1e-15]), np.array([1.0, 3])], 1e-12, 0).tolist()
+    [0, 0, 1]
+    """
+    number: dict[Any, int] = {}
+    distinct: list[npt.NDArray[Any]] = []
+    own = np.empty(len(arrays), np.int64)
+    for i, array in enumerate(arrays):
+        values: Any = tuple(array.ravel()) if array.dtype == object else np.ascontiguousarray(array + 0).tobytes()
+        key = array.dtype.kind, array.shape, values
+        if key not in number:
+            number[key] = len(distinct)
+            distinct.append(array)
+        own[i] = number[key]
+    merged = np.arange(len(distinct))
+    by_shape: dict[tuple[int, ...], list[int]] = {}
+    for i, array in enumerate(distinct):
+        if array.dtype.kind == "f":
+            by_shape.setdefault(array.shape, []).append(i)
+    for members in by_shape.values():
+        if len(members) > 1:
+            rows = np.stack([distinct[i].ravel() for i in members])
+            cluster = _clusters(rows, rtol, atol)
+            first = np.full(cluster.max() + 1, len(distinct))
+            np.minimum.at(first, cluster, members)
+            merged[members] = first[cluster]
+    return merged[own]
+
+
+def _clusters(rows: npt.NDArray[Any], rtol: float, atol: float) -> Int64:
+    """Return numbers of rows, the same for rows whose values are close in every column."""
+    cluster = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        order = np.lexsort((column, cluster))
+        of, values = cluster[order], column[order]
+        near = (np.abs(np.diff(values)) <= atol + rtol * np.abs(values[:-1])) | (
+            np.isnan(values[1:]) & np.isnan(values[:-1])
+        )
+        near |= values[1:] == values[:-1]
+        new = np.r_[True, (of[1:] != of[:-1]) | ~near]
+        cluster[order] = np.cumsum(new) - 1
+        if cluster.max() == len(rows) - 1:
+            break
+    return cluster

@@ -1,0 +1,32 @@
+"""How alike variables have to be to be joined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Options"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How alike variables have to be to be joined; names and defaults are those of cf-python, but for `rtol`.
+
+    Parameters
+    ----------
+    relaxed_identities : bool
+        What has no standard name is known by its long name, else by its name.
+    respect_valid : bool
+        Valid ranges have to be equal.
+    equal, exist : tuple of str
+        Attributes that have to be equal, or to be there in both or in neither.
+    rtol, atol : float
+        How far coordinates may differ and still be equal, relatively and absolutely: a few units in the last place of
+        8-byte reals unless more is allowed.
+    """
+
+    relaxed_identities: bool = False
+    respect_valid: bool = False
+    equal: tuple[str, ...] = ()
+    exist: tuple[str, ...] = ()
+    rtol: float = 2.0**-50
+    atol: float = 0.0

@@ -1,0 +1,220 @@
+"""Variables of datasets as members of arrays: which are joined, and why others are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cfagg.cf.joining import Boxes, Described, Members, Options, Reason, describe, join, members_of, why
+from cfagg.cf.joining.equality import equal_arrays
+from cfagg.cf.references import Resolver
+from cfagg.model.dataset import Dataset, Group, Variable
+
+TIME = {"standard_name": "time", "units": "days since 2000-01-01"}
+LATITUDE = {"standard_name": "latitude", "units": "degrees_north"}
+TAS = {"standard_name": "air_temperature", "units": "K"}
+
+
+def add(root: Group, name: str, dims: tuple[str, ...], values: Any, **attributes: Any) -> Variable:
+    array = np.asarray(values)
+    for dim, size in zip(dims, array.shape, strict=True):
+        if dim not in root.dimensions:
+            root.add_dimension(dim, size)
+    kind: Any = {"f": "float", "i": "integer"}[array.dtype.kind]
+    dimensions = tuple(root.dimensions[d] for d in dims)
+    root.variables[name] = Variable(name, root, dimensions, array.dtype, kind, attributes, read=array.__getitem__)
+    return root.variables[name]
+
+
+def tas(times: list[float], options: Options | None = None, **changes: Any) -> Described:
+    """Return the description of a variable along time and latitude."""
+    root = Group()
+    time = {**TIME, **changes.pop("time", {})}
+    latitude = changes.pop("latitude", [10.0, 20.0])
+    if "bounds" in changes:
+        add(root, "time_bnds", ("time", "bnds"), changes.pop("bounds"))
+        time["bounds"] = "time_bnds"
+    add(root, "time", ("time",), np.array(times), **time)
+    add(root, "lat", ("lat",), np.array(latitude), **LATITUDE)
+    for name, (dims, values, attributes) in changes.pop("others", {}).items():
+        add(root, name, dims, values, **attributes)
+    data = np.zeros((len(times), len(latitude)), "f4")
+    found = add(root, "tas", ("time", "lat"), data, **{**TAS, **changes})
+    return describe(found, Resolver(Dataset("a.nc", "netcdf", root)), options)
+
+
+def joined(*described: Described, options: Options | None = None) -> tuple[Members, Boxes]:
+    members = members_of(described, options)
+    return members, join(members)
+
+
+def reason(*described: Described, options: Options | None = None) -> Reason:
+    members, boxes = joined(*described, options=options)
+    found = why(members, boxes, 0, 1)
+    assert found is not None
+    return found
+
+
+def test_variables_of_following_times_are_joined() -> None:
+    _, boxes = joined(tas([31.0, 32.0]), tas([0.0, 1.0]))
+    assert (boxes.shape[:, 0].tolist(), boxes.position[:, 0].tolist()) == ([2], [1, 0])
+
+
+def test_variables_of_times_and_latitudes_are_joined_along_both() -> None:
+    parts = [tas([t], latitude=y) for t in (0.0, 1.0, 2.0) for y in ([10.0, 20.0], [30.0, 40.0])]
+    _, boxes = joined(*parts)
+    assert boxes.shape.tolist() == [[3, 2]]
+
+
+def test_reference_times_of_other_origins_and_units_are_compared_by_their_instants() -> None:
+    other = tas([24.0 * 31], time={"units": "hours since 2000-01-01"})
+    _, boxes = joined(tas([0.0]), other, tas([-335.0], time={"units": "days since 2001-01-01"}))
+    # 31 January, and 31 January: of these two there is one too many.
+    assert len(boxes) == 2
+    same = members_of([tas([31.0]), other])
+    assert same.axes[0].code.tolist() == [0, 0]
+
+
+def test_the_standard_calendar_has_two_names() -> None:
+    calendars = [tas([float(i)], time={"calendar": c}) for i, c in enumerate(("standard", "gregorian"))]
+    assert len(joined(*calendars)[1]) == 1
+
+
+def test_decreasing_coordinates_are_taken_in_one_direction() -> None:
+    up, down = tas([0.0], latitude=[10.0, 20.0]), tas([1.0], latitude=[20.0, 10.0])
+    assert len(joined(up, down)[1]) == 1
+
+
+def test_the_order_of_bounds_says_nothing() -> None:
+    one, other = tas([1.0], bounds=[[0.5, 1.5]]), tas([1.0], bounds=[[1.5, 0.5]], latitude=[30.0, 40.0])
+    assert joined(one, other)[1].shape.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"standard_name": "surface_temperature"}, "identity"),
+        ({"units": "m"}, "units"),
+        ({"cell_methods": "time: mean"}, "cell methods"),
+        ({"time": {"calendar": "360_day"}}, "axes"),
+        ({"bounds": [[0.5, 1.5]]}, "axes"),
+        ({"flag_values": np.array([1, 2])}, "flag_values"),
+    ],
+)
+def test_what_differs_in_structure_is_named(change: dict[str, Any], what: str) -> None:
+    assert (reason(tas([0.0]), tas([1.0], **change)).rule, reason(tas([0.0]), tas([1.0], **change)).what) == (
+        "signature",
+        what,
+    )
+
+
+def test_units_that_convert_are_no_difference() -> None:
+    assert len(joined(tas([0.0]), tas([1.0], units="degC"))[1]) == 1
+
+
+def test_cell_methods_are_compared_by_what_they_mean() -> None:
+    methods = ("time: mean (interval: 1 hour)", "time:  MEAN (comment: of what was there)")
+    assert len(joined(*(tas([float(i)], cell_methods=m) for i, m in enumerate(methods)))[1]) == 1
+
+
+def test_times_that_overlap_are_not_joined() -> None:
+    found = reason(tas([0.0, 2.0]), tas([1.0, 3.0]))
+    assert (found.rule, found.what, found.a, found.b) == ("overlap", "time", (0.0, 2.0), (1.0, 3.0))
+
+
+def test_other_latitudes_and_times_are_named() -> None:
+    found = reason(tas([0.0]), tas([1.0], latitude=[30.0, 40.0]))
+    assert (found.rule, found.what) == ("axes", "time, latitude")
+
+
+def test_grid_mappings_are_compared_by_their_parameters() -> None:
+    def mapped(time: float, name: str, radius: float) -> Described:
+        crs = {name: ((), 0, {"grid_mapping_name": "latitude_longitude", "earth_radius": np.array([radius])})}
+        return tas([time], grid_mapping=name, others=crs)
+
+    assert len(joined(mapped(0, "crs", 6.4e6), mapped(1, "other", 6.4e6))[1]) == 1
+    assert reason(mapped(0, "crs", 6.4e6), mapped(1, "crs", 6.3e6)).what == "grid mapping"
+
+
+def test_coordinates_of_other_dimensions_have_to_be_equal() -> None:
+    def with_names(time: float, height: list[float]) -> Described:
+        of = {"standard_name": "surface_altitude", "units": "m"}
+        return tas([time], coordinates="z", others={"z": (("lat",), np.array(height), of)})
+
+    assert len(joined(with_names(0, [1.0, 2.0]), with_names(1, [1.0, 2.0]))[1]) == 1
+    found = reason(with_names(0, [1.0, 2.0]), with_names(1, [1.0, 3.0]))
+    assert (found.rule, found.what) == ("part", "surface_altitude")
+    assert str(found) == "surface_altitude differs, which does not span time"
+
+
+def test_coordinates_that_span_the_axis_may_differ() -> None:
+    def varying(time: float, height: float) -> Described:
+        of = {"standard_name": "surface_altitude", "units": "m"}
+        return tas([time], coordinates="z", others={"z": (("time", "lat"), np.full((1, 2), height), of)})
+
+    parts = [varying(0, 1.0), varying(1, 2.0)]
+    _, boxes = joined(*parts)
+    assert len(boxes) == 1
+
+
+def test_scalar_coordinates_are_axes() -> None:
+    def at(height: float) -> Described:
+        of = {"standard_name": "height", "units": "m"}
+        return tas([0.0], coordinates="z", others={"z": ((), height, of)})
+
+    members, boxes = joined(at(10.0), at(2.0))
+    assert [axis.name for axis in members.axes] == ["time", "latitude", "height"]
+    assert (boxes.shape.tolist(), boxes.position[:, 2].tolist()) == ([[1, 1, 2]], [1, 0])
+
+
+def test_dimensions_without_an_identity_join_nothing() -> None:
+    nameless = [tas([float(t)], time={"standard_name": ""}) for t in (0, 1)]
+    found = reason(*nameless)
+    assert (found.what, found.a) == ("problem", "its dimension 'time' has no coordinate with a standard name")
+    relaxed = Options(relaxed_identities=True)
+    again = [tas([float(t)], relaxed, time={"standard_name": ""}) for t in (0, 1)]
+    assert len(joined(*again, options=relaxed)[1]) == 1
+
+
+def test_a_coordinate_that_is_not_there_joins_nothing() -> None:
+    found = reason(tas([0.0], coordinates="gone"), tas([1.0]))
+    assert "its coordinate 'gone' is not there" in (found.a, found.b)
+
+
+def test_attributes_have_to_be_equal_or_there_where_that_is_asked_for() -> None:
+    for options, what in (
+        (Options(equal=("source",)), "source"),
+        (Options(exist=("source",)), "source exists"),
+        (Options(respect_valid=True), "valid_min"),
+    ):
+        one = tas([0.0], options, source="a", valid_min=np.array([1.0]))
+        other = tas(
+            [1.0], options, **({} if what == "source exists" else {"source": "b", "valid_min": np.array([2.0])})
+        )
+        assert reason(one, other).what == what
+        assert len(joined(tas([0.0], source="a"), tas([1.0]))[1]) == 1
+
+
+def test_latitudes_are_equal_within_the_tolerance_alone() -> None:
+    parts = [tas([float(t)], latitude=[10.0, 20.0 * (1 + 1e-9 * t)]) for t in (0, 1)]
+    assert len(joined(*parts)[1]) == 2
+    assert len(joined(*parts, options=Options(rtol=1e-8))[1]) == 1
+
+
+def test_close_values_are_equal_on_both_sides_of_any_edge() -> None:
+    edges = [np.array([x + d]) for x in (0.5, 1.0, 1024.0) for d in (-1e-13, 1e-13)]
+    assert equal_arrays(edges, 1e-12, 0.0).tolist() == [0, 0, 2, 2, 4, 4]
+
+
+def test_arrays_are_equal_column_by_column() -> None:
+    rows = [
+        np.array(r) for r in ([1.0, 5.0], [1.0 + 1e-13, 3.0], [1.0, 5.0 + 1e-13], [1.0], [np.nan, 5.0], [np.nan, 5.0])
+    ]
+    assert equal_arrays(rows, 1e-12, 0.0).tolist() == [0, 1, 0, 3, 4, 4]
+
+
+def test_integers_and_texts_are_equal_exactly() -> None:
+    values = [np.array([2**60]), np.array([2**60 + 1]), np.array(["a"], object), np.array(["a"], object)]
+    assert equal_arrays(values, 1e-3, 1.0).tolist() == [0, 1, 2, 2]
