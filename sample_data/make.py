@@ -183,6 +183,86 @@ def make_temperature(folder: Path) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Example 2 in every other convention
+
+#: What the file and the variable say of the version, and how its JSON names things.
+VERSIONS = {
+    "NCA-0.2": ("nca", "nca", {"subarray": "data", "shape": "pshape"}),
+    "NCA-0.2.1": ("nca", "nca_variable", {"subarray": "sub_array", "shape": "pshape"}),
+    "NCA-0.2.2": ("nca", "nca_variable", {"shape": "pshape"}),
+    "CFA-0.3": ("cfa", "cfa_variable", {}),
+    "CFA-0.4": ("cfa", "cfa_variable", {}),
+}
+
+LATER = """{%s"pmshape": [2],
+ "pmdimensions": ["time"],
+ "Partitions": [{"index": [0],
+                 "location": [[0, 11], [0, 63], [0, 127]],
+                 "subarray": {"file": "test1.nc", "shape": [12, 64, 128], "ncvar": "tas"}
+                },
+                {"index": [1],
+                 "location": [[12, 47], [0, 63], [0, 127]],
+                 "subarray": {"file": "test2.nc", "shape": [36, 64, 128], "ncvar": "tas2"}
+                }
+               ]
+}"""
+
+DIRECTIONS = """"directions": {"lat": false, "time": true, "lon": true},
+ """
+
+
+def make_conventions(folder: Path) -> None:
+    """Write example 2 in every convention but NCA 0.1."""
+    t = temperatures()
+    tas = {"standard_name": "air_temperature", "units": "K"}
+
+    def scalar(dataset: netCDF4.Dataset, attributes: dict[str, str]) -> None:
+        dataset.createVariable("tas", "f4", ()).setncatts({**tas, **attributes})
+
+    for version, (prefix, role, names) in VERSIONS.items():
+        text = LATER % ("" if version == "CFA-0.4" else DIRECTIONS)
+        for old, other in names.items():
+            text = text.replace(f'"{old}"', f'"{other}"')
+        with create(folder / f"temperature-{version}.nc", "NETCDF3_CLASSIC", f"CF-1.5 {version}") as dataset:
+            put_axes(dataset, t["time"], t["lat"], t["lon"])
+            scalar(dataset, {"cf_role": role, f"{prefix}_dimensions": "time lat lon", f"{prefix}_array": text})
+    with create(folder / "temperature-CFA-0.5.nc", "NETCDF4", "CF-1.5 CFA-0.5") as dataset:
+        put_axes(dataset, t["time"], t["lat"], t["lon"])
+        scalar(dataset, {"cf_role": "cfa_variable", "cfa_dimensions": "time lat lon", "cfa_group": "cfa_tas"})
+        group = dataset.createGroup("cfa_tas")
+        matrix = ("time", "lat", "lon")
+        for dim, size in (*zip(matrix, (2, 1, 1), strict=True), ("ndimensions", 3), ("bounds", 2)):
+            group.createDimension(dim, size)
+        group.createVariable("pmshape", "i4", ("ndimensions",))[:] = [2, 1, 1]
+        group.createVariable("pmdimensions", str, ())[...] = ", ".join(matrix)
+        spans = np.array([[[0, 12], [0, 64], [0, 128]], [[12, 48], [0, 64], [0, 128]]]).reshape(2, 1, 1, 3, 2)
+        group.createVariable("location", "i4", (*matrix, "ndimensions", "bounds"))[...] = spans
+        group.createVariable("shape", "i4", (*matrix, "ndimensions"))[...] = spans[..., 1] - spans[..., 0]
+        texts = {"ncvar": ["tas", "tas2"], "file": ["test1.nc", "test2.nc"], "format": ["NETCDF4"] * 2}
+        for name, values in texts.items():
+            group.createVariable(name, str, matrix)[...] = np.array(values, object).reshape(2, 1, 1)
+    sizes = np.ma.masked_equal([[12, 36], [64, -1], [128, -1]], -1)
+    for convention, terms in (
+        ("CFA-0.6.2", {"location": "sizes", "file": "files", "format": "formats", "address": "names"}),
+        ("CF-1.13", {"map": "sizes", "uris": "files", "identifiers": "names"}),
+    ):
+        marked = "CF-1.10 CFA-0.6.2" if convention == "CFA-0.6.2" else convention
+        with create(folder / f"temperature-{convention}.nc", "NETCDF4", marked) as dataset:
+            put_axes(dataset, t["time"], t["lat"], t["lon"])
+            said = " ".join(f"{term}: fragment_{name}" for term, name in terms.items())
+            scalar(dataset, {"aggregated_dimensions": "time lat lon", "aggregated_data": said})
+            for dim, size in (("j", 3), ("i", 2), ("f_time", 2), ("f_lat", 1), ("f_lon", 1)):
+                dataset.createDimension(dim, size)
+            dataset.createVariable("fragment_sizes", "i4", ("j", "i"), fill_value=-1)[...] = sizes
+            cells = ("f_time", "f_lat", "f_lon")
+            for name, values in (("files", ["test1.nc", "test2.nc"]), ("names", ["tas", "tas2"])):
+                variable = dataset.createVariable(f"fragment_{name}", str, cells)
+                variable[...] = np.array(values, object).reshape(2, 1, 1)
+            if "format" in terms:
+                dataset.createVariable("fragment_formats", str, ())[...] = "nc"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Figure 1 of the NCA text: ten sub-arrays, 24 partitions
 
 #: Rows and columns (start, stop) of the sub-arrays.
@@ -476,6 +556,7 @@ def main(folder: Path) -> None:
     """Make every sample in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     make_temperature(folder)
+    make_conventions(folder)
     make_figure1(folder)
     make_packed(folder)
     for name, make in (("ostia_monthly.nc", make_sst), ("atlantic_profiles.nc", make_profiles)):

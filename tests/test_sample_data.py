@@ -32,14 +32,16 @@ def contents(path: Path) -> tuple[object, ...]:
     """Return everything a netCDF file says."""
     with netCDF4.Dataset(path) as dataset:
         dataset.set_auto_maskandscale(False)
+        groups = [dataset, *dataset.groups.values()]
         variables = {
-            name: (
+            (group.path, name): (
                 v.dimensions,
-                v.dtype.str,
+                str(v.dtype),
                 {a: np.asarray(v.getncattr(a)).tolist() for a in v.ncattrs()},
                 np.asarray(v[...]).tolist(),
             )
-            for name, v in dataset.variables.items()
+            for group in groups
+            for name, v in group.variables.items()
         }
         sizes = {name: len(d) for name, d in dataset.dimensions.items()}
         return dataset.data_model, sizes, {a: dataset.getncattr(a) for a in dataset.ncattrs()}, variables
