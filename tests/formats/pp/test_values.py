@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import CfaggWarning, FragmentNotFoundError, LimitError, SourceError, UnsupportedError
+from cfagg.formats.pp.addresses import scan_fields
 from cfagg.formats.pp.records import FORMS, scan_records
 from cfagg.formats.pp.values import attributes_of, read_extra, read_stored, read_values
 from cfagg.storage.files import Borrowed, Context, open_regular
 from tests.effort import examples
-from tests.formats.pp.making import field
+from tests.formats.pp.making import field, fields_file
 
 SAMPLES = Path(__file__).parents[3] / "sample_data" / "pp"
 SIX = np.arange(6.0).reshape(2, 3)
@@ -328,3 +329,40 @@ def test_a_field_without_a_shape_is_one_row_of_values() -> None:
     assert stored(field(LBROW=0, LBNPT=0)).tolist() == [1, 2, 3, 4, 5, 6]
     with pytest.raises(SourceError, match="do not begin as WGDOS packing"):
         stored(field(LBROW=0, LBNPT=0, LBPACK=1))
+
+
+@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_fields_of_every_packing_have_the_values_of_umfive_in_this_run(tmp_path: Path, size: int, order: str) -> None:
+    pytest.importorskip("umfive", reason="umfive, whose values are compared, is not installed")
+    from umfive.core.data import read_record_array
+    from umfive.core.filetype import detect_file_type
+    from umfive.core.scanner import scan_ff_headers, scan_pp_headers
+    from umfive.io import LocalPosixReader
+
+    real, integer = f"{order}f{size}", f"{order}i{size}"
+    words = np.array([8, 2**32 - 3, 3 << 16 | 2, 0x41180000, 4 << 16 | 1, 0x1F300000, 0xC1200000, 0], ">u4")
+    wgdos = words.tobytes() if order == ">" else words.view(f">u{size}").byteswap().tobytes()
+    parts: list[tuple[dict[str, float], bytes]] = [
+        ({}, SIX.astype(real).tobytes()),
+        ({"LBUSER1": 2}, SIX.astype(integer).tobytes()),
+        ({"LBPACK": 1}, wgdos),
+        ({"LBPACK": 2}, SIX.astype(f"{order}f4").tobytes()),
+        ({"LBPACK": 4, "BMDI": -9}, np.array([-9, 2, 7, 8, -9, 2]).astype(real).tobytes()),
+    ]
+    files = {
+        "a.pp": b"".join(field(raw, size, order, **said) for said, raw in parts),
+        "a.ff": fields_file(parts, size, order),
+        "b.ff": fields_file(parts, size, order, placed=False),
+    }
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        reader = LocalPosixReader(str(tmp_path / name))
+        scan = scan_pp_headers if name.endswith("pp") else scan_ff_headers
+        records = scan(reader, detect_file_type(reader))
+        with open_regular(str(tmp_path / name)) as handle:
+            fields = scan_fields(handle)
+            assert len(records) == len(fields) == len(parts)
+            for i, one in enumerate(records):
+                assert (one.header_offset, one.data_offset) == (fields.header_offset[i], fields.data_offset[i])
+                assert read_stored(handle, fields, i).ravel().tolist() == read_record_array(reader, one).tolist()
