@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from dataclasses import dataclass, field
@@ -19,6 +18,8 @@ from cfagg.formats.opening import HEAD
 from cfagg.formats.plugins import Foreign, foreign_format
 from cfagg.model import dataset as model
 from cfagg.storage.files import FileKey, open_regular
+from cfagg.storage.remote_file import open_remote
+from cfagg.storage.urls import Url, absolute
 
 if TYPE_CHECKING:
     from cfagg.arrays.reader import Reader
@@ -43,7 +44,7 @@ class _File:
         """Return what is in the file, `None` where no format knows it."""
         if self._dataset is None:
             # The pool goes on with its own handle: this one is closed with the dataset.
-            handle = open_regular(self.path)
+            handle = open_remote(self.path) if isinstance(self.path, Url) else open_regular(self.path)
             try:
                 head = handle.some(HEAD, 0)
                 self._format, self._key = foreign_format(handle, head), handle.key
@@ -110,8 +111,7 @@ class ForeignSource(OtherSource):
 
 def open_foreign_source(path: str) -> ForeignSource | None:
     """Return the metadata of a file that is not netCDF, `None` where no format knows it."""
-    name = os.path.abspath(path)  # noqa: PTH100
-    file = _File(name)
+    file = _File(absolute(path))
     dataset = file.dataset()
     if dataset is None:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from cfagg.arrays.source import OtherSource, Source, open_source
-from cfagg.formats.opening import NETCDF, format_of
+from cfagg.formats.opening import NETCDF, built_in, format_of
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
@@ -35,7 +35,13 @@ def open_any(
     if isinstance(name, Url):
         from cfagg.formats.metadata.url import file_at
 
-        if file_at(name) is not None:
+        there = file_at(name)
+        if there is not None:
+            own = built_in(there)
+            if own is not None and own.name not in NETCDF:
+                from cfagg.arrays.foreign_source import open_foreign_source
+
+                return open_foreign_source(name) or open_source(name)
             return open_source(name, substitutions)
     elif not os.path.isdir(name):  # noqa: PTH112
         if format_of(handles.get(absolute(name))) not in NETCDF:

@@ -13,6 +13,7 @@ from cfagg.formats.opening import HEAD, NETCDF, a_name, built_in
 from cfagg.formats.values.kinds import kind
 from cfagg.formats.values.reading import OpenVariable
 from cfagg.model.dataset import Dataset, Variable
+from cfagg.storage.files import Handle
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -97,12 +98,21 @@ def _open(source: Any, options: Options) -> Dataset:
         from cfagg.formats.metadata.url import open_url
 
         given = None if options.storage is None else options.storage.given
-        return open_url(source, options.allow, options.timeout, given)
+        return open_url(source, options.allow, options.timeout, given, _not_netcdf)
     if isinstance(source, str | os.PathLike):
         return _path(os.fspath(source), options)
     from cfagg.formats.metadata.objects import open_object
 
     return open_object(source)
+
+
+def _not_netcdf(handle: Handle) -> Dataset | None:
+    """Return the dataset of a file on another machine in a format of cfagg's own that is not netCDF."""
+    from cfagg.formats.plugins import foreign_format
+
+    own = built_in(handle)
+    plugin = None if own is None else foreign_format(handle, handle.some(HEAD, 0))
+    return None if plugin is None else plugin.open(handle)
 
 
 def _local(url: str) -> str:

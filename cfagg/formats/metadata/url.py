@@ -6,7 +6,7 @@ Nothing is downloaded whole.  Redirects are followed only within the place that 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError
@@ -82,8 +82,9 @@ def open_url(
     allow: Iterable[str] = (),
     timeout: float | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    other: Callable[[Handle], Dataset | None] = lambda _: None,
 ) -> Dataset:
-    """Return the model of a netCDF or CDL file or a Zarr store behind a URL."""
+    """Return the model of a netCDF or CDL file or a Zarr store behind a URL, or of what `other` knows."""
     from cfagg.formats.metadata.stores import RemoteStore
     from cfagg.formats.metadata.zarr import open_store
 
@@ -94,7 +95,8 @@ def open_url(
         home, name = place.place
         file = _file(_Patient(home, place, timeout), name, place)
         if file is not None:
-            return of_handle(Borrowed(str(place), file))
+            handle = Borrowed(str(place), file)
+            return other(handle) or of_handle(handle)
     return open_store(RemoteStore(_Patient(place.rstrip("/"), place, timeout), str(place)))
 
 

@@ -23,7 +23,9 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.storage.places import make_source
+from tests import nca_files
 from tests.cli.test_show import aggregation_file
+from tests.formats.pp.making import field
 from tests.observations.servers import Page, served
 
 SAMPLES = Path(sample("sst.nca")).parent
@@ -42,6 +44,28 @@ def test_a_file_on_a_web_server_is_what_it_is_here(server, name) -> None:
     assert str(cfagg.show(f"{server.url}/{name}")).replace(f"{server.url}/{name}", "") == str(
         cfagg.show(SAMPLES / name)
     ).replace(str(SAMPLES / name), "")
+
+
+@pytest.mark.parametrize("name", ["air_temp.pp", "umfile.pp", "wgdos_73x96_le.pp", "extra_data.pp"])
+def test_a_pp_file_on_a_web_server_is_what_it_is_here(server, name) -> None:
+    there = cfagg.read(f"{server.url}/pp/{name}")
+    xr.testing.assert_identical(there.load(), cfagg.read(SAMPLES / "pp" / name).load())
+    codes = [f.code for f in cfagg.check(SAMPLES / "pp" / name).findings]
+    assert [f.code for f in cfagg.check(f"{server.url}/pp/{name}").findings] == codes
+
+
+def test_partitions_on_a_web_server_are_fields_of_pp_files(tmp_path) -> None:
+    (tmp_path / "a.pp").write_bytes(b"".join(field(np.arange(6) + 10 * n) for n in range(500)))
+    places = [{"file": "a.pp", "file_offset": 296 * n} for n in (499, 3)]
+    content = nca_files.array(
+        ["t", "y", "x"],
+        [[0, 1, 2], [0, 2], [0, 3]],
+        lambda i, _: {"data": {"shape": [1, 2, 3], **places[i[0]]}, "format": "PP"},
+    )
+    nca_files.aggregation(tmp_path / "x.nca", "tas", "f4", {"t": 2, "y": 2, "x": 3}, content)
+    with served(tmp_path) as server:
+        found = cfagg.read(f"{server.url}/x.nca").tas.values
+    assert found[:, 0, 0].tolist() == [4990, 30]
 
 
 def test_strings_and_types_of_their_own_are_read_or_left_out_by_name(tmp_path) -> None:
