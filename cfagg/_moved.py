@@ -24,6 +24,8 @@ MOVED_IN = {
         "cfagg.checking.findings": "cfagg.findings",
         "cfagg.checking.rule": "cfagg.findings",
         "cfagg.checking.versions": "cfagg.findings",
+        "cfagg.observations.exchange.parquet_read": "cfagg.observations.exchange.parquet",
+        "cfagg.observations.sources.arrow": "cfagg.observations.sources.parquet",
         "cfagg.plan": "cfagg.arrays.plan",
         "cfagg.readers": "cfagg.formats.values",
         "cfagg.readers.counters": "cfagg.storage.counters",

@@ -13,7 +13,7 @@ from pydantic import Field, PlainValidator, TypeAdapter, model_validator
 from cfagg.cf.units import linear
 from cfagg.errors import ConventionError, Problem, UnitsError
 from cfagg.observations.dates import as_date
-from cfagg.observations.filters.columns import Columns, need
+from cfagg.observations.filters.choosing import Columns, need
 from cfagg.observations.frames import COMPULSORY, attributes_of
 from cfagg.observations.registry import Config
 from cfagg.observations.settings import Names, Number, Section, Text, columns_of, settings_of, wrong

@@ -1,10 +1,10 @@
-"""Observations from another store, of cfagg or of anemoi-datasets."""
+"""Observations from another store, of cfagg or of anemoi-datasets, and from a Python function."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -12,12 +12,12 @@ from pydantic import Field
 from cfagg.errors import ConventionError, Problem
 from cfagg.observations.frames import with_attributes
 from cfagg.observations.registry import Config, closest
-from cfagg.observations.settings import ByName, Names, Path, Section, settings_of
+from cfagg.observations.settings import ByName, Names, Path, Section, function, settings_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ObservationsSource"]
+__all__ = ["CallableSource", "ObservationsSource"]
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -93,3 +93,24 @@ class ObservationsSource:
 def _seconds(when: datetime) -> int:
     """Return whole seconds since 1970, rounded up: the first second that is not before a date."""
     return -((_EPOCH - when) // timedelta(seconds=1))
+
+
+_REMEDY = "give one from Python, or make it a source by name with an entry point of the group cfagg.sources"
+
+
+class _Function(Section):
+    function: Annotated[Any, function(_REMEDY)]
+
+
+class CallableSource:
+    """A function of two dates, the second not included, that returns a frame, or an iterable of frames."""
+
+    # For more than one process it must be one that Python can pickle: defined in a module, not in a function.
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.function = settings_of(_Function, config).function
+
+    def read(self, start: datetime, end: datetime) -> pd.DataFrame | Iterable[pd.DataFrame]:
+        """Return what the function returns."""
+        found: pd.DataFrame | Iterable[pd.DataFrame] = self.function(start, end)
+        return found

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from cfagg.errors import SourceError
-from cfagg.observations.sources import arrow as module
-from cfagg.observations.sources.arrow import ArrowSource
+from cfagg.observations.sources import parquet as module
+from cfagg.observations.sources.parquet import ArrowSource
 from tests.observations.sources.reading import rows
 
 
