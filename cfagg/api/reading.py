@@ -45,7 +45,7 @@ def read(
     Parameters
     ----------
     path : str or path-like
-        An aggregation file, a plain netCDF file, or a Zarr store: a path, or a URL ``https://``, ``s3://``, ``gs://``
+        An aggregation file, a plain netCDF file, a PP file, or a Zarr store: a path, or a URL ``https://``, ``s3://``, ``gs://``
         or ``az://``.
     variables : str or iterable of str, optional
         Variables to keep, with the coordinates that belong to them; all by default.

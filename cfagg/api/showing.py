@@ -62,8 +62,8 @@ def show(
     Parameters
     ----------
     path : str or path-like
-        A netCDF file, with aggregations or without, the directory of a Zarr store, or a file in a format of a
-        plug-in; or the URL of a netCDF file or of a Zarr store.
+        A netCDF file, with aggregations or without, a PP file, the directory of a Zarr store, or a file in a
+        format of a plug-in; or the URL of a netCDF file or of a Zarr store.
     variables : str or sequence of str
         Names or paths of the only variables to show; all by default.
     rows : int or None
