@@ -164,7 +164,7 @@ def json_lacks(aggregation: Aggregation) -> Iterator[Lack]:
     """Give what none of the conventions in JSON has words for."""
     partitions = aggregation.partitions
     fragment = "each partition is a sub-array"
-    yield from of_codes(~partitions.present, "missing partition", ["no sub-array"], None, fragment)
+    yield from of_codes(~partitions.present, "missing fragment", ["no fragment"], None, fragment)
     values = map(str, partitions.values.tolist())
     yield from of_codes(partitions.value >= 0, "unique value", values, partitions.value, fragment)
     yield from of_layouts(

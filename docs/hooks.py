@@ -20,7 +20,7 @@ for _folder in (HERE, HERE.parent):
         sys.path.insert(0, str(_folder))
 
 # MkDocs takes the folders off the path again once this file is loaded: all is imported here.
-from making import boxes, costs, coverage, pages, vocabulary, windows  # noqa: E402
+from making import boxes, costs, coverage, pages, translation, vocabulary, windows  # noqa: E402
 
 from tests.benchmarks import numerics  # noqa: E402
 
@@ -34,6 +34,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "costs": costs.table,
     "coverage": coverage.table,
     "vocabulary": vocabulary.table,
+    "survives": translation.survives,
+    "translations": translation.translations,
 }
 
 

@@ -228,6 +228,12 @@ def one(layout=None, dims=("x",), *, attributes=None, packs=True, directions=Tru
                        attributes=attributes or {}, packs=packs, directions=directions, terms=terms or {})  # fmt: skip
 
 
+def gapped():
+    both = Partitions.build(2, file=[0, -1], address=[0, -1], present=[True, False], files=["a.nc"], addresses=["v"],
+                            layouts=[Layout(("x",))])  # fmt: skip
+    return Aggregation("v", ("x",), (2,), np.dtype("f4"), Grid([[0, 1, 2]]), both)
+
+
 JSON, LATER = {"NCA-0.1", "CFA-0.4"}, {"CFA-0.6.2", "CF-1.13"}
 OTHER = Partitions.build(1, file=0, address=0, files=["b.nc"], addresses=["v"], layouts=[Layout(("x",))])
 LOST = {
@@ -242,7 +248,7 @@ LOST = {
     "missing value": (one(Layout(("x",), fill=9.0)), JSON | LATER),
     "byte order": (one(Layout(("x",), format="PP", endian="little")), JSON | LATER),
     "packing": (one(Layout(("x",), format="PP", scale_factor=2.0)), {"CFA-0.4", *LATER}),
-    "missing partition": (one(present=False), JSON),
+    "missing fragment": (gapped(), JSON | {"CF-1.13"}),
     "unique value": (one(file=-1, address=-1, value=0, values=[3.0]), JSON | {"CFA-0.6.2"}),
     "versions of fragments": (one(versions=[OTHER]), JSON | {"CF-1.13"}),
     "term of its own": (one(terms={"id": np.array([1])}), JSON | {"CF-1.13"}),
@@ -261,7 +267,8 @@ def test_every_loss_is_listed_with_its_partition_where_a_dialect_has_no_words(wh
     assert bool(found) is (dialect in lossy)
     for loss in found:
         whole = {"term of its own", "decreasing dimensions", "cf_role"}
-        assert loss.partition == (None if what in whole else (0,) * len(aggregation.dims))
+        gap = (1,) if what == "missing fragment" else (0,) * len(aggregation.dims)
+        assert loss.partition == (None if what in whole else gap)
         assert loss.variable == "v"
         assert loss.found
         assert loss.why
