@@ -22,7 +22,8 @@ from cfagg.accumulation.integrity import BUILD, sealed
 from cfagg.accumulation.layout import ArraySpec
 from cfagg.accumulation.mapping import threads_that_fit
 from cfagg.accumulation.opening import open_group
-from cfagg.accumulation.planning import Action, Order, existing_group, plan_build
+from cfagg.accumulation.options import Order
+from cfagg.accumulation.planning import Action, existing_group, plan_build
 from cfagg.accumulation.report import Report, report_of
 from cfagg.accumulation.source import settled, write_back
 from cfagg.accumulation.writing import Target, codec_of, read_documents

@@ -29,9 +29,10 @@ from cfagg.accumulation.description import table_of
 from cfagg.accumulation.finish import describe, finish, missing_before, write_attributes
 from cfagg.accumulation.group import group_path, object_counts
 from cfagg.accumulation.mapping import Journal, Pass
+from cfagg.accumulation.options import Order
 from cfagg.accumulation.outliers import judge
 from cfagg.accumulation.partials import Recipe
-from cfagg.accumulation.planning import Order, Plan
+from cfagg.accumulation.planning import Plan
 from cfagg.accumulation.report import Report, report_of
 from cfagg.accumulation.scratch import Scratch
 from cfagg.accumulation.source import settled, unchanged, write_back

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cfagg.conventions.accumulation_record import Extra
-from cfagg.errors import CfaggError, LimitError, Problem, SelectionError, UnsupportedError
+from cfagg.errors import LimitError, Problem, SelectionError, UnsupportedError
 from cfagg.errors.arguments import names
 
-__all__ = ["Settings", "check_dims", "check_statistics", "check_stride", "sums_kind"]
+__all__ = ["CODECS", "Order", "Settings", "check_dims", "check_same", "check_statistics", "check_stride", "sums_kind"]
 
 #: Codecs of the arrays of an accumulation.
 CODECS = ("blosc", "zstd", "gzip", "none")
@@ -20,6 +20,26 @@ CODECS = ("blosc", "zstd", "gzip", "none")
 STATISTICS = ("chunks", "min", "max", "std")
 
 Combination = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """What was asked for."""
+
+    store: str
+    variable: str
+    dims: Any
+    stride: Any
+    weights: Any
+    statistics: Any
+    precision: str
+    codec: str | None
+    append: bool
+    refresh: bool
+    overwrite: bool
+    resume: bool
+    memory: int
+    allow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,32 +57,22 @@ class Settings:
 
     @classmethod
     def build(
-        cls,
-        where: str,
-        known: Combination,
-        *,
-        dims: Any,
-        default: Sequence[Combination],
-        stride: Any,
-        statistics: Any,
-        precision: str,
-        codec: str | None,
-        integer: bool,
+        cls, order: Order, where: str, known: Combination, default: Sequence[Combination], *, integer: bool
     ) -> Settings:
-        """Return checked settings for an array with dimensions `known`."""
+        """Return the checked settings of an order for an array with dimensions `known`."""
         if not known:
             raise UnsupportedError(
                 f"{where} is a single value without dimensions: there is nothing to accumulate along"
             )
-        chosen = check_dims(default if dims is None else dims, known, where)
-        codec = "none" if codec is None else codec
+        chosen = check_dims(default if order.dims is None else order.dims, known, where)
+        codec = "none" if order.codec is None else order.codec
         if codec not in CODECS:
             raise UnsupportedError(f"codec={codec!r} is not known; choose from {', '.join(CODECS)}")
         return cls(
             chosen,
-            check_stride(stride, chosen, known, where),
-            check_statistics(statistics),
-            sums_kind(precision, integer=integer),
+            check_stride(order.stride, chosen, known, where),
+            check_statistics(order.statistics),
+            sums_kind(order.precision, integer=integer),
             codec,
         )
 
@@ -171,17 +181,29 @@ def sums_kind(precision: str, *, integer: bool) -> str:
     return "float64" if precision == "auto" else precision
 
 
-def differing(given: Mapping[str, Any], existing: Mapping[str, Any], where: str) -> CfaggError | None:
-    """Return the error for options that differ from those of the accumulation that is to be brought up to date."""
+def check_same(order: Order, settings: Settings, extra: Extra, where: str) -> None:
+    """Refuse options that contradict those of the existing accumulation; what was left out agrees."""
+    known = extra.weights
+    given: dict[str, tuple[Any, Any]] = {}
+    if order.dims is not None:
+        given["dims"] = sorted(check_dims(order.dims, extra.source.dims, where)), sorted(settings.dims)
+    if order.stride != 1:
+        given["stride"] = check_stride(order.stride, settings.dims, extra.source.dims, where), settings.stride
+    if (statistics := check_statistics(order.statistics)) != ("chunks",):
+        given["statistics"] = statistics, settings.statistics
+    if order.precision != "auto":
+        given["precision"] = order.precision, settings.sums
+    if order.weights is not None:
+        has = None if known is None else known.kind if known.kind != "variable" else known.name
+        given["weights"] = order.weights if isinstance(order.weights, str) else "array", has
     problems = [
-        Problem(name, f"{value!r} is asked for, the accumulation has {existing[name]!r}")
-        for name, value in given.items()
-        if value != existing[name]
+        Problem(name, f"{value!r} is asked for, the accumulation has {existing!r}")
+        for name, (value, existing) in given.items()
+        if value != existing
     ]
-    if not problems:
-        return None
-    return SelectionError(
-        f"{where} keeps its settings when it is appended to or refreshed; leave these options out, or rebuild it "
-        "with overwrite=True (--overwrite)",
-        problems,
-    )
+    if problems:
+        raise SelectionError(
+            f"{where} keeps its settings when it is appended to or refreshed; leave these options out, or rebuild it "
+            "with overwrite=True (--overwrite)",
+            problems,
+        )

@@ -20,7 +20,7 @@ from cfagg.accumulation.freshness import Changes, changes
 from cfagg.accumulation.group import Group, command, group_path
 from cfagg.accumulation.layout import Layout, build_layout
 from cfagg.accumulation.opening import open_group
-from cfagg.accumulation.options import Settings, check_dims, check_statistics, check_stride, differing
+from cfagg.accumulation.options import Order, Settings, check_same
 from cfagg.accumulation.partials import Recipe
 from cfagg.accumulation.scratch import Window
 from cfagg.accumulation.source import Meaning, horizontal_dims, read_meaning
@@ -33,27 +33,7 @@ from cfagg.formats.zarr import ZarrArray, open_array
 from cfagg.formats.zarr.documents import node_folder
 from cfagg.model import Regular
 
-__all__ = ["Order", "Plan", "existing_group", "plan_build"]
-
-
-@dataclass(frozen=True, eq=False)
-class Order:
-    """What was asked for."""
-
-    store: str
-    variable: str
-    dims: Any
-    stride: Any
-    weights: Any
-    statistics: Any
-    precision: str
-    codec: str | None
-    append: bool
-    refresh: bool
-    overwrite: bool
-    resume: bool
-    memory: int
-    allow: tuple[str, ...] = ()
+__all__ = ["Plan", "existing_group", "plan_build"]
 
 
 class Action(Enum):
@@ -173,17 +153,8 @@ def _plan_new(order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[
     default = [(d,) for d in array.dims]
     if order.dims is None and (pair := horizontal_dims(array)):
         default.append(pair)  # type: ignore[arg-type]
-    settings = Settings.build(
-        where,
-        array.dims,
-        dims=order.dims,
-        default=default,
-        stride=order.stride,
-        statistics=order.statistics,
-        precision=order.precision,
-        codec=order.codec,
-        integer=meaning.dtype.kind in "iu" and order.weights is None,
-    )
+    integer = meaning.dtype.kind in "iu" and order.weights is None
+    settings = Settings.build(order, where, array.dims, default, integer=integer)
     # Before weights are read: what is written from here on is found when the sums are done.
     related = find_neighbours(array, order.weights)
     given = Input(array, meaning, settings, find_weights(array, order.weights, order.memory), related)
@@ -223,7 +194,7 @@ def _plan_update(
             f"with: {command(array.store, array.path, '--overwrite')}"
         )
     settings = _settings_of(group, extra)
-    _same_options(order, settings, extra, where)
+    check_same(order, settings, extra, where)
     found = changes(group)
     asked: Any = order.weights
     if extra.weights is not None and asked is None:
@@ -287,33 +258,6 @@ def _find_basis(group: Group, array: ZarrArray, stride: tuple[int, ...], found: 
     if not chunk:
         return None
     return Basis(group, axis, chunk, int(array.grid.edges[axis][chunk]), samples)
-
-
-def _same_options(order: Order, settings: Settings, extra: Any, where: str) -> None:
-    """Refuse options that contradict those of the existing accumulation; what was left out agrees."""
-    given: dict[str, Any] = {}
-    if order.dims is not None:
-        given["dims"] = sorted(check_dims(order.dims, extra.source.dims, where))
-    if order.stride != 1:
-        given["stride"] = check_stride(order.stride, settings.dims, extra.source.dims, where)
-    statistics = check_statistics(order.statistics)
-    if statistics != ("chunks",):
-        given["statistics"] = statistics
-    if order.precision != "auto":
-        given["precision"] = order.precision
-    if order.weights is not None:
-        given["weights"] = order.weights if isinstance(order.weights, str) else "array"
-    known = extra.weights
-    existing = {
-        "dims": sorted(settings.dims),
-        "stride": settings.stride,
-        "statistics": settings.statistics,
-        "precision": settings.sums,
-        "weights": None if known is None else known.kind if known.kind != "variable" else known.name,
-    }
-    error = differing(given, existing, where)
-    if error is not None:
-        raise error
 
 
 def _weights_stay(group: Group, weights: Weights | None, cut: tuple[slice, ...] = ()) -> bool:

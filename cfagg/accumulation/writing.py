@@ -18,6 +18,7 @@ import numpy.typing as npt
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import BUILD, CheckedArray, chunk_number, document_crc, read_region
 from cfagg.accumulation.layout import ArraySpec
+from cfagg.accumulation.options import CODECS
 from cfagg.formats.zarr import ZarrArray, creating
 from cfagg.formats.zarr.checksums import crc32c
 from cfagg.formats.zarr.consolidated import with_group, without_group
@@ -27,9 +28,6 @@ from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.publishing import replace_file
 
 __all__ = ["Basis", "Target", "array_documents", "chunk_key", "codec_of", "read_documents", "renew_consolidated"]
-
-#: Compressions that an accumulation may have.
-_CODECS = ("blosc", "zstd", "gzip", "none")
 
 
 def array_documents(spec: ArraySpec, codec: str, zarr_format: int) -> dict[str, Any]:
@@ -56,7 +54,7 @@ def codec_of(document: Mapping[str, Any]) -> str:
     else:
         names = [c.get("name") for c in document.get("codecs", ()) if isinstance(c, dict)]
         name = next((n for n in names if n not in ("bytes", "endian")), "none")
-    return name if name in _CODECS else "blosc"
+    return name if name in CODECS else "blosc"
 
 
 def chunk_key(index: Sequence[int], zarr_format: int) -> str:
