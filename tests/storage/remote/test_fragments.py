@@ -18,6 +18,7 @@ from cfagg.errors import AccessError, CfaggError
 from cfagg.storage.access import Access
 from cfagg.storage.connections import Connection
 from cfagg.storage.urls import covers
+from tests import instruction_files
 from tests.nca_files import aggregation, array, fragment
 from tests.observations.servers import Server, served
 from tests.storage.remote.conftest import Bucket, Nginx
@@ -97,6 +98,26 @@ def test_an_aggregation_on_a_web_server_reads_from_a_bucket_that_is_allowed(keye
     with served(tmp_path) as parent:
         assert admitted_by_its_message(f"{parent.url}/x.nca") == f"s3://{keyed.name}/parts"
         assert not any("authorization" in headers for *_, headers in parent.seen)
+
+
+@pytest.mark.parametrize(
+    ("write", "more"),
+    [(instruction_files.cf, {}), (instruction_files.cf, {"characters": True}), (instruction_files.cfa, {})],
+    ids=["CF-1.13, strings", "CF-1.13, characters", "CFA-0.6.2"],
+)
+def test_an_aggregation_on_a_web_server_is_described_by_its_variables(server, tmp_path, write, more) -> None:
+    names = [f"{server.url}/data/{n}.nc" for n in "abc"]
+    write(tmp_path / "x.nc", "v", "f4", {"x": 6}, [[2, 2, 2]], names, "v", **more)
+    with served(tmp_path) as parent:
+        assert admitted_by_its_message(f"{parent.url}/x.nc") == f"{server.url}/data"
+
+
+@pytest.mark.parametrize("write", [instruction_files.cf, instruction_files.cfa], ids=["CF-1.13", "CFA-0.6.2"])
+def test_fragments_beside_an_aggregation_on_a_web_server_are_read(folder, write) -> None:
+    names = ["a.nc", "./b.nc", "c.nc"]
+    path = write(folder / "data" / f"{write.__name__}.nc", "v", "f4", {"x": 6}, [[2, 2, 2]], names, "v")
+    with served(folder) as parent:
+        np.testing.assert_array_equal(read(f"{parent.url}/data/{path.name}"), VALUES)
 
 
 def test_the_command_says_and_takes_the_same(server, tmp_path, capsys) -> None:
