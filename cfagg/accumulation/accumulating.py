@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from cfagg.accumulation.report import Report, report_of
 from cfagg.accumulation.source import settled, write_back
 from cfagg.accumulation.writing import Target, codec_of, read_documents
 from cfagg.errors import CfaggError, NotAccumulatedError, Problem, StaleError, TargetError, UnsupportedError
-from cfagg.errors.arguments import a_path
+from cfagg.errors.arguments import a_path, paths
 from cfagg.errors.extras import require
 from cfagg.formats.zarr import ZarrArray, compare, object_checksum, open_array, stamps
 from cfagg.formats.zarr.documents import node_folder, read_group
@@ -36,6 +36,7 @@ from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.clusters import cluster_of
 from cfagg.runtime.publishing import reason, remove, sync_tree
 from cfagg.storage.tree import prefixes
+from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
 __all__ = ["accumulate", "adopt_copy", "adopted", "renew"]
 
@@ -67,6 +68,7 @@ def accumulate(
     client: Any = None,
     allow: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     progress: Callable[[int, int], None] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Store cumulative sums of an array at the edges of its chunks, for quick means over any range.
 
@@ -76,7 +78,8 @@ def accumulate(
     Parameters
     ----------
     store : path
-        Directory of the Zarr store, version 2 or 3.
+        Directory of the Zarr store, version 2 or 3.  Or its URL in an object store, ``s3://`` or ``az://``: there, the
+        group is built in the directory for temporary files, and published by one conditional write of its metadata.
     variable : str
         Path of the array within it.
     dims : sequence of str and sequences of str, optional
@@ -121,6 +124,8 @@ def accumulate(
         Directories and files outside the store that links in it may lead to.
     progress : callable, optional
         Called as ``progress(done, total)`` with bytes of data.
+    storage_options : mapping, optional
+        Of a URL, as for `cfagg.read`.
 
     Returns
     -------
@@ -164,7 +169,13 @@ def accumulate(
     """
     if sum(map(bool, (append, refresh, overwrite, adopt))) > 1:
         raise UnsupportedError("append, refresh, overwrite and adopt cannot be combined; choose one")
-    places = prefixes(allow)
+    there = _url(store, storage_options, allow)
+    if there is not None and (append or refresh or adopt or resume or client is not None):
+        raise UnsupportedError(
+            f"{there}: accumulations in object stores are built whole, from here: no append, refresh, adopt, resume or "
+            "client; replace one with overwrite=True (--overwrite)"
+        )
+    places = prefixes(allow) if there is None else ()
     if client is not None:
         require("accumulations on a Dask cluster (client=)", "distributed")
     if adopt:
@@ -172,18 +183,23 @@ def accumulate(
             raise UnsupportedError("adopt builds nothing: leave resume and dry_run out")
         return adopt_copy(store, variable, progress, places)
     threads, budget = worker_count(workers), parse_size(memory)
-    name = a_path(store, "store", expected="name a Zarr store")
+    name = there or a_path(store, "store", expected="name a Zarr store")
     order = Order(
         name, variable, dims, stride, weights, statistics, precision, codec, append, refresh, overwrite,
         resume, budget, places,
     )  # fmt: skip
     array = open_array(order.store, order.variable, allow=places)
-    if array.path and not dry_run:
+    if array.path and not dry_run and there is None:
         finish_dead(GroupStaging(array.store, array.path, node_folder(array.store, group_path(array.path))), array)
     plan = plan_build(order)
     if dry_run or plan.action is Action.NOTHING:
         return report_of(plan, "dry run" if plan.action.sums else plan.action.word)
     fitting = threads_that_fit(plan.recipe, budget, threads)
+    summers = min(threads, max(1, budget // _PER_THREAD))
+    if there is not None:
+        from cfagg.accumulation.in_objects import build_there
+
+        return build_there(plan, order, fitting, summers, progress)
     shop = GroupStaging(plan.array.store, plan.array.path, plan.folder)
     # A scheduler that does not answer is found before anything is written.
     with cluster_of(client) as cluster, working(shop, plan, order):
@@ -195,7 +211,17 @@ def accumulate(
         if plan.action is Action.RENEW:
             renew(open_group(plan.array.store, plan.array.path, allow=places), plan.related, shop.root)
             return report_of(plan, plan.action.word)
-        return build(plan, order, shop, fitting, min(threads, max(1, budget // _PER_THREAD)), cluster, progress)
+        return build(plan, order, shop, fitting, summers, cluster, progress)
+
+
+def _url(store: Any, options: Mapping[str, Any] | None, allow: Any) -> Url | None:
+    """Return the URL of a store that can be written to; `None` where it is on this machine."""
+    if not (is_url(store) or options):
+        return None
+    place = a_place(store, options, paths(allow), name="store", expected="name a Zarr store")
+    if not place.lower().startswith(("s3:", "az:")):
+        refuse_url(place, "accumulated")
+    return place if isinstance(place, Url) else None
 
 
 Int64 = npt.NDArray[np.int64]

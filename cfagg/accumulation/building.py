@@ -45,6 +45,7 @@ from cfagg.formats.zarr.creating import document_bytes, group_documents
 from cfagg.formats.zarr.documents import node_folder
 from cfagg.runtime.publishing import reason, remove, replace_file, write_synced
 from cfagg.runtime.staging import Staging, is_known, renames_into
+from cfagg.storage.urls import Url
 
 __all__ = ["GroupStaging", "build", "consolidate", "finish_dead", "put_attributes", "working"]
 
@@ -252,6 +253,8 @@ def put_attributes(
 
 def renew(array: ZarrArray, documents: Mapping[str, Mapping[str, Any]], aside: Path) -> None:
     """Put the new group into consolidated metadata, of the store and of groups above the array, where there are any."""
+    if isinstance(array.store, Url):
+        return  # once it is there
     parts = group_path(array.path).split("/")
     for depth in range(len(parts)):
         above = Path(node_folder(array.store, "/".join(parts[:depth])))

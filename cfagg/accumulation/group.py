@@ -335,7 +335,7 @@ def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False)
             "if their contents are the same, as in a copy of a store, have them compared with adopt=True (--adopt), "
             "which reads all of them once; else refresh the accumulation where it was made, and copy it again"
             if adoptable
-            else "refresh it where it was made, and copy it again"
+            else "refresh it where it was made and copy it again, or build it anew with overwrite=True (--overwrite)"
         )
         return StaleError(
             f"{group.store}: the accumulation of {group.variable!r} does not belong to the stored objects; {remedy}",

@@ -128,6 +128,8 @@ class Layout:
     stride: tuple[int, ...]
     #: Positions and values of cells that are kept out of the sums; empty where there are none.
     outliers: tuple[ArraySpec, ...] = ()
+    #: What the names of all arrays end with, where those of another build stand beside them for a while.
+    suffix: str = ""
 
     def arrays(self, *, counts: bool) -> Iterator[ArraySpec]:
         """Yield every array; counts beside weights only if asked for."""
@@ -161,7 +163,8 @@ class Layout:
             ("outlier_values", "values of cells kept out of the sums", (count,), dtype),
         ):
             dims = tuple(f"{name}_{i}" for i in range(len(shape)))
-            found.append(ArraySpec(name, role, dims, shape, shape, kind, {"_ARRAY_DIMENSIONS": list(dims)}))
+            attributes = {"_ARRAY_DIMENSIONS": list(dims)}
+            found.append(ArraySpec(f"{name}{self.suffix}", role, dims, shape, shape, kind, attributes))
         return replace(self, outliers=tuple(found))
 
 
@@ -172,9 +175,11 @@ def build_layout(
     weight_axes: Axes | None,
     previous: Mapping[str, Axes] | None = None,
     related: int = 0,
+    suffix: str = "",
 ) -> Layout:
     """Return the arrays that an accumulation of `array` holds."""
     maker = _Maker(array, meaning, settings, weight_axes is not None, previous or {})
+    maker.suffix = suffix
     combinations = [tuple(array.dims.index(d) for d in c) for c in settings.dims]
     sums = tuple(maker.sums(axes) for axes in combinations)
     every = tuple(range(array.ndim))
@@ -196,7 +201,9 @@ def build_layout(
     # With room for one chunk each of the two arrays of outliers, which are known after the pass over the data.
     number = 2 + sum(math.prod(spec.grid) for spec in _plain_arrays(sums, levels, weights, boundaries))
     checksums = maker.plain("checksums", "checksums of the chunks of these arrays", None, (number,), np.uint32)
-    return Layout(sums, tuple(levels), stamps, checksums, boundaries, weights, maker.samples, settings.stride)
+    return Layout(
+        sums, tuple(levels), stamps, checksums, boundaries, weights, maker.samples, settings.stride, suffix=suffix
+    )
 
 
 def _plain_arrays(
@@ -224,6 +231,7 @@ class _Maker:
         self.values = meaning.dtype
         self.total = np.dtype("i8" if settings.sums == "int64" else "f8")
         self.taken: set[str] = set()
+        self.suffix = ""
         self.chunks = array.grid.matrix_shape
         self.samples = tuple(
             sample_positions(axis, n, s)
@@ -326,9 +334,9 @@ class _Maker:
 
     def _name(self, name: str) -> str:
         """Return a name that no other array of the group has; dimensions "a_b", "c" and "a", "b_c" share theirs."""
-        unique, n = name, 2
+        unique, n = f"{name}{self.suffix}", 2
         while unique in self.taken:
-            unique, n = f"{name}.{n}", n + 1
+            unique, n = f"{name}.{n}{self.suffix}", n + 1
         self.taken.add(unique)
         return unique
 

@@ -7,6 +7,7 @@ says which `Action` follows; the plan of it names the chunks to read, what is co
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -30,8 +31,9 @@ from cfagg.conventions.accumulation_record import Extra
 from cfagg.conventions.accumulation_schema import KINDS, is_dimension
 from cfagg.errors import ConventionError, NotAccumulatedError, StaleError, TargetExistsError, UnsupportedError
 from cfagg.formats.zarr import ZarrArray, open_array
-from cfagg.formats.zarr.documents import node_folder
+from cfagg.formats.zarr.documents import node_folder, read_identity
 from cfagg.model import Regular
+from cfagg.storage.urls import Url
 
 __all__ = ["Plan", "existing_group", "plan_build"]
 
@@ -106,7 +108,7 @@ class Plan(Input):
     """What is going to be done."""
 
     folder: Path
-    existing: tuple[int, int] | None
+    existing: tuple[int, ...] | None
     recipe: Recipe
     layout: Layout
     basis: Basis | None
@@ -148,7 +150,7 @@ def plan_build(order: Order) -> Plan:
     return plan(order, array, meaning, existing, where)
 
 
-def _plan_new(order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[int, int] | None, where: str) -> Plan:
+def _plan_new(order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[int, ...] | None, where: str) -> Plan:
     """Return the plan of an accumulation with the settings that are asked for."""
     default = [(d,) for d in array.dims]
     if order.dims is None and (pair := horizontal_dims(array)):
@@ -178,7 +180,7 @@ def _existing_state(given: Input) -> State:
 
 
 def _plan_update(
-    order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[int, int] | None, where: str
+    order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[int, ...] | None, where: str
 ) -> Plan:
     """Return the plan by which an existing accumulation, with the settings it has, is brought up to date."""
     group = open_group(array.store, array.path, check=False, allow=array.allow)
@@ -280,7 +282,7 @@ def _same_weights(basis: Basis | None, group: Group, weights: Weights | None, wh
         )
 
 
-def _assemble(given: Input, existing: tuple[int, int] | None, basis: Basis | None, action: Action) -> Plan:
+def _assemble(given: Input, existing: tuple[int, ...] | None, basis: Basis | None, action: Action) -> Plan:
     """Return a plan with the chunks to read, what is computed of them, and the arrays to write."""
     array, settings, weights, mask = given.array, given.settings, given.weights, given.meaning.mask
     window = Window(array) if basis is None else Window(array, basis.axis, basis.chunk)
@@ -301,7 +303,8 @@ def _assemble(given: Input, existing: tuple[int, int] | None, basis: Basis | Non
     previous = {} if basis is None else {a.name: _chunks_of(a) for a in basis.group.arrays()}
     objects = sum(len(n.stamps) for n in given.related)
     axes = None if weights is None else weights.axes
-    layout = build_layout(array, given.meaning, settings, axes, previous, objects)
+    suffix = f".{secrets.token_hex(4)}" if isinstance(array.store, Url) else ""
+    layout = build_layout(array, given.meaning, settings, axes, previous, objects, suffix)
     folder = Path(node_folder(array.store, group_path(array.path)))
     notes = []
     if mask.valid_min is not None or mask.valid_max is not None:
@@ -314,8 +317,11 @@ def _chunks_of(array: ZarrArray) -> tuple[int, ...]:
     return tuple(axis.chunk for axis in array.grid.axes if isinstance(axis, Regular))
 
 
-def existing_group(array: ZarrArray) -> tuple[int, int] | None:
-    """Return what tells the directory of the existing group from others, None where there is none."""
+def existing_group(array: ZarrArray) -> tuple[int, ...] | None:
+    """Return what tells the existing group from others, None where there is none."""
+    if isinstance(array.store, Url):
+        name = "zarr.json" if array.zarr_format == 3 else ".zattrs"
+        return read_identity(node_folder(array.store, group_path(array.path)), name, array.store)
     folder = node_folder(array.store, group_path(array.path))
     if not os.path.lexists(folder):
         return None

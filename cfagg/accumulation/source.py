@@ -328,7 +328,8 @@ def _sync_file_range() -> Any:
 def unchanged(array: ZarrArray, seen: npt.NDArray[np.int64]) -> None:
     """Refuse an array that was written since its stamps were taken."""
     where = f"{array.store}: array {array.path!r}"
-    remedy = "run again with resume=True (--resume) when it is not being written"
+    again = "run again" if isinstance(array.store, Url) else "run again with resume=True (--resume)"
+    remedy = f"{again} when it is not being written"
     if current_signature(array) != array.signature:
         raise StaleError(f"the metadata of {where} were written while it was accumulated; {remedy}")
     changed = compare(seen, stamps(array))

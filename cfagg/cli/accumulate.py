@@ -9,6 +9,7 @@ from typing import Any
 
 from cfagg.cli import selecting
 from cfagg.cli.bars import byte_bar
+from cfagg.cli.storage_options import add_storage_option, storage_options
 from cfagg.errors import SelectionError
 
 __all__ = ["add_parser", "run"]
@@ -38,7 +39,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("store", metavar="STORE", help="directory of a Zarr store, version 2 or 3")
+    parser.add_argument(
+        "store", metavar="STORE", help="directory of a Zarr store, version 2 or 3, or its URL in an object store"
+    )
     parser.add_argument("variable", metavar="VARIABLE", help="path of an array in the store")
     what = parser.add_argument_group("what to store")
     what.add_argument(
@@ -98,6 +101,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="also read what links in the store lead to in or below PATH; may be repeated",
     )
+    add_storage_option(how)
     how.add_argument("--json", action="store_true", help="print strict JSON for machines")
     how.add_argument("-q", "--quiet", action="store_true", help="no progress bar or summary")
 
@@ -116,12 +120,13 @@ def run(args: argparse.Namespace) -> int:
         "workers": args.workers,
         "memory": args.memory,
     }
+    options = storage_options(args)
     # Options that are not given are left out, for an accumulation that is there keeps its own.
     given = {name: value for name, value in given.items() if value is not None}
     if given.get("weights") == "none":
         given["weights"] = None
     if "dims" in given or isinstance(given.get("stride"), dict):
-        _resolve(given, args.store, args.variable, args.allow)
+        _resolve(given, args.store, args.variable, args.allow, options)
     shown = not args.quiet and not args.dry_run and sys.stderr.isatty()
     with byte_bar("accumulate", shown) as progress:
         report = accumulate(
@@ -136,6 +141,7 @@ def run(args: argparse.Namespace) -> int:
             client=args.dask,
             allow=args.allow,
             progress=progress,
+            storage_options=options,
             **given,
         )
     if args.json:
@@ -181,11 +187,15 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(","))
 
 
-def _resolve(given: dict[str, Any], store: str, variable: str, allow: Sequence[str]) -> None:
+def _resolve(
+    given: dict[str, Any], store: str, variable: str, allow: Sequence[str], options: dict[str, Any] | None
+) -> None:
     """Replace common names of dimensions by those of the array; unknown ones are left to be refused."""
     from cfagg.formats.zarr import open_array
+    from cfagg.storage.urls import a_place, is_url
 
-    dims = open_array(store, variable, allow=allow).dims
+    place = a_place(store, options, allow) if is_url(store) else store
+    dims = open_array(place, variable, allow=allow).dims
 
     def name(asked: str) -> str:
         return selecting.dimension_by_name(asked, dims) or asked

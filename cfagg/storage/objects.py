@@ -202,14 +202,18 @@ class ObjectStore:
         for meta in self._metas(""):
             yield meta["path"][len(self._prefix) :], _state(meta)
 
-    def put(self, key: str, data: Any, *, create: bool = False) -> str:
-        """Write an object, with `create` only where the server finds none (`TargetExistsError`); return its tag."""
+    def put(self, key: str, data: Any, *, create: bool = False, match: str | None = None) -> str:
+        """Write an object and return its tag.
+
+        With `create` only where the server finds none, with `match` only where it has this tag (`TargetExistsError`).
+        """
         import obstore
         from obstore import exceptions
 
+        mode: Any = "create" if create else "overwrite" if match is None else {"e_tag": match}
+        whole = None if mode == "overwrite" else False
         try:
-            made = obstore.put(self._store, f"{self._prefix}{key}", data, mode="create" if create else "overwrite",
-                               use_multipart=False if create else None)  # fmt: skip
+            made = obstore.put(self._store, f"{self._prefix}{key}", data, mode=mode, use_multipart=whole)
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError) as error:
             raise TargetExistsError(f"{self.path}/{key} exists: somebody else writes there") from error
         except (exceptions.BaseError, OSError) as error:

@@ -144,10 +144,10 @@ def read_text(
     """Return the bytes of a document and the identity of its file; `None` where there is none. Links stay in `root`."""
     path = f"{folder}/{name}"
     if isinstance(root, Url):
-        from cfagg.formats.zarr.remote import number_of, read_object
+        from cfagg.formats.zarr.remote import identity_of, read_object
 
         raw = read_object(root, path, MAX_DOCUMENT)
-        return None if raw is None else (raw, (number_of(raw), len(raw)))
+        return None if raw is None else (raw, identity_of(raw))
     found = read_file(folder if root is None else root, path, MAX_DOCUMENT, allow)
     if found is None:
         return None

@@ -11,7 +11,16 @@ from cfagg.storage.places import source_of
 from cfagg.storage.store import State
 from cfagg.storage.urls import Url
 
-__all__ = ["RemoteObject", "key_of", "number_of", "open_object", "read_object", "remote_source", "states"]
+__all__ = [
+    "RemoteObject",
+    "identity_of",
+    "key_of",
+    "number_of",
+    "open_object",
+    "read_object",
+    "remote_source",
+    "states",
+]
 
 #: Bytes that are read of a shard at first, from the end where its index is.
 _EDGE = 1 << 16
@@ -31,6 +40,11 @@ def number_of(text: str | bytes) -> int:
     """Return a number of 63 bits that stands for a text."""
     raw = text.encode() if isinstance(text, str) else text
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest()) >> 1
+
+
+def identity_of(text: bytes) -> tuple[int, int]:
+    """Return what a document is known by: its text."""
+    return number_of(text), len(text)
 
 
 def read_object(store: Url, path: str, most: int) -> bytes | None:

@@ -76,7 +76,9 @@ def compared(url: str, folder: Path, **options) -> None:
     np.testing.assert_allclose(asked(acc)[0], np.nanmean(values.astype("f8"), axis=0), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("zarr_format", "shards"), [(3, False), (3, True), (2, False)])
+@pytest.mark.parametrize(
+    ("zarr_format", "shards"), [(3, True), *(pytest.param(form, False, marks=pytest.mark.soak) for form in (2, 3))]
+)
 def test_an_accumulation_in_a_bucket_answers_as_the_one_here(keyed, tmp_path, zarr_format, shards) -> None:
     folder = made(
         tmp_path / "a.zarr", zarr_format, shards=shards, **(MUCH if zarr_format == 3 and not shards else LITTLE)
@@ -117,7 +119,9 @@ def replaced(bucket: Bucket, url: str, key: str, change) -> None:
     bucket.client.put_object(Bucket=bucket.name, Key=name, Body=change(body))
 
 
-@pytest.mark.parametrize("key", ["tas/c/2/0/0", "lat/c/0", "tas/zarr.json"])
+@pytest.mark.parametrize(
+    "key", ["tas/c/2/0/0", *(pytest.param(k, marks=pytest.mark.soak) for k in ("lat/c/0", "tas/zarr.json"))]
+)
 def test_what_is_written_after_it_was_compared_makes_answers_stale(there, keyed, key) -> None:
     acc = cfagg.open_accumulated(there, "tas", adopt=True)
     acc.mean("time")
@@ -134,6 +138,7 @@ def test_what_is_written_after_it_was_compared_makes_answers_stale(there, keyed,
         cfagg.open_accumulated(there, "tas", adopt=True)
 
 
+@pytest.mark.soak
 def test_chunks_that_an_answer_does_not_depend_on_may_be_written(there, keyed) -> None:
     acc = cfagg.open_accumulated(there, "tas", adopt=True)
     before = acc.mean("time", isel={"time": slice(0, 10)})
@@ -149,6 +154,7 @@ def test_a_chunk_that_is_gone_makes_answers_stale(there, keyed) -> None:
         acc.mean("time")
 
 
+@pytest.mark.soak
 def test_another_group_in_its_place_is_seen(there, keyed) -> None:
     acc = cfagg.open_accumulated(there, "tas", adopt=True)
     replaced(keyed, there, "tas_accumulation_group/zarr.json", lambda body: body + b"\n")
@@ -186,6 +192,7 @@ def test_what_is_not_there_is_told(there) -> None:
         cfagg.open_accumulated(there, "pr")
 
 
+@pytest.mark.soak
 def test_it_pickles_without_secrets_and_answers_there(there, keyed) -> None:
     acc = cfagg.open_accumulated(there, "tas", adopt=True)
     xr.testing.assert_identical(pickle.loads(pickle.dumps(acc)).mean("time"), acc.mean("time"))

@@ -36,7 +36,7 @@ cfagg.convert(sys.argv[1], sys.argv[2], chunks={"x": 10}, workers=1, memory=200,
 """
 
 
-@pytest.fixture(params=["s3", "az"])
+@pytest.fixture(params=["s3", pytest.param("az", marks=pytest.mark.soak)])
 def cloud(request):
     """A place of an object store, what is given for it, and its objects."""
     if request.param == "s3":
@@ -103,6 +103,7 @@ def test_a_run_that_was_cut_short_is_finished_without_its_chunks_being_written_a
     assert len(kept) >= report.resumed
 
 
+@pytest.mark.soak
 def test_it_is_finished_after_it_was_cut_short_twice(cloud, source, monkeypatch) -> None:
     cut(monkeypatch, source, cloud, "v/c/4")
     put = ObjectStore.put
@@ -194,6 +195,7 @@ def test_without_anything_to_resume_it_begins(cloud, source) -> None:
         converted(source, cloud, resume=True)
 
 
+@pytest.mark.soak
 def test_verified_runs_read_everything_back_after_they_were_resumed(cloud, source, monkeypatch) -> None:
     cut(monkeypatch, source, cloud)
     report = converted(source, cloud, resume=True, verify=True)
@@ -201,6 +203,7 @@ def test_verified_runs_read_everything_back_after_they_were_resumed(cloud, sourc
     finished(source, cloud)
 
 
+@pytest.mark.soak
 def test_a_process_that_is_killed_leaves_what_another_one_finishes(cloud, source) -> None:
     arguments = [str(source), cloud[0], json.dumps(cloud[1])]
     killed = subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, text=True)

@@ -1,0 +1,150 @@
+"""Accumulations in object stores: built in a directory for temporary files, then published there.
+
+The arrays of each build have names of their own.  They are written first; one put of the metadata of the group, which
+the server makes only where they are as they were before the build, then names them; what nothing names is removed last.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cfagg.accumulation.building import GroupStaging, build, working
+from cfagg.accumulation.group import group_path
+from cfagg.accumulation.planning import Order, Plan
+from cfagg.accumulation.report import Report
+from cfagg.accumulation.writing import read_documents
+from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.formats.zarr.consolidated import with_group, without_group
+from cfagg.formats.zarr.creating import document_bytes
+from cfagg.formats.zarr.documents import MAX_DOCUMENT, parse
+from cfagg.formats.zarr.remote import identity_of
+from cfagg.runtime.publishing import read_own
+from cfagg.storage.objects import ObjectStore
+from cfagg.storage.urls import Url
+
+__all__ = ["build_there"]
+
+#: Objects that are written at the same time.
+_AT_ONCE = 16
+
+#: How often consolidated metadata are tried that others write too.
+_ATTEMPTS = 4
+
+
+def build_there(
+    plan: Plan, order: Order, threads: int, summers: int, progress: Callable[[int, int], None] | None
+) -> Report:
+    """Build the accumulation of an array in an object store, and publish it."""
+    store = plan.array.store
+    assert isinstance(store, Url)  # noqa: S101  (the caller asked)
+    place = _Place(ObjectStore(store, store.options.given), group_path(plan.array.path), plan.array.zarr_format)
+    before = place.found(plan.existing)
+    with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
+        home = Path(folder) / "store"
+        here = home / place.group
+        here.parent.mkdir(parents=True)
+        own = replace(plan, folder=here)
+        shop = GroupStaging(home, plan.array.path, here)
+        try:
+            with working(shop, own, order):
+                report = build(own, order, shop, threads, summers, None, progress)
+            place.publish(here, *before)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"interrupted: {place.where} was not written") from None
+        except TargetError as error:
+            # Nothing is kept here that a later run could use.
+            said = error.message.partition("; what is done is kept")[0].replace(str(here), place.where)
+            raise type(error)(said) from error
+    return report
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The group of an array's accumulation in an object store."""
+
+    objects: ObjectStore
+    group: str
+    zarr_format: int
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        return f"{self.objects.path}/{self.group}"
+
+    @property
+    def key(self) -> str:
+        """The key of the document that makes it an accumulation."""
+        return f"{self.group}/{'zarr.json' if self.zarr_format == 3 else '.zattrs'}"
+
+    def found(self, existing: tuple[int, ...] | None) -> tuple[str | None, frozenset[str]]:
+        """Return the tag of the metadata that a plan found there, `None` where it found none, and all keys."""
+        # Of a run that began before and is still at work, too: it will find that it comes too late.
+        keys = frozenset(k for k in self.objects.listed(self.group) if k.startswith(f"{self.group}/"))
+        found = self.objects.part(self.key, 0, MAX_DOCUMENT)
+        if existing != (None if found is None else identity_of(found.body)):
+            raise self._others()
+        return None if found is None else found.tag, keys
+
+    def _others(self) -> TargetExistsError:
+        return TargetExistsError(f"{self.where} was written by another run meanwhile; it was left as it is")
+
+    def publish(self, here: Path, tag: str | None, former: frozenset[str]) -> None:
+        """Write what is in a directory, then the metadata, if they have that tag; remove what was there before."""
+        files = {f"{self.group}/{p.relative_to(here).as_posix()}": p for p in here.rglob("*") if p.is_file()}
+        top = [key for key in files if key.count("/") == self.group.count("/") + 1]
+        parts = [key for key in files if key not in top]
+        text = read_own(files[self.key])
+        try:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                for _ in pool.map(lambda key: self.objects.put(key, files[key]), parts):
+                    pass
+            for key in top:
+                if key != self.key:  # the marker of a group of Zarr version 2, which is always the same
+                    self.objects.put(key, read_own(files[key]))
+            self.objects.put(self.key, text, create=tag is None, match=tag)
+        except BaseException as error:
+            # An answer may have been lost on its way here.
+            if not self._is_ours(text):
+                with suppress(CfaggError):
+                    self.objects.delete(parts)
+                if isinstance(error, TargetExistsError):
+                    raise self._others() from error
+                raise
+        documents = read_documents(here, self.zarr_format)
+        names = self.group.split("/")
+        for depth in range(len(names)):
+            self._consolidate("/".join(names[:depth]), "/".join(names[depth:]), documents)
+        if self._is_ours(text):
+            self.objects.delete(sorted(former - set(files)))
+
+    def _is_ours(self, text: bytes) -> bool:
+        try:
+            return self.objects.read(self.key) == text
+        except CfaggError:
+            return True  # nobody knows; what is named may not be removed
+
+    def _consolidate(self, above: str, group: str, documents: Mapping[str, Mapping[str, Any]]) -> None:
+        """Bring consolidated metadata of a group above up to date, where there are any."""
+        name = "zarr.json" if self.zarr_format == 3 else ".zmetadata"
+        key = f"{above}/{name}".lstrip("/")
+        for _ in range(_ATTEMPTS):
+            found = self.objects.part(key, 0, MAX_DOCUMENT)
+            if found is None:
+                return
+            root = parse(found.body, f"{self.objects.path}/{key}")
+            whole = without_group(root, group) if self.zarr_format == 2 else with_group(root, group, documents)
+            if whole is None:
+                return
+            with suppress(TargetExistsError):
+                self.objects.put(key, document_bytes(whole), match=found.tag)
+                return
+        raise TargetError(
+            f"{self.where} is complete, but others write {self.objects.path}/{key}, whose consolidated metadata are "
+            "of before: consolidate them again"
+        )

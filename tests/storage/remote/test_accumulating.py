@@ -1,0 +1,245 @@
+"""Accumulations that are built into object stores: right, published at once, and nothing of former builds is left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import xarray as xr
+import zarr
+
+import cfagg
+from cfagg.accumulation import in_objects, source
+from cfagg.cli.main import main
+from cfagg.errors import CfaggError, NotAccumulatedError, StaleError, TargetExistsError, UnsupportedError
+from cfagg.storage.objects import ObjectStore
+from tests.storage.remote.test_accumulated import LITTLE, MUCH, asked, made
+
+pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+
+GROUP = "tas_accumulation_group"
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was uploaded a moment ago is not written again."""
+    monkeypatch.setattr(source, "_COARSE_TICK", 0.0)
+
+
+@pytest.fixture
+def plain(once, tmp_path_factory: pytest.TempPathFactory):
+    """Stores here with the same accumulations, by version of Zarr."""
+    return lambda form, **settings: once(
+        f"accumulating {form} {settings}",
+        lambda: made(tmp_path_factory.mktemp("accumulating") / "a.zarr", form, **settings),
+    )
+
+
+@pytest.fixture(params=["s3", pytest.param("az", marks=pytest.mark.soak)])
+def cloud(request):
+    """A place of an object store, what is given for it, and its objects."""
+    if request.param == "s3":
+        bucket = request.getfixturevalue("bucket")
+        url, options = f"s3://{bucket.name}/accumulating", bucket.options
+    else:
+        container = request.getfixturevalue("container")
+        url, options = f"az://{container.name}/accumulating", container.options
+    url = f"{url}/{abs(hash(request.node.name))}.zarr"
+    return url, options, ObjectStore(url, options)
+
+
+def copied(folder: Path, objects: ObjectStore) -> None:
+    """Copy a store without its accumulation."""
+    for path in folder.rglob("*"):
+        key = path.relative_to(folder).as_posix()
+        if path.is_file() and not key.startswith(GROUP):
+            objects.put(key, path.read_bytes())
+
+
+def accumulated(cloud, **settings) -> cfagg.accumulation.report.Report:
+    return cfagg.accumulate(cloud[0], "tas", storage_options=cloud[1], **{**LITTLE, **settings})
+
+
+def compared(cloud, folder: Path) -> None:
+    there = cfagg.open_accumulated(cloud[0], "tas", storage_options=cloud[1], trust_for=60)
+    for found, expected in zip(asked(there), asked(cfagg.open_accumulated(folder, "tas")), strict=True):
+        xr.testing.assert_identical(found, expected)
+
+
+@pytest.mark.parametrize(("zarr_format", "settings"), [(3, LITTLE), pytest.param(2, MUCH, marks=pytest.mark.soak)])
+def test_an_accumulation_in_an_object_store_is_the_one_here(cloud, plain, zarr_format, settings) -> None:
+    folder = plain(zarr_format, **settings)
+    copied(folder, cloud[2])
+    report = accumulated(cloud, **{"statistics": ("chunks",), **settings})
+    assert (report.action, report.store) == ("built", cloud[0])
+    compared(cloud, folder)
+
+
+def test_another_one_takes_its_place_and_leaves_nothing_of_it(cloud, plain) -> None:
+    copied(plain(3, **LITTLE), cloud[2])
+    accumulated(cloud)
+    before = set(cloud[2].listed(GROUP))
+    with pytest.raises(TargetExistsError, match="overwrite=True"):
+        accumulated(cloud)
+    assert set(cloud[2].listed(GROUP)) == before
+    cloud[2].put(f"{GROUP}/acc_time.0123abcd/c.0.0.0", b"of a run that was killed")
+    accumulated(cloud, overwrite=True)
+    after = set(cloud[2].listed(GROUP))
+    assert before & after == {f"{GROUP}/zarr.json"}
+    assert len(after) == len(before)
+    compared(cloud, plain(3, **LITTLE))
+
+
+@pytest.mark.parametrize("key", ["zarr.json", pytest.param("acc_time", marks=pytest.mark.soak)])
+def test_a_run_that_is_cut_short_changes_nothing(cloud, plain, monkeypatch, key) -> None:
+    folder = plain(3, **LITTLE)
+    copied(folder, cloud[2])
+    put = ObjectStore.put
+
+    def failing(self, name, *rest, **options):
+        if name.startswith(f"{GROUP}/{key}"):
+            raise KeyboardInterrupt
+        return put(self, name, *rest, **options)
+
+    for overwrite in (False, True):
+        with monkeypatch.context() as patch:
+            patch.setattr(ObjectStore, "put", failing)
+            with pytest.raises(KeyboardInterrupt, match="was not written"):
+                accumulated(cloud, overwrite=overwrite)
+        if overwrite:
+            compared(cloud, folder)
+        else:
+            with pytest.raises(NotAccumulatedError):
+                cfagg.open_accumulated(cloud[0], "tas", storage_options=cloud[1])
+            assert not list(cloud[2].listed(GROUP))
+            accumulated(cloud)
+
+
+def test_of_two_runs_one_publishes_and_the_other_leaves_it_as_it_is(cloud, plain, monkeypatch) -> None:
+    folder = plain(3, **LITTLE)
+    copied(folder, cloud[2])
+    publish = in_objects._Place.publish
+
+    def late(self, *before) -> None:
+        monkeypatch.setattr(in_objects._Place, "publish", publish)
+        accumulated(cloud)
+        publish(self, *before)
+
+    monkeypatch.setattr(in_objects._Place, "publish", late)
+    with pytest.raises(TargetExistsError, match="written by another run meanwhile"):
+        accumulated(cloud)
+    compared(cloud, folder)
+    names = {key.split("/")[1].rpartition(".")[2] for key in cloud[2].listed(GROUP)}
+    assert len(names) == 2  # of one build, and the metadata
+
+
+@pytest.mark.soak
+def test_what_a_later_run_has_written_so_far_is_left(cloud, plain, monkeypatch) -> None:
+    copied(plain(3, **LITTLE), cloud[2])
+    accumulated(cloud)
+    later = f"{GROUP}/acc_time.ffffffff/c.0.0.0"
+    monkeypatch.setattr(in_objects._Place, "_consolidate", lambda self, *_: self.objects.put(later, b"of a later run"))
+    accumulated(cloud, overwrite=True)
+    assert cloud[2].read(later) == b"of a later run"
+
+
+def test_in_a_container_too_one_accumulation_takes_the_place_of_another(container, plain) -> None:
+    url = f"az://{container.name}/accumulating/two.zarr"
+    cloud = url, container.options, ObjectStore(url, container.options)
+    copied(plain(3, **LITTLE), cloud[2])
+    for _ in range(2):
+        accumulated(cloud, overwrite=True)
+    compared(cloud, plain(3, **LITTLE))
+    with pytest.raises(TargetExistsError, match="somebody else"):
+        cloud[2].put(f"{GROUP}/zarr.json", b"{}", match='"0x0"')
+
+
+@pytest.mark.soak
+def test_metadata_whose_answer_was_lost_count_as_written(cloud, plain, monkeypatch) -> None:
+    folder = plain(3, **LITTLE)
+    copied(folder, cloud[2])
+    put = ObjectStore.put
+
+    def lost(self, name, *rest, **options):
+        put(self, name, *rest, **options)
+        if name == f"{GROUP}/zarr.json":
+            raise TargetExistsError("it is there already")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ObjectStore, "put", lost)
+        accumulated(cloud)
+    compared(cloud, folder)
+
+
+def test_what_is_written_while_it_is_read_is_refused(cloud, plain, monkeypatch) -> None:
+    copied(plain(3, **LITTLE), cloud[2])
+    build = in_objects.build
+
+    def meanwhile(*args):
+        from cfagg.accumulation import building
+
+        def finished(*more):
+            cloud[2].put("tas/c/0/0/0", b"other")
+            return finish(*more)
+
+        finish = building.finish
+        monkeypatch.setattr(building, "finish", finished)
+        return build(*args)
+
+    monkeypatch.setattr(in_objects, "build", meanwhile)
+    with pytest.raises(StaleError, match="run again when it is not being written"):
+        accumulated(cloud)
+    assert not list(cloud[2].listed(GROUP))
+
+
+@pytest.mark.soak
+def test_what_is_written_afterwards_makes_answers_stale(cloud, plain) -> None:
+    copied(plain(3, **LITTLE), cloud[2])
+    accumulated(cloud)
+    there = cfagg.open_accumulated(cloud[0], "tas", storage_options=cloud[1])
+    there.mean("time")
+    cloud[2].put("tas/c/0/0/0", b"other")
+    with pytest.raises(StaleError):
+        there.mean("time")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_consolidated_metadata_tell_of_the_arrays_that_are_there(cloud, tmp_path, zarr_format) -> None:
+    folder = made(tmp_path / "a.zarr", zarr_format, **LITTLE)
+    zarr.consolidate_metadata(folder)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            cloud[2].put(path.relative_to(folder).as_posix(), path.read_bytes())
+    accumulated(cloud, overwrite=True)
+    name = "zarr.json" if zarr_format == 3 else ".zmetadata"
+    root = json.loads(cloud[2].read(name))
+    told = root["consolidated_metadata"]["metadata"] if zarr_format == 3 else root["metadata"]
+    listed = {k.split("/")[1] for k in told if k.startswith(f"{GROUP}/")}
+    there = {k.split("/")[1] for k in cloud[2].listed(GROUP) if k.count("/") > 1}
+    assert listed == (there if zarr_format == 3 else set())
+
+
+@pytest.mark.parametrize("option", ["append", "refresh", "adopt", "resume"])
+def test_what_cannot_be_done_there_is_refused_before_anything_is_asked(option) -> None:
+    with pytest.raises(UnsupportedError, match=r"replace one with overwrite=True"):
+        cfagg.accumulate("s3://bucket/a.zarr", "tas", **{option: True})
+    with pytest.raises(UnsupportedError, match="replace one with"):
+        cfagg.accumulate("s3://bucket/a.zarr", "tas", client="tcp://127.0.0.1:9")
+
+
+@pytest.mark.soak
+def test_the_command_accumulates_and_averages_there(keyed, plain, capsys) -> None:
+    url = f"s3://{keyed.name}/accumulating/command.zarr"
+    copied(plain(3, **LITTLE), ObjectStore(url, keyed.options))
+    assert main(["accumulate", url, "tas", "--dims", "time", "--statistics", "none", "--dry-run"]) == 0
+    assert main(["accumulate", url, "tas", "--dims", "time", "--statistics", "none"]) == 0
+    assert main(["mean", url, "tas", "--over", "time", "--json"]) == 0
+    assert keyed.secret not in capsys.readouterr().out
+
+
+def test_wrong_keys_are_told_before_any_work(cloud) -> None:
+    wrong = {**cloud[1], "secret_access_key" if "secret_access_key" in cloud[1] else "account_key": "bm9uZQ=="}
+    with pytest.raises(CfaggError, match="may not be read"):
+        cfagg.accumulate(cloud[0], "tas", storage_options=wrong)
