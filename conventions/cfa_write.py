@@ -30,7 +30,7 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:").match
 class _Cfa(Style):
     """The keys of CFA 0.4."""
 
-    dialect, data, end = "CFA 0.4", "subarray", -1
+    dialect, data, end, number = "CFA 0.4", "subarray", -1, "varid"
 
     def head(self, layout: Layout, aggregation: Aggregation) -> str:
         """Return what stands between the location and the part."""
@@ -54,12 +54,8 @@ class _Cfa(Style):
         return f"{form[2:]}, " if form else "", members({"dtype": layout.dtype}), ""
 
     def variable(self, address: str) -> str:
-        """Return the name or number of the variable."""
-        return f'"varid": {int(address[1:])}' if _is_number(address) else f'"ncvar": {as_json(address)}'
-
-
-def _is_number(address: str) -> bool:
-    return address[:1] == "#" and address[1:].isdecimal()
+        """Return the name of the variable."""
+        return f'"ncvar": {as_json(address)}'
 
 
 def _bracket(found: re.Match[str]) -> str:

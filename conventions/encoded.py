@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.conventions.nca_layouts import is_netcdf
 from cfagg.errors import ConventionError, Problem
 from cfagg.model import Aggregation, Layout, Partitions
 
@@ -19,6 +20,7 @@ __all__ = [
     "Names",
     "check",
     "expand",
+    "numbered",
     "of_byte_orders",
     "of_codes",
     "of_layouts",
@@ -193,11 +195,17 @@ def of_codes(
 
 def of_numbers(aggregation: Aggregation) -> Iterator[Lack]:
     """Give fragments that are named by the number of their variable, as CFA 0.4 may."""
-    partitions = aggregation.partitions
-    numbered = np.array([*(n[:1] == "#" and n[1:].isdecimal() for n in partitions.addresses), False])
-    mask = stored(aggregation) & numbered[partitions.address]
+    found, codes = np.unique(aggregation.partitions.offset, return_inverse=True)
     why = "a fragment is a variable with a name"
-    yield from of_codes(mask, "number of a variable", partitions.addresses, partitions.address, why)
+    yield from of_codes(numbered(aggregation), "number of a variable", list(map(str, found.tolist())), codes, why)
+
+
+def numbered(aggregation: Aggregation) -> npt.NDArray[np.bool_]:
+    """Return which partitions name a netCDF variable by its number, in place of an address in the file."""
+    partitions = aggregation.partitions
+    netcdf = np.array([is_netcdf(layout.format) for layout in partitions.layouts] or [True])[partitions.layout]
+    found: npt.NDArray[np.bool_] = stored(aggregation) & netcdf & (partitions.address < 0) & (partitions.offset >= 0)
+    return found
 
 
 def of_byte_orders(aggregation: Aggregation) -> Iterator[Lack]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conventions.encoded import Lack, Names, of_byte_orders, of_codes, of_layouts, of_numbers, stored
+from cfagg.conventions.encoded import Lack, Names, numbered, of_byte_orders, of_codes, of_layouts, of_numbers, stored
 from cfagg.conventions.nca_layouts import is_netcdf
 from cfagg.model import Aggregation, Layout, Partitions
 
@@ -109,7 +109,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     offsets, codes = np.unique(partitions.offset, return_inverse=True)
     found = [f"address {n}" if n >= 0 else "none" for n in offsets.tolist()]
     named = "a fragment is a variable with a name"
-    unnamed = held & ((partitions.address < 0) | (foreign & (partitions.offset >= 0)))
+    unnamed = held & ~numbered(aggregation) & ((partitions.address < 0) | (foreign & (partitions.offset >= 0)))
     yield from of_codes(unnamed, "address in the file", found, codes, named)
     yield from of_numbers(aggregation)
     yield from of_byte_orders(aggregation)

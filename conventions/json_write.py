@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.conventions import part as part_module
+from cfagg.conventions.encoded import numbered
 from cfagg.conventions.findings import Findings
 from cfagg.conventions.nca_layouts import is_netcdf
 from cfagg.errors import ConventionError
@@ -30,6 +31,8 @@ class Style(ABC):
     data: str
     #: What is added to the end of a range, which is exclusive in the model.
     end: int
+    #: The key of the number of a netCDF variable without a name, empty where there is none.
+    number: str = ""
 
     @abstractmethod
     def head(self, layout: Layout, aggregation: Aggregation) -> str:
@@ -45,7 +48,7 @@ class Style(ABC):
 
     @abstractmethod
     def variable(self, address: str) -> str:
-        """Return the name or number of the variable as a member of an object."""
+        """Return the name of the variable as a member of an object."""
 
 
 def as_json(value: Any) -> str:
@@ -87,6 +90,7 @@ def records(aggregation: Aggregation, split: list[int], style: Style) -> list[st
     _check_names(aggregation, findings, style)
     findings.check(f"{style.dialect} cannot describe this aggregation")
     out = []
+    keys = np.where(numbered(aggregation), style.number, "file_offset").tolist()
     columns = zip(
         indices,
         locations,
@@ -96,12 +100,13 @@ def records(aggregation: Aggregation, split: list[int], style: Style) -> list[st
         partitions.layout.tolist(),
         partitions.offset.tolist(),
         partitions.part.tolist(),
+        keys,
         strict=True,
     )
-    for number, (index, location, extent, file, address, code, offset, part) in enumerate(columns):
+    for number, (index, location, extent, file, address, code, offset, part, key) in enumerate(columns):
         shape = shaped.get(number, extent)
         before, between, after = around[code]
-        where = f', "file_offset": {offset}' if offset >= 0 else ""
+        where = f', "{key}": {offset}' if offset >= 0 else ""
         out.append(
             f'{{"index": {index}, "location": {location}{heads[code]}{parts[part]}, "{style.data}": {{{before}"shape": '
             f"{shape}{files[file]}{between}{addresses[address]}{where}{after}}}}}"
@@ -153,7 +158,10 @@ def _check_names(aggregation: Aggregation, findings: Findings, style: Style) -> 
     """Note netCDF partitions without the name of a variable."""
     partitions = aggregation.partitions
     netcdf = np.array([is_netcdf(layout.format) for layout in partitions.layouts] or [True])
-    for number in np.flatnonzero((partitions.address < 0) & netcdf[partitions.layout]).tolist():
+    nameless = (partitions.address < 0) & netcdf[partitions.layout]
+    if style.number:
+        nameless &= partitions.offset < 0
+    for number in np.flatnonzero(nameless).tolist():
         findings.problem(f"Partitions[{number}].{style.data}.ncvar", "a netCDF partition needs the name of a variable")
 
 

@@ -59,6 +59,11 @@ def open_field(
             f"{where}: the field at {address:,} of {path} has the packing LBPACK = {code}, the aggregation says "
             f"{layout.packing}; correct its 'lbpack' or its 'file_offset'"
         )
+    order = {"<": "little", ">": "big"}[fields.byteorder]
+    if layout.endian not in (None, order):
+        raise FragmentMismatchError(
+            f"{where}: the words of {path} are {order}-endian, the aggregation says {layout.endian}; correct 'endian'"
+        )
     shape = tuple(_sizes(aggregation, i))
     if not storage.points or land is not None:  # else reading says what is missing
         shape = _shape(storage.shape if land is None else land.shape, shape)

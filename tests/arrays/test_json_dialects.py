@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 import cfagg
-from cfagg.errors import AccessError, ConventionError, FragmentNotFoundError, LimitError
+from cfagg.errors import (
+    AccessError,
+    ConventionError,
+    FragmentMismatchError,
+    FragmentNotFoundError,
+    LimitError,
+    RepairWarning,
+)
+from tests.formats.pp.making import field
 from tests.json_dialects import DIALECTS, attributes
 
 VALUES = np.arange(24.0).reshape(4, 6) + 0.5
@@ -127,6 +135,70 @@ def test_a_private_array_is_no_variable_of_what_is_read(tmp_path, mark):
     np.testing.assert_array_equal(ds["tas"].values, VALUES)
 
 
+# Fields of PP files
+
+
+def fields(folder, *, byteorder=">", **keys):
+    """Write two fields of two by three values in one PP file, and a CFA aggregation of them in time."""
+    one = np.arange(6.0).reshape(2, 3)
+    (folder / "a.pp").write_bytes(field(one, order=byteorder) + field(one + 10, order=byteorder))
+    records = [
+        {
+            "index": [i],
+            "location": [[i, i], [0, 1], [0, 2]],
+            "pdimensions": ["y", "x"],
+            "subarray": {"shape": [2, 3], "format": "PP", "file": "a.pp", "file_offset": 296 * i, **keys},
+        }
+        for i in range(2)
+    ]
+    array = {"pmdimensions": ["t"], "pmshape": [2], "Partitions": records}
+    directions = {"directions": {"t": True, "y": True, "x": True}} if keys.keys() & {"endian", "_FillValue"} else {}
+    return aggregation(
+        folder / "x.nc",
+        array | directions,
+        "t y x",
+        conventions="CFA-0.3" if directions else "CFA-0.4",
+        sizes=(("t", 2), ("y", 2), ("x", 3)),
+    )
+
+
+def test_fields_by_the_byte_address_of_their_headers_are_read_from_cfa_0_4(tmp_path):
+    assert cfagg.read(fields(tmp_path))["tas"].values[:, 1, 2].tolist() == [5, 15]
+
+
+def test_fields_as_cf_python_refers_to_them_are_read_by_the_addresses_of_their_headers(tmp_path):
+    path = fields(tmp_path)
+    with netCDF4.Dataset(path, "a") as d:
+        array = json.loads(d["tas"].cfa_array)
+        for i, record in enumerate(array["Partitions"]):
+            named = {"filename": "a.pp", "header_offset": 296 * i + 4, "data_offset": 296 * i + 268, "disk_length": 24}
+            record["subarray"] = {**named, "shape": [2, 3]}
+            record["format"] = "UM"
+        d["tas"].cfa_array = json.dumps(array)
+    with pytest.warns(RepairWarning, match="'(filename|header_offset|format)'"):
+        found = cfagg.read(path)["tas"].values
+    assert found[:, 1, 2].tolist() == [5, 15]
+
+
+@pytest.mark.parametrize(("byteorder", "endian", "found"), [(">", "little", "big"), ("<", "big", "little")])
+def test_a_byte_order_that_is_not_that_of_the_file_is_refused(tmp_path, byteorder, endian, found):
+    path = fields(tmp_path, byteorder=byteorder, endian=endian)
+    with pytest.raises(FragmentMismatchError, match=rf"a\.pp are {found}-endian, the aggregation says {endian}"):
+        cfagg.read(path)["tas"].values  # noqa: B018
+
+
+@pytest.mark.parametrize(("byteorder", "endian"), [(">", "big"), ("<", "little")])
+def test_the_byte_order_of_the_file_is_read(tmp_path, byteorder, endian):
+    path = fields(tmp_path, byteorder=byteorder, endian=endian)
+    assert cfagg.read(path)["tas"].values[:, 1, 2].tolist() == [5, 15]
+
+
+def test_the_fill_value_of_a_field_that_cfa_0_3_gives_is_missing(tmp_path):
+    found = cfagg.read(fields(tmp_path, _FillValue=15))["tas"].values
+    assert np.isnan(found).sum() == 1
+    assert np.isnan(found[1, 1, 2])
+
+
 # What may be opened
 
 REFUSED = [
@@ -174,6 +246,43 @@ def chain(folder, dialects, last):
 def test_aggregations_of_aggregations_may_be_in_all_versions(tmp_path):
     fragment(tmp_path / "a.nc", VALUES)
     np.testing.assert_array_equal(cfagg.read(chain(tmp_path, list(DIALECTS), "a.nc"))["tas"].values, VALUES)
+
+
+def in_variables(folder, name, file, terms, conventions):
+    """Write an aggregation of one fragment that variables describe."""
+    with netCDF4.Dataset(folder / name, "w") as d:
+        d.Conventions = conventions
+        for dim, n in (("y", 4), ("x", 6), ("j", 2), ("one", 1)):
+            d.createDimension(dim, n)
+        tas = d.createVariable("tas", "f8", ())
+        said = " ".join(f"{term}: f_{what}" for term, what in terms.items())
+        tas.setncatts({"units": "K", "aggregated_dimensions": "y x", "aggregated_data": said})
+        d.createVariable("f_sizes", "i4", ("j", "one"))[...] = [[4], [6]]
+        for what, text in (("file", file), ("name", "tas"), ("format", "nc")):
+            if what in terms.values():
+                d.createVariable(f"f_{what}", str, ("one", "one"))[...] = np.array([[text]], object)
+
+
+def mixed(folder, last):
+    """Write a CFA 0.4 aggregation of one of CF-1.13, of one of CFA-0.6.2, of one of NCA 0.1, of `last`."""
+    chain(folder, ["CFA-0.4"], "v0.nc")
+    in_variables(folder, "v0.nc", "v1.nc", {"map": "sizes", "uris": "file", "identifiers": "name"}, "CF-1.13")
+    terms = {"location": "sizes", "file": "file", "format": "format", "address": "name"}
+    in_variables(folder, "v1.nc", "n.nc", terms, "CF-1.10 CFA-0.6.2")
+    record = {"location": [[0, 4], [0, 6]], "data": {"shape": [4, 6], "file": last, "ncvar": "tas"}, "index": []}
+    document_ = {"directions": {"y": True, "x": True}, "pdimensions": [], "pshape": [], "Partitions": [record]}
+    aggregation(folder / "n.nc", document_, prefix="nca", conventions="CF-1.5 NCA")
+    return folder / "x0.nc"
+
+
+def test_aggregations_in_json_and_in_variables_may_be_of_each_other(tmp_path):
+    fragment(tmp_path / "a.nc", VALUES)
+    np.testing.assert_array_equal(cfagg.read(mixed(tmp_path, "a.nc"))["tas"].values, VALUES)
+
+
+def test_a_circle_over_json_and_variables_is_refused(tmp_path):
+    with pytest.raises(ConventionError, match="refers to itself"):
+        cfagg.read(mixed(tmp_path, "v0.nc"))["tas"].values  # noqa: B018
 
 
 def test_aggregations_that_refer_to_each_other_over_versions_are_refused(tmp_path):

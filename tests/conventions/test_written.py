@@ -219,6 +219,13 @@ def test_a_part_of_cfa_04_has_ranges_that_include_their_ends_in_square_brackets(
     assert document["Partitions"][0]["location"] == [[0, 2], [0, 2]]
 
 
+def test_a_variable_by_its_number_is_written_and_read_back_in_cfa_04():
+    first = one(address=-1, offset=3, addresses=[])
+    (record,) = json.loads(cfa_write.write(first).attributes["cfa_array"])["Partitions"]
+    assert record["subarray"] == {"shape": [1], "file": "a.nc", "varid": 3}
+    assert check_identity("CFA-0.4", first) == first
+
+
 #: What each dialect lacks the words for: an aggregation and the losses in all dialects that have any.
 def one(layout=None, dims=("x",), *, attributes=None, packs=True, directions=True, terms=None, **columns):
     layout = layout or Layout(("x",))
@@ -244,7 +251,7 @@ LOST = {
     "units": (one(Layout(("x",), units="K")), LATER),
     "calendar": (one(Layout(("x",), calendar="noleap")), LATER),
     "address in the file": (one(Layout(("x",), format="PP"), address=-1, offset=7), LATER),
-    "number of a variable": (one(addresses=["#3"]), {"NCA-0.1", *LATER}),
+    "number of a variable": (one(address=-1, offset=3, addresses=[]), {"NCA-0.1", *LATER}),
     "missing value": (one(Layout(("x",), fill=9.0)), JSON | LATER),
     "byte order": (one(Layout(("x",), format="PP", endian="little")), JSON | LATER),
     "packing": (one(Layout(("x",), format="PP", scale_factor=2.0)), {"CFA-0.4", *LATER}),
