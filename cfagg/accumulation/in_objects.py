@@ -16,7 +16,8 @@ from typing import Any
 
 from cfagg.accumulation.building import GroupStaging, build, working
 from cfagg.accumulation.group import group_path
-from cfagg.accumulation.planning import Order, Plan
+from cfagg.accumulation.options import Order
+from cfagg.accumulation.planning import Plan
 from cfagg.accumulation.report import Report
 from cfagg.accumulation.writing import read_documents
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
