@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from cfagg.errors import (
     FragmentNotFoundError,
     FragmentReadError,
     OptionError,
+    RepairWarning,
     UnsupportedError,
 )
 from cfagg.storage.access import Access
@@ -209,3 +212,50 @@ def test_netcdf_is_no_pp_whatever_the_aggregation_says(tmp_path: Path) -> None:
     path = aggregated(tmp_path, [{"file": "a.nc", "file_offset": 0}])
     with pytest.raises(FragmentNotFoundError, match="no field of"):
         values(path)
+
+
+def test_fields_as_cf_python_3_refers_to_them(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(b"".join(field(SIX + 10 * n) for n in range(2)))
+    partitions = [
+        {
+            "index": [n],
+            "location": [[n, n], [0, 1], [0, 2]],
+            "subarray": {
+                "filename": "a.pp", "header_offset": 4 + ONE * n, "data_offset": 268 + ONE * n, "disk_length": 24,
+                "format": "UM", "shape": [1, 2, 3], "dtype": "float32",
+            },
+        }
+        for n in range(2)
+    ]  # fmt: skip
+    with netCDF4.Dataset(tmp_path / "agg.nc", "w") as file:
+        file.Conventions = "CF-1.7 CFA-0.4"
+        for name, n in zip(DIMS, (2, 2, 3), strict=True):
+            file.createDimension(name, n)
+        made = file.createVariable("tas", "f4", ())
+        made.cf_role, made.cfa_dimensions = "cfa_variable", "t y x"
+        made.cfa_array = json.dumps({"pmdimensions": ["t"], "pmshape": [2], "Partitions": partitions})
+    with warnings.catch_warnings(action="ignore", category=RepairWarning):  # about its keys
+        found = values(tmp_path / "agg.nc")
+    assert found.tolist() == [SIX.tolist(), (SIX + 10).tolist()]
+
+
+@pytest.mark.parametrize(("addresses", "text"), [(["0", "296"], None), (["0", "x"], "'x' is no address of a field")])
+def test_addresses_of_cfa_0_6_2_are_texts(tmp_path: Path, addresses: list[str], text: str | None) -> None:
+    (tmp_path / "a.pp").write_bytes(b"".join(field(SIX + 10 * n) for n in range(2)))
+    with netCDF4.Dataset(tmp_path / "agg.nc", "w") as file:
+        file.Conventions = "CF-1.10 CFA-0.6.2"
+        for name, n in zip((*DIMS, "i", "j", "ft", "fy", "fx"), (2, 2, 3, 3, 2, 2, 1, 1), strict=True):
+            file.createDimension(name, n)
+        made = file.createVariable("tas", "f4", ())
+        made.aggregated_dimensions = "t y x"
+        made.aggregated_data = "location: loc file: f format: form address: a"
+        loc = file.createVariable("loc", "i4", ("i", "j"), fill_value=-1)
+        loc[:] = np.ma.masked_equal([[1, 1], [2, -1], [3, -1]], -1)
+        file.createVariable("f", str, ("ft", "fy", "fx"))[:] = np.array(["a.pp"] * 2, object).reshape(2, 1, 1)
+        file.createVariable("a", str, ("ft", "fy", "fx"))[:] = np.array(addresses, object).reshape(2, 1, 1)
+        file.createVariable("form", str, ())[...] = "pp"
+    if text is None:
+        assert values(tmp_path / "agg.nc").tolist() == [SIX.tolist(), (SIX + 10).tolist()]
+    else:
+        with pytest.raises(FragmentNotFoundError, match=rf"partition \(1, 0, 0\): {text}"):
+            values(tmp_path / "agg.nc")

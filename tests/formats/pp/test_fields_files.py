@@ -10,7 +10,7 @@ import pytest
 
 from cfagg.errors import CfaggError, LimitError, SourceError
 from cfagg.formats.pp.addresses import scan_fields
-from cfagg.formats.pp.fields_files import lookup_form
+from cfagg.formats.pp.fields_files import lookup_form, scan_lookup
 from cfagg.formats.pp.values import read_stored
 from cfagg.storage.files import Borrowed
 from tests.formats.pp.making import field, fields_file
@@ -87,6 +87,11 @@ def test_neither_pp_nor_netcdf_is_a_fields_file() -> None:
     assert lookup_form(b"CDF\x01" + bytes(4092)) is None
     assert lookup_form(b"\x89HDF\r\n\x1a\n" + bytes(4088)) is None
     assert lookup_form(fields_file([])[:1000]) is None
+
+
+def test_another_file_has_no_table() -> None:
+    with pytest.raises(SourceError, match=r"a\.pp is not a fields file"):
+        scan_lookup(Borrowed("a.pp", field()))
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cfagg.errors import FragmentReadError, ModelError, SourceError
+from cfagg.errors import FragmentReadError, LimitError, ModelError, SourceError
+from cfagg.formats.pp import records
 from cfagg.formats.pp.fields import Fields
 from cfagg.formats.pp.records import FORMS, form_of, scan_records
-from cfagg.storage.files import Borrowed, Context, open_regular
+from cfagg.storage.files import CONTEXT_SOURCE, Borrowed, Context, open_regular
 from tests.formats.pp.making import field, words
 
 SAMPLES = Path(__file__).parents[3] / "sample_data" / "pp"
@@ -79,6 +80,30 @@ def test_a_marker_that_does_not_agree_is_an_error(at: int) -> None:
 def test_the_error_names_file_field_and_byte_and_is_of_the_context() -> None:
     with pytest.raises(FragmentReadError, match=r"^partition 3: a\.pp is PP and damaged .* field 1 at byte 296 has "):
         scan_records(Borrowed("a.pp", field() + field()[:-1]), Context("partition 3"))
+
+
+def test_each_field_takes_one_request_and_no_byte_of_data_is_read() -> None:
+    class Counted(Borrowed):
+        __slots__ = ("asked",)
+
+        def some(self, size: int, offset: int, context: Context = CONTEXT_SOURCE) -> bytes:
+            self.asked.append(size)
+            return super().some(size, offset, context)
+
+    one = field(np.zeros(1000))
+    for n in (50, 100):
+        handle = Counted("a.pp", one * n)
+        handle.asked = []
+        assert len(scan_records(handle)) == n
+        assert len(handle.asked) == n + 2
+        assert sum(handle.asked) < 280 * (n + 4)
+
+
+def test_a_file_of_too_many_fields_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "MOST_FIELDS", 2)
+    assert len(scanned(field() * 2)) == 2
+    with pytest.raises(LimitError, match=r"a\.pp has more than 2 fields"):
+        scanned(field() * 3)
 
 
 def test_a_record_of_no_data_is_a_field() -> None:
