@@ -6,14 +6,19 @@ The order of axes matters only where members are missing; there that order is ta
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.cf.joining.members import Int64, Members, codes
 
 __all__ = ["Boxes", "join"]
+
+#: Axes of which all orders are tried.
+_MOST_ORDERED = 4
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,13 +63,14 @@ def join(members: Members) -> Boxes:
     own = [codes(a.code) for a in axes]
     best = np.arange(n)
     count = np.bincount(group) if n else np.zeros(0, np.int64)
-    # Along other axes nothing is to be joined.
-    varying = [a for a, c in enumerate(own) if c.any()]
-    for order in permutations(varying):
+    varies = np.array([_varies(group, c) for c in own], bool).reshape(len(own), count.size)
+    kind = codes(np.zeros(count.size, np.int64), *varies)
+    tried = [(k, order) for k in range(int(kind.max(initial=-1)) + 1) for order in _orders(varies[:, kind == k])]
+    for k, order in tried:
         # What is one box already cannot become fewer.
-        chosen = np.flatnonzero(count[group] > 1)
+        chosen = np.flatnonzero((count > 1)[group] & (kind == k)[group])
         if not chosen.size:
-            break
+            continue
         start, stop = [c[chosen] for c in first], [c[chosen] for c in last]
         parts = [(codes(p.code[chosen]), [a.name in p.axes for a in axes]) for p in members.parts.values()]
         box = _joined(group[chosen], [c[chosen] for c in own], start, stop, order, parts)
@@ -74,6 +80,23 @@ def join(members: Members) -> Boxes:
         best[chosen[better]] = n + box[better]
         count = np.where(fewer > 0, np.minimum(count, fewer), count)
     return _placed(codes(group, best), own, first)
+
+
+def _varies(group: Int64, code: Int64) -> npt.NDArray[np.bool_]:
+    """Return for each group whether its members differ along an axis."""
+    found = np.zeros(int(group.max(initial=-1)) + 1, bool)
+    _, head = np.unique(group, return_index=True)
+    found[group[code != code[head[group]]]] = True
+    return found
+
+
+def _orders(varies: npt.NDArray[np.bool_]) -> Iterator[tuple[int, ...]]:
+    """Yield orders of the axes along which groups of one kind vary; of many axes only some of all orders."""
+    axes = np.flatnonzero(varies[:, 0]).tolist()
+    if len(axes) <= _MOST_ORDERED:
+        yield from permutations(axes)
+    else:
+        yield from (tuple(axes[i:] + axes[:i]) for i in range(len(axes)))
 
 
 def _occurrences(code: Int64) -> Int64:

@@ -178,3 +178,12 @@ def test_forty_thousand_members_need_no_object_each() -> None:
     t, z, v = (i.ravel() for i in np.meshgrid(np.arange(100), np.arange(42), np.arange(10), indexing="ij"))
     made = Members({"name": v}, [Axis.of_points("time", t, t), Axis.of_points("level", z, z)])
     assert join(made).shape.tolist() == [[100, 42]] * 10
+
+
+def test_many_axes_are_joined_in_some_of_all_orders() -> None:
+    columns = np.array(list(product(range(2), repeat=6))).T
+    axes = [Axis.of_points(str(a), c, c) for a, c in enumerate(columns)]
+    assert join(Members({}, axes)).shape.tolist() == [[2] * 6]
+    ragged = [Axis.of_points(axis.name, axis.code[1:], axis.first[1:]) for axis in axes]
+    boxes = join(Members({}, ragged))
+    assert sorted(np.prod(boxes.shape, axis=1).tolist()) == [1, 2, 4, 8, 16, 32]

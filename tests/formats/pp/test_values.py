@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cfagg.errors import CfaggWarning, FragmentNotFoundError, LimitError, SourceError, UnsupportedError
 from cfagg.formats.pp.addresses import scan_fields
 from cfagg.formats.pp.records import FORMS, scan_records
-from cfagg.formats.pp.values import attributes_of, read_extra, read_stored, read_values
+from cfagg.formats.pp.values import attributes_of, read_extra, read_stored, read_values, sizes_of, storage_of
 from cfagg.storage.files import Borrowed, Context, open_regular
 from tests.effort import examples
 from tests.formats.pp.making import field, fields_file
@@ -75,6 +75,14 @@ def test_samples_that_are_big_endian_have_the_values_of_iris_in_this_run(name: s
         fields = scan_records(handle)
         for i, theirs in enumerate(pp.load(str(SAMPLES / name))):
             assert np.array_equal(read_stored(handle, fields, i), np.asarray(theirs.data))
+
+
+@settings(max_examples=examples(60))
+@given(st.sampled_from([0, 1, 2, 4, 120]), st.integers(-2, 20), st.integers(-2, 20))
+def test_sizes_of_all_fields_are_those_of_each(code: int, words: int, extra: int) -> None:
+    data = field(LBPACK=code, LBLREC=words, LBEXT=extra) + field(range(9), LBPACK=code, LBLREC=words, LBEXT=extra)
+    fields = scan_records(Borrowed("a.pp", data))
+    assert sizes_of(fields).tolist() == [storage_of(fields, i).size for i in range(2)]
 
 
 @pytest.mark.parametrize("form", FORMS)
