@@ -16,7 +16,7 @@ from cfagg.arrays.reader import Reader, whole
 from cfagg.arrays.subarray import Fragment, compose
 from cfagg.cf.header import Header
 from cfagg.errors import FragmentMismatchError, SourceError, UnsupportedError
-from cfagg.formats.values.reading import OpenVariable
+from cfagg.formats.values.open_variable import OpenVariable
 from cfagg.formats.values.storage import StoredVariable
 from cfagg.model import Grid
 

@@ -10,7 +10,7 @@ runs, and what has to be reversed, repeated or reordered is taken from the block
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,7 +135,7 @@ class Fragment:
     read: Callable[[Sequence[slice]], npt.NDArray[Any]]
     where: str  # file, variable and partition, for messages
     # the same in parts, each with its place; a part is overwritten by the next
-    scan: Callable[[Sequence[slice]], Iterator[tuple[tuple[slice, ...], npt.NDArray[Any]]]] | None = None
+    scan: Callable[[Sequence[slice]], Iterable[tuple[tuple[slice, ...], npt.NDArray[Any]]]] | None = None
     layout: Layout | None = None  # of a sub-array, by what the aggregation and its file say
 
     @property

@@ -11,7 +11,7 @@ from cfagg.formats import cdl
 from cfagg.formats.metadata.standard_input import StandardInput, saved_input
 from cfagg.formats.opening import HEAD, NETCDF, a_name, built_in
 from cfagg.formats.values.kinds import kind
-from cfagg.formats.values.reading import OpenVariable
+from cfagg.formats.values.open_variable import OpenVariable
 from cfagg.model.dataset import Dataset, Variable
 from cfagg.storage.files import Handle
 
@@ -67,22 +67,22 @@ def _with_readers(dataset: Dataset) -> Dataset:
 class _Values:
     """Reads hyperslabs of a variable by its reader."""
 
-    __slots__ = ("_reader", "_source", "_values", "_variable")
+    __slots__ = ("_source", "_values", "_variable", "reader")
 
     def __init__(self, variable: Variable, values: OpenVariable, source: str) -> None:
         self._variable, self._values, self._source = variable, values, source
-        self._reader: OpenReader | None = None
+        self.reader: OpenReader | None = None
 
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        if self._reader is None:
+        if self.reader is None:
             from cfagg.arrays.slabs import OpenReader
             from cfagg.cf.header import Header
 
             v = self._variable
             dims, shape = tuple(d.name for d in v.stored), tuple(d.size for d in v.stored)
             header = Header(self._source, v.path, dims, shape, v.dtype)
-            self._reader = OpenReader(header, self._values, f"{self._source}: {v.path}")
-        return self._reader.read(slices)
+            self.reader = OpenReader(header, self._values, f"{self._source}: {v.path}")
+        return self.reader.read(slices)
 
 
 def _open(source: Any, options: Options) -> Dataset:

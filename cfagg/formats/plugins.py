@@ -16,7 +16,7 @@ from cfagg.errors import CfaggError, ModelError, SourceError, UnsupportedError
 from cfagg.formats.opening import NETCDF, built_in
 from cfagg.formats.protocol import Format
 from cfagg.formats.values.filters import DamagedError, known
-from cfagg.formats.values.reading import OpenVariable
+from cfagg.formats.values.open_variable import OpenVariable
 from cfagg.formats.values.storage import StoredVariable
 from cfagg.model.chunks import ChunkTable
 from cfagg.model.dataset import Dataset, Variable

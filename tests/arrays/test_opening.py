@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import netCDF4
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import zarr
 
 from cfagg.arrays.opening import open_any, open_reader
+from cfagg.checking.opening import open_dataset
 from cfagg.errors import SourceError, SourceNotFoundError
 from tests import nca_files
 
@@ -26,16 +28,21 @@ def test_each_kind_of_variable_has_the_reader_that_the_documentation_names(tmp_p
     group.create_array("v", data=np.arange(3, dtype="f4"))
     group.create_array("s", shape=(3,), dtype=str)[:] = np.array(["1", "2", "3"], object)
     name = next(iter(open_any(aggregated).root.variables))
-    readers = [
-        open_reader(aggregated, name),
-        open_reader(tmp_path / "a.nc", "v"),
-        open_reader(tmp_path / "a.zarr", "/v"),
-        open_reader(tmp_path / "a.zarr", "s"),
-    ]
-    section = PAGE.read_text(encoding="utf-8").partition("## The way of one value")[2]
-    assert [type(r).__name__ for r in readers] == re.findall(r"^\| `(\w+Reader)` \|", section, re.MULTILINE)
-    assert [r.read([slice(2, None, -2)]).astype(float).tolist() for r in readers] == [[2, 0], [3, 1], [2, 0], [3, 1]]
-    assert [r.shape for r in readers] == [(3,)] * 4
+    with open_dataset(tmp_path / "a.nc") as dataset:
+        values: Any = dataset.root.variables["v"].read
+        assert values((slice(1, 3),)).tolist() == [2, 3]
+        readers = [
+            open_reader(aggregated, name),
+            open_reader(tmp_path / "a.nc", "v"),
+            values.reader,
+            open_reader(tmp_path / "a.zarr", "/v"),
+            open_reader(tmp_path / "a.zarr", "s"),
+        ]
+        section = PAGE.read_text(encoding="utf-8").partition("## The way of one value")[2]
+        assert [type(r).__name__ for r in readers] == re.findall(r"^\| `(\w+Reader)` \|", section, re.MULTILINE)
+        found = [r.read([slice(2, None, -2)]).astype(float).tolist() for r in readers]
+        assert found == [[2, 0], [3, 1], [3, 1], [2, 0], [3, 1]]
+        assert [r.shape for r in readers] == [(3,)] * 5
 
 
 def test_what_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_tokens_are_asked_for_in_named_modules_only():
     assert users == {
         "cfagg/storage/gate.py",
         "cfagg/formats/values/find.py",
-        "cfagg/formats/values/reading.py",
+        "cfagg/formats/values/open_variable.py",
         "cfagg/formats/hdf5/library_variables.py",
         "cfagg/formats/values/netcdf.py",
         "cfagg/formats/hdf5/values.py",

@@ -14,7 +14,7 @@ import numpy as np
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.formats.classic import header as raw
 from cfagg.formats.metadata.foreign import name_of, too_long, value_of
-from cfagg.formats.values.reading import OpenVariable
+from cfagg.formats.values.open_variable import OpenVariable
 from cfagg.model.dataset import AttributeValue, Dataset, Group, Kind, Variable
 from cfagg.storage.files import Context, Handle
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.conventions import limits
 from cfagg.errors import AccessError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import indexes, library_variables
@@ -86,7 +87,14 @@ def _placed(
         return
     shape = storage.chunks
     nbytes = math.prod(shape) * storage.encoding.dtype.itemsize
-    check_chunk(nbytes, context.said(f"a chunk of {storage.path!r} in {checked.handle.key.path}"))
+    if nbytes > limits.MAX_CHUNK:
+        check_chunk(nbytes, context.said(f"a chunk of {storage.path!r} in {checked.handle.key.path}"))
+    touch = _single(shape, slices)
+    if touch is not None and storage.tree is not None:
+        known = indexes.positions(Head(checked.handle), storage.tree, shape, [touch[0]])
+        if known is not None:
+            yield touch, shape, 0, known[0], None
+            return
     table = _Table(checked, storage, context, opened)
     for box in boxes([Axis(*a) for a in zip(shape, slices, strict=True)], _BATCH):
         entries, fill = table.look_up(box)
@@ -95,6 +103,21 @@ def _placed(
             continue
         for touch, entry in zip(box.touches(), entries, strict=True):
             yield touch, shape, 0, entry, fill
+
+
+def _single(chunks: Sequence[int], slices: Sequence[slice]) -> by_table.Touch | None:
+    """Return the one chunk that a hyperslab touches, `None` where it touches several."""
+    index, place, within = [], [], []
+    for chunk, s in zip(chunks, slices, strict=True):
+        picked = range(s.start, s.stop, s.step)
+        at, first = divmod(s.start, chunk)
+        end = first + picked[-1] - s.start
+        if end >= chunk:
+            return None
+        index.append(at)
+        place.append(slice(0, len(picked)))
+        within.append(slice(first, end + 1, s.step))
+    return tuple(index), tuple(place), tuple(within)
 
 
 class _Table:

@@ -26,7 +26,7 @@ from cfagg.formats.hdf5.objects import LAYOUT, SPACE, TYPE, Object, Objects
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.metadata.foreign import name_of
 from cfagg.formats.values.locks import LIBRARY
-from cfagg.formats.values.reading import OpenVariable, is_own
+from cfagg.formats.values.open_variable import OpenVariable
 from cfagg.model.dataset import Dataset, Group, Kind, Variable
 from cfagg.storage.files import Context, Handle
 
@@ -170,6 +170,7 @@ def _stored(
         return None
     from cfagg.cf.header import Header
     from cfagg.formats.hdf5.variables import is_plain, storage_of
+    from cfagg.formats.values.reading import is_own
     from cfagg.formats.values.storage import StoredVariable
 
     if not is_plain(found) or LAYOUT not in found.messages:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.conventions import limits
 from cfagg.errors import CfaggError
 from cfagg.formats.codecs import check_chunk, stored_most
 from cfagg.formats.values import contiguous, filters
@@ -145,7 +146,8 @@ def _held(
             continue
         if shape != known:
             known, nbytes = shape, math.prod(shape) * encoding.dtype.itemsize
-            check_chunk(nbytes, context.said(f"a chunk of {checked.dataset!r} in {key.path}"))
+            if nbytes > limits.MAX_CHUNK:
+                check_chunk(nbytes, context.said(f"a chunk of {checked.dataset!r} in {key.path}"))
             most = stored_most(nbytes)
         if offset + size > key.size:
             raise context.broken(

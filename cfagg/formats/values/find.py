@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
 from cfagg.errors import UnsupportedError
+from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import head
 from cfagg.formats.hdf5 import library_variables as hdf5
 from cfagg.formats.opening import built_in
-from cfagg.formats.protocol import Locating
 from cfagg.formats.values import netcdf, reading
+from cfagg.formats.values.by_table import Part
 from cfagg.formats.values.storage import Library, StoredVariable, no_variable
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit
@@ -67,7 +69,10 @@ def read(variable: StoredVariable, slices: Sequence[slice], context: Context) ->
     checked = check(variable, context)
     if reading.is_own(variable):
         return reading.read(checked, variable, slices, context)
-    reading.check_size(variable, context)
+    if variable.chunks:
+        # The library takes memory for the whole of a chunk.
+        nbytes = math.prod(variable.chunks) * variable.header.dtype.itemsize
+        check_chunk(nbytes, context.said(f"a chunk of {variable.address!r} in {variable.key.path}"))
     if checked.handle.data is not None:
         from cfagg.formats.values import described
 
@@ -81,19 +86,20 @@ def check(variable: StoredVariable, context: Context) -> Checked:
     return admit(handles.of(variable.key, context), variable.path, variable.references, context)
 
 
-def scan(variable: StoredVariable, slices: Sequence[slice], context: Context) -> Iterator[reading.Part]:
-    """Yield a hyperslab in parts as they are decoded, each with its place; a part is overwritten by the next."""
+def scan(variable: StoredVariable, slices: Sequence[slice], context: Context) -> Iterable[Part]:
+    """Return a hyperslab in parts as they are decoded, each with its place; a part is overwritten by the next."""
     if reading.is_own(variable):
-        yield from reading.scan(check(variable, context), variable, slices, context)
-    else:
-        block = read(variable, slices, context)
-        yield tuple(slice(0, n) for n in block.shape), block
+        return reading.scan(check(variable, context), variable, slices, context)
+    block = read(variable, slices, context)
+    return ((tuple(slice(0, n) for n in block.shape), block),)
 
 
 def _find(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
     start = handle.some(_HEAD, 0, context)
     form = built_in(handle, context, start)
-    found = form.locate(handle, start, address, group, context) if isinstance(form, Locating) else None
+    # As `isinstance(form, Locating)`, which takes longer than finding does.
+    locate = getattr(form, "locate", None)
+    found: StoredVariable | None = None if locate is None else locate(handle, start, address, group, context)
     return found if found is not None else _by_library(handle, address, context, group)
 
 
