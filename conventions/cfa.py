@@ -64,20 +64,22 @@ def parse_json(
     """Return the aggregation that ``nca_array`` or ``cfa_array`` describes; all else as of `nca.parse`."""
     version, why = version_of(attributes, named)
     array = f"{version.prefix}_array"
+    subject = f"{source}: variable {name!r}" if source else f"variable {name!r}"
+    text = nca.text_of(attributes[array], array, subject)
+    given = {**attributes, array: text}
 
     def read(how: Version) -> Aggregation:
-        return nca.parse(name, attributes, dtype, scope.sizes, private=scope.private, source=source, version=how)
+        return nca.parse(name, given, dtype, scope.sizes, private=scope.private, source=source, version=how)
 
-    subject = f"{source}: variable {name!r}" if source else f"variable {name!r}"
     try:
         made = read(version)
     except BrokenJSONError:
         raise
     except ConventionError as error:
-        if not isinstance(attributes[array], str) or not error.problems:
+        if not error.problems:
             raise
         return _other(read, version, why, f"{subject}: {array}", error)
-    if not why and '"part"' in attributes[array]:
+    if not why and '"part"' in text:
         other = _silently(read, CFA_0_3)
         if other is not None and other[0].partitions != made.partitions:
             said = (

@@ -116,6 +116,16 @@ def test_conventions_are_separated_by_commas_or_blanks(conventions):
     assert detection.named_version(conventions) == "CFA-0.4"
 
 
+@pytest.mark.parametrize("kind", [str, np.str_, str.encode, lambda text: np.array(text)])
+def test_text_may_be_of_any_kind_that_a_file_gives(kind):
+    text = json.dumps(one(subarray={"shape": [5]}, part="[(0, 4, 2)]") | {"pmdimensions": [], "pmshape": []})
+    found, said = told(
+        lambda: detection.parse("tas", {"cfa_array": kind(text), "cfa_dimensions": "x"}, "f4", Scope({"x": 3}))
+    )
+    assert found.partitions.part_text(0) == "[[0, 4, 2]]"
+    assert [w.category for w in said] == [DialectWarning]
+
+
 # Which reading closes
 
 BOTH = one(subarray={"shape": [5, 5]}, part="[(0, 4, 2), [0, 4, 2]]")
