@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 
-__all__ = ["fact_of"]
+__all__ = ["facts_of"]
 
 
-def fact_of(aggregation: Aggregation, term: str, name: str) -> Aggregation:
+def facts_of(variables: Mapping[str, Any]) -> dict[str, tuple[str, Aggregation]]:
+    """Return the facts about the fragments of aggregations, by new names, each with its aggregation's name."""
+    found: dict[str, tuple[str, Aggregation]] = {}
+    for aggregation in (v for v in variables.values() if isinstance(v, Aggregation)):
+        for term in aggregation.terms:
+            name = term if term not in {*variables, *found} else f"{aggregation.name}_{term}"
+            if name not in variables and name not in found:
+                found[name] = (aggregation.name, _fact(aggregation, term, name))
+    return found
+
+
+def _fact(aggregation: Aggregation, term: str, name: str) -> Aggregation:
     """Return the aggregation of the values of a term, each throughout its partition.
 
     It has the dimensions along which there are several partitions. Numbers that are missing somewhere are reals.

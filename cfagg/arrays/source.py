@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from cfagg.arrays.facts import facts_of
 from cfagg.arrays.scoping import Scoping, Stated, Variable
 from cfagg.errors import (
     AccessError,
@@ -55,6 +56,8 @@ class Group:
     # variables that only hold the values of partitions, or describe them
     private: dict[str, Variable] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
+    # what is said of every fragment, each with the name of its aggregation
+    facts: dict[str, tuple[str, Aggregation]] = field(default_factory=dict)
     # what is an aggregation, or looks like one, and cannot be read, with the reason
     unreadable: dict[str, UnreadableAggregationError] = field(default_factory=dict)
 
@@ -70,6 +73,14 @@ class Group:
         hidden = {d for g in self.walk() for v in g.private.values() for d in v.dims}
         shown = {d for g in self.walk() for v in g.variables.values() for d in v.dims}
         return {d: n for d, n in self.dimensions.items() if d in shown or d not in hidden}
+
+    def with_facts(self, name: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return attributes of a variable, with the facts about its fragments among its coordinates."""
+        found = dict(attributes)
+        own = [fact for fact, (of, _) in self.facts.items() if of == name]
+        if own:
+            found["coordinates"] = " ".join(filter(None, (found.get("coordinates"), *own)))
+        return found
 
     @property
     def public_attributes(self) -> dict[str, Any]:
@@ -130,7 +141,7 @@ class Source:
         """Return a variable, private ones included, by its name or path, and the group that holds it."""
         where, _, name = variable.rpartition("/")
         group = self.group(where)
-        found = group.variables.get(name) or group.private.get(name)
+        found = group.variables.get(name) or group.facts.get(name, (None, None))[1] or group.private.get(name)
         if found is None and name in group.unreadable:
             error = group.unreadable[name]
             raise UnreadableAggregationError(error.message, error.problems, error.variables)
@@ -266,6 +277,7 @@ def _root(stated: Stated, file: str, handle: Handle, substitutions: Mapping[str,
                 if isinstance(ordinary, Variable):
                     group.private[name] = ordinary
                     del group.variables[name]
+            group.facts.update(facts_of(group.variables))
     return root
 
 

@@ -62,7 +62,7 @@ def is_strict(value: Any) -> bool:
 
 
 def group_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a group's attributes; the word NCA leaves `Conventions`, for the store no longer holds aggregations.
+    """Return a group's attributes; the words NCA and CFA leave `Conventions`: the store holds no aggregations.
 
     >>> group_attributes({"Conventions": "CF-1.5 NCA", "title": "t"})
     {'Conventions': 'CF-1.5', 'title': 't'}
@@ -71,9 +71,9 @@ def group_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """
     out = {k: jsonable(v) for k, v in attributes.items()}
     text = out.get("Conventions")
-    if isinstance(text, str) and re.search(r"(?<![\w-])NCA(-[\d.]+)?(?![\w-])", text):
+    if isinstance(text, str) and re.search(r"(?<![\w-])(NCA|CFA)(-[\d.]+)?(?![\w-])", text):
         separator = ", " if "," in text else " "
-        words = [w for w in re.split(r"[,\s]+", text) if w and not re.fullmatch(r"NCA(-[\d.]+)?", w)]
+        words = [w for w in re.split(r"[,\s]+", text) if w and not re.fullmatch(r"(NCA|CFA)(-[\d.]+)?", w)]
         out["Conventions"] = separator.join(words)
         if not words:
             del out["Conventions"]

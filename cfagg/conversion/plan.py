@@ -105,9 +105,9 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
         for part in where.split("/"):
             _check_name(part, source.path)
         groups[where] = group_attributes(group.attributes)
-        for name in names:
+        facts = {name: fact for name, (of, fact) in group.facts.items() if of in names}
+        for name, variable in ({name: group.variables[name] for name in names} | facts).items():
             _check_name(name, source.path)
-            variable = group.variables[name]
             known.update(variable.dims)
             arrays.append(_array(source, group, variable, access, options, workers, notes))
     if not isinstance(options.chunks, str):
@@ -167,7 +167,7 @@ def _array(
     path = f"{group.path.strip('/')}/{variable.name}".lstrip("/")
     where = f"file {source.path}, variable {path!r}"
     _check_type(variable.dtype, where)
-    attributes = dict(variable.attributes)
+    attributes = group.with_facts(variable.name, variable.attributes)
     mode: Literal["error", "fill"] = "fill" if options.missing == "fill" else "error"
     reader = open_reader(source, path, access, missing=mode, workers=1)
     if isinstance(variable, Aggregation):
@@ -175,7 +175,7 @@ def _array(
             packed, note = packing.shared_packing(variable, _headers(variable, reader, workers, options.missing))
             notes.extend([note] if note else [])
             if packed is not None:
-                variable, attributes = packed, dict(packed.attributes)
+                variable, attributes = packed, group.with_facts(packed.name, packed.attributes)
                 reader = open_reader(source, path, access, missing=mode, workers=1, aggregation=packed)
         for name in ("units", "calendar"):
             if getattr(variable, name) is not None:

@@ -9,8 +9,6 @@ from xarray.backends.common import AbstractDataStore
 from xarray.core import indexing
 from xarray.core.variable import Variable as XarrayVariable
 
-from cfagg.arrays.aggregated import AggregationReader
-from cfagg.arrays.facts import fact_of
 from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, Source, Variable
@@ -51,9 +49,8 @@ class AggregationStore(AbstractDataStore):
         """Return the public variables, aggregated ones in the form of the array they stand for."""
         found = {
             name: _unmissing(name, self._aggregated(v) if isinstance(v, Aggregation) else self._plain(v))
-            for name, v in self.group.variables.items()
+            for name, v in (self.group.variables | {n: fact for n, (_, fact) in self.group.facts.items()}).items()
         }
-        found |= self._facts(found)
         for variable in found.values() if self.unpack else ():
             variable.attrs = real_packing(variable.attrs, variable.dtype)
         return found
@@ -75,7 +72,7 @@ class AggregationStore(AbstractDataStore):
 
     def _aggregated(self, aggregation: Aggregation) -> XarrayVariable:
         reader = self._reader(aggregation.name)
-        attributes = dict(aggregation.attributes)
+        attributes = self.group.with_facts(aggregation.name, aggregation.attributes)
         known = {"units": aggregation.units, "calendar": aggregation.calendar}
         attributes.update({name: value for name, value in known.items() if value is not None})
         encoding = self._encoding(reader)
@@ -84,21 +81,6 @@ class AggregationStore(AbstractDataStore):
         sizes = (n or (0,) for n in aggregation.grid.sizes)
         encoding["preferred_chunks"] = dict(zip(aggregation.dims, sizes, strict=True))
         return self._variable(aggregation.dims, reader, attributes, encoding)
-
-    def _facts(self, known: dict[str, XarrayVariable]) -> dict[str, XarrayVariable]:
-        """Return coordinates with what the file says of every fragment, along the dimensions that have several."""
-        made: dict[str, XarrayVariable] = {}
-        for aggregation in (v for v in self.group.variables.values() if isinstance(v, Aggregation)):
-            for term in aggregation.terms:
-                name = term if term not in {*known, *made} else f"{aggregation.name}_{term}"
-                if name in known or name in made:
-                    continue
-                fact = fact_of(aggregation, term, name)
-                reader = AggregationReader(fact, self.access, workers=self.workers)
-                made[name] = self._variable(fact.dims, reader, {}, self._encoding(reader))
-                attributes = known[aggregation.name].attrs
-                attributes["coordinates"] = " ".join(filter(None, (attributes.get("coordinates"), name)))
-        return made
 
     def _plain(self, variable: Variable) -> XarrayVariable:
         try:

@@ -174,6 +174,17 @@ def test_facts_about_fragments_are_read_as_coordinates(parts):
     assert ds.tas.where(ds.file_format == "b", drop=True).shape == (9, 4)
 
 
+def test_facts_about_fragments_are_converted(parts):
+    import xarray as xr
+
+    path = write(parts, terms={"tracking_id": [["764489ad"], [None]]})
+    cfagg.convert(path, parts / "a.zarr")
+    ds = xr.open_zarr(parts / "a.zarr")
+    assert ds.tas.tracking_id.values.tolist() == ["764489ad"] * 3 + [""] * 9
+    assert ds.attrs["Conventions"] == "CF-1.10"
+    np.testing.assert_array_equal(ds.tas.values, VALUES)
+
+
 def test_numbers_about_fragments_are_read_as_coordinates(tmp_path):
     nca_files.fragment(tmp_path / "p.nc", "tas", VALUES, ["time", "lat"], {"units": "K"})
     path = files.cfa(
