@@ -19,6 +19,10 @@ _MISSING, _MINIMUM, _ZERO = 32, 64, 128
 _LARGEST = 900
 
 
+#: The largest numbers of 4 and 8 bytes.
+_SINGLE, _DOUBLE = float(np.finfo(np.float32).max), float(np.finfo(np.float64).max)
+
+
 @jit
 def unpack_wgdos(stored: npt.NDArray[np.uint32], out: npt.NDArray[Any], missing: float) -> tuple[int, int]:
     """Unpack the rows of one field.
@@ -35,7 +39,8 @@ def unpack_wgdos(stored: npt.NDArray[np.uint32], out: npt.NDArray[Any], missing:
     Returns
     -------
     lacking : int
-        How many values rows flag that their words do not hold; they became `missing`.  -1 where a row cannot be.
+        How many values rows flag that their words do not hold; they became `missing`.  -1 where a row cannot be, or
+        may have values beyond the type of `out`.
     row : int
         The first row that lacks values or cannot be; as many as there are rows where none is so.
 
@@ -58,6 +63,7 @@ def unpack_wgdos(stored: npt.NDArray[np.uint32], out: npt.NDArray[Any], missing:
     if not -_LARGEST <= exponent <= _LARGEST:
         return -1, 0
     step = math.ldexp(1.0, int(exponent))
+    most = _SINGLE if out.itemsize == 4 else _DOUBLE
     at: Any = 3
     for row in range(rows):
         if at + 2 > end:
@@ -74,6 +80,8 @@ def unpack_wgdos(stored: npt.NDArray[np.uint32], out: npt.NDArray[Any], missing:
         maps: Any = ((flags >> 5) & 1) + ((flags >> 6) & 1) + ((flags >> 7) & 1)
         following: Any = begin + (maps * columns + 31) // 32
         if flags > 255 or at > end or following > at:
+            return -1, row
+        if abs(base) + (1 << bits) * step > most:
             return -1, row
         if maps == 0 and bits == 0:
             out[row, :] = base

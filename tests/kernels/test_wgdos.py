@@ -60,7 +60,7 @@ def test_values_that_a_row_does_not_hold_are_missing_and_counted_and_the_next_ro
 ) -> None:
     maps = "" if flags < 32 else "0000" + "0" * 28
     short = row(ONE, flags, maps + "111111111" * 3)
-    values, result = unpacked(field([short, row(0xFFFFFFFF, 0)], 4), (2, 4), dtype)
+    values, result = unpacked(field([short, row(0x44FFFFFF, 0)], 4), (2, 4), dtype)
     assert values[0] == [512, 512, 512, MISSING]
     assert result == (1, 0)
 
@@ -82,6 +82,13 @@ def test_values_that_a_row_does_not_hold_are_missing_and_counted_and_the_next_ro
 )
 def test_rows_that_cannot_be_are_refused(words: list[int]) -> None:
     assert unpacked(words, (1, 4))[1] == (-1, 0)
+
+
+@pytest.mark.parametrize(("base", "exponent"), [(0x7F100000, 0), (0xFF100000, 0), (ONE, 125)])
+def test_rows_beyond_the_type_of_the_values_are_refused(base: int, exponent: int) -> None:
+    words = field([row(ONE, 0), row(base, 4, "1111" * 4)], 4, exponent)
+    assert unpacked(words, (2, 4), "f4")[1] == (-1, 1)
+    assert unpacked(words, (2, 4), "f8")[1] == (0, 2)
 
 
 @settings(max_examples=examples(300))
