@@ -26,7 +26,9 @@ from cfagg.findings.finding import Severity
 from cfagg.model.dataset import Dataset, Variable
 from cfagg.runtime.progress import task
 from cfagg.storage.access import Access
-from cfagg.storage.files import absent, open_regular
+from cfagg.storage.files import open_regular
+from cfagg.storage.handles import handles
+from cfagg.storage.urls import Url
 
 __all__ = ["Problem", "Survey", "survey"]
 
@@ -178,7 +180,9 @@ def _file(path: str, uses: list[_Use], access: Access) -> list[Problem]:
         return found
     try:
         with ExitStack() as stack:
-            if os.path.isdir(path):  # noqa: PTH112
+            if isinstance(path, Url):
+                dataset = stack.enter_context(_elsewhere(path))
+            elif os.path.isdir(path):  # noqa: PTH112
                 dataset = stack.enter_context(open_dataset(path))
             else:
                 # What was opened is judged and read, whatever takes its place meanwhile.
@@ -197,12 +201,23 @@ def _file(path: str, uses: list[_Use], access: Access) -> list[Problem]:
     return found
 
 
+def _elsewhere(url: Url) -> Dataset:
+    """Return the model of a fragment dataset on another machine, read as the policy that admitted its URL says."""
+    from cfagg.formats.metadata.url import file_at, of_handle, store_at
+    from cfagg.formats.metadata.zarr import open_store
+
+    handle = file_at(url)
+    if handle is None and not url.rstrip("/").endswith(".zarr"):
+        handle = handles.get(url)  # says that it is not there, or why it may not be read
+    return open_store(store_at(url)) if handle is None else of_handle(handle)
+
+
 def _fields(path: str, use: _Use, access: Access) -> Iterator[Problem]:
     """Yield the problems of fragments that are fields of PP files: those for which they could not be read."""
     from cfagg.arrays.aggregated import AggregationReader
 
     aggregation, master = use.description.aggregation, use.description.variable
-    if absent(path) or aggregation is None:
+    if handles.lacks(path) or aggregation is None:
         yield _gone(use)
         return
     reader = AggregationReader(aggregation, access)
@@ -224,7 +239,7 @@ def _gone(use: _Use) -> Problem:
 
 def _unread(path: str, use: _Use) -> Problem:
     """Return what is to be said of fragments in a format that is not looked into."""
-    if absent(path):
+    if handles.lacks(path):
         return _gone(use)
     message = f"not checked: fragments in the format {_format(use)!r} are not read; convert them to netCDF"
     return Problem("REF003", use.description.variable, _about(use, message), "warning")

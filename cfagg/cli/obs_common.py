@@ -18,7 +18,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         metavar="PREFIX",
         action="append",
         default=[],
-        help="allow URLs of private or local addresses that start with PREFIX; may be repeated",
+        help="also read what links lead to in PREFIX, or follow redirects of a server to it; may be repeated",
     )
 
 

@@ -127,6 +127,20 @@ def test_the_command_says_and_takes_the_same(server, tmp_path, capsys) -> None:
     assert main(["convert", path, str(tmp_path / "x.zarr"), "--allow", f"{server.url}/data"]) == 0
 
 
+def test_a_check_looks_into_fragments_that_are_allowed_and_into_no_others(server, tmp_path) -> None:
+    path = parted(tmp_path / "x.nca", [f"{server.url}/data/{n}.nc" for n in "abcd"])
+
+    def found(**options: Any) -> list[str]:
+        return [f.message for f in cfagg.check(path, references=True, select=["REF"], **options)[0].findings]
+
+    refused = [m for m in found() if f"allow=['{server.url}/data']" in m]
+    assert (len(refused), server.seen) == (4, [])
+    wrong = [m for m in found(allow=[f"{server.url}/data"]) if m.startswith("fragment")]
+    assert len(wrong) == 1
+    assert "d.nc" in wrong[0]
+    assert "there is no file" in wrong[0]
+
+
 @pytest.mark.parametrize("written", ["http://{host}:80/data", "HTTP://{HOST}/data", "http://{host}/d%61ta"])
 def test_places_that_are_written_in_another_way_are_the_same(written) -> None:
     prefix = written.format(host="a.org", HOST="A.ORG")
