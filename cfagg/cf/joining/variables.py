@@ -139,10 +139,9 @@ def _canonical(own: Coordinate, first: Coordinate) -> npt.NDArray[Any]:
     try:
         change = transform(own.units, own.calendar, first.units, first.calendar)
     except CfaggError:
-        return values
-    if isinstance(change, DateChange):
-        values = change(values.astype(np.float64), where=own.identity)
-    elif change != SAME:
+        change = SAME
+    # What does not convert, or has another calendar, is never joined: it stays as it is.
+    if not isinstance(change, DateChange) and change != SAME:
         values = values * float(change[0]) + float(change[1])
     return values[::-1] if len(values) > 1 and values[0, 0] > values[-1, 0] else values
 

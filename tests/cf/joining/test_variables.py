@@ -114,6 +114,33 @@ def test_units_that_convert_are_no_difference() -> None:
     assert len(joined(tas([0.0]), tas([1.0], units="degC"))[1]) == 1
 
 
+def test_a_date_that_the_other_calendar_lacks_is_no_error() -> None:
+    found = reason(tas([29.0], time={"calendar": "360_day"}), tas([30.0], time={"calendar": "standard"}))
+    assert (found.rule, found.what) == ("signature", "axes")
+
+
+@pytest.mark.parametrize("units", ["flocks", "days since the flood"])
+def test_units_that_nobody_knows_are_compared_as_they_are(units: str) -> None:
+    calendar = {"units": units, "calendar": "lunar"}
+    assert len(joined(tas([0.0], time=calendar), tas([1.0], time=calendar))[1]) == 1
+    assert reason(tas([0.0], time=calendar), tas([1.0], time={**calendar, "units": "sheep"})).what == "axes"
+
+
+def test_ancillary_variables_and_measures_of_cells_have_to_be_equal() -> None:
+    def measured(time: float, area: float) -> Described:
+        of = {"standard_name": "cell_area", "units": "m2"}
+        others = {"area": (("lat",), np.full(2, area), of), "flags": (("lat",), np.ones(2, "i4"), {})}
+        return tas([time], cell_measures="area: area", ancillary_variables="flags gone", others=others)
+
+    assert len(joined(measured(0, 1.0), measured(1, 1.0))[1]) == 1
+    assert reason(measured(0, 1.0), measured(1, 2.0)).what == "cell_area"
+
+
+def test_a_variable_without_an_identity_joins_nothing() -> None:
+    found = reason(tas([0.0], standard_name=""), tas([1.0], standard_name=""))
+    assert (found.what, found.a) == ("problem", "it has no standard name")
+
+
 def test_cell_methods_are_compared_by_what_they_mean() -> None:
     methods = ("time: mean (interval: 1 hour)", "time:  MEAN (comment: of what was there)")
     assert len(joined(*(tas([float(i)], cell_methods=m) for i, m in enumerate(methods)))[1]) == 1

@@ -444,6 +444,33 @@ def test_points_of_land_are_placed_by_the_mask_of_the_file(tmp_path: Path) -> No
     assert data_of(path, "air_temperature").tolist() == [[7, -np.float32(1e30), 8], [-np.float32(1e30)] * 2 + [9]]
 
 
+def test_points_of_land_without_rows_have_the_shape_of_the_mask(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    mask = field([1, 0, 1, 0, 0, 1], **{**INSTANT, "LBUSER4": 30})
+    path.write_bytes(field([7, 8, 9], LBPACK=220, LBROW=0, LBNPT=0, **INSTANT) + mask)
+    assert data_of(path, "air_temperature")[:, 1].tolist() == [7, 9]
+
+
+def test_points_of_land_without_a_mask_are_refused_where_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(field([7, 8, 9], LBPACK=120, **INSTANT))
+    with pytest.raises(CfaggError, match="there is no land-sea mask"):
+        data_of(path, "air_temperature")
+
+
+def test_an_axis_of_another_kind_has_no_coordinate() -> None:
+    group = opened(field(**{**INSTANT, "LBCODE": 19910}))
+    assert group.variables["air_temperature"].dims == ("latitude", "x")
+
+
+def test_a_quantity_of_one_kind_of_area_says_so_in_its_cell_methods() -> None:
+    # From version 5.3 of the model on.
+    for version, methods in ((503, "area: mean where land"), (502, None)):
+        group = opened(field(**{**INSTANT, "LBUSER4": 506, "LBSRCE": version * 10_000 + 1111}))
+        found = next(v for v in group.variables.values() if v.chunks is not None)
+        assert found.text("cell_methods") == methods
+
+
 def test_a_selection_of_plain_fields_reads_what_is_selected(tmp_path: Path) -> None:
     path = tmp_path / "a.pp"
     values = np.arange(600.0).reshape(3, 10, 20)
