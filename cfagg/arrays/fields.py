@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.identity import check_order
 from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, FragmentMismatchError, FragmentNotFoundError
@@ -26,6 +27,9 @@ __all__ = ["open_field"]
 #: STASH code of the land-sea mask, in which 1 is land.
 _LAND_MASK = 30
 
+#: Codes of grids (LBCODE) whose rows are latitudes and whose columns are longitudes.
+_LATITUDES = (1, 2)
+
 #: Fields remembered, each about a kilobyte.
 _REMEMBERED = 2048
 
@@ -39,9 +43,13 @@ def open_field(
     path: str,
     where: str,
     judge: Callable[[str], None],
+    of_master: Callable[[str], str | None],
     word_size: int | None,
 ) -> Fragment:
-    """Return the field of a file that partition `i` names by its address."""
+    """Return the field of a file that partition `i` names by its address.
+
+    `of_master` gives the identity of the coordinates of a dimension of the aggregation.
+    """
     context, layout = Context(where), aggregation.partitions.layout_of(i)
     handle = handles.get(path, context)
     judge(handle.real)
@@ -68,6 +76,8 @@ def open_field(
     if not storage.points or land is not None:  # else reading says what is missing
         shape = _shape(storage.shape if land is None else land.shape, shape)
     name = f"field at {address:,} ({found.rule})" if address >= 0 else found.rule
+    if fields["LBCODE"][0] in _LATITUDES and len(shape) == len(layout.dims):
+        _check_axes(layout.dims, shape, of_master, where)
     dims = layout.dims if len(shape) == len(layout.dims) else ("row", "column")[-len(shape) :]
     header = Header(path, name, dims, shape, storage.dtype, attributes_of(fields, 0))
 
@@ -76,6 +86,15 @@ def open_field(
         return values.reshape(shape)[tuple(slices)]
 
     return Fragment(header, shape, read, where)
+
+
+def _check_axes(dims: Sequence[str], shape: Sequence[int], of_master: Callable[[str], str | None], where: str) -> None:
+    """Refuse a field of latitudes and longitudes that a partition takes for one of longitudes and latitudes."""
+    wide = [k for k, n in enumerate(shape) if n > 1]
+    if len(wide) == 2:
+        found = [f"({k})" for k in range(len(dims))]
+        found[wide[0]], found[wide[1]] = "row", "column"
+        check_order(dims, found, shape, of_master, {"row": "Y", "column": "X"}.get, where)
 
 
 def _address(aggregation: Aggregation, i: int, where: str) -> int:

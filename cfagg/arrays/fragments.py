@@ -112,7 +112,7 @@ class Fragments:
         if is_field(partitions.layout_of(i).format):
             from cfagg.arrays.fields import open_field
 
-            return open_field(self.aggregation, i, path, where, judge, self.word_size)
+            return open_field(self.aggregation, i, path, where, judge, self._identity, self.word_size)
         address = partitions.address_name(i)
         if address is None:
             address = self._numbered(i, path, where)

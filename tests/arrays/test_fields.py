@@ -205,6 +205,29 @@ def test_a_file_that_changed_since_it_was_opened_is_read_anew(tmp_path: Path) ->
     assert reader.read([0, 0, 1]) == 6
 
 
+@pytest.mark.parametrize("order", [["y", "x"], ["x", "y"], ["x", "t", "y"]])
+def test_a_square_field_that_is_taken_the_wrong_way_round_is_refused(tmp_path: Path, order: list[str]) -> None:
+    square = np.arange(9.0).reshape(3, 3)
+    (tmp_path / "a.pp").write_bytes(field(square, LBROW=3, LBNPT=3))
+    shape = [1 if d == "t" else 3 for d in order]
+    content = nca_files.array(
+        DIMS,
+        [[0, 1], [0, 3], [0, 3]],
+        lambda *_: {"format": "PP", "dimensions": order, "data": {"shape": shape, "file": "a.pp", "file_offset": 0}},
+    )
+    axes = {
+        "y": (["y"], np.arange(3.0), {"units": "degrees_north"}),
+        "x": (["x"], np.arange(3.0), {"units": "degrees_east"}),
+    }
+    sizes = {"t": 1, "y": 3, "x": 3}
+    path = nca_files.aggregation(tmp_path / "agg.nca", "tas", "f4", sizes, content, coordinates=axes)
+    if order == ["y", "x"]:
+        assert values(path)[0].tolist() == square.tolist()
+    else:
+        with pytest.raises(FragmentMismatchError, match=r"partition \(0, 0, 0\).*has the coordinates of 'y'"):
+            values(path)
+
+
 def test_netcdf_is_no_pp_whatever_the_aggregation_says(tmp_path: Path) -> None:
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
         file.createDimension("x", 3)
