@@ -16,8 +16,9 @@ from cfagg.conventions import limits, partition_stream, tolerant_json
 from cfagg.conventions.closure import close
 from cfagg.conventions.columns import MISSING, integers_problem
 from cfagg.conventions.findings import Findings, shorten
+from cfagg.conventions.nca_keys import MEANT, foreign
 from cfagg.conventions.nca_layouts import resolve_layouts
-from cfagg.conventions.nca_records import MEANT, Records, foreign
+from cfagg.conventions.nca_records import Records
 from cfagg.conventions.nca_shapes import Private
 from cfagg.conventions.nca_write import write
 from cfagg.conventions.versions import NCA_0_1, Version

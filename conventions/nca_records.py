@@ -12,17 +12,12 @@ import numpy.typing as npt
 from cfagg.conventions import dtypes
 from cfagg.conventions.columns import MISSING, integer_rows, integers_problem, pairs_problem, typed
 from cfagg.conventions.findings import Findings, shorten
+from cfagg.conventions.nca_keys import Keys
 from cfagg.conventions.nca_shapes import Batch, Private, Shapes
-from cfagg.conventions.versions import NCA_0_1, VERSIONS, Version
+from cfagg.conventions.versions import NCA_0_1, Version
 
-__all__ = ["MEANT", "RawLayout", "Records", "foreign"]
+__all__ = ["RawLayout", "Records"]
 
-#: Keys that some version gave a meaning; leaving one out would read other data.
-MEANT = frozenset(
-    {"endian", "_FillValue", "varid", "base", "data_offset", "disk_length"}.union(
-        *(names for v in VERSIONS.values() for keys in (v.head, v.partition, v.data) for names in keys.values())
-    )
-)
 
 Int64 = npt.NDArray[np.int64]
 
@@ -63,6 +58,7 @@ class Records:
         version: Version = NCA_0_1,
     ) -> None:
         self.dims, self.sizes, self.findings, self.version = dims, sizes, findings, version
+        self.keys = Keys(version, findings)
         self.width: int | None = None
         self.count = 0
         self.files: dict[str, int] = {}
@@ -72,7 +68,6 @@ class Records:
         self.layout_places: list[int] = []
         self._shapes = Shapes(self.dims, private, findings, version.brackets)
         self._dims_ok: dict[tuple[str, ...], bool] = {}
-        self._unknown: set[str] = set()
         self._chunks: dict[str, list[npt.NDArray[Any]]] = {
             name: [] for name in ("number", "index", "location", "file", "address", "layout", "offset", "part", "named")
         }
@@ -105,23 +100,23 @@ class Records:
                 "",
             )
         names, data_names = self.version.partition, self.version.data
-        keys = self._keys(records, names, "", number)
-        datas = self._column(records, names["data"], keys, "data", number) or [MISSING] * len(records)
+        keys = self.keys.found(records, names, "", number)
+        datas = self.keys.column(records, names["data"], keys, "data", number) or [MISSING] * len(records)
         if not {dict}.issuperset(map(type, datas)):
             good = {n: d for n, d in zip(number.tolist(), datas, strict=True) if type(d) is dict}
             number, records = self._keep(number, records, lambda i: _data_problem(datas[i]), ".data")
             datas = [good[n] for n in number.tolist()]
         if not records:
             return
-        data_keys = self._keys(datas, data_names, ".data", number)
+        data_keys = self.keys.found(datas, data_names, ".data", number)
 
         def column(key: str) -> list[Any] | None:
-            return self._column(records, names[key], keys, key, number) if key in names else None
+            return self.keys.column(records, names[key], keys, key, number) if key in names else None
 
         def data_column(key: str) -> list[Any] | None:
             if key not in data_names:
                 return None
-            return self._column(datas, data_names[key], data_keys, f"data.{key}", number)
+            return self.keys.column(datas, data_names[key], data_keys, f"data.{key}", number)
 
         def check(values: list[Any] | None, types: frozenset[type], path: str, expected: str) -> list[Any] | None:
             if values is None:
@@ -133,7 +128,7 @@ class Records:
         calendar = check(column("calendar"), _STRING, "calendar", "string")
         format_ = check(column("format"), _STRING, "format", "string")
         in_data = check(data_column("format"), _STRING, "data.format", "string")
-        format_ = self._merged(format_, in_data, number, "data.format")
+        format_ = self.keys.merged(format_, in_data, number, "data.format")
         dtype = check(data_column("dtype"), _STRING, "data.dtype", "string")
         lbpack = check(data_column("lbpack"), _INTEGER, "data.lbpack", "integer")
         scale = check(data_column("scale_factor"), _NUMBER, "data.scale_factor", "number")
@@ -193,58 +188,6 @@ class Records:
             else:
                 self.findings.problem(f"Partitions[{number[i]}]{path}", message)
         return number[kept], [records[i] for i in kept]
-
-    def _keys(
-        self, records: list[dict[str, Any]], known: Mapping[str, tuple[str, ...]], path: str, number: Int64
-    ) -> set[str]:
-        """Return the keys that records of a batch have; unknown ones are told once each."""
-        keys: set[str] = set().union(*records)
-        own = {names[0] for names in known.values()} | (self.version.aside if path else frozenset())
-        other = {name: names[0] for names in known.values() for name in names[1:]}
-        for key in sorted(keys - own):
-            if f"{path}.{key}" in self._unknown:
-                continue
-            self._unknown.add(f"{path}.{key}")
-            i = next(i for i, r in enumerate(records) if key in r)
-            where = f"Partitions[{number[i]}]{path}"
-            if key in other:
-                self.findings.repair(
-                    "key of another version",
-                    f"the key {shorten(key)} of {self.version.place(where)} belongs to another version than "
-                    f"{self.version.title}, which has {other[key]!r}; read as that everywhere",
-                )
-            elif key in MEANT:
-                self.findings.problem(f"{where}.{key}", foreign(self.version))
-            else:
-                self.findings.repair(
-                    "unknown key",
-                    f"the key {shorten(key)} of {self.version.place(where)} is not a key of {self.version.title} and "
-                    "is ignored everywhere",
-                )
-        return keys
-
-    def _column(
-        self, records: list[dict[str, Any]], names: tuple[str, ...], keys: set[str], path: str, number: Int64
-    ) -> list[Any] | None:
-        """Return the value of a key in each record, by whatever name; `None` where no record has it."""
-        found = [name for name in names if name in keys]
-        if not found:
-            return None
-        out = _values(records, found[0])
-        for name in found[1:]:
-            out = self._merged(out, _values(records, name), number, path) or out
-        return out
-
-    def _merged(self, one: list[Any] | None, other: list[Any] | None, number: Int64, path: str) -> list[Any] | None:
-        """Return one column of two that mean the same; a partition that says different things has a problem."""
-        if one is None or other is None:
-            return other if one is None else one
-        for i, (a, b) in enumerate(zip(one, other, strict=True)):
-            if a is not MISSING and b is not MISSING and (type(a) is not type(b) or a != b):
-                self.findings.problem(
-                    f"Partitions[{number[i]}].{path}", f"it is said twice: {shorten(a)} and {shorten(b)}"
-                )
-        return [b if a is MISSING else a for a, b in zip(one, other, strict=True)]
 
     def _numbers(
         self, address: list[Any] | None, offset: list[Any] | None, varid: list[Any] | None, number: Int64
@@ -409,14 +352,6 @@ class Records:
         return out
 
 
-def _values(records: list[dict[str, Any]], key: str) -> list[Any]:
-    """Return the value of a key in each record, `MISSING` where there is none."""
-    try:
-        return [r[key] for r in records]
-    except KeyError:
-        return [r.get(key, MISSING) for r in records]
-
-
 def _filled(values: list[Any], default: list[Any]) -> list[Any]:
     """Return the values of a key, a default where there is none."""
     return values if {list}.issuperset(map(type, values)) else [default if v is MISSING else v for v in values]
@@ -442,11 +377,6 @@ def _data_problem(value: Any) -> str | None:
     if type(value) is dict:
         return None
     return _required(value) or f"object expected, found {shorten(value)}"
-
-
-def foreign(version: Version) -> str:
-    """Return what is wrong with a key that only other versions have."""
-    return f"this key belongs to another version; {version.title} does not have it"
 
 
 def dtype_problem(name: str) -> str | None:
