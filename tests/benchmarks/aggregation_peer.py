@@ -10,12 +10,26 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["VERSION", "cf_python"]
+__all__ = ["IMPORT", "VERSION", "cf_python"]
 
 HERE = Path(__file__).resolve().parents[2] / ".bench" / "cf"
 
 #: The version that is measured.
 VERSION = "3.21.0"
+
+#: Imports it, with the UDUNITS that cf-units brings along where the system has none.
+IMPORT = """
+import ctypes.util, os
+from glob import glob
+from importlib.util import find_spec
+if ctypes.util.find_library("udunits2") is None:
+    home = os.path.dirname(find_spec("cf_units").origin)
+    library, = glob(os.path.join(os.path.dirname(home), "cf_units.libs", "libudunits2*"))
+    os.environ["UDUNITS2_XML_PATH"] = os.path.join(home, "etc", "share", "udunits2.xml")
+    found = ctypes.util.find_library
+    ctypes.util.find_library = lambda name: library if name == "udunits2" else found(name)
+import cf
+"""
 
 
 def cf_python(*, install: bool) -> Path | None:
@@ -27,7 +41,7 @@ def cf_python(*, install: bool) -> Path | None:
         return python if python.exists() else None
     subprocess.run([sys.executable, "-m", "venv", HERE], check=True)
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    subprocess.run([*pip, f"cf-python=={VERSION}"], check=True)
+    subprocess.run([*pip, f"cf-python=={VERSION}", "cf-units"], check=True)
     done.touch()
     return python
 

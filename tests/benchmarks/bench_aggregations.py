@@ -13,13 +13,13 @@ import netCDF4
 import numpy as np
 
 from tests import instruction_files as files
-from tests.benchmarks.aggregation_peer import VERSION, cf_python
+from tests.benchmarks.aggregation_peer import IMPORT, VERSION, cf_python
 from tests.benchmarks.bench_parse import text_of
 from tests.benchmarks.table import Row, clock
 
 #: Opens a file some times, and prints the seconds of the processor that each time took.
 OURS = "import cfagg\ndef read(path): cfagg.read(path)"
-PEER = "import cf\ndef read(path): cf.read(path)"
+PEER = f"{IMPORT}\ndef read(path): cf.read(path)"
 TIMED = """
 import json, sys, time
 seen = []
@@ -68,18 +68,13 @@ def _dialects(folder: Path, small: bool) -> list[Row]:
         "CF-1.13": files.cf(folder / "cf.nc", "tas", "f4", sizes, steps, names),
         "CFA-0.6.2": files.cfa(folder / "cfa.nc", "tas", "f4", sizes, steps, names),
     }
-    json_text = text_of(n)
-    later = json_text.replace('"pdimensions"', '"pmdimensions"').replace('"pshape"', '"pmshape"')
-    for dialect, prefix, text in (
-        ("NCA-0.1", "nca", json_text),
-        ("CFA-0.4", "cfa", later.replace('"data"', '"subarray"').replace('"directions"', '"ignored"')),
-    ):
+    for dialect, prefix, described in (("NCA-0.1", "nca", text_of(n)), ("CFA-0.4", "cfa", _later(n))):
         paths[dialect] = folder / f"{dialect}.nc"
         with netCDF4.Dataset(paths[dialect], "w") as root:
             root.Conventions = f"CF-1.6 {dialect}"
             files.dimensions(root, **sizes)
             tas = root.createVariable("tas", "f4", ())
-            tas.setncatts({f"{prefix}_dimensions": "time lat lon", f"{prefix}_array": text})
+            tas.setncatts({f"{prefix}_dimensions": "time lat lon", f"{prefix}_array": described})
     peer: list[float] = []
     ours: dict[str, list[float]] = {dialect: [] for dialect in paths}
     # In turn, so that drift of the machine meets all alike.
@@ -95,6 +90,16 @@ def _dialects(folder: Path, small: bool) -> list[Row]:
             Row(f"{dialect}: open {n} fragments", own, other, f"cf-python {VERSION}, CF-1.13", other / own, 5.0)
         )
     return made
+
+
+def _later(n: int) -> str:
+    """Return the ``cfa_array`` of CFA 0.4 of the same partitions, with locations whose ends belong to them."""
+    records = ", ".join(
+        f'{{"index": [{i}], "location": [[{12 * i}, {12 * i + 11}], [0, 63], [0, 127]], '
+        f'"subarray": {{"shape": [12, 64, 128], "file": "archive/tas_{i:07d}.nc", "ncvar": "tas"}}}}'
+        for i in range(n)
+    )
+    return f'{{"pmdimensions": ["time"], "pmshape": [{n}], "Partitions": [{records}]}}'
 
 
 def _timed(python: str, code: str, path: Path, runs: int) -> list[float]:
