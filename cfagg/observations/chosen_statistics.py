@@ -15,7 +15,7 @@ import numpy as np
 
 from cfagg.cf.durations import format_duration
 from cfagg.cf.instants import epoch_text
-from cfagg.errors import ConventionError, FragmentMismatchError, OptionError, Problem, SelectionError
+from cfagg.errors import ConventionError, OptionError, Problem, SelectionError
 from cfagg.observations.dates import first_second, last_second, parse_frequency
 
 if TYPE_CHECKING:
@@ -64,8 +64,6 @@ def chosen_statistics(
 
 def stored_tendencies(store: ObservationStore, plan: Plan, step: Any = None) -> dict[str, Any]:
     """Return the statistics of tendencies of a store, for the dataset's variables; by default between two samples."""
-    from cfagg.observations.arrays import open_stored
-    from cfagg.observations.rows import read_small
     from cfagg.observations.store import STATISTICS
 
     seconds = plan.dates.frequency if step is None else parse_frequency(step)
@@ -73,15 +71,9 @@ def stored_tendencies(store: ObservationStore, plan: Plan, step: Any = None) -> 
     positions = plan.columns.positions(store.variables)
     found = {}
     for name in STATISTICS:
-        array = open_stored(store.source, f"statistics_tendencies_{text}_{name}")
-        if array is None:
-            continue
-        if array.shape != (len(store.variables),):
-            raise FragmentMismatchError(
-                f"{store.path}: {name} of the tendencies over {text} has the shape {array.shape}, expected one value "
-                f"for each of the {len(store.variables)} variables"
-            )
-        found[name] = read_small(store.source, array).astype(np.float64)[positions]
+        values = store.each_variable(f"statistics_tendencies_{text}_{name}", f"{name} of the tendencies over {text}")
+        if values is not None:
+            found[name] = values[positions]
     if not found:
         raise OptionError(
             f"{store.path} has no statistics of tendencies over {text}: name the step in the recipe "

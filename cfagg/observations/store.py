@@ -74,20 +74,25 @@ class ObservationStore:
         found: dict[str, npt.NDArray[np.float64]] = {}
         for name in STATISTICS:
             try:
-                array = open_stored(self.source, name)
+                values = self.each_variable(name, f"array {name!r}")
             except AccessError:
                 continue  # what servers say of objects that are not there, to those who may not list them
-            if array is None:
-                continue
-            if array.shape != (len(self.variables),):
-                raise FragmentMismatchError(
-                    f"{self.path}: array {name!r} has the shape {array.shape}, expected one value for each of the "
-                    f"{len(self.variables)} variables"
-                )
-            values = read_small(self.source, array).astype(np.float64)
-            values.flags.writeable = False
-            found[name] = values
+            if values is not None:
+                values.flags.writeable = False
+                found[name] = values
         return MappingProxyType(found)
+
+    def each_variable(self, name: str, label: str) -> npt.NDArray[np.float64] | None:
+        """Return an array of one value for each variable, `None` where there is none of this name."""
+        array = open_stored(self.source, name)
+        if array is None:
+            return None
+        if array.shape != (len(self.variables),):
+            raise FragmentMismatchError(
+                f"{self.path}: {label} has the shape {array.shape}, expected one value for each of the "
+                f"{len(self.variables)} variables"
+            )
+        return read_small(self.source, array).astype(np.float64)
 
     @cached_property
     def span(self) -> tuple[int, int] | None:
