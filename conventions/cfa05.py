@@ -54,14 +54,17 @@ def parse(
     ranges = _ranges(location.filled(-1).astype(np.int64).reshape(count, len(dims), 2), index, present, matrix, shape)
     closed = close(dims, shape, dims, matrix, index, ranges, np.arange(count), findings)
     if closed is not None and found.has("shape"):
-        sizes = found.read("shape", "iu").reshape(count, -1)
+        sizes = found.read("shape", "iu")
+        if sizes.shape != (*matrix, len(dims)):
+            raise found.error("shape", f"has shape {sizes.shape}, expected {(*matrix, len(dims))}")
+        sizes = sizes.reshape(count, len(dims))
         wrong = present & (sizes.filled(-1) != ranges[:, :, 1] - ranges[:, :, 0]).any(axis=1)
         for i in np.flatnonzero(wrong)[:20].tolist():
             findings.problem(f"Partitions[{i}].shape", f"{sizes[i].tolist()} does not fit the location")
     findings.check(f"the group {group!r} does not describe an aggregation")
     if closed is None:  # every way here notes a problem
         raise ConventionError(f"{subject}: the group {group!r} does not describe a partition matrix")
-    base = str(found.read("base", "O").reshape(-1)[0]) if found.has("base") else ""
+    base = found.text("base") if found.has("base") else ""
     files = Column.of(found.texts("file", matrix), nca.based(base, CFA_0_4, findings))
     addresses = Column.of(names)
     formats = Column.of(found.texts("format", matrix) if found.has("format") else [""] * count)
@@ -119,6 +122,13 @@ class _Group:
         except CfaggError as error:
             raise type(error)(f"{self.subject}: {error.message}", error.problems) from error
 
+    def text(self, name: str) -> str:
+        """Return the one text of a variable."""
+        values = self.read(name, "O")
+        if values.size != 1:
+            raise self.error(name, f"has {values.size} values, expected one")
+        return str(values.filled("").ravel()[0])
+
     def texts(self, name: str, matrix: tuple[int, ...]) -> list[str]:
         """Return the texts of all partitions, empty where there is none."""
         values = self.read(name, "O")
@@ -131,7 +141,7 @@ class _Group:
 def _check_matrix(found: _Group, dims: tuple[str, ...], matrix: tuple[int, ...]) -> None:
     """Refuse what says something else of the partition matrix."""
     if found.has("pmdimensions"):
-        said = str(found.read("pmdimensions", "O").filled("").reshape(-1)[0]).replace(",", " ").split()
+        said = found.text("pmdimensions").replace(",", " ").split()
         if tuple(said) != dims:
             raise found.error("pmdimensions", f"is {shorten(said)}, expected {shorten(list(dims))}")
     if found.has("pmshape"):

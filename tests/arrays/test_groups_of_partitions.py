@@ -86,6 +86,14 @@ def replaced(name, value):
     return change
 
 
+def remade(name, dims, kind="i4"):
+    def change(group):
+        group.renameVariable(name, "old")
+        group.createVariable(name, kind, dims)
+
+    return change
+
+
 def renamed(name):
     return lambda group: group.renameVariable(name, "other")
 
@@ -98,6 +106,12 @@ def renamed(name):
         (replaced("pmshape", [2, 3]), r"pmshape is \[2, 3\]"),
         (replaced("pmdimensions", "x, y"), r"pmdimensions is \['x', 'y'\]"),
         (replaced("shape", 9), r"Partitions\[0\]\.shape: \[9, 9\] does not fit"),
+        (remade("shape", ("y", "x")), r"cfa_tas/shape has shape \(2, 2\), expected \(2, 2, 2\)"),
+        (remade("shape", ("bounds",)), r"cfa_tas/shape has shape \(2,\)"),
+        (remade("pmdimensions", ("bounds",), str), "cfa_tas/pmdimensions has 2 values, expected one"),
+        (remade("location", ("y", "x")), r"location spans a partition matrix of shape \(\)"),
+        (remade("file", ("y",), str), r"cfa_tas/file has shape \(2,\)"),
+        (remade("ncvar", ("y", "x")), "cfa_tas/ncvar holds int32, expected text"),
         (renamed("location"), "cfa_tas/location is not in the file"),
         (renamed("ncvar"), "cfa_tas/ncvar is not in the file"),
         (renamed("file"), "cfa_tas/file is not in the file"),

@@ -193,6 +193,42 @@ def uris(text: str) -> None:
         raise AssertionError("a path does not stay what it is")
 
 
+_GROUP = {
+    "location": [[[[0, 2], [0, 6]]], [[[2, 4], [0, 6]]]],
+    "shape": [[[2, 6]], [[2, 6]]],
+    "pmshape": [2, 1],
+    "pmdimensions": "time, lat",
+    "ncvar": [["tas"], [""]],
+    "file": [["a.nc"], ["http://host/b.nc"]],
+    "format": [["NETCDF4"], [""]],
+    "base": "parts",
+}
+
+
+@target("CFA-0.5", seeds=lambda: [_GROUP], tokens=["lat", "", -1, 2**40, [], [[0, 2]]])
+def group_of_partitions(document: Any) -> None:
+    import numpy as np
+
+    from cfagg.conventions.detection import parse
+    from cfagg.conventions.scope import Described, Scope
+
+    held: dict[str, Any] = {}
+    for name, value in document.items() if isinstance(document, dict) else ():
+        try:
+            made = np.array(value)
+        except (ValueError, OverflowError):  # ragged: no variable of netCDF
+            continue
+        if made.dtype.kind in "iufU":
+            held[f"g/{name}"] = made.astype(object) if made.dtype.kind == "U" else made
+
+    def find(name: str) -> Described | None:
+        found = held.get(name)
+        return None if found is None else Described(("d",) * found.ndim, found.shape, found.dtype, {})
+
+    scope = Scope(_SIZES, {}, find, held.__getitem__, "CFA-0.5")
+    parse("v", {"cfa_group": "g", "cfa_dimensions": "time lat"}, "f4", scope)
+
+
 @target("accumulation group", seeds=lambda: [accumulations.GROUP], tokens=["latitude", "_WEIGHTS", "_DATA_WEIGHTED"])
 def accumulation_group(document: Any) -> None:
     from cfagg.conventions.accumulation import parse_group
