@@ -17,9 +17,11 @@ from cfagg.cf.values import number
 from cfagg.errors import ConformError, FragmentMismatchError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from cfagg.model import Layout
 
-__all__ = ["DECODING_ATTRIBUTES", "STORAGE_ATTRIBUTES", "Packing", "check_declared", "read_as"]
+__all__ = ["DECODING_ATTRIBUTES", "STORAGE_ATTRIBUTES", "Packing", "as_meant", "check_declared", "read_as"]
 
 #: Names that netCDF and NumPy give to types; some mean different types to the two.
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -59,6 +61,12 @@ class Packing:
         scale, offset = (number(attributes, name, where) for name in ("scale_factor", "add_offset"))
         return cls._checked(1.0 if scale is None else scale, 0.0 if offset is None else offset, where)
 
+    def undo(self, values: npt.NDArray[Any], kind: np.dtype[Any] = np.dtype("f8")) -> npt.NDArray[Any]:  # noqa: B008
+        """Return what stored values stand for, computed in a type; missing ones are not looked at."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            out: npt.NDArray[Any] = values.astype(kind) * kind.type(self.scale) + kind.type(self.offset)
+        return out
+
     @classmethod
     def with_layout(cls, attributes: Mapping[str, Any], layout: Layout, *, where: str) -> Packing:
         """Return the packing of a sub-array: the file's own, else what the aggregation says.
@@ -95,6 +103,12 @@ def read_as(dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> np.dtype[Any
     if dtype.kind == "u" and flag == "false":
         return np.dtype(dtype.str.replace("u", "i"))
     return dtype
+
+
+def as_meant(stored: npt.NDArray[Any], attributes: Mapping[str, Any]) -> npt.NDArray[Any]:
+    """Return integers with the sign that ``_Unsigned`` says they have, all else as it is."""
+    meant = read_as(stored.dtype, attributes)
+    return stored if meant == stored.dtype else stored.view(meant)
 
 
 def check_declared(name: str | None, dtype: np.dtype[Any], packing: Packing, *, where: str) -> None:

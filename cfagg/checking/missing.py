@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.missing import WRITTEN_FILLS, Missing
-from cfagg.cf.packing import read_as
+from cfagg.cf.packing import Packing, as_meant, read_as
 from cfagg.cf.valid import typed_bounds
 from cfagg.model.dataset import Variable
 
@@ -37,8 +37,7 @@ def unwritten(v: Variable) -> bool:
 
 def unsigned(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return integers with the sign that ``_Unsigned`` says they have."""
-    meant = read_as(values.dtype, v.attributes)
-    return values if meant == values.dtype else values.view(meant)
+    return as_meant(values, v.attributes)
 
 
 def missing_mask(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -110,7 +109,4 @@ def unpacked(v: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if pair is None or values.dtype.kind not in "iuf":
         return values
     scale, offset = pair
-    kind = np.result_type(scale.dtype, offset.dtype)
-    with np.errstate(over="ignore", invalid="ignore"):
-        out: npt.NDArray[Any] = values.astype(kind) * kind.type(scale) + kind.type(offset)
-    return out
+    return Packing(scale, offset).undo(values, np.result_type(scale.dtype, offset.dtype))

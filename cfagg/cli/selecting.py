@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cfagg.cf.roles import COMMON_NAMES
 from cfagg.errors import SelectionError
 
 if TYPE_CHECKING:
@@ -23,13 +24,9 @@ selections (--select, once per dimension):
   time=[10:500]         positions, counted from 0, the last one not included; [-1], [::2] and [1,5,9] too
 """
 
-#: Common names of dimensions, by what they stand for.
-_ALIASES = {
-    "time": ("time", "t"),
-    "latitude": ("latitude", "lat", "y"),
-    "longitude": ("longitude", "lon", "long", "x"),
-    "vertical": ("vertical", "level", "lev", "plev", "height", "depth", "altitude", "pressure", "z"),
-}
+#: What a user may mean by a name: the common ones of dimensions, and those that are clear where somebody asks for them.
+_MEANT = {**COMMON_NAMES, "y": "latitude", "x": "longitude", "vertical": "vertical"}
+
 _INDEX = re.compile(r"\[\s*((-?\d+)?\s*(:\s*(-?\d+)?\s*){0,2}|-?\d+(\s*,\s*-?\d+)*)\s*\]")
 #: A date with a time of day, whose colons part no range.
 _CLOCK = re.compile(r"-?\d{4,}-\d\d-\d\d[T ]\d\d(:\d\d){1,2}(\.\d+)?Z?")
@@ -136,8 +133,8 @@ def dimension_by_name(asked: str, dims: Sequence[str]) -> str | None:
     same = [d for d in dims if d.casefold() == asked.casefold()]
     if len(same) == 1:
         return same[0]
-    family = next((f for f in _ALIASES.values() if asked.casefold() in f), ())
-    found = [d for d in dims if d.casefold() in family]
+    kind = _MEANT.get(asked.casefold())
+    found = [d for d in dims if kind is not None and _MEANT.get(d.casefold()) == kind]
     return found[0] if len(found) == 1 else None
 
 
@@ -166,7 +163,7 @@ def dimension(asked: str, kinds: Mapping[str, str], variable: str) -> str:
     found = dimension_by_name(asked, list(kinds))
     if found is not None:
         return found
-    kind = next((k for k, family in _ALIASES.items() if asked.casefold() in family), None)
+    kind = _MEANT.get(asked.casefold())
     fitting = [d for d, k in kinds.items() if k == kind]
     if len(fitting) == 1:
         return fitting[0]

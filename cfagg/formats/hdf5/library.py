@@ -7,10 +7,13 @@ import contextlib
 from functools import cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from cfagg.formats.values.pool import Pool
 from cfagg.storage.files import Handle
 
-__all__ = ["ERRORS", "address_of", "close_hdf5", "file_of", "open_bytes", "open_hdf5", "release"]
+__all__ = ["ERRORS", "address_of", "attribute_values", "close_hdf5", "file_of", "open_bytes", "open_hdf5", "release"]
 
 #: What h5py raises about a damaged file.
 ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError, OverflowError)
@@ -60,6 +63,20 @@ def address_of(opened: Any) -> int:
 
     low, high = h5py.h5g.get_objinfo(opened).objno
     return int(low | high << 32)  # the high part is used where a long has 32 bits
+
+
+def attribute_values(attribute: Any) -> npt.NDArray[Any] | None:
+    """Return the values of an attribute of numbers, in native byte order, or of texts; `None` for other types."""
+    import h5py
+
+    kind = attribute.get_type()
+    is_text = isinstance(kind, h5py.h5t.TypeStringID)
+    if not is_text and not isinstance(kind, h5py.h5t.TypeIntegerID | h5py.h5t.TypeFloatID):
+        return None
+    dtype = f"S{kind.get_size()}" if is_text and not kind.is_variable_str() else attribute.dtype
+    values = np.empty(attribute.shape, dtype)
+    attribute.read(values)
+    return values if is_text else values.astype(values.dtype.newbyteorder("="))
 
 
 def _open(handle: Handle) -> Any:

@@ -18,7 +18,7 @@ from cfagg.errors import LimitError, SourceError
 from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Description, texts_of
 from cfagg.formats.hdf5.attributes import OwnAttributes
 from cfagg.formats.hdf5.bytes import Bytes, Shifted
-from cfagg.formats.hdf5.library import ERRORS, address_of, close_hdf5
+from cfagg.formats.hdf5.library import ERRORS, address_of, attribute_values, close_hdf5
 from cfagg.formats.hdf5.library import open_hdf5 as open_library
 from cfagg.formats.hdf5.links import LeavesError, member
 from cfagg.formats.hdf5.objects import MOST
@@ -227,9 +227,7 @@ def _value(h5: Any, name: str, attribute: Any) -> AttributeValue:
     foreign = too_long(name, attribute.get_storage_size())
     if foreign is not None:
         return foreign
-    values = np.empty(attribute.shape, attribute.dtype)
-    attribute.read(values)
-    return values.astype(values.dtype.newbyteorder("=")).reshape(-1)
+    return np.asarray(attribute_values(attribute)).reshape(-1)
 
 
 def _texts(name: str, attribute: Any, stored: Any, empty: bool) -> AttributeValue:
@@ -241,6 +239,5 @@ def _texts(name: str, attribute: Any, stored: Any, empty: bool) -> AttributeValu
         return foreign
     if stored.is_variable_str():
         return Foreign("texts whose lengths and places cannot be trusted")
-    values = np.empty(attribute.shape, f"S{stored.get_size()}")
-    attribute.read(values)
+    values: Any = attribute_values(attribute)
     return texts_of(name, [bytes(v) for v in values.flat], scalar=not attribute.shape) if values.size else ()

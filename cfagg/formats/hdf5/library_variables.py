@@ -14,7 +14,7 @@ import numpy as np
 
 from cfagg.cf.header import Header
 from cfagg.errors import AccessError
-from cfagg.formats.hdf5.library import ERRORS, file_of
+from cfagg.formats.hdf5.library import ERRORS, attribute_values, file_of
 from cfagg.formats.hdf5.links import LeavesError, outside, reach
 from cfagg.formats.hdf5.proof import UnsoundError, prove, prove_file
 from cfagg.formats.values.locks import LIBRARY
@@ -315,25 +315,20 @@ def _attribute(attribute: Any) -> Any:
     """Return the value of an attribute."""
     import h5py
 
-    kind = attribute.get_type()
-    if isinstance(kind, h5py.h5t.TypeStringID):
-        if kind.is_variable_str():
-            values = np.empty(attribute.shape, attribute.dtype)
-            attribute.read(values)
-            texts = [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in values.reshape(-1)]
-            if not texts:
-                raise _UnclearError
-            return texts[0] if len(texts) == 1 else texts
-        if attribute.shape not in ((), (1,)) or attribute.get_space().get_simple_extent_type() == h5py.h5s.NULL:
+    kind, shape = attribute.get_type(), attribute.shape
+    is_text = isinstance(kind, h5py.h5t.TypeStringID)
+    several = is_text and kind.is_variable_str()
+    if not several:
+        if len(shape) > 1 or (is_text and shape not in ((), (1,))):
             raise _UnclearError
-        value = np.empty(attribute.shape, f"S{kind.get_size()}")
-        attribute.read(value)
-        return bytes(value.reshape(-1)[0]).decode("utf-8", "replace").replace("\0", "")
-    if not isinstance(kind, (h5py.h5t.TypeIntegerID, h5py.h5t.TypeFloatID)) or len(attribute.shape) > 1:
+        if attribute.get_space().get_simple_extent_type() == h5py.h5s.NULL:
+            raise _UnclearError
+    values = attribute_values(attribute)
+    if values is None or (several and not values.size):
         raise _UnclearError
-    if attribute.get_space().get_simple_extent_type() == h5py.h5s.NULL:
-        raise _UnclearError
-    array = np.empty(attribute.shape, attribute.dtype)
-    attribute.read(array)
-    array = array.astype(array.dtype.newbyteorder("="))
-    return array.reshape(-1)[0] if array.size == 1 else array
+    if not is_text:
+        return values.reshape(-1)[0] if values.size == 1 else values
+    if several:
+        texts = [v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in values.reshape(-1)]
+        return texts[0] if len(texts) == 1 else texts
+    return bytes(values.reshape(-1)[0]).decode("utf-8", "replace").replace("\0", "")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cfagg.cf.calendars import DateChange, canonical, parse, time_transform
 from cfagg.cf.missing import Missing
-from cfagg.cf.packing import STORAGE_ATTRIBUTES, Packing, read_as
+from cfagg.cf.packing import STORAGE_ATTRIBUTES, Packing, as_meant, read_as
 from cfagg.cf.references import REFERRING
 from cfagg.errors import CalendarError, SourceError
 
@@ -104,12 +104,12 @@ def numbers_of(stored: npt.NDArray[Any], attributes: Mapping[str, Any], where: s
     meant = read_as(stored.dtype, attributes)
     packing = Packing.of(attributes, where=where)
     missing = Missing.of(attributes, stored.dtype, meant, scale=packing.scale, offset=packing.offset, where=where)
-    values = stored if meant == stored.dtype else stored.view(meant)
+    values = as_meant(stored, attributes)
     gone = missing.mask(values)
     if values.dtype.kind == "f":
         gone &= ~np.isnan(values)  # which keep their bits
     if packing:
-        values = values.astype(np.float64) * packing.scale + packing.offset
+        values = packing.undo(values)
     if gone.any():
         values = values.astype(values.dtype if values.dtype.kind == "f" else np.float64)
         values[gone] = np.nan
