@@ -222,3 +222,45 @@ def test_aggregations_inside_each_other_are_followed_to_a_limit(tmp_path, dialec
         write(tmp_path, dialect, names=[[[f"{k + 1}.nc"]]]).rename(tmp_path / f"{k}.nc")
     with pytest.raises(CfaggError, match="followed 8 levels deep"):
         data(tmp_path / "0.nc")
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_fragments_may_hold_text(tmp_path, dialect):
+    texts = np.array(["é", "", "b", "c c"], object)
+    for k, (start, stop) in enumerate([(0, 1), (1, 4)]):
+        with netCDF4.Dataset(tmp_path / f"p{k}.nc", "w") as root:
+            files.dimensions(root, n=stop - start)
+            files.text(root, "tas", ("n",), texts[start:stop])
+    path = WRITERS[dialect](tmp_path / "a.nc", "tas", str, {"t": 4}, [[1, 3]], ["p0.nc", "p1.nc"])
+    assert data(path).tolist() == texts.tolist()
+    assert cfagg.read(path).tas[::-2].values.tolist() == ["c c", ""]
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_aggregated_bounds_have_the_units_of_their_coordinates_in_each_file(tmp_path, dialect):
+    for k, units in enumerate(["days since 2000-01-01", "hours since 2000-01-03"]):
+        scale = 1.0 if k == 0 else 24.0
+        times = np.array([0.5, 1.5]) * scale
+        bounds = np.stack([times - 0.5 * scale, times + 0.5 * scale], axis=1)
+        with netCDF4.Dataset(tmp_path / f"p{k}.nc", "w") as root:
+            files.dimensions(root, time=2, two=2)
+            root.createVariable("time", "f8", ("time",))[:] = times
+            root["time"].setncatts({"units": units, "bounds": "time_bounds"})
+            root.createVariable("time_bounds", "f8", ("time", "two"))[:] = bounds
+    write, names = WRITERS[dialect], ["p0.nc", "p1.nc"]
+    known = {"units": "days since 2000-01-01"}
+    path = write(tmp_path / "a.nc", "time", "f8", {"time": 4}, [[2, 2]], names, "time", attributes=known)
+    with netCDF4.Dataset(path, "a") as root:
+        root["time"].bounds = "time_bounds"
+        files.dimensions(root, bnds=2, f_bnds=1)
+        files.sizes(root, "sizes", [[2, 2], [2]])
+        dims = ("f_time", "f_bnds")
+        files.text(root, "names", dims, [["p0.nc"], ["p1.nc"]])
+        files.text(root, "bounds_name", (), "time_bounds")
+        terms = {"map": "sizes", "uris": "names", "identifiers": "bounds_name"}
+        if dialect == "CFA-0.6.2":
+            terms = {"location": "sizes", "file": "names", "format": "format", "address": "bounds_name"}
+        files.aggregated(root, "time_bounds", "f8", ["time", "bnds"], terms)
+    ds = cfagg.read(path, decode_times=False)
+    assert ds.time.values.tolist() == [0.5, 1.5, 2.5, 3.5]
+    assert ds.time_bounds.values.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]]
