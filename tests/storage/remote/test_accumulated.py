@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 from pathlib import Path
@@ -13,7 +14,14 @@ import xarray as xr
 import cfagg
 from cfagg.accumulation import source
 from cfagg.cli.main import main
-from cfagg.errors import FragmentReadError, NotAccumulatedError, SourceError, StaleError, UnsupportedError
+from cfagg.errors import (
+    FragmentReadError,
+    NotAccumulatedError,
+    SourceError,
+    StaleAccumulationWarning,
+    StaleError,
+    UnsupportedError,
+)
 from cfagg.storage.objects import ObjectStore
 from tests.observations.servers import served
 from tests.storage.remote.conftest import Bucket, Nginx
@@ -183,6 +191,21 @@ def test_objects_that_were_written_this_second_are_waited_for(there, monkeypatch
     monkeypatch.setattr(source.time, "sleep", waited)
     cfagg.open_accumulated(there, "tas", adopt=True)
     assert 3500 < waits[0] <= 3600
+
+
+@pytest.mark.soak
+def test_a_group_of_another_program_answers_as_it_does_here(keyed, tmp_path) -> None:
+    folder = made(tmp_path / "a.zarr", 2, dims=[("time",)], statistics=None)
+    attributes = folder / "tas_accumulation_group" / ".zattrs"
+    attributes.write_text(json.dumps({k: v for k, v in json.loads(attributes.read_text()).items() if k != "cfagg"}))
+    with pytest.warns(StaleAccumulationWarning):
+        here = cfagg.open_accumulated(folder, "tas")
+    url = keyed.put(folder, "foreign")
+    with pytest.warns(StaleAccumulationWarning):
+        there = cfagg.open_accumulated(url, "tas")
+    xr.testing.assert_identical(there.mean("time"), here.mean("time"))
+    with pytest.warns(StaleAccumulationWarning), pytest.raises(NotAccumulatedError, match="keeps no checksums"):
+        cfagg.open_accumulated(url, "tas", adopt=True)
 
 
 def test_what_is_not_there_is_told(there) -> None:
