@@ -23,6 +23,7 @@ for _folder in (HERE, HERE.parent):
 from making import boxes, costs, coverage, pages, translation, vocabulary, windows  # noqa: E402
 
 from tests.benchmarks import numerics  # noqa: E402
+from tests.writing import test_peers  # noqa: E402
 
 #: The pages whose examples draw pictures.
 RUN = ("accumulation.md", "observations.md")
@@ -36,6 +37,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "vocabulary": vocabulary.table,
     "survives": translation.survives,
     "translations": translation.translations,
+    "peers": test_peers.table,
 }
 
 

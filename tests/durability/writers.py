@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import netCDF4
 import numpy as np
 import pandas as pd
+import xarray as xr
 import zarr
 
 import cfagg
@@ -419,6 +420,66 @@ def read_netcdf(path: pathlib.Path) -> np.ndarray:
         return np.asarray(file["t"][:])
 
 
+# Aggregation files ---------------------------------------------------------------------------------------------------
+
+
+def prepare_translation(folder: pathlib.Path) -> None:
+    """Write a file with fragments that is to be replaced, and an aggregation that needs one fragment of its own."""
+    (folder / "sources").mkdir()
+    (folder / "out").mkdir()
+    for name, seed in (("old", 1), ("new", 2)):
+        write_netcdf(folder / "sources" / f"{name}.nc", seed)
+    old = xr.DataArray(field(1), dims=("time", "lat", "lon"), name="tas")
+    cfagg.write(old, folder / "out" / "a.nc")
+    data = {"shape": [STEPS, LAT, LON], "file": "new.nc", "ncvar": "tas"}
+    records = [
+        {"index": [0], "location": [[0, 4], [0, LAT], [0, LON]], "part": f"[(0, 4, 1), (0, {LAT}, 1), (0, {LON}, 1)]"},
+        {"index": [1], "location": [[4, STEPS], [0, LAT], [0, LON]],
+         "part": f"[(4, {STEPS}, 1), (0, {LAT}, 1), (0, {LON}, 1)]"},
+    ]  # fmt: skip
+    array = {"directions": {"time": True, "lat": True, "lon": True}, "pdimensions": ["time"], "pshape": [2]}
+    array["Partitions"] = [{**record, "data": data} for record in records]
+    with netCDF4.Dataset(folder / "sources" / "new.nca", "w") as file:
+        for name, n in (("time", STEPS), ("lat", LAT), ("lon", LON)):
+            file.createDimension(name, n)
+        file.createVariable("tas", "f4", ()).setncatts(
+            {"nca_dimensions": "time lat lon", "nca_array": json.dumps(array)}
+        )
+
+
+def translate(folder: pathlib.Path) -> int:
+    options = ("--to", "CF-1.13", "--on-loss", "materialise", "--overwrite")
+    return command("convert", folder / "sources" / "new.nca", folder / "out" / "a.nc", *options)
+
+
+def state_of_aggregation(folder: pathlib.Path, name: str = "a.nc") -> str:
+    with cfagg.read(folder / "out" / name, allow=[folder]) as found:
+        values = found["tas"].values
+    for state, seed in (("old", 1), ("new", 2)):
+        if np.array_equal(values, field(seed)):
+            return state
+    raise AssertionError("the values are neither the old nor the new ones")
+
+
+def prepare_rebase(folder: pathlib.Path) -> None:
+    """Write an aggregation of one file, and the same file with other values in another directory."""
+    (folder / "out").mkdir()
+    for name, seed in (("sources", 1), ("moved", 2)):
+        (folder / name).mkdir()
+        write_netcdf(folder / name / "p.nc", seed)
+    options = {"to": "CF-1.13", "variables": ["tas"]}
+    cfagg.convert(folder / "sources" / "p.nc", folder / "out" / "a.nc", **options)
+
+
+def rebase(folder: pathlib.Path) -> int:
+    return command("rebase", folder / "out" / "a.nc", "--from", "../sources", "--to", "../moved")
+
+
+def rebase_again(folder: pathlib.Path) -> int:
+    """Finish; where it was finished already, no reference is left to be moved."""
+    return rebase(folder) if state_of_aggregation(folder) == "old" else 0
+
+
 # Fixes and reports ---------------------------------------------------------------------------------------------------
 
 
@@ -506,6 +567,15 @@ WRITERS = {
         INDEX,
         exporting("parquet", export_parquet, read_parquet),
         exporting("netcdf", export_netcdf, read_netcdf),
+        Writer(
+            "translate",
+            prepare_translation,
+            translate,
+            translate,
+            state_of_aggregation,
+            ("a.nc", *(f"a.nc.fragments{n}" for n in ("", "-2", "-3"))),
+        ),
+        Writer("rebase", prepare_rebase, rebase, rebase_again, state_of_aggregation, ("a.nc",)),
         fixing("netcdf"),
         fixing("zarr"),
         Writer("report", prepare_report, report, report, state_of_report, ("report.json",), says=False),
