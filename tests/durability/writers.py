@@ -471,13 +471,13 @@ def prepare_rebase(folder: pathlib.Path) -> None:
     cfagg.convert(folder / "sources" / "p.nc", folder / "out" / "a.nc", **options)
 
 
-def rebase(folder: pathlib.Path) -> int:
-    return command("rebase", folder / "out" / "a.nc", "--from", "../sources", "--to", "../moved")
+def rebase(folder: pathlib.Path, old: str = "sources") -> int:
+    return command("rebase", folder / "out" / "a.nc", "--from", f"../{old}", "--to", "../moved")
 
 
 def rebase_again(folder: pathlib.Path) -> int:
-    """Finish; where it was finished already, no reference is left to be moved."""
-    return rebase(folder) if state_of_aggregation(folder) == "old" else 0
+    """Finish; where it was finished already, the references are moved to where they are."""
+    return rebase(folder, "sources" if state_of_aggregation(folder) == "old" else "moved")
 
 
 # Fixes and reports ---------------------------------------------------------------------------------------------------
