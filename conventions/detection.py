@@ -70,12 +70,14 @@ def _by_instructions(attributes: Mapping[str, Any], conventions: str) -> str:
 def mark_of(attributes: Mapping[str, Any], dims: Sequence[str] = ()) -> str | None:
     """Return the attribute by which a variable with these dimensions is an aggregation or looks like one.
 
-    An aggregation is stored as a scalar; of those attributes that are not JSON itself, none makes one of an array.
+    An aggregation is stored as a scalar; of those attributes that are not JSON itself, none alone makes one of an array.
 
     >>> mark_of({"nca_array": "{}"}, ["x"]), mark_of({"nca_dimensions": "x"}, ["x"]), mark_of({"nca_dimensions": "x"})
     ('nca_array', None, 'nca_dimensions')
     """
-    marks = _DESCRIPTIONS if dims else (*_DESCRIPTIONS, *_MARKS)
+    # What names both its dimensions and its fragments is one whatever its shape, which published examples give, too.
+    instructed = {"aggregated_dimensions", "aggregated_data"} <= attributes.keys()
+    marks = (*_DESCRIPTIONS, *_MARKS) if instructed or not dims else _DESCRIPTIONS
     if (mark := next((name for name in marks if name in attributes), None)) is not None:
         return mark
     return "cf_role" if not dims and str(attributes.get("cf_role")) in ROLES else None

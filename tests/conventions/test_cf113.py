@@ -247,3 +247,13 @@ def test_a_scalar_array_has_one_fragment(tmp_path):
 def test_an_empty_dimension_has_no_fragments(tmp_path):
     path = files.cf(tmp_path / "a.nc", "tas", "f8", {"t": None}, [[0]], ["p.nc"])
     assert data(path).shape == (0,)
+
+
+def test_an_aggregation_that_is_no_scalar_is_read_by_its_fragments_and_never_by_its_fill(parts):
+    path = write(parts)
+
+    def change(root):
+        terms = {k: root["tas"].getncattr(k) for k in ("aggregated_dimensions", "aggregated_data", "units")}
+        root.createVariable("shaped", "f8", ("time", "lat")).setncatts(terms)
+
+    np.testing.assert_array_equal(data(edited(path, change), "shaped"), VALUES)
