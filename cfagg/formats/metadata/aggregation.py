@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Literal
 
 from cfagg.cf.references import Resolver
-from cfagg.conventions.detection import detect
 from cfagg.model.dataset import Dataset, Dimension, Variable
 
 __all__ = ["DIMENSIONS", "MARKS", "aggregated", "dialect_of"]
@@ -54,6 +53,9 @@ def aggregated(dataset: Dataset) -> None:
 
 def dialect_of(variable: Variable, dataset: Dataset) -> Dialect:
     """Return how a variable with one of the `MARKS` is described."""
+    # All dialects are loaded with it, and few files hold an aggregation.
+    from cfagg.conventions.detection import detect
+
     attributes = {k: v for k, v in variable.attributes.items() if isinstance(v, str)}
     attributes |= dict.fromkeys(variable.attributes.keys() & MARKS - attributes.keys(), "")
     found = detect(attributes, dataset.root.text("Conventions") or "") or "CFA"
