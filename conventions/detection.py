@@ -70,7 +70,7 @@ def _by_instructions(attributes: Mapping[str, Any], conventions: str) -> str:
 def mark_of(attributes: Mapping[str, Any], dims: Sequence[str] = ()) -> str | None:
     """Return the attribute by which a variable with these dimensions is an aggregation or looks like one.
 
-    An aggregation is stored as a scalar; of those attributes that are not JSON itself, none alone makes one of an array.
+    An aggregation is stored as a scalar; of those attributes that are not JSON itself, none alone makes an array one.
 
     >>> mark_of({"nca_array": "{}"}, ["x"]), mark_of({"nca_dimensions": "x"}, ["x"]), mark_of({"nca_dimensions": "x"})
     ('nca_array', None, 'nca_dimensions')
