@@ -93,7 +93,8 @@ def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapp
         aggregation = _said_of_all(aggregation, to)
     notes += [*dialects.notes(aggregation, to), *_encoded_names(aggregation, to)]
     if to in _BY_FRAGMENT and not losses:
-        aggregation = _without_units(aggregation)
+        aggregation, more = _without_units(aggregation, rows)
+        notes += more
     if on_loss != "drop":
         return Work(aggregated, aggregation, rows, (), losses, tuple(notes))
     left_out = any(lack.values for lack in rest)
@@ -199,11 +200,19 @@ def _real(aggregated: Aggregated, lacks: Iterable[Lack]) -> Iterable[Lack]:
             yield lack
 
 
-def _without_units(aggregation: Aggregation) -> Aggregation:
-    """Return an aggregation that leaves units to the files of fragments, which have them."""
+def _without_units(aggregation: Aggregation, rows: Rows) -> tuple[Aggregation, list[str]]:
+    """Return an aggregation that leaves units to the files of fragments, which have them, and a note about that."""
     partitions = aggregation.partitions
+    said = np.array([*(x.units is not None or x.calendar is not None for x in partitions.layouts), False])
+    left = stored(aggregation) & said[partitions.layout]
+    left[rows] = False
+    count = int(left.sum())
+    if not count:
+        return aggregation, []
     layouts = tuple(replace(layout, units=None, calendar=None) for layout in partitions.layouts)
-    return replace(aggregation, partitions=replace(partitions, layouts=layouts))
+    note = f"units of {count:,} partition{'s'[: count != 1]} are not written: the files of the fragments say them"
+    found = replace(aggregation, partitions=replace(partitions, layouts=layouts))
+    return found, [f"variable {aggregation.name!r}: {note} themselves"]
 
 
 def _encoded_names(aggregation: Aggregation, to: str) -> list[str]:
