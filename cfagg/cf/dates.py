@@ -12,6 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.errors import CalendarError
+
 __all__ = ["CALENDARS", "compiled", "from_days", "to_days"]
 
 Int64 = npt.NDArray[np.int64]
@@ -38,6 +40,7 @@ _GREGORIAN, _LAG = 578041, 2
 def from_days(calendar: str, days: npt.ArrayLike) -> tuple[Int64, Int64, Int64]:
     """Return year, month and day of days since 1 March of year 0 (in the standard calendar, by the Gregorian rule)."""
     day = np.asarray(days, np.int64)
+    _check(calendar)
     if compiled(day.size):
         from cfagg.kernels import calendars as kernels
 
@@ -53,6 +56,7 @@ def to_days(
     calendar: str, year: npt.ArrayLike, month: npt.ArrayLike, day: npt.ArrayLike
 ) -> tuple[Int64, npt.NDArray[np.bool_]]:
     """Return the days of dates, and which dates the calendar has."""
+    _check(calendar)
     y, m, d = np.broadcast_arrays(*(np.asarray(v, np.int64) for v in (year, month, day)))
     there = np.ones(y.shape, bool)
     if calendar in _WITHOUT_ZERO:
@@ -60,6 +64,12 @@ def to_days(
         y = np.where(y < 0, y + 1, y)
     days, good = _day(calendar, y, np.clip(m, 1, 12), d)
     return days, there & good & (m >= 1) & (m <= 12)
+
+
+def _check(calendar: str) -> None:
+    """Refuse other names of calendars, which would be taken for another calendar."""
+    if calendar not in CALENDARS:
+        raise CalendarError(f"{calendar!r} is no calendar by its canonical name; expected {', '.join(CALENDARS)}")
 
 
 def compiled(size: int) -> bool:

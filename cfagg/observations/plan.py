@@ -1,4 +1,7 @@
-"""Windows of time around dates, and what of a store is taken for the samples of a dataset: their dates and windows."""
+"""Windows of time around dates, and what of a store is taken for the samples of a dataset: their dates and windows.
+
+*window*: a range of time around a date, such as six hours before it to three hours after it.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ from cfagg.errors.arguments import a_path
 from cfagg.model import Aggregation
 from cfagg.runtime.netcdf_files import closing_written, created
 from cfagg.runtime.targets import DIALECTS
-from cfagg.storage.urls import a_place, is_url, refuse_url
+from cfagg.storage.handles import handles
+from cfagg.storage.urls import a_place, absolute, is_url, refuse_url
 from cfagg.writing import dialects
 from cfagg.writing.aggregation_file import written
 from cfagg.writing.references import relative, renamed
@@ -84,6 +85,7 @@ def rebase(
     if is_url(given):
         refuse_url(given, "written")
     source = open_any(given)
+    handle = handles.get(absolute(given))
     if isinstance(source, OtherSource):
         raise UnsupportedError(f"{given} is no netCDF file, and so has no references to move")
     refuse_unreadable((e for g in source.root.walk() for e in g.unreadable.values()), "correct the file first")
@@ -115,8 +117,11 @@ def rebase(
         example = f"; one is {seen!r}" if seen is not None else ", for all fragments are in the file itself"
         raise OptionError(f"{given}: no reference begins with {before!r} or lies in it{example}")
     with written(target) as aside:
-        shutil.copyfile(here, aside)
+        # The very file whose references were judged, whatever its name leads to by now.
+        shutil.copyfile(handle.library_path, aside)
         shutil.copymode(here, aside)
+        if not handle.is_unchanged():
+            raise TargetError(f"{given} was changed while it was copied; move its references again")
         _edit(aside, found, change)
     moved = sum(counts.values())
     return Report(

@@ -10,6 +10,7 @@ import pytest
 
 from cfagg.cf import dates
 from cfagg.cf.dates import CALENDARS, from_days, to_days
+from cfagg.errors import CalendarError
 
 
 @pytest.fixture(autouse=True)
@@ -65,3 +66,10 @@ def test_many_days_are_compiled_with_the_same_dates(calendar, monkeypatch):
     monkeypatch.setattr(dates, "compiled", lambda size: True)
     for found, wanted in zip(from_days(calendar, days), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_other_names_of_calendars_are_refused_rather_than_taken_for_the_gregorian():
+    with pytest.raises(CalendarError, match="'365_day' is no calendar by its canonical name"):
+        to_days("365_day", 2001, 1, 1)
+    with pytest.raises(CalendarError, match="'gregorian' is no calendar"):
+        from_days("gregorian", [0])

@@ -19,7 +19,7 @@ def equal_arrays(arrays: Sequence[npt.NDArray[Any]], rtol: float, atol: float) -
     Reals are sorted and neighbours compared, so that a chain of close ones is one value wherever it lies.
 
     >>> equal_arrays([np.array([1.0, 2]), np.array([1.0, 2 + 1e-15]), np.array([1.0, 3])], 1e-12, 0).tolist()
-    [0, 0, 1]
+    [0, 0, 2]
     """
     number: dict[Any, int] = {}
     distinct: list[npt.NDArray[Any]] = []
