@@ -122,13 +122,11 @@ class Arrays:
                 f"field {box.first:,} of {self.handle.key.path} has {shape[0]:,} rows and {shape[1]:,} columns (LBROW, "
                 "LBNPT), more than the file can hold; make it again"
             )
-        dtype = np.result_type(*(t for _, t in kinds))
-        fills = [s.fill for s, _ in kinds]
-        fill = next((f for f in fills if f is not None), None)
-        plain = all(s.dtype == t == dtype and s.method in (0, 2) and not s.points for s, t in kinds)
-        same = all(f is None or f == fill for f in fills)
-        fill = None if fill is None else dtype.type(fill)
-        return Array(self, index, (*index.shape, *shape), dtype, fill, plain and same)
+        dtype = np.result_type(*(t for _, t, _ in kinds))
+        plain = all(s.dtype == dtype and s.method in (0, 2) and not s.points for s, _, _ in kinds)
+        scaled = any(scaled for _, _, scaled in kinds)
+        fill, same = _fill_of([s.fill for s, _, _ in kinds], dtype, scaled=scaled)
+        return Array(self, index, (*index.shape, *shape), dtype, fill, plain and same and not scaled)
 
     def decoded(self, raw: bytes, i: int, dtype: np.dtype[Any], fill: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the values of field `i` from their bytes, as its variable has them."""
@@ -140,7 +138,15 @@ class Arrays:
                 f"field {i:,} of {path} has values of shape {stored.shape}, expected {shape} as others of its "
                 "variable; make the file again"
             )
-        return conformed(stored, self.fields, i, dtype, fill)
+        values = conformed(stored, self.fields, i, dtype, fill)
+        if dtype.kind == "i" and fill is not None:
+            own = storage_of(self.fields, i).fill
+            if own != fill and (stored == fill).any():
+                raise SourceError(
+                    f"field {i:,} of {path} has the value {fill}, which stands for missing values of its variable, of "
+                    "which the fields have different ones (BMDI); read the field from a file of its own"
+                )
+        return values
 
     @cached_property
     def land(self) -> tuple[npt.NDArray[np.bool_], tuple[int, int]] | None:
@@ -160,8 +166,8 @@ class Arrays:
         _, found = np.unique(rows, axis=0, return_index=True)
         yield from np.sort(index[found]).tolist()
 
-    def _storage(self, i: int) -> tuple[Storage, np.dtype[Any]]:
-        """Return how a field is stored, and the type of its values."""
+    def _storage(self, i: int) -> tuple[Storage, np.dtype[Any], bool]:
+        """Return how a field is stored, the type of its values, and whether they are scaled."""
         where = f"field {i:,} of {self.handle.key.path}"
         try:
             storage = storage_of(self.fields, i, where)
@@ -169,6 +175,22 @@ class Arrays:
             # Other variables can be read; whoever reads this one is told why it cannot be.
             shape = tuple(max(int(self.fields[word][i]), 0) for word in ("LBROW", "LBNPT"))
             dtype = np.dtype(f"f{self.fields.word_size}")
-            return Storage(dtype, shape, -1, 0, None, 0, 0), dtype
-        scaled = attributes_of(self.fields, i).keys() - {"_FillValue"}
-        return storage, np.dtype(f"f{self.fields.word_size}") if scaled else storage.dtype
+            return Storage(dtype, shape, -1, 0, None, 0, 0), dtype, False
+        scaled = bool(attributes_of(self.fields, i).keys() - {"_FillValue"})
+        return storage, np.dtype(f"f{self.fields.word_size}") if scaled else storage.dtype, scaled
+
+
+def _fill_of(fills: list[Any], dtype: np.dtype[Any], *, scaled: bool) -> tuple[Any, bool]:
+    """Return the missing value of fields in one type, and whether it is that of each of them.
+
+    Where they differ, or values are scaled, that of one field may be a value of another one: it is none of theirs then.
+    """
+    first = next((f for f in fills if f is not None), None)
+    if first is None:
+        return None, True
+    same = all(f is not None and f == first for f in fills)
+    if same and not scaled:
+        return dtype.type(first), True
+    if dtype.kind == "f":
+        return dtype.type(np.nan), False
+    return np.iinfo(dtype).min, False

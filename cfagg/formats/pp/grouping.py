@@ -63,8 +63,13 @@ def _best(fields: Fields, times: Times, extra: Int64, own: Int64, *, forecasts: 
     both = time_codes(fields, times)
     ways = [(none, both)]
     if forecasts:
+        # What has no reference time stands along no axis of these.
+        signature["forecast"] = (times.reference != NONE).astype(np.int64)
         reference = codes(times.reference)
-        ways = [(reference, codes(times.time, times.end, times.start)), (reference, codes(times.period, times.cell))]
+        spans = times.start != NONE
+        # Of months of other lengths the middles may be as far from the reference times, and the bounds not.
+        half = np.where(spans, times.time - np.where(spans, times.start, 0), 0)
+        ways = [(reference, codes(times.time, times.end, times.start)), (reference, codes(times.period, half))]
     made = []
     for reference, time in ways:
         columns = (realization, reference, time, pseudo, level)

@@ -32,6 +32,9 @@ _INTEGER, _LOGICAL = 2, 3
 #: Digits of LBPACK, from the last but one: points are left out by a land-sea mask; those that are left.
 _MASKED, _LAND, _SEA = 2, 1, 2
 
+#: The fourth digit of LBPACK, from the last: numbers that are not those of IEEE.
+_FOREIGN = {1: "IBM", 4: "GRIB", 5: "VAX"}
+
 
 class Storage(NamedTuple):
     """How one field is stored."""
@@ -59,6 +62,11 @@ def storage_of(fields: Fields, i: int, where: str = "") -> Storage:
         raise UnsupportedError(
             f"{where}: the packing LBPACK = {code} cannot be read; expected the methods 0, 1, 2 and 4, of all points "
             "or of those of a land-sea mask (120, 220): unpack the file"
+        )
+    if code // 1000 % 10 in _FOREIGN:
+        raise UnsupportedError(
+            f"{where}: LBPACK = {code}, numbers as {_FOREIGN[code // 1000 % 10]} has them, cannot be read; convert the "
+            "file to IEEE numbers"
         )
     real = abs(int(fields["LBUSER1"][i])) not in (_INTEGER, _LOGICAL)
     if left_out and method == packing.WGDOS:

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cfagg
 from cfagg.arrays.opening import open_any, open_reader
-from cfagg.errors import CfaggError, LimitError, UnsupportedError
+from cfagg.errors import CfaggError, LimitError, SourceError, UnsupportedError
 from cfagg.formats.pp import FORMAT
 from cfagg.formats.pp.fields import INTEGERS, WORDS
 from cfagg.model.dataset import Group
@@ -433,8 +434,80 @@ def test_missing_values_scales_and_packings_may_differ_between_fields(tmp_path: 
         + field([-99, 2, 1, 2, 3, 4], **{**INSTANT, "BMDI": -99.0, "LBDAT": 4, "LBPACK": 4})
     )
     found = data_of(path, "air_temperature")
-    assert open_any(path).find("air_temperature")[1].attributes["_FillValue"] == -99
-    assert found[:, 0].tolist() == [[-99, 1, 2], [-99, 1, 2], [-99, 2.5, 4.5], [-99, -99, 1]]
+    assert np.isnan(open_any(path).find("air_temperature")[1].attributes["_FillValue"])
+    nan = np.nan
+    np.testing.assert_array_equal(found[:, 0], [[nan, 1, 2], [nan, 1, 2], [nan, 2.5, 4.5], [nan, nan, 1]])
+
+
+@pytest.mark.parametrize("size", [4, 8])
+def test_reals_that_are_not_packed_are_scaled(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(field([1, 2, 3, 4, 5, 6], size, **{**INSTANT, "BMKS": 2.0, "BDATUM": 0.5}))
+    assert data_of(path, "air_temperature").tolist() == [[2.5, 4.5, 6.5], [8.5, 10.5, 12.5]]
+
+
+def test_the_missing_value_of_one_field_is_a_value_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    fields = [([-99, 1, 2, 3, 4, 5], -99.0), ([-99, -1e30, 2, 3, 4, 5], -1e30)]
+    path.write_bytes(b"".join(field(v, **{**INSTANT, "BMDI": m, "LBDAT": d}) for d, (v, m) in enumerate(fields, 1)))
+    found = cfagg.read(path)["air_temperature"].values
+    np.testing.assert_array_equal(found[:, 0], [[np.nan, 1, 2], [-99, np.nan, 2]])
+
+
+def test_the_missing_value_of_one_field_is_an_integer_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    fields = [([-99, 1, 2, 3, 4, 5], -99.0), ([-99, -1, 2, 3, 4, 5], -1e30), ([-99, -1, 2, 3, 4, 5], -1.0)]
+    path.write_bytes(
+        b"".join(
+            field(np.array(v, ">i4").tobytes(), **{**INSTANT, "LBUSER1": 2, "BMDI": m, "LBDAT": d})
+            for d, (v, m) in enumerate(fields, 1)
+        )
+    )
+    found = cfagg.read(path)["air_temperature"].values
+    np.testing.assert_array_equal(found[:, 0], [[np.nan, 1, 2], [-99, -1, 2], [-99, np.nan, 2]])
+
+
+def test_an_integer_that_would_be_missing_in_its_variable_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    lowest = np.iinfo(np.int32).min
+    path.write_bytes(
+        b"".join(
+            field(np.full(6, v, ">i4").tobytes(), **{**INSTANT, "LBUSER1": 2, "BMDI": m, "LBDAT": d})
+            for d, (v, m) in enumerate([(1, -99.0), (lowest, -1.0)], 1)
+        )
+    )
+    with pytest.raises(SourceError, match=f"field 1 of .* has the value {lowest}, which stands for missing values"):
+        data_of(path, "air_temperature")
+
+
+def test_a_scaled_value_may_be_the_missing_value_as_stored(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(field([-2, -1, 2, 3, 4, 5], **{**INSTANT, "BMDI": -1.0, "BMKS": 0.5}))
+    found = cfagg.read(path)["air_temperature"].values
+    np.testing.assert_array_equal(found, [[-1, np.nan, 1], [1.5, 2, 2.5]])
+
+
+def test_forecasts_beside_means_without_reference_times_are_another_variable() -> None:
+    def mean(day: int, ahead: int) -> bytes:
+        return field(**{**INSTANT, "LBTIM": 22, "LBPROC": 128, "LBDAT": day, "LBDATD": day + 1, "LBFT": ahead})
+
+    group = opened(*(mean(day, 24 * day * run) for run in (0, 1) for day in (1, 2)), mean(1, 48), mean(2, 72))
+    assert group.variables["air_temperature"].dims[:-2] == ("time",)
+    assert group.variables["air_temperature_1"].dims[:-2] == ("forecast_reference_time", "time")
+
+
+def test_periods_whose_bounds_are_not_as_far_from_the_reference_times_are_not_one_period() -> None:
+    def mean(year: int, month: int, ahead: int) -> bytes:
+        dates = {"LBYR": year, "LBMON": month, "LBYRD": year, "LBMOND": month + 1}
+        return field(**{**INSTANT, "LBTIM": 24, "LBPROC": 128, **dates, "LBFT": ahead})
+
+    # The middles of February are as far from one reference time as those of March from another.
+    pairs = [(2, 1000 + 28 * 12), (3, 1000 + 31 * 12)]
+    fields = [mean(2001 + k, month, ahead + 8760 * k) for month, ahead in pairs for k in (0, 1)]
+    group = opened(*fields, mean(2001, 2, 5000))
+    bounds = [values(group, n).reshape(-1, 2) for n in group.variables if n.endswith("bounds") and "period" in n]
+    widths = {round(high - low) // 24 for part in bounds for low, high in part.tolist()}
+    assert widths == {28, 31}
 
 
 def test_points_of_land_are_placed_by_the_mask_of_the_file(tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_points_without_a_mask_or_with_another_one_are_refused() -> None:
         read_stored(handle, scan_records(handle), 0, Context("partition 2"))
 
 
-@pytest.mark.parametrize("code", [-1, 3, 5, 10, 20, 320, 121, 221, 130])
+@pytest.mark.parametrize("code", [-1, 3, 5, 10, 20, 320, 121, 221, 130, 1000, 4000, 5002])
 def test_a_packing_that_is_not_read_is_named(code: int) -> None:
     with pytest.raises(UnsupportedError, match=rf"field 0 of a\.pp: .*LBPACK = {code}\b"):
         stored(field(LBPACK=code), LAND)
