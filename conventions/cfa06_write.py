@@ -38,6 +38,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     """Give what CFA-0.6.2 has no words for."""
     partitions = aggregation.partitions
     yield from fragment_lacks(aggregation)
+    yield from _undecodable(partitions)
     yield from directions(aggregation)
     yield from whole_packing(aggregation, before=True)
     values = map(str, partitions.values.tolist())
@@ -51,8 +52,27 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
         )
         alone = other.present & ~partitions.present
         yield from of_codes(alone, "version of a missing fragment", ["a fragment"], None, "the first one exists")
+        yield from _undecodable(replace(other, present=both))
         one = replace(aggregation, partitions=replace(other, present=both), terms={}, directions=True)
         yield from fragment_lacks(one)
+
+
+def _undecodable(partitions: Partitions) -> Iterator[Lack]:
+    """Give relative names of files whose bytes are not UTF-8, and so no text but in URIs, which are absolute."""
+    odd = [not name_of(name).isascii() and not _is_text(name) for name in partitions.files]
+    if any(odd):
+        held = partitions.present & (partitions.value < 0) & np.array([*odd, False])[partitions.file]
+        why = "relative names are UTF-8; write absolute ones with relative_to='/' (--relative-to /)"
+        yield from of_codes(held, "name of a file", map(ascii, partitions.files), partitions.file, why)
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a name of a file is UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def losses(aggregation: Aggregation) -> list[Loss]:

@@ -106,6 +106,10 @@ class AggregationReader(Reader):
         """Return what the file of partition `i` (flat, C order) says about its sub-array."""
         return self._open(i).header
 
+    def layout(self, i: int) -> Layout:
+        """Return how the sub-array of partition `i` (flat, C order) is stored, by the convention and its file."""
+        return self._open(i).layout or self.aggregation.partitions.layout_of(i)
+
     def recipe(self, i: int) -> conform.Recipe:
         """Return how partition `i` (flat, C order) is conformed."""
         return self._recipe(i, self._open(i))

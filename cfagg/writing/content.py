@@ -41,6 +41,7 @@ class Aggregated:
     home: str
     read: Read | None = None
     says: Callable[[int, str], bool] | None = None  # whether a fragment has an attribute, as the aggregation says it
+    dims: Callable[[int], tuple[str, ...] | None] | None = None  # of a fragment, `None` where it cannot be opened
     computed: bool = False
 
 

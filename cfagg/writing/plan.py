@@ -78,6 +78,8 @@ class Work:
 def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapping[str, bool], path: str) -> Work:
     """Decide about one aggregation; `down` tells of dimensions with coordinates whether they decrease."""
     aggregation, notes = _directed(moved(aggregated.aggregation, aggregated.home, base), to, down)
+    if aggregation.dialect == "CF-1.13" != to and aggregated.dims is not None:
+        aggregation = _ordered(aggregation, aggregated.dims)
     if to not in _BY_FRAGMENT:
         aggregation = _said_of_all(aggregation, to)
     if aggregated.computed:
@@ -158,6 +160,26 @@ def _directed(aggregation: Aggregation, to: str, down: Mapping[str, bool]) -> tu
     note = f"what coordinates do not tell, {text}, is kept in the attribute {_DIRECTIONS}"
     found = replace(plain, attributes=attributes | {_DIRECTIONS: text})
     return found, [f"variable {aggregation.name!r}: {note}"]
+
+
+def _ordered(aggregation: Aggregation, dims_of: Callable[[int], tuple[str, ...] | None]) -> Aggregation:
+    """Return an aggregation that says which fragments have their dimensions in another order.
+
+    In CF-1.13 the names in their files tell it, which no other dialect goes by.
+    """
+    partitions, dims = aggregation.partitions, aggregation.dims
+    codes = np.array(partitions.layout)
+    layouts = list(partitions.layouts)
+    number = {layout: k for k, layout in enumerate(layouts)}
+    for row in np.flatnonzero(stored(aggregation)).tolist() if len(dims) > 1 else ():
+        found = dims_of(row)
+        if found is not None and list(found) != [d for d in dims if d in found]:
+            layout = replace(partitions.layout_of(row), dims=found, flipped=())
+            if layout not in number:
+                number[layout] = len(layouts)
+                layouts.append(layout)
+            codes[row] = number[layout]
+    return replace(aggregation, partitions=replace(partitions, layout=codes, layouts=tuple(layouts)))
 
 
 def _said_of_all(aggregation: Aggregation, to: str) -> Aggregation:

@@ -127,7 +127,7 @@ def aggregated(aggregation: Aggregation, reader: Reader | None) -> Aggregated:
     if not isinstance(reader, AggregationReader):
         return Aggregated(aggregation, home_of(aggregation.source, aggregation.partitions.files))
     home = home_of(reader.access.parent, aggregation.partitions.files)
-    return Aggregated(aggregation, home, reader.read, partial(_says, reader))
+    return Aggregated(aggregation, home, reader.read, partial(_says, reader), partial(_dims, reader))
 
 
 def referring(name: str, dims: tuple[str, ...], reader: NetcdfReader, attributes: Mapping[str, Any]) -> Aggregated:
@@ -166,6 +166,14 @@ def _says(reader: AggregationReader, row: int, attribute: str) -> bool:
         return isinstance(reader.header(row).attributes.get(attribute), str)
     except CfaggError:
         return False
+
+
+def _dims(reader: AggregationReader, row: int) -> tuple[str, ...] | None:
+    """Return the dimensions of the aggregation that a fragment has, in its order."""
+    try:
+        return reader.layout(row).dims
+    except CfaggError:
+        return None
 
 
 def home_of(source: str, files: Iterable[str] = ()) -> str:

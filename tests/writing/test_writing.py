@@ -18,7 +18,7 @@ from cfagg.conventions import nca
 from cfagg.demo import sample
 from cfagg.errors import ConventionError, LossError, OptionError, TargetError, TargetExistsError
 from cfagg.runtime.targets import DIALECTS
-from tests import nca_files
+from tests import instruction_files, nca_files
 
 SAMPLES = {
     "temperature.nca": "tas",
@@ -498,3 +498,28 @@ def test_a_report_says_all_as_data_and_as_html(samples):
     assert document["dialect"] == "CF-1.13"
     assert "23 losses" in repr(report)
     assert "part of a sub-array" in report._repr_html_()
+
+
+@pytest.mark.parametrize("to", DIALECTS)
+def test_fragments_whose_own_names_tell_another_order_of_dimensions_keep_their_values(tmp_path, to):
+    values = np.arange(12, dtype="f4").reshape(4, 3)
+    nca_files.fragment(tmp_path / "p0.nc", "tas", values[:1], ["time", "lat"], {})
+    nca_files.fragment(tmp_path / "p1.nc", "tas", values[1:].T, ["lat", "time"], {})
+    uris = [["p0.nc"], ["p1.nc"]]
+    path = instruction_files.cf(tmp_path / "a.nc", "tas", "f4", {"time": 4, "lat": 3}, [[1, 3], [3]], uris)
+    if to == "CFA-0.6.2":
+        with pytest.raises(LossError, match=r"partition \[1, 0\]: order of dimensions \(lat time\) is lost"):
+            cfagg.convert(path, tmp_path / "b.nc", to=to)
+    cfagg.convert(path, tmp_path / "b.nc", to=to, on_loss="materialise" if to == "CFA-0.6.2" else "error")
+    np.testing.assert_array_equal(cfagg.read(tmp_path / "b.nc")["tas"], values)
+
+
+def test_relative_names_that_are_not_utf8_are_lost_where_they_are_no_uris(tmp_path):
+    nca_files.fragment(tmp_path / "p.nc", "tas", np.arange(3.0), ["t"], {})
+    (tmp_path / "p.nc").rename(tmp_path / "\udce9.nc")
+    path = instruction_files.cf(tmp_path / "a.nc", "tas", "f8", {"t": 3}, [[3]], ["%E9.nc"])
+    with pytest.raises(LossError, match=r"name of a file \('\\udce9\.nc'\) is lost: relative names are UTF-8"):
+        cfagg.convert(path, tmp_path / "b.nc", to="CFA-0.6.2")
+    for options in ({"relative_to": "/"}, {"on_loss": "materialise"}):
+        cfagg.convert(path, tmp_path / "b.nc", to="CFA-0.6.2", overwrite=True, **options)
+        assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
