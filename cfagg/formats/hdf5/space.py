@@ -133,16 +133,22 @@ class Space:
         end = at + size
         whole = self.data[at:end]
         found, here = _alike(whole, at)
+        free = False
         while here + 16 <= end:
             index, length = struct.unpack_from("<H6xQ", whole, here - at)
             # What is free has the number 0, and its own sixteen bytes count.  The library would stay at the same place
             # for ever where they do not, so the whole collection is looked at.
             step = 16 + length + (-length & 7) if index else length
-            if step < 16 or here + step > end:
+            # Where a number is there twice, the library gives up in the middle, and netCDF-C crashes.
+            if step < 16 or here + step > end or (index in found if index else free):
                 raise BrokenError
             if index:
                 found[index] = (here + 16, length)
+            else:
+                free = True
             here += step
+        if here < end and free:  # fewer bytes than a number takes are free room too
+            raise BrokenError
         self._global[at] = found
         return found
 
@@ -169,4 +175,6 @@ def _alike(heap: bytes, at: int) -> tuple[dict[int, tuple[int, int]], int]:
     columns = columns[:last]
     places = range(start + 16, start + 16 + last * step, step)
     found = dict(zip(columns["index"].tolist(), zip(places, columns["length"].tolist(), strict=True), strict=True))
+    if len(found) < last:
+        raise BrokenError
     return found, start + last * step

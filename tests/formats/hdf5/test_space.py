@@ -86,6 +86,30 @@ def test_a_damaged_heap_of_long_values_is_refused(damaged: bytes) -> None:
     raises(BrokenError, lambda: Space(bytes(64) + damaged + bytes(8)).long_size(64, 1))
 
 
+def free(size: int) -> bytes:
+    return struct.pack("<HHIQ", 0, 0, 0, size) + bytes(size - 16)
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        collection(b"one")[16:] * 2,
+        b"".join(collection(b"12345")[16:] for _ in range(40)),
+        free(16) + free(24),
+        free(24) + bytes(8),
+    ],
+    ids=["a number", "a number among many", "free room", "free room in the last bytes"],
+)
+def test_a_heap_of_long_values_with_something_twice_is_refused(objects: bytes) -> None:
+    heap = b"GCOL\1\0\0\0" + struct.pack("<Q", 16 + len(objects)) + objects
+    raises(BrokenError, lambda: Space(bytes(64) + heap + bytes(8)).long_size(64, 1))
+
+
+def test_a_heap_of_long_values_may_end_in_fewer_bytes_than_a_number_takes() -> None:
+    heap = b"GCOL\1\0\0\0" + struct.pack("<Q", 48) + collection(b"one")[16:] + bytes(8)
+    assert Space(bytes(64) + heap + bytes(8)).long_size(64, 1) == 3
+
+
 @pytest.mark.parametrize("heaps", [True, False])
 def test_of_several_heaps_of_long_values_the_last_or_all_are_remembered(heaps: bool) -> None:
     data = bytes(64) + collection(b"1", bytes(2**19)) + collection(b"12", bytes(2**19))
