@@ -51,6 +51,8 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     elif gone.any() and _fill(aggregation) is None:
         why = "a missing unique value is the _FillValue of the variable, which has none; give it one"
         yield from of_codes(gone, "missing fragment", ["no fragment"], None, why)
+        # Where these become fragments, the others have to.
+        yield from of_codes(unique & ~gone, "unique value", map(str, partitions.values.tolist()), partitions.value, why)
     yield from of_versions(partitions, "each fragment is one variable")
     for name in aggregation.terms:
         yield Lack("term of its own", (name,), "CF-1.13 knows no terms but its own", values=False)
@@ -130,7 +132,8 @@ def _fill(aggregation: Aggregation) -> Any:
     """Return the missing value of the array, `None` where none is declared."""
     if aggregation.dtype.kind in "OUT":
         return ""
-    found = aggregation.attributes.get("_FillValue", aggregation.attributes.get("missing_value"))
+    default = np.nan if aggregation.dtype.kind == "f" else None
+    found = aggregation.attributes.get("_FillValue", aggregation.attributes.get("missing_value", default))
     return None if found is None else np.asarray(found).reshape(-1)[0]
 
 

@@ -13,6 +13,10 @@ from cfagg.model import Grid, Layout, Partitions
 
 __all__ = ["in_type_of", "unique_values"]
 
+#: Attributes that give the missing value of an array, and those by which values are missing.
+_FILLS = ("_FillValue", "missing_value")
+_GAPS = (*_FILLS, "valid_min", "valid_max", "valid_range")
+
 
 def unique_values(said: Instructions, term: str, grid: Grid) -> Partitions:
     """Return partitions with the values of the variable of a term; missing ones are masked in the table."""
@@ -34,6 +38,13 @@ def unique_values(said: Instructions, term: str, grid: Grid) -> Partitions:
         )
     values = said.values(term)
     missing = np.ma.getmaskarray(values).ravel()[: grid.size]
+    declared = said.others.keys().isdisjoint(_FILLS) and not found.attributes.keys().isdisjoint(_GAPS)
+    if declared and said.dtype.kind in "iu" and missing.any():
+        first = said.place(int(np.flatnonzero(missing)[0]), said.cells)
+        raise said.error(
+            f"{term}: the value of fragment {first} is missing, and the aggregation, of type {said.dtype.name}, "
+            "declares no missing value; declare a _FillValue on the aggregation"
+        )
     codes, table = _distinct(in_type_of(said, term, values.data.ravel()[: grid.size], missing), missing)
     return Partitions.build(grid.size, value=codes, values=table, layouts=[Layout(said.dims)])
 

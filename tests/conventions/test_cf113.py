@@ -229,6 +229,12 @@ def test_unique_values_that_are_stored_otherwise_than_the_array_are_refused(tmp_
         cfagg.read(unique(tmp_path / "a.nc", "f4", [1, 2], attributes=attributes))
 
 
+def test_a_missing_unique_value_of_integers_without_a_missing_value_is_refused(tmp_path):
+    path = unique(tmp_path / "a.nc", "i4", [3, None], fill=-55)
+    with pytest.raises(ConventionError, match=r"of fragment \[1\] is missing, .* declare a _FillValue"):
+        cfagg.read(path)
+
+
 def test_a_packed_aggregation_unpacks_what_its_fragments_make(tmp_path):
     stored = np.array([0, 5958, 11916, -3], "i2")
     nca_files.fragment(tmp_path / "p.nc", "tas", stored, ["t"])

@@ -523,3 +523,19 @@ def test_relative_names_that_are_not_utf8_are_lost_where_they_are_no_uris(tmp_pa
     for options in ({"relative_to": "/"}, {"on_loss": "materialise"}):
         cfagg.convert(path, tmp_path / "b.nc", to="CFA-0.6.2", overwrite=True, **options)
         assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("dtype", "gap"), [("f4", np.nan), ("i4", netCDF4.default_fillvals["i4"])])
+@pytest.mark.parametrize("to", ["NCA-0.1", "CFA-0.4", "CF-1.13"])
+def test_missing_unique_values_of_arrays_without_a_missing_value_are_translated(tmp_path, dtype, gap, to):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as root:
+        root.Conventions = "CF-1.13"
+        instruction_files.dimensions(root, t=5, f_t=2)
+        instruction_files.sizes(root, "m", [[2, 3]])
+        root.createVariable("u", dtype, ["f_t"])[:] = [7, gap]
+        instruction_files.aggregated(root, "x", dtype, ["t"], {"map": "m", "unique_values": "u"})
+    cfagg.convert(tmp_path / "a.nc", tmp_path / "b.nc", to=to, on_loss="materialise")
+    np.testing.assert_array_equal(cfagg.read(tmp_path / "b.nc")["x"], cfagg.read(tmp_path / "a.nc")["x"])
+    if dtype == "f4" and to == "CF-1.13":
+        cfagg.convert(tmp_path / "a.nc", tmp_path / "c.nc", to=to)
+        np.testing.assert_array_equal(cfagg.read(tmp_path / "c.nc")["x"], [7, 7, np.nan, np.nan, np.nan])
