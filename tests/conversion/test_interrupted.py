@@ -161,7 +161,7 @@ def test_two_processes_do_not_write_the_same_target(made, tmp_path):
 def test_an_interrupt_is_one_sentence_and_leaves_no_store(made, tmp_path):
     path, _, whole = made
     target = tmp_path / "out.zarr"
-    process = killing.start(path, target, 0.05)
+    process = killing.start(path, target, 0.3)
     for _ in range(6):
         process.stdout.readline()
     process.send_signal(signal.SIGINT)

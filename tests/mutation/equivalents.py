@@ -115,13 +115,6 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
         ("raise ShortError", "raise ShortError", "pass"): _BEHIND,
     },
     "cfagg/formats/hdf5/sound.py": {
-        (
-            "if not (slot.below or slot.objects) or not n:",
-            "not (slot.below or slot.objects) or not n",
-            "False",
-        ): "speed",
-        ("if at in self._indexed:", "at in self._indexed", "False"): "speed",
-        ("self._indexed.add(at)", "self._indexed.add(at)", "pass"): "speed",
         ("def __init__(self, data: Bytes, *, heaps: bool = True) -> None:", "True", "False"): "speed",
     },
     "cfagg/formats/hdf5/slots.py": {
