@@ -32,7 +32,7 @@ def path_of(uri: str) -> str:
         return local_path(uri)
     path = _decoded(uri)
     # Decoded, it must still be a relative path.
-    return f"./{path}" if path != uri and (path.startswith("/") or _SCHEME.match(path)) else path
+    return f"./{path}" if path != uri and (path.startswith("/") or _URL(path)) else path
 
 
 def local_path(name: str) -> str:

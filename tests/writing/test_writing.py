@@ -539,3 +539,11 @@ def test_missing_unique_values_of_arrays_without_a_missing_value_are_translated(
     if dtype == "f4" and to == "CF-1.13":
         cfagg.convert(tmp_path / "a.nc", tmp_path / "c.nc", to=to)
         np.testing.assert_array_equal(cfagg.read(tmp_path / "c.nc")["x"], [7, 7, np.nan, np.nan, np.nan])
+
+
+def test_names_with_colons_come_back_from_uris_as_they_were(tmp_path):
+    nca_files.fragment(tmp_path / "a:b.nc", "tas", np.arange(3.0), ["t"], {})
+    path = instruction_files.cfa(tmp_path / "a.nc", "tas", "f8", {"t": 3}, [[3]], ["a:b.nc"])
+    cfagg.convert(path, tmp_path / "b.nc", to="CF-1.13")
+    assert list(cfagg.open_aggregation(tmp_path / "b.nc", "tas").partitions.files) == ["a:b.nc"]
+    assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
