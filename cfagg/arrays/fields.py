@@ -17,15 +17,13 @@ from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, FragmentMismatchError, FragmentNotFoundError
 from cfagg.formats.pp.addresses import FieldAt, find_field, scan_fields
-from cfagg.formats.pp.values import attributes_of, read_stored, storage_of
+from cfagg.formats.pp.fields import Fields
+from cfagg.formats.pp.values import attributes_of, mask_for, masks_of, read_mask, read_stored, storage_of
 from cfagg.model import Aggregation
 from cfagg.storage.files import Context, FileKey
 from cfagg.storage.handles import handles
 
 __all__ = ["open_field"]
-
-#: STASH code of the land-sea mask, in which 1 is land.
-_LAND_MASK = 30
 
 #: Codes of grids (LBCODE) whose rows are latitudes and whose columns are longitudes.
 _LATITUDES = (1, 2)
@@ -56,7 +54,7 @@ def open_field(
     key, address = handle.key, _address(aggregation, i, where)
     try:
         found = _found(key, address, word_size)
-        land = _land(key) if found.fields["LBPACK"][0] // 10 % 10 else None
+        land = _land(key, found.fields)
     except CfaggError as error:
         raise type(error)(context.said(error.message)) from error
     fields = found.fields
@@ -151,10 +149,19 @@ def _found(key: FileKey, address: int, word_size: int | None) -> FieldAt:
     return FieldAt(fields, "the only field")
 
 
+def _land(key: FileKey, field: Fields) -> npt.NDArray[np.bool_] | None:
+    """Return where the land-sea mask for a field of a file is land; `None` where it needs none, or there is none."""
+    number = mask_for(field, 0, _masks(key)) if field["LBPACK"][0] // 10 % 10 else None
+    return None if number is None else _mask(key, number)
+
+
 @lru_cache(maxsize=16)
-def _land(key: FileKey) -> npt.NDArray[np.bool_] | None:
-    """Return where the land-sea mask of a file is land; `None` where it has none."""
-    handle = handles.of(key, _CONTEXT)
-    fields = scan_fields(handle, _CONTEXT)
-    masks = np.flatnonzero((fields["LBUSER4"] == _LAND_MASK) & (fields["LBPACK"] // 10 % 10 == 0))
-    return read_stored(handle, fields, int(masks[0]), _CONTEXT) != 0 if len(masks) else None
+def _masks(key: FileKey) -> Fields:
+    """Return the land-sea masks of a file."""
+    return masks_of(scan_fields(handles.of(key, _CONTEXT), _CONTEXT))
+
+
+@lru_cache(maxsize=16)
+def _mask(key: FileKey, number: int) -> npt.NDArray[np.bool_]:
+    """Return where a land-sea mask of a file is land."""
+    return read_mask(handles.of(key, _CONTEXT), _masks(key), number, _CONTEXT)

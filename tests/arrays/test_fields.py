@@ -131,6 +131,16 @@ def test_fields_files_and_names_of_formats(tmp_path: Path, name: str) -> None:
     assert values(path).tolist() == [SIX.tolist(), (SIX + 10).tolist()]
 
 
+def test_land_points_are_put_by_the_mask_of_their_grid_and_model(tmp_path: Path) -> None:
+    mask = np.array([[1, 0, 1], [0, 0, 1]])
+    masks = [(1 - mask, {"LBUSER7": 2}), (1 - mask, {"BZX": 15.0}), (mask, {})]
+    stored = [field(m.astype(">i4").tobytes(), LBUSER1=3, LBUSER4=30, **w) for m, w in masks]
+    (tmp_path / "a.pp").write_bytes(b"".join(stored) + field([7, 8, 9], LBPACK=120, BMDI=-9))
+    data = [{"file": "a.pp", "file_offset": 3 * ONE}]
+    path = aggregated(tmp_path, data, attributes={"missing_value": np.float32(-9)})
+    assert values(path)[0].tolist() == [[7, -9, 8], [-9, -9, 9]]
+
+
 def test_land_points_are_put_by_the_mask_of_their_file(tmp_path: Path) -> None:
     mask = np.array([[1, 0, 1], [0, 0, 1]], ">i4").tobytes()
     land = field([7, 8, 9], LBPACK=120, LBROW=0, LBNPT=0, BMDI=-9)

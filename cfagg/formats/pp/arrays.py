@@ -19,8 +19,10 @@ from cfagg.formats.pp.values import (
     attributes_of,
     conformed,
     decode_stored,
+    mask_for,
+    masks_of,
     read_extra,
-    read_values,
+    read_mask,
     sizes_of,
     storage_of,
 )
@@ -37,9 +39,6 @@ _MOST_COORDINATES = 2**24
 
 #: The code of a vector of extra data.
 _TITLE = 10
-
-#: The STASH code of the land-sea mask, which fields of some points need.
-_LAND_MASK = 30
 
 #: Words of the header that make two fields of an array differ in type, missing value or scale.
 _STORAGE = ("LBPACK", "LBUSER1", "BMKS", "BDATUM", "BMDI")
@@ -89,6 +88,8 @@ class Arrays:
         self.handle, self.fields = handle, fields
         #: Values of all horizontal coordinates so far.
         self._values = 0
+        #: Land-sea masks that were read, by their fields.
+        self._land: dict[int, npt.NDArray[np.bool_]] = {}
 
     def extra(self) -> tuple[Int64, list[dict[int, Any]]]:
         """Return a number for the extra data of each field, and the vectors of each number; 0 is none."""
@@ -115,7 +116,8 @@ class Arrays:
         kinds = [self._storage(i) for i in self._representatives(box.numbers.ravel())]
         shape = kinds[0][0].shape
         if kinds[0][0].points and len(shape) != 2:
-            shape = self.land[1] if self.land is not None else shape
+            land = self.land(box.first)
+            shape = shape if land is None else land.shape
         self._values += sum(shape) if len(shape) == 2 else 0
         if self._values > _MOST_COORDINATES + self.handle.key.size:
             raise LimitError(
@@ -130,9 +132,8 @@ class Arrays:
 
     def decoded(self, raw: bytes, i: int, dtype: np.dtype[Any], fill: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """Return the values of field `i` from their bytes, as its variable has them."""
-        land = self.land[0] if self.land is not None else None
         path = self.handle.key.path
-        stored = decode_stored(raw, path, self.fields, i, CONTEXT_SOURCE, land)
+        stored = decode_stored(raw, path, self.fields, i, CONTEXT_SOURCE, self.land(i))
         if stored.shape != shape:
             raise SourceError(
                 f"field {i:,} of {path} has values of shape {stored.shape}, expected {shape} as others of its "
@@ -149,16 +150,17 @@ class Arrays:
         return values
 
     @cached_property
-    def land(self) -> tuple[npt.NDArray[np.bool_], tuple[int, int]] | None:
-        """Where the land-sea mask is land, and its shape; `None` where no field needs it, or there is none."""
-        if not (self.fields["LBPACK"] // 10 % 10 == 2).any():
+    def _masks(self) -> Fields:
+        return masks_of(self.fields)
+
+    def land(self, i: int) -> npt.NDArray[np.bool_] | None:
+        """Return where the land-sea mask of field `i` is land; `None` where it needs none, or there is none."""
+        if self.fields["LBPACK"][i] // 10 % 10 != 2:
             return None
-        own = (self.fields["LBUSER4"] == _LAND_MASK) & (self.fields["LBPACK"] // 10 % 10 == 0)
-        for i in np.flatnonzero(own & (self.fields["LBROW"] > 0) & (self.fields["LBNPT"] > 0)).tolist()[:1]:
-            dtype = storage_of(self.fields, i).dtype
-            mask = read_values(self.handle, self.fields, i, dtype, None) != 0
-            return mask, (mask.shape[0], mask.shape[1])
-        return None
+        number = mask_for(self.fields, i, self._masks)
+        if number is not None and number not in self._land:
+            self._land[number] = read_mask(self.handle, self._masks, number)
+        return None if number is None else self._land[number]
 
     def _representatives(self, index: Int64) -> Iterator[int]:
         """Yield one field for each way in which those of an array are stored."""

@@ -34,6 +34,9 @@ NONE = np.iinfo(np.int64).min
 #: Hours of a forecast: about a hundred thousand years.
 _LONGEST = 10**9
 
+#: The last year that is read: microseconds since then, of the longest forecasts too, are integers of 64 bits.
+_LAST_YEAR = 150_000
+
 #: How the two dates of a header are meant: IB, the second digit of LBTIM.
 INSTANT, FORECAST, PERIOD, CLIMATOLOGY = range(4)
 
@@ -99,7 +102,7 @@ def _seconds(fields: Fields, words: tuple[str, ...], calendar: Int64) -> Int64:
     # From release 3 of the header the sixth word of a date is its second, before the day of the year.
     second = np.where(fields["LBREL"] >= 3, last, 0)
     good = (hour >= 0) & (hour <= 24) & (minute >= 0) & (minute < 60) & (second >= 0) & (second < 60)
-    good &= (year > -1_000_000) & (year < 1_000_000)
+    good &= np.abs(year) <= _LAST_YEAR
     out = np.full(len(fields), NONE)
     for number, called in CALENDARS.items():
         name = canonical(called)

@@ -19,7 +19,10 @@ __all__ = [
     "attributes_of",
     "conformed",
     "decode_stored",
+    "mask_for",
+    "masks_of",
     "read_extra",
+    "read_mask",
     "read_stored",
     "read_values",
     "sizes_of",
@@ -34,6 +37,10 @@ _MASKED, _LAND, _SEA = 2, 1, 2
 
 #: The fourth digit of LBPACK, from the last: numbers that are not those of IEEE.
 _FOREIGN = {1: "IBM", 4: "GRIB", 5: "VAX"}
+
+#: STASH code of the land-sea mask, in which 1 is land, and words of its header that say where its points are.
+_LAND_MASK = 30
+_MASK_GRID = ("BPLAT", "BPLON", "BZY", "BDY", "BZX", "BDX")
 
 
 class Storage(NamedTuple):
@@ -216,6 +223,35 @@ def read_extra(handle: Handle, fields: Fields, i: int, context: Context = CONTEX
             found[code] = values if code not in found else np.concatenate([found[code], values])
         at += 1 + count
     return found
+
+
+def masks_of(fields: Fields) -> Fields:
+    """Return those of the fields that are land-sea masks of the atmosphere, with rows and columns."""
+    own = (fields["LBUSER4"] == _LAND_MASK) & np.isin(fields["LBUSER7"], (0, 1)) & (fields["LBPACK"] // 10 % 10 == 0)
+    return fields.take(own & (fields["LBROW"] > 0) & (fields["LBNPT"] > 0))
+
+
+def mask_for(fields: Fields, i: int, masks: Fields) -> int | None:
+    """Return which of the masks field `i` needs: that of its shape and grid; `None` where that is not told."""
+    chosen = np.arange(len(masks))
+
+    def fitting(words: tuple[str, ...]) -> npt.NDArray[np.int64]:
+        same = np.logical_and.reduce([masks[w][chosen] == fields[w][i] for w in words])
+        return chosen[same] if same.any() else chosen
+
+    if fields["LBROW"][i] > 0 and fields["LBNPT"][i] > 0:
+        chosen = fitting(("LBROW", "LBNPT"))
+    chosen = fitting(_MASK_GRID)
+    grids = {tuple(masks[w][k] for w in ("LBROW", "LBNPT", *_MASK_GRID)) for k in chosen.tolist()}
+    return int(chosen[0]) if len(grids) == 1 else None
+
+
+def read_mask(handle: Handle, fields: Fields, i: int, context: Context = CONTEXT_SOURCE) -> npt.NDArray[np.bool_]:
+    """Return where the land-sea mask that field `i` is says land; what is missing is sea."""
+    stored = read_stored(handle, fields, i, context)
+    fill = storage_of(fields, i).fill
+    land: npt.NDArray[np.bool_] = stored != 0
+    return land if fill is None else land & (stored != fill)
 
 
 def _points(

@@ -124,11 +124,20 @@ def test_a_calendar_that_is_not_known_gives_no_time(ic: int) -> None:
     assert "time" not in opened(field(**{**INSTANT, "LBTIM": ic})).variables
 
 
-@pytest.mark.parametrize("date", [{"LBMON": 13}, {"LBMON": 0}, {"LBDAT": 31}, {"LBHR": 25}, {"LBYR": 0}])
+@pytest.mark.parametrize(
+    "date", [{"LBMON": 13}, {"LBMON": 0}, {"LBDAT": 31}, {"LBHR": 25}, {"LBYR": 0}, {"LBYR": 999_999}]
+)
 def test_what_is_no_date_gives_no_time_and_keeps_fields_apart(date: dict[str, int]) -> None:
     group = opened(field(**{**INSTANT, **date}), field(**{**INSTANT, **date, "LBMIN": 5}))
     assert not [name for name in group.variables if name.startswith("time")]
     assert group.variables["air_temperature"].dims == ("time", "latitude", "longitude")
+
+
+@pytest.mark.parametrize("year", [-999_999, 150_001, 999_999])
+def test_dates_that_no_calendar_of_xarray_reaches_give_no_time(tmp_path: Path, year: int) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(field(**{**INSTANT, "LBYR": year}))
+    assert "time" not in cfagg.read(path).coords
 
 
 def test_seconds_are_read_from_the_third_release_of_headers() -> None:
@@ -515,6 +524,54 @@ def test_points_of_land_are_placed_by_the_mask_of_the_file(tmp_path: Path) -> No
     mask = field([1, 0, 1, 0, 0, 1], **{**INSTANT, "LBUSER4": 30})
     path.write_bytes(field([7, 8, 9], LBPACK=120, **INSTANT) + mask)
     assert data_of(path, "air_temperature").tolist() == [[7, -np.float32(1e30), 8], [-np.float32(1e30)] * 2 + [9]]
+
+
+MASK = np.array([[1, 0, 1], [0, 0, 1]])
+
+
+def mask(values: np.ndarray[Any, Any], **words: float) -> bytes:
+    rows, columns = values.shape
+    said = {"LBUSER1": 3, "LBUSER4": 30, "LBUSER7": 1, "BPLAT": 90.0, "LBROW": rows, "LBNPT": columns}
+    return field(values.astype(">i4").tobytes(), **{**said, **words})
+
+
+LAND = {**INSTANT, "LBPACK": 120, "BMDI": -9.0}
+
+
+def test_the_mask_of_another_model_is_none_of_the_atmosphere(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(mask(1 - MASK, LBUSER7=2) + mask(MASK) + field([7, 8, 9], **LAND))
+    assert data_of(path, "air_temperature").tolist() == [[7, -9, 8], [-9, -9, 9]]
+
+
+def test_points_of_land_are_placed_by_the_mask_of_their_grid(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    other = 1 - MASK
+    path.write_bytes(
+        mask(other, BZX=15.0)
+        + mask(MASK.T)
+        + mask(MASK)
+        + field([7, 8, 9], **LAND)
+        + field([4, 5, 6], **{**LAND, "LBROW": 3, "LBNPT": 2})
+        + field([1, 2, 3], **{**LAND, "BZX": 15.0})
+    )
+    assert data_of(path, "air_temperature").tolist() == [[7, -9, 8], [-9, -9, 9]]
+    assert data_of(path, "air_temperature_1").tolist() == [[4, -9], [-9, -9], [5, 6]]
+    assert data_of(path, "air_temperature_2").tolist() == [[-9, 1, -9], [2, 3, -9]]
+
+
+def test_masks_of_two_other_grids_tell_no_land(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    path.write_bytes(mask(1 - MASK, BZX=15.0) + mask(MASK, BZX=30.0) + field([7, 8, 9], **LAND))
+    with pytest.raises(SourceError, match="no land-sea mask"):
+        data_of(path, "air_temperature")
+
+
+def test_what_is_missing_in_a_mask_is_sea(tmp_path: Path) -> None:
+    path = tmp_path / "a.pp"
+    reals = np.where(MASK == 1, 1.0, -1e30).ravel().tolist()
+    path.write_bytes(field(reals, LBUSER4=30, LBUSER7=1, BPLAT=90.0) + field([7, 8, 9], **LAND))
+    assert data_of(path, "air_temperature").tolist() == [[7, -9, 8], [-9, -9, 9]]
 
 
 def test_points_of_land_without_rows_have_the_shape_of_the_mask(tmp_path: Path) -> None:
