@@ -8,7 +8,7 @@ limited depth and never in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -262,7 +262,7 @@ def _units_of_coordinate(key: FileKey, address: str, group: str) -> dict[str, st
     context = Context(key.path)
     if (handle := handles.of(key, context)).data is not None:
         here, found = _source(key).find_from(group, address)
-        named = (v for v in here.variables.values() if found.name in [v.attributes.get(name) for name in BOUNDS])
+        named = (v for v in here.variables.values() if _bound_by(v.attributes, found.name))
         return {k: v for one in named for k in ("units", "calendar") if isinstance(v := one.attributes.get(k), str)}
     with opened_handle(handle, context) as dataset:
         bounds = lookup(dataset, address, group)
@@ -270,9 +270,14 @@ def _units_of_coordinate(key: FileKey, address: str, group: str) -> dict[str, st
             return {}
         for variable in bounds.group().variables.values():
             attributes = attributes_of(variable)
-            if bounds.name in [attributes.get(name) for name in BOUNDS]:
+            if _bound_by(attributes, bounds.name):
                 return {k: attributes[k] for k in ("units", "calendar") if isinstance(attributes.get(k), str)}
     return {}
+
+
+def _bound_by(attributes: Mapping[str, Any], name: str) -> bool:
+    """Return whether attributes say that a variable holds the bounds; they may be arrays of numbers."""
+    return any(isinstance(attributes.get(key), str) and attributes[key] == name for key in BOUNDS)
 
 
 def _join(group: str, name: str) -> str:

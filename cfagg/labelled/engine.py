@@ -165,6 +165,8 @@ def _open(
     found = {}
     for name in groups:
         variables = source.group(name).variables.items()
+        for own, one in variables:
+            _check_references(path, own, one.attributes, decoding.get("decode_coords", True))
         check_packing(path, ((own, one.attributes, one.dtype) for own, one in variables), decoding)
         unpack = decoding.get("mask_and_scale") is not False
         store = AggregationStore(
@@ -175,3 +177,15 @@ def _open(
         ds.set_close(None)
         found[name] = ds
     return found
+
+
+def _check_references(path: object, name: str, attributes: Mapping[str, Any], decode: object) -> None:
+    """Refuse attributes that xarray takes for names of variables and that are no text."""
+    from cfagg.cf.references import REFERRING
+
+    for key in REFERRING if decode == "all" else ("coordinates",) if decode else ():
+        if key in attributes and not isinstance(attributes[key], str):
+            raise SourceError(
+                f"{path}: variable {name!r}: the attribute {key!r} should name variables in text; found "
+                f"{attributes[key]!r}; correct it, or pass decode_coords=False"
+            )

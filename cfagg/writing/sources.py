@@ -108,7 +108,7 @@ def _content(source: Source, group: Group, access: Access, to: str, wanted: set[
 def _marked(variable: Variable, to: str) -> dict[str, Any]:
     """Return the attributes of a private variable with the mark of a dialect."""
     found = {k: v for k, v in variable.attributes.items() if k != "nca_private"}
-    if found.get("cf_role") in ("nca_private", "cfa_private"):
+    if str(found.get("cf_role")) in ("nca_private", "cfa_private"):
         del found["cf_role"]
     marks: dict[str, dict[str, Any]] = {
         "NCA-0.1": {"nca_private": np.int32(1)},

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cfagg
-from cfagg.errors import ConventionError
+from cfagg.errors import ConventionError, SourceError
 from tests import instruction_files as files
 from tests import nca_files
 
@@ -263,3 +263,23 @@ def test_an_aggregation_that_is_no_scalar_is_read_by_its_fragments_and_never_by_
         root.createVariable("shaped", "f8", ("time", "lat")).setncatts(terms)
 
     np.testing.assert_array_equal(data(edited(path, change), "shaped"), VALUES)
+
+
+@pytest.mark.parametrize("value", [np.nan, [1.0, 2.0]])
+def test_names_of_coordinates_that_are_numbers_are_refused(parts, value):
+    path = edited(write(parts), lambda r: r["tas"].setncattr("coordinates", value))
+    with pytest.raises(SourceError, match=r"'tas': the attribute 'coordinates' should name variables in text"):
+        cfagg.read(path)
+    np.testing.assert_array_equal(data(path, decode_coords=False), VALUES)
+
+
+def test_bounds_that_are_numbers_name_no_variable(tmp_path):
+    with netCDF4.Dataset(tmp_path / "p.nc", "w") as root:
+        files.dimensions(root, t=3, n=2)
+        root.createVariable("other", "f8", ["t"]).bounds = [1.0, 2.0]
+        root.createVariable("b", "f8", ["t", "n"])[:] = 1
+    path = files.cf(tmp_path / "a.nc", "b", "f8", {"t": 3, "n": 2}, [[3], [2]], [["p.nc"]], "b")
+    with netCDF4.Dataset(path, "a") as root:
+        time = root.createVariable("t", "f8", ["t"])
+        time[:], time.bounds, time.units = range(3), "b", "days since 2000-01-01"
+    assert (cfagg.read(path, decode_times=False)["b"] == 1).all()

@@ -547,3 +547,13 @@ def test_names_with_colons_come_back_from_uris_as_they_were(tmp_path):
     cfagg.convert(path, tmp_path / "b.nc", to="CF-1.13")
     assert list(cfagg.open_aggregation(tmp_path / "b.nc", "tas").partitions.files) == ["a:b.nc"]
     assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("to", DIALECTS)
+def test_a_cf_role_of_numbers_marks_nothing(tmp_path, to):
+    path = instruction_files.cfa(tmp_path / "a.nc", "tas", "f8", {"t": 3}, [[3]], [None], ["own"])
+    with netCDF4.Dataset(path, "a") as root:
+        root.createVariable("own", "f8", ["t"])[:] = range(3)
+        root["own"].cf_role = [1.0, 2.0]
+    cfagg.convert(path, tmp_path / "b.nc", to=to, on_loss="materialise")
+    assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
