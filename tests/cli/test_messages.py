@@ -20,6 +20,7 @@ ONLY_IN_PYTHON = frozenset(
         "access_key_id",
         "by",
         "dates",
+        "decode_coords",
         "drop",
         "drop_variables",
         "end",

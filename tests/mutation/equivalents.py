@@ -202,9 +202,6 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
             "_compare(rows, order[i], rows, order[j]) < 0",
         ): "equal rows are equal in all their bits",
     },
-    "cfagg/formats/hdf5/indexes.py": {
-        ("prefix = os.pread(handle, 24, storage.tree)", "24", "25"): "only what is unpacked of it counts",
-    },
     "cfagg/formats/hdf5/library.py": {
         ("first = first or error", "first or error", "error"): "all attempts fail alike on what is damaged",
     },

@@ -36,6 +36,7 @@ SAME = {
     "check --data CDL": "CDL",
     "check --data Zarr": "check Zarr",
     "read Zarr": "Zarr arrays",
+    "PP as datasets": "PP",
 }
 
 
