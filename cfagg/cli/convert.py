@@ -91,6 +91,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="what to do if the file of a partition is missing (default: error)",
     )
     what.add_argument(
+        "--word-size",
+        type=int,
+        choices=(1, 4, 8),
+        default=None,
+        help="bytes by which addresses in PP files count (default: the structure of each file decides)",
+    )
+    what.add_argument(
         "--on-loss",
         choices=("error", "materialise", "drop"),
         default="error",
@@ -167,6 +174,7 @@ def _converted(args: argparse.Namespace, target: str, convert: Callable[..., Any
             level=args.level,
             allow=args.allow,
             missing=args.missing,
+            word_size=args.word_size,
             on_loss=args.on_loss,
             overwrite=args.overwrite,
             resume=args.resume,

@@ -49,6 +49,7 @@ def convert(
     level: int | None = None,
     allow: Sequence[str | os.PathLike[str]] = (),
     missing: str = "error",
+    word_size: int | None = None,
     on_loss: str = "error",
     overwrite: bool = False,
     resume: bool = False,
@@ -92,6 +93,8 @@ def convert(
         Directories outside that of `source` in which partitions may lie, or links of a Zarr store may lead to.
     missing : {"error", "fill"}
         What to do about partitions whose file is missing.
+    word_size : {1, 4, 8}, optional
+        Bytes by which addresses in PP files count; by default the structure of each file decides.
     on_loss : {"error", "drop", "materialise"}
         What to do about an aggregation that cannot be read: raise, or leave it out and list it in the report's
         ``losses``.  And about what a dialect cannot say, as for `cfagg.write`.
@@ -162,6 +165,7 @@ def convert(
             "codec": codec != "zstd",
             "level": level is not None,
             "missing": missing != "error",
+            "word_size": word_size is not None,
             "resume": resume,
             "verify": verify,
             "workers": workers is not None,
@@ -190,6 +194,7 @@ def convert(
         level=level,
         missing=missing,
         on_loss=on_loss,
+        word_size=word_size,
     )
     threads, budget = worker_count(workers), parse_size(memory)
     path = a_place(source, storage_options, paths(allow), name="source")

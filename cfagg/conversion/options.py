@@ -29,6 +29,7 @@ class Options:
     level: int | None  # None is the codec's usual one
     missing: str
     on_loss: str
+    word_size: int | None = None  # of addresses in PP files
 
     @classmethod
     def build(
@@ -42,12 +43,14 @@ class Options:
         level: int | None,
         missing: str,
         on_loss: str = "error",
+        word_size: int | None = None,
     ) -> Options:
         """Return checked options."""
         _one_of("zarr_format", zarr_format, (3, 2))
         _one_of("packing", packing, ("keep", "decode"))
         _one_of("missing", missing, ("error", "fill"))
         _one_of("on_loss", on_loss, ("error", "drop"))
+        _one_of("word_size", word_size, (None, 1, 4, 8))
         codec = "none" if codec is None else codec
         _one_of("codec", codec, tuple(CODECS))
         low, high = CODECS[codec]
@@ -64,6 +67,7 @@ class Options:
             level,
             missing,
             on_loss,
+            word_size,
         )
 
     def identity(self) -> dict[str, Any]:

@@ -169,14 +169,16 @@ def _array(
     _check_type(variable.dtype, where)
     attributes = group.with_facts(variable.name, variable.attributes)
     mode: Literal["error", "fill"] = "fill" if options.missing == "fill" else "error"
-    reader = open_reader(source, path, access, missing=mode, workers=1)
+    reader = open_reader(source, path, access, missing=mode, workers=1, word_size=options.word_size)
     if isinstance(variable, Aggregation):
         if options.packing == "keep":
             packed, note = packing.shared_packing(variable, _headers(variable, reader, workers, options.missing))
             notes.extend([note] if note else [])
             if packed is not None:
                 variable, attributes = packed, group.with_facts(packed.name, packed.attributes)
-                reader = open_reader(source, path, access, missing=mode, workers=1, aggregation=packed)
+                reader = open_reader(
+                    source, path, access, missing=mode, workers=1, aggregation=packed, word_size=options.word_size
+                )
         for name in ("units", "calendar"):
             if getattr(variable, name) is not None:
                 attributes.setdefault(name, getattr(variable, name))

@@ -11,9 +11,11 @@ from typing import Any
 import netCDF4
 import numpy as np
 import pytest
+import zarr
 
 import cfagg
 from cfagg.arrays.opening import open_reader
+from cfagg.cli.main import main
 from cfagg.errors import (
     AccessError,
     CfaggError,
@@ -74,6 +76,17 @@ def test_the_user_decides_the_unit_of_addresses(tmp_path: Path) -> None:
         FragmentNotFoundError, match=r"partition \(0, 0, 0\): no field of .*a\.pp begins at the address 74"
     ):
         values(path, word_size=1)
+
+
+def test_conversion_takes_the_unit_of_addresses_from_the_user(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(b"".join(field(SIX + 10 * n) for n in range(4)))
+    path = aggregated(tmp_path, [{"file": "a.pp", "file_offset": 74}])
+    cfagg.convert(path, tmp_path / "a.zarr", word_size=8)
+    assert main(["convert", str(path), str(tmp_path / "b.zarr"), "--word-size", "8", "-q"]) == 0
+    for name in ("a.zarr", "b.zarr"):
+        assert zarr.open_group(tmp_path / name, mode="r")["tas"][0, 0, 0] == 20
+    with pytest.raises(UnsupportedError, match="word_size=3 is not known"):
+        cfagg.convert(path, tmp_path / "c.zarr", word_size=3)
 
 
 def test_how_an_address_was_understood_is_told(tmp_path: Path) -> None:
