@@ -57,6 +57,11 @@ def test_codes_mean_what_they_meant_in_the_version_of_the_model(
     assert phenomenon(*code, version, rotated=rotated).long_name == expected
 
 
+@pytest.mark.parametrize("version", [0, 405, 504, 1001])
+def test_snow_on_the_ground_is_no_snowfall_in_any_version(version: int) -> None:
+    assert phenomenon(1, 23, 0, version, rotated=False).standard_name == "surface_snow_amount"
+
+
 def test_winds_of_rotated_grids_are_along_the_grid() -> None:
     names = [phenomenon(1, 2, 0, 0, rotated=rotated).standard_name for rotated in (False, True)]
     assert names == ["eastward_wind", "x_wind"]
