@@ -26,6 +26,7 @@ def test_nothing_but_our_errors_comes_out_of(process: Process, name: str) -> Non
     assert [str(f) for f in process.fuzz(name, max(int(COUNT * table()[name].share), 20))] == []
 
 
+@pytest.mark.full
 def test_what_other_exceptions_crashes_and_hangs_there_are_is_noticed(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ from tests.formats.values import hostile
 WHOLE = [slice(0, 4, 1)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("part", range(2))
 def test_no_entry_point_gives_away_what_a_file_names_nor_waits_for_it(tmp_path, part):
     names = list(hostile.FILES)[part::2]
