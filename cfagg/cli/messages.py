@@ -43,6 +43,7 @@ KEYWORDS = frozenset(
         "verify",
         "weights",
         "window",
+        "word_size",
         "workers",
         "zarr_format",
     ]
