@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
+from cfagg.errors import ConventionError
+
 __all__ = ["is_opaque", "local_path", "name_of", "path_of", "paths_of", "uri_of", "uris_of"]
 
 #: RFC 3986 has no underscores in schemes; CF's own example of an absolute URI has.
@@ -87,7 +89,10 @@ def uri_of(name: str) -> str:
     # Before a colon in the first part of a relative one would stand a scheme.
     first, slash, rest = name.partition("/")
     texts = ((first, _SAFE), (slash, "/"), (rest, f"{_SAFE}:"))
-    uri = "".join(quote(text, safe=safe, errors="surrogateescape") for text, safe in texts)
+    try:
+        uri = "".join(quote(text, safe=safe, errors="surrogateescape") for text, safe in texts)
+    except UnicodeEncodeError as error:
+        raise ConventionError(f"{name!r} is the name of no file, and so has no URI: {error.reason}") from None
     return f"file://{uri}" if not first else uri
 
 

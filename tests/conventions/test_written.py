@@ -323,3 +323,8 @@ def seconds(dialect, n):
 def test_written_dialects_are_detected_as_what_they_are():
     for dialect, write in WRITERS.items():
         assert detect(write(one()).attributes, CONVENTIONS[dialect]) == dialect
+
+
+def test_a_name_that_no_file_has_is_refused_where_it_would_be_a_uri():
+    with pytest.raises(ConventionError, match="is the name of no file, and so has no URI"):
+        uri_of("\ud800.nc")

@@ -6,7 +6,7 @@ import contextlib
 import json
 from typing import Any
 
-from cfagg.errors import CfaggError
+from cfagg.errors import CfaggError, ConventionError
 from tests.conventions import accumulations, fuzz_nca
 from tests.fuzzing.target import target
 from tests.json_dialects import DIALECTS, encoded
@@ -184,13 +184,16 @@ _URIS = [
 
 @target("URIs", seeds=lambda: _URIS, tokens=["%", "%00", "%2e%2e/", "file:", "//", "://", ":", "\udcff"])
 def uris(text: str) -> None:
-    from cfagg.conventions.uris import is_opaque, path_of, paths_of
+    from cfagg.conventions.uris import is_opaque, path_of, paths_of, uri_of
 
     if paths_of([text])[0] != path_of(text):
         raise AssertionError("one of several is another")
     is_opaque(text)
-    if ":" not in text and path_of(path_of(text).replace("%", "%25")) != path_of(text):
-        raise AssertionError("a path does not stay what it is")
+    path = path_of(text)
+    # What begins with a scheme as it stands is a URL, or none of ours.
+    with contextlib.suppress(ConventionError):
+        if path and ":" not in text and path_of(uri_of(path)) != path:
+            raise AssertionError("a path does not stay what it is")
 
 
 _GROUP = {
