@@ -31,6 +31,9 @@ from cfagg.writing.sources import home_of
 
 __all__ = ["rebase"]
 
+#: Bytes that are copied at once.
+_BLOCK = 1 << 24
+
 #: The term whose variable holds the names of files, and how a name is read and written.
 _TERMS: dict[str, tuple[str, Callable[[str], str], Callable[[str], str]]] = {
     "CF-1.13": ("uris", path_of, uri_of),
@@ -118,7 +121,9 @@ def rebase(
         raise OptionError(f"{given}: no reference begins with {before!r} or lies in it{example}")
     with written(target) as aside:
         # The very file whose references were judged, whatever its name leads to by now.
-        shutil.copyfile(handle.library_path, aside)
+        with aside.open("wb") as copy:
+            for offset in range(0, handle.key.size, _BLOCK):
+                copy.write(handle.exactly(min(_BLOCK, handle.key.size - offset), offset))
         shutil.copymode(here, aside)
         if not handle.is_unchanged():
             raise TargetError(f"{given} was changed while it was copied; move its references again")
