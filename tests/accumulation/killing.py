@@ -12,8 +12,8 @@ import random
 import signal
 import sys
 import time
-import traceback
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import zarr
@@ -24,14 +24,12 @@ from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.ranges import Request, Runs
 from cfagg.accumulation.sums import sums
 from cfagg.errors import CfaggError, NotAccumulatedError, StaleError
+from tests.killing import Reader, ended, start
 
 DIMS = ("time", "lat", "lon")
 SHAPE, CHUNKS = (60, 4, 6), (4, 2, 3)
 COMBINATIONS = [("time",), ("lat",), ("lat", "lon"), ("time", "lon")]
 VERSIONS = 3
-
-#: Seconds after which something hangs, also on a machine that has much else to do.
-PATIENCE = 600
 
 
 def values(version: int) -> np.ndarray:
@@ -77,29 +75,20 @@ def build(store: pathlib.Path, chance: random.Random, worked: float) -> None:
                 raise
 
 
-def read(store: pathlib.Path, chance: random.Random) -> int:
-    """Ask without pause until the parent ends this process; return at the first wrong answer."""
+def asking(store: pathlib.Path, chance: random.Random) -> Callable[[], bool]:
+    """Return a question about a random range of the array, and whether the answer is right."""
     whole = [values(v).astype("i8") for v in range(VERSIONS)]
-    tally = pathlib.Path(f"{store}.answers")
-    answers = refusals = 0
-    while True:
-        part = tally.with_suffix(".part")
-        part.write_text(f"{answers} {refusals}")
-        part.replace(tally)
-        try:
-            group = open_group(store, "tas").asked()
-            n = group.source.shape[0]
-            a, b = sorted((chance.randint(0, n), chance.randint(0, n)))
-            request = Request({0: Runs.whole(b) if a == 0 else runs(a, b)}, {1: slice(None), 2: slice(1, 5)})
-            total, weight = sums(group, request)
-            freshness.check(group, request.resolve(group.source.shape))
-        except CfaggError:
-            refusals += 1
-            continue
-        answers += 1
-        if not any(np.array_equal(total, w[a:b, :, 1:5].sum(0)) for w in whole) or not (weight == b - a).all():
-            print(f"READER: wrong sum over {a}:{b} of {n}", flush=True)
-            return 1
+
+    def ask() -> bool:
+        group = open_group(store, "tas").asked()
+        n = group.source.shape[0]
+        a, b = sorted((chance.randint(0, n), chance.randint(0, n)))
+        request = Request({0: Runs.whole(b) if a == 0 else runs(a, b)}, {1: slice(None), 2: slice(1, 5)})
+        total, weight = sums(group, request)
+        freshness.check(group, request.resolve(group.source.shape))
+        return any(np.array_equal(total, w[a:b, :, 1:5].sum(0)) for w in whole) and bool((weight == b - a).all())
+
+    return ask
 
 
 def runs(a: int, b: int) -> Runs:
@@ -129,69 +118,17 @@ def judge(store: pathlib.Path, version: int, length: int) -> bool:
     return True
 
 
-def start(work: object, *arguments: object) -> int:
-    """Run a function in a process of its own and return the process's number."""
-    child = os.fork()
-    if child:
-        return child
-    status = 3
-    try:
-        status = work(*arguments)  # type: ignore[operator]
-    except BaseException:  # noqa: BLE001  a forked process must not go on as its parent
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        os._exit(status or 0)
-
-
-def tallied(store: pathlib.Path) -> tuple[int, int]:
-    """Return how many questions of the reader were answered and refused so far."""
-    try:
-        answers, refusals = map(int, pathlib.Path(f"{store}.answers").read_text().split())
-    except FileNotFoundError:
-        return 0, 0
-    return answers, refusals
-
-
-def waited(store: pathlib.Path, reader: int, count: int) -> int | None:
-    """Return how many questions the reader has asked once it has asked so many; `None` if it ended before."""
-    end = time.monotonic() + PATIENCE
-    while (asked := sum(tallied(store))) < count:
-        if os.waitpid(reader, os.WNOHANG)[0]:
-            return None
-        if time.monotonic() > end:
-            raise TimeoutError(f"the reader has asked {asked} questions in {PATIENCE} s, not {count}")
-        time.sleep(0.01)
-    return asked
-
-
-def ended(process: int) -> int:
-    """Return the status of a process once it has ended; one that does not is killed, which is an error."""
-    end = time.monotonic() + PATIENCE
-    while True:
-        found, status = os.waitpid(process, os.WNOHANG)
-        if found:
-            return status
-        if time.monotonic() > end:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-            raise TimeoutError(f"a builder has not ended within {PATIENCE} s")
-        time.sleep(0.002)
-
-
-def main(folder: str, seed: int, kills: int) -> int:
+def main(folder: str, seed: int, kills: int) -> None:
     """Kill builders again and again, and look at what they leave."""
     warnings.simplefilter("ignore", DeprecationWarning)
     chance = random.Random(seed)
     store = pathlib.Path(folder) / "a.zarr"
     version, length = 0, 10
     create(store, length)
-    reader = start(read, store, random.Random(seed + 1))
     fresh = finished = 0
-    try:
+    with Reader(store, asking(store, random.Random(seed + 1))) as reader:
         # However slow the machine is, the first question finds no accumulation.
-        if waited(store, reader, 1) is None:
-            return 1
+        reader.asked(1)
         for _ in range(kills):
             move = chance.random()
             if move < 0.3 and length < SHAPE[0]:
@@ -214,39 +151,25 @@ def main(folder: str, seed: int, kills: int) -> int:
             if not by_work:
                 time.sleep(seconds)
                 os.kill(builder, signal.SIGKILL)
-            status = ended(builder)
-            assert os.WIFSIGNALED(status), f"a builder ended by itself with status {status}"
+            ended(builder)
             fresh += judge(store, version, length)
-            if os.waitpid(reader, os.WNOHANG)[0]:
-                return 1
+            reader.well()
         # On a busy machine no build may have come to its end before it was killed.
         accumulating.accumulate(store, "tas", COMBINATIONS, overwrite=True)
-        asked = tallied(store)
+        counted = reader.counted()
         # The question that is being asked may have begun before; the next one finds nobody at work, and is answered.
-        if waited(store, reader, sum(asked) + 2) is None:
-            return 1
-        assert tallied(store)[0] > asked[0], "not answered although nothing is being built"
-    finally:
-        try:
-            os.kill(reader, signal.SIGKILL)
-            os.waitpid(reader, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
+        reader.asked(sum(counted) + 2)
+        assert reader.counted()[0] > counted[0], "not answered although nothing is being built"
     report = accumulating.accumulate(store, "tas", COMBINATIONS, overwrite=True)
     assert judge(store, version, length), report
-    tally = pathlib.Path(f"{store}.answers")
-    answers, refusals = tallied(store)
-    tally.unlink()
-    tally.with_suffix(".part").unlink(missing_ok=True)
     left = sorted(p.name for p in store.parent.iterdir())
     assert left == ["a.zarr"], left
-    assert min(answers, refusals) > 0, (answers, refusals)
+    assert min(reader.answers, reader.refusals) > 0
     print(
         f"{kills} kills, {fresh} times fresh afterwards, {finished} builds let finish, {length} steps; "
-        f"{answers} answers and {refusals} refusals meanwhile"
+        f"{reader.answers} answers and {reader.refusals} refusals meanwhile"
     )
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

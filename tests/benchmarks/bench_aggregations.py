@@ -13,13 +13,13 @@ import netCDF4
 import numpy as np
 
 from tests import instruction_files as files
-from tests.benchmarks.aggregation_peer import IMPORT, VERSION, cf_python
 from tests.benchmarks.bench_parse import text_of
+from tests.benchmarks.peers import PEERS, UDUNITS, peer_python
 from tests.benchmarks.table import Row, clock
 
 #: Opens a file some times, and prints the seconds of the processor that each time took.
 OURS = "import cfagg\ndef read(path): cfagg.read(path)"
-PEER = f"{IMPORT}\ndef read(path): cf.read(path)"
+PEER = f"{UDUNITS}\nimport cf\ndef read(path): cf.read(path)"
 TIMED = """
 import json, sys, time
 seen = []
@@ -58,7 +58,7 @@ def _million(folder: Path, n: int) -> Row:
 
 def _dialects(folder: Path, small: bool) -> list[Row]:
     n, runs = (50, 1) if small else (2000, 5)
-    python = cf_python(install=not small)
+    python = peer_python("cf", install=not small)
     if python is None:
         return []
     sizes = {"time": 12 * n, "lat": 64, "lon": 128}
@@ -87,7 +87,7 @@ def _dialects(folder: Path, small: bool) -> list[Row]:
     for dialect, seen in ours.items():
         own = statistics.median(seen)
         made.append(
-            Row(f"{dialect}: open {n} fragments", own, other, f"cf-python {VERSION}, CF-1.13", other / own, 5.0)
+            Row(f"{dialect}: open {n} fragments", own, other, f"{PEERS['cf'][0][0]}, CF-1.13", other / own, 5.0)
         )
     return made
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 
-from tests.benchmarks.checkers import CLI, checkers_python, commands
+from tests.benchmarks.checkers import CLI, commands
+from tests.benchmarks.peers import peer_python
 from tests.benchmarks.table import Row
 
 #: Our user CPU is at most this share of the other's: (a small file, many variables, many files).
@@ -34,7 +35,7 @@ def rows(small: bool) -> list[Row]:
         few = [_write(folder / "few.nc", 10 if small else 250)]
         files = [_write(folder / f"part_{n}.nc", 2) for n in range(5 if small else 100)]
         runs = 1 if small else 5
-        python = checkers_python(install=not small)
+        python = peer_python("checkers", install=not small)
         found = [
             *_against(python, folder, one, "check: one small file", 0, runs),
             *_against(python, folder, many, f"check: {40 if small else 1000} variables", 1, runs),

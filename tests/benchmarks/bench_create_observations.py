@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks.published import published_python
+from tests.benchmarks.peers import peer_python
 from tests.benchmarks.table import Row
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / ".bench" / "create_observations"
@@ -59,7 +59,7 @@ def rows(small: bool) -> list[Row]:
         ]
     csv = table_file(few, "csv")
     ours = _build({"csv": {"path": str(csv)}}, "zarr2", {})
-    peer = None if small else published_python(install=True)
+    peer = None if small else peer_python("anemoi", install=True)
     if peer is None:
         return table
     theirs = _published(peer, csv)

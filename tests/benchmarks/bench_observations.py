@@ -19,7 +19,7 @@ import numpy as np
 from cfagg.observations.cache import set_cache_size, shared_cache
 from cfagg.observations.opening import open_observations
 from cfagg.observations.writing import StoreWriter
-from tests.benchmarks.published import published_python
+from tests.benchmarks.peers import peer_python
 from tests.benchmarks.table import Row
 
 ROOT = Path(__file__).parents[2]
@@ -210,7 +210,7 @@ def _duckdb(table: np.ndarray, epochs: np.ndarray) -> tuple[str, Callable[[int],
 
 def _published(path: Path, dates: list[str], asked: list[int], size: str, means: dict[str, float]) -> list[Row]:
     """Return what the published software takes for the same samples, where there is a Python that has it."""
-    python = published_python(install=True)
+    python = peer_python("anemoi", install=True)
     if python is None:
         return []
     # Many, because it keeps whole chunks: most of its samples cost nothing, and those that decode a chunk very much.

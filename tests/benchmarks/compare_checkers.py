@@ -18,7 +18,8 @@ from pathlib import Path
 from cfagg.checking.registry import registered
 from cfagg.findings.versions import Version
 from cfagg.formats.cdl.parsing import parse_cdl
-from tests.benchmarks.checkers import CFCHECKS, CLI, checkers_python, tables
+from tests.benchmarks.checkers import CFCHECKS, CLI, tables
+from tests.benchmarks.peers import peer_python
 from tests.checking.corpus import CLEAN
 from tests.checking.test_corpus import DEFECTS
 from tests.checking.writing import write_netcdf
@@ -74,7 +75,7 @@ def compliance_checker(path: Path, python: Path) -> Verdict:
 
 def main() -> None:
     """Print what each finds and what it tells of clean datasets."""
-    python = checkers_python(install=True)
+    python = peer_python("checkers", install=True)
     assert python is not None
     known = {code for code, rule in registered().items() if rule.since <= Version(1, 8)}
     with tempfile.TemporaryDirectory() as name:

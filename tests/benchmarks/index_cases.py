@@ -21,7 +21,7 @@ import numpy as np
 
 from cfagg.observations.indexes import open_index, pages, write_bisect, write_btree, write_pages
 from cfagg.observations.indexes.protocol import Entries
-from tests.benchmarks.published import published_python
+from tests.benchmarks.peers import peer_python
 
 ROOT = Path(__file__).parents[2]
 
@@ -123,7 +123,7 @@ class Made:
 
     def ask_peer(self, count: int) -> dict[str, Any] | None:
         """Return what the peer takes, `None` where it is not there."""
-        python = published_python(install=True)
+        python = peer_python("anemoi", install=True)
         if python is None:
             return None
         asked = json.dumps(windows(self.first, self.last, count).tolist())

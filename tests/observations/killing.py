@@ -12,7 +12,6 @@ import random
 import signal
 import sys
 import time
-import traceback
 import warnings
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 import cfagg
 from cfagg.errors import CfaggError, SourceError, TargetError
 from cfagg.observations.store import open_store
+from tests.killing import Reader, ended, start
 from tests.observations import builds
 
 #: Last days of the recipes, the rows of which a reader may find.
@@ -49,26 +49,6 @@ def build(store: pathlib.Path, form: str, chance: random.Random) -> None:
             # Another unfinished build, a store that is there, none that could grow: all are said so.
             if isinstance(error, SourceError):
                 raise
-
-
-def read(store: pathlib.Path, wanted: list[bytes]) -> int:
-    """Read the store without pause until the parent ends this process; return at the first wrong one."""
-    tally = pathlib.Path(f"{store}.answers")
-    whole = absent = 0
-    while True:
-        part = tally.with_suffix(".part")
-        part.write_text(f"{whole} {absent}")
-        part.replace(tally)
-        try:
-            found = rows_of(store)
-        except CfaggError:
-            # Not there yet, or replaced while it was read: an answer that says so.
-            absent += 1
-            continue
-        whole += 1
-        if found not in wanted:
-            print(f"READER: {len(found)} wrong bytes", flush=True)
-            return 1
 
 
 def rows_of(store: pathlib.Path) -> bytes:
@@ -109,22 +89,7 @@ def finish(store: pathlib.Path, form: str, wanted: list[bytes]) -> int:
     return report.resumed
 
 
-def start(work: object, *arguments: object) -> int:
-    """Run a function in a process of its own and return the process's number."""
-    child = os.fork()
-    if child:
-        return child
-    status = 3
-    try:
-        status = work(*arguments)  # type: ignore[operator]
-    except BaseException:  # noqa: BLE001  a forked process must not go on as its parent
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        os._exit(status or 0)
-
-
-def main(folder: str, seed: int, kills: int) -> int:
+def main(folder: str, seed: int, kills: int) -> None:
     """Kill builders again and again, and look at what they leave."""
     warnings.simplefilter("ignore", DeprecationWarning)
     chance = random.Random(seed)
@@ -133,41 +98,30 @@ def main(folder: str, seed: int, kills: int) -> int:
     # Kernels are loaded before processes are started, so that none is killed while it loads them.
     wanted = [rows_until(day).tobytes() for day in ENDS]
     cfagg.create_observations(made(ENDS[0], form), store)
-    reader = start(read, store, wanted)
     there = resumed = 0
-    try:
+    # A store that is not there yet, or is replaced while it is read, is refused by an error that says so.
+    with Reader(store, lambda: rows_of(store) in wanted) as reader:
         for _ in range(kills):
             builder = start(build, store, form, random.Random(chance.random()))
             time.sleep(chance.choice([0.02, 0.1, 0.5]) * chance.random())
             os.kill(builder, signal.SIGKILL)
-            _, status = os.waitpid(builder, 0)
-            assert os.WIFSIGNALED(status), f"a builder ended by itself with status {status}"
+            ended(builder)
             there += judge(store, wanted)
             if chance.random() < 0.1:
                 resumed += finish(store, form, wanted)
-            if os.waitpid(reader, os.WNOHANG)[0]:
-                return 1
-    finally:
-        try:
-            os.kill(reader, signal.SIGKILL)
-            os.waitpid(reader, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
+            reader.well()
     cfagg.create_observations(made(ENDS[-1], form), store, overwrite=True)
     once = store.with_name("once.zarr")
     cfagg.create_observations(made(ENDS[-1], form), once)
     assert builds.contents(store) == builds.contents(once)
-    tally = pathlib.Path(f"{store}.answers")
-    answers, refusals = map(int, tally.read_text().split())
-    tally.unlink()
-    tally.with_suffix(".part").unlink(missing_ok=True)
     left = sorted(p.name for p in store.parent.iterdir())
     assert left == ["a.zarr", "once.zarr"], left
-    assert answers > 0
-    print(f"{kills} kills, {there} times a whole store afterwards, {resumed} parts taken up; {answers} readings, "
-          f"{refusals} refused")  # fmt: skip
-    return 0
+    assert reader.answers > 0
+    print(
+        f"{kills} kills, {there} times a whole store afterwards, {resumed} parts taken up; "
+        f"{reader.answers} readings, {reader.refusals} refused"
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

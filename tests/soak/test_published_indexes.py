@@ -16,12 +16,12 @@ import zarr
 from cfagg.observations.indexes import bisect as own_bisect
 from cfagg.observations.indexes import btree as own_btree
 from cfagg.observations.indexes import build_pages, open_index, write_bisect, write_btree
-from tests.benchmarks.published import published_python
+from tests.benchmarks.peers import peer_python
 from tests.observations.indexes.made import Store, cut, uneven
 from tests.oracles import rows_between
 
 ROOT = Path(__file__).parents[2]
-PEER = published_python(install=False)
+PEER = peer_python("anemoi", install=False)
 
 pytestmark = [
     pytest.mark.soak,

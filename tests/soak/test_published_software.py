@@ -13,10 +13,10 @@ import pytest
 
 import cfagg
 from cfagg.demo import sample
-from tests.benchmarks.published import published_python
+from tests.benchmarks.peers import peer_python
 
 ROOT = Path(__file__).parents[2]
-PEER = published_python(install=False)
+PEER = peer_python("anemoi", install=False)
 
 pytestmark = [
     pytest.mark.soak,

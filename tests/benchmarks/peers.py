@@ -1,0 +1,57 @@
+"""Programs that are measured beside ours, in Pythons of their own: ``python -m tests.benchmarks.peers anemoi``.
+
+Each is installed once in a folder under ``.bench``; a variable of the environment names another Python that has it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["PEERS", "UDUNITS", "peer_python"]
+
+#: Of each peer the packages, in the versions that are measured, and the variable that names another Python.
+PEERS: dict[str, tuple[tuple[str, ...], str]] = {
+    # It reads aggregation variables of CF-1.13.
+    "cf": (("cf-python==3.21.0", "cf-units"), "CFAGG_CF_PYTHON"),
+    # The two other checkers of CF compliance; nothing of them is imported here.
+    "checkers": (("compliance-checker==6.1.0", "cfchecker==4.1.0", "cf-units"), "CFAGG_CHECKERS_PYTHON"),
+    # The published software of observation windows, which needs version 2 of zarr-python.
+    "anemoi": (("anemoi-datasets==0.5.47",), "CFAGG_PEER_PYTHON"),
+}
+
+#: Lets a program find the UDUNITS that cf-units brings along where the system has none.
+UDUNITS = """
+import ctypes.util, os, sys
+from glob import glob
+from importlib.util import find_spec
+if ctypes.util.find_library("udunits2") is None:
+    home = os.path.dirname(find_spec("cf_units").origin)
+    library, = glob(os.path.join(os.path.dirname(home), "cf_units.libs", "libudunits2*"))
+    os.environ["UDUNITS2_XML_PATH"] = os.path.join(home, "etc", "share", "udunits2.xml")
+    found = ctypes.util.find_library
+    ctypes.util.find_library = lambda name: library if name == "udunits2" else found(name)
+"""
+
+
+def peer_python(name: str, *, install: bool) -> Path | None:
+    """Return a Python that has a peer, `None` where there is none; `install` makes it, which takes a minute."""
+    packages, variable = PEERS[name]
+    home = Path(__file__).resolve().parents[2] / ".bench" / name
+    named = os.environ.get(variable)
+    python = Path(named) if named else home / "bin" / "python"
+    done = home / "installed"
+    if named or done.exists() or not install:
+        return python if python.exists() else None
+    subprocess.run([sys.executable, "-m", "venv", home], check=True)
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    subprocess.run([*pip, *packages], check=True)
+    done.touch()
+    return python
+
+
+if __name__ == "__main__":
+    for peer in sys.argv[1:]:
+        print(peer_python(peer, install=True))
