@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.identity import check_order
+from cfagg.arrays.identity import UNKNOWN, Identity, check_order
 from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, FragmentMismatchError, FragmentNotFoundError
@@ -41,7 +41,7 @@ def open_field(
     path: str,
     where: str,
     judge: Callable[[str], None],
-    of_master: Callable[[str], str | None],
+    of_master: Callable[[str], Identity],
     word_size: int | None,
 ) -> Fragment:
     """Return the field of a file that partition `i` names by its address.
@@ -86,13 +86,14 @@ def open_field(
     return Fragment(header, shape, read, where)
 
 
-def _check_axes(dims: Sequence[str], shape: Sequence[int], of_master: Callable[[str], str | None], where: str) -> None:
+def _check_axes(dims: Sequence[str], shape: Sequence[int], of_master: Callable[[str], Identity], where: str) -> None:
     """Refuse a field of latitudes and longitudes that a partition takes for one of longitudes and latitudes."""
     wide = [k for k, n in enumerate(shape) if n > 1]
     if len(wide) == 2:
         found = [f"({k})" for k in range(len(dims))]
         found[wide[0]], found[wide[1]] = "row", "column"
-        check_order(dims, found, shape, of_master, {"row": "Y", "column": "X"}.get, where)
+        known = {"row": Identity(axis="Y"), "column": Identity(axis="X")}
+        check_order(dims, found, shape, of_master, lambda dim: known.get(dim, UNKNOWN), where)
 
 
 def _address(aggregation: Aggregation, i: int, where: str) -> int:

@@ -9,12 +9,12 @@ limited depth and never in a circle.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from cfagg.arrays.canonical import layout_of
-from cfagg.arrays.identity import check_order, identity
+from cfagg.arrays.identity import UNKNOWN, Identity, check_order, is_square
 from cfagg.arrays.source import BOUNDS
 from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
@@ -27,7 +27,7 @@ from cfagg.errors import (
     SourceError,
     UnsupportedError,
 )
-from cfagg.formats.values import locate, read, scan
+from cfagg.formats.values import is_only_a_dimension, locate, read, scan
 from cfagg.formats.values.netcdf import attributes_of, lookup, opened_handle
 from cfagg.model import Aggregation, Layout
 from cfagg.storage.access import Access
@@ -75,6 +75,7 @@ class Fragments:
     group: str = "/"  # of the aggregation variable: private variables are searched from there upwards
     chain: tuple[Place, ...] = ()  # the aggregations that led here, outermost first, this one excluded
     word_size: int | None = None  # of addresses in PP files, where the user says it
+    identities: dict[str, Identity] = field(default_factory=dict, compare=False)  # of dimensions, as far as asked
 
     def index(self, i: int) -> tuple[int, ...]:
         """Return the index of partition `i` in the partition matrix."""
@@ -122,15 +123,12 @@ class Fragments:
         if mark_of(located.header.attributes, located.header.dims) is not None:
             return self._nested(i, located.key, address, own, where)
         layout = self._layout(i, located.header, where)
-        if layout.dims != located.header.dims and len(set(located.header.shape)) < len(located.header.shape):
-            check_order(
-                layout.dims,
-                located.header.dims,
-                located.header.shape,
-                self._identity,
-                partial(_identity_in, path, address, context, self.group if own else "/", judge),
-                where,
-            )
+        self._check_order(
+            layout,
+            located.header,
+            partial(_identity_in, located.key, address, context, self.group if own else "/", judge),
+            i,
+        )
         header = located.header
         if self.aggregation.bounds_of is not None and layout.units is None and "units" not in header.attributes:
             found = _units_of_coordinate(located.key, address, self.group if own else "/")
@@ -171,14 +169,26 @@ class Fragments:
             )
         return f"/{names[number]}"
 
-    def _identity(self, dim: str) -> str | None:
+    def _check_order(self, layout: Layout, header: Header, of_file: Callable[[str], Identity], i: int) -> None:
+        """Refuse a sub-array whose coordinates show that two of its dimensions are interchanged."""
+        if len(layout.dims) == len(header.dims):
+            pairs = tuple(zip(layout.dims, header.dims, header.shape, strict=True))
+        else:  # names decide which dimensions they are
+            pairs = tuple((d, d, n) for d, n in zip(header.dims, header.shape, strict=True) if d in layout.dims)
+        if self.aggregation.partitions.part_text(i) is not None:
+            extent = dict(zip(self.aggregation.dims, self.aggregation.grid.extent(self.index(i)), strict=True))
+            pairs = tuple((d, here, b - a) for d, here, _ in pairs for a, b in [extent.get(d, (0, 1))])
+        if is_square([n for _, _, n in pairs]):
+            declared, found, sizes = zip(*pairs, strict=True)
+            check_order(declared, found, sizes, self._identity, of_file, self.where(i))
+
+    def _identity(self, dim: str) -> Identity:
         """Return what the coordinates of a dimension of the aggregation are."""
-        key = handles.get(self.access.resolve(None), Context(self.access.parent)).key
-        try:
-            found = _source(key).find_from(self.group, dim)[1]
-        except SourceError:
-            return None
-        return identity(found.attributes)
+        known = self.identities.get(dim)
+        if known is None:
+            key = handles.get(self.access.resolve(None), Context(self.access.parent)).key
+            known = self.identities[dim] = _identity_of(_source(key), self.group, dim)
+        return known
 
     def _check_format(self, i: int, where: str) -> None:
         """Refuse formats that only later versions read."""
@@ -223,6 +233,7 @@ class Fragments:
             word_size=self.word_size,
         )
         layout = self._layout(i, header, where)
+        self._check_order(layout, header, partial(_identity_of, source, group.path), i)
         return Fragment(header, None, lambda slices: reader.read(list(slices)), where, layout=layout)
 
 
@@ -242,15 +253,33 @@ def _names(key: FileKey) -> tuple[str, ...]:
         return tuple(dataset.variables)
 
 
+def _identity_of(source: Source, group: str, dim: str) -> Identity:
+    """Return what the coordinates of a dimension of an aggregation file are."""
+    try:
+        found = source.find_from(group, dim)[1]
+    except (SourceError, ConventionError):
+        return UNKNOWN
+    units = {"units": found.units} if isinstance(found, Aggregation) and found.units is not None else {}
+    return Identity.of({**found.attributes, **units})
+
+
 def _identity_in(
-    path: str, address: str, context: Context, group: str, judge: Callable[[str], None], dim: str
-) -> str | None:
+    key: FileKey, address: str, context: Context, group: str, judge: Callable[[str], None], dim: str
+) -> Identity:
     """Return what the coordinates of a dimension of a fragment are."""
     where = address.rpartition("/")[0]
-    try:
-        return identity(locate(path, f"{where}/{dim}" if where else dim, context, group, judge).header.attributes)
-    except FragmentNotFoundError:
-        return None
+    if not where and group == "/" and is_only_a_dimension(key, dim, context):  # seldom asked of the slow library
+        return UNKNOWN
+    while True:
+        name = f"{where}/{dim}" if where else dim
+        try:
+            return Identity.of(locate(key.path, name, context, group, judge).header.attributes)
+        except UnsupportedError:
+            return UNKNOWN
+        except FragmentNotFoundError:
+            if not where:
+                return UNKNOWN
+            where = where.rpartition("/")[0]
 
 
 @lru_cache(maxsize=2048)

@@ -1,18 +1,42 @@
 """Noticing a sub-array whose dimensions are in another order than declared although its shape fits.
 
-Where a file names its dimensions as the aggregation does, names alone tell.  Where it does not, and two dimensions are
-of equal size, coordinates are compared: by ``standard_name``, ``axis`` and the units of latitude and longitude.
+Names do not tell: a file may call a dimension as the aggregation calls another one of the same size.  Where two
+dimensions are of equal size, their coordinates are compared: by ``standard_name``, by axis, and by ``units``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 from cfagg.cf.roles import axis_of
 from cfagg.errors import FragmentMismatchError
 
-__all__ = ["check_order", "identity"]
+__all__ = ["UNKNOWN", "Identity", "check_order", "identity", "is_square"]
+
+_LETTERS = frozenset("XYZT")
+
+
+class Identity(NamedTuple):
+    """What the coordinates of a dimension are, most telling first; `None` where they do not say."""
+
+    standard_name: str | None = None
+    axis: str | None = None
+    units: str | None = None
+
+    @classmethod
+    def of(cls, attributes: Mapping[str, Any]) -> Identity:
+        """Return what a coordinate variable with these attributes is."""
+        name, axis, units = (
+            value.strip() or None if isinstance(value, str) else None
+            for value in map(attributes.get, ("standard_name", "axis", "units"))
+        )
+        return cls(name, axis.upper() if axis else axis_of(attributes), units)
+
+
+#: Of a dimension without coordinates.
+UNKNOWN = Identity()
 
 
 def identity(attributes: Mapping[str, Any]) -> str | None:
@@ -23,38 +47,68 @@ def identity(attributes: Mapping[str, Any]) -> str | None:
     >>> identity({"standard_name": "wavelength"}), identity({"units": "K"})
     ('wavelength', None)
     """
-    axis, name = (attributes.get(k) for k in ("axis", "standard_name"))
-    if isinstance(axis, str) and axis.strip():
-        return axis.strip().upper()
-    return axis_of(attributes) or (name.strip() or None if isinstance(name, str) else None)
+    found = Identity.of(attributes)
+    return found.axis or found.standard_name
+
+
+def is_square(sizes: Sequence[int]) -> bool:
+    """Return whether two dimensions could be interchanged unnoticed.
+
+    >>> is_square((1, 4, 4)), is_square((1, 1, 4))
+    (True, False)
+    """
+    wide = [n for n in sizes if n > 1]
+    return len(set(wide)) < len(wide)
 
 
 def check_order(
     declared: Sequence[str],
     found: Sequence[str],
-    shape: Sequence[int],
-    of_master: Callable[[str], str | None],
-    of_file: Callable[[str], str | None],
+    sizes: Sequence[int],
+    of_master: Callable[[str], Identity],
+    of_file: Callable[[str], Identity],
     where: str,
 ) -> None:
     """Raise where coordinates show that dimensions of equal size are interchanged.
 
     `declared` are names of the aggregation, in the sub-array's order, `found` those of the file; `of_master` and
-    `of_file` give the identity of a dimension's coordinates in the aggregation file and in the fragment's.
+    `of_file` give what the coordinates of a dimension in the aggregation file and in the fragment's are.
     """
-    if len(declared) != len(found):
+    pairs = [(k, j) for k, j in combinations(range(len(sizes)), 2) if sizes[k] == sizes[j] > 1]
+    alike = sorted({k for pair in pairs for k in pair})
+    masters = {k: of_master(declared[k]) for k in alike}
+    if all(known == UNKNOWN for known in masters.values()):
         return
-    for k, (name, here) in enumerate(zip(declared, found, strict=True)):
-        rivals = [d for j, d in enumerate(declared) if j != k and shape[j] == shape[k]]
-        if name == here or shape[k] == 1 or not rivals:
+    files = {k: of_file(found[k]) for k in alike}
+    for pair in pairs:
+        odd = _interchanged([masters[k] for k in pair], [files[k] for k in pair])
+        if odd is None:
             continue
-        expected, actual = of_master(name), of_file(here)
-        if expected is None or actual is None or expected == actual:
-            continue
-        other = next((d for d in rivals if of_master(d) == actual), None)
-        if other is not None:
-            raise FragmentMismatchError(
-                f"{where}: dimension {k} of the sub-array, {here!r} of size {shape[k]}, has the coordinates of "
-                f"{other!r}, but the aggregation says that it is {name!r}; declare the partition's 'dimensions' in the "
-                "file's order"
-            )
+        k = pair[odd]
+        raise FragmentMismatchError(
+            f"{where}: dimension {k} of the sub-array, {found[k]!r} of size {sizes[k]}, has the coordinates of "
+            f"{declared[pair[1 - odd]]!r} ({_said(files[k])}), but the aggregation says that it is {declared[k]!r} "
+            f"({_said(masters[k])}); declare the partition's 'dimensions' in the file's order, or write the fragment "
+            "in the aggregation's"
+        )
+
+
+def _interchanged(masters: Sequence[Identity], files: Sequence[Identity]) -> int | None:
+    """Return which of two dimensions of a file is the other one of the aggregation's; `None` where neither is."""
+    for what, expected, actual in zip(
+        Identity._fields, zip(*masters, strict=True), zip(*files, strict=True), strict=True
+    ):
+        own = [actual[k] is not None and actual[k] == expected[k] for k in range(2)]
+        crossed = [actual[k] is not None and actual[k] == expected[1 - k] != expected[k] for k in range(2)]
+        # Where both would be the same one, units prove nothing, and names do so only if the aggregation knows both.
+        if any(crossed) and (not any(own) or (what != "units" and None not in expected)):
+            return crossed.index(True)
+        if any(own) and not any(crossed):
+            return None
+    return None
+
+
+def _said(found: Identity) -> str:
+    """Return what coordinates are, for messages."""
+    said = ", ".join(f"{name} {value!r}" for name, value in found._asdict().items() if value is not None)
+    return said or "without coordinates"

@@ -66,6 +66,73 @@ def test_a_transposed_fragment_with_names_of_its_own_is_noticed_by_its_coordinat
         data(path)
 
 
+#: Coordinates of two dimensions by which they can be told.
+TOLD = {
+    "names": ({"standard_name": "latitude"}, {"standard_name": "longitude"}),
+    "axes": ({"axis": "Y"}, {"axis": "X"}),
+    "times": (
+        {"standard_name": "forecast_reference_time", "units": "days since 2000-01-01"},
+        {"standard_name": "time", "units": "days since 2000-01-01"},
+    ),
+    "units": ({"units": "m"}, {"units": "s"}),
+    "one": ({"axis": "Y"}, {}),
+}
+
+
+def square(folder, dialect, told, *, swapped, dims=("time", "lat", "lon")):
+    """An aggregation over a square fragment that has the aggregation's own names, and coordinates for both."""
+    own, other = told[::-1] if swapped else told
+    coordinates = {n: ([n], [0.0, 1.0], a) for n, a in zip(dims[-2:], (own, other), strict=True) if a}
+    fragment(folder, SQUARE, dims, coordinates=coordinates)
+    path = write(folder, dialect)
+    with netCDF4.Dataset(path, "a") as root:
+        for name, attributes in zip(("lat", "lon"), told, strict=True):
+            if attributes:
+                coordinate = root.createVariable(name, "f8", (name,))
+                coordinate.setncatts(attributes)
+                coordinate[:] = [0.0, 1.0]
+    return path
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+@pytest.mark.parametrize("told", TOLD.values(), ids=TOLD)
+def test_a_square_fragment_with_swapped_coordinates_under_the_aggregations_names_is_refused(tmp_path, dialect, told):
+    path = square(tmp_path, dialect, told, swapped=True)
+    with pytest.raises(
+        FragmentMismatchError, match=r"has the coordinates of 'l.*, but the aggregation says that it is"
+    ):
+        data(path)
+
+
+@pytest.mark.parametrize("told", TOLD.values(), ids=TOLD)
+def test_a_square_fragment_whose_coordinates_agree_is_read(tmp_path, told):
+    np.testing.assert_array_equal(data(square(tmp_path, "CF-1.13", told, swapped=False)), SQUARE)
+
+
+def test_two_latitudes_under_any_names_are_no_interchange(tmp_path):
+    north = {"axis": "Y", "units": "degrees_north"}
+    path = square(tmp_path, "CF-1.13", (north, north), swapped=True)
+    np.testing.assert_array_equal(data(path), SQUARE)
+
+
+def test_units_alone_that_are_swapped_under_right_names_are_no_interchange(tmp_path):
+    first, second = {"standard_name": "altitude", "units": "m"}, {"standard_name": "depth", "units": "km"}
+    fragment(
+        tmp_path,
+        SQUARE,
+        ["time", "lat", "lon"],
+        coordinates={
+            "lat": (["lat"], [0.0, 1.0], first | {"units": "km"}),
+            "lon": (["lon"], [0.0, 1.0], second | {"units": "m"}),
+        },
+    )
+    path = write(tmp_path, "CF-1.13")
+    with netCDF4.Dataset(path, "a") as root:
+        for name, attributes in (("lat", first), ("lon", second)):
+            root.createVariable(name, "f8", (name,)).setncatts(attributes)
+    np.testing.assert_array_equal(data(path), SQUARE)
+
+
 @pytest.mark.parametrize("dialect", WRITERS)
 def test_a_name_of_the_aggregation_in_another_place_is_refused(tmp_path, dialect):
     fragment(tmp_path, SQUARE, ["time", "lon", "y"])

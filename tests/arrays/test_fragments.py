@@ -331,6 +331,46 @@ def test_coordinates_show_a_transposed_square_whose_dimensions_have_other_names(
         whole(open_reader(path))
 
 
+def swapped_case(folder, *, part=None, more=None, group=None):
+    """An aggregation over a fragment with its own names, whose coordinates are interchanged."""
+    shape = (4, 4) if part is None else (4, 5)
+    east, north = {"standard_name": "longitude"}, {"standard_name": "latitude"}
+    coordinates = {
+        "lat": (["lat"], np.arange(float(shape[0])), east),
+        "lon": (["lon"], np.arange(float(shape[1])), north),
+    }
+    dims = ["lat", "lon"]
+    nca_files.fragment(folder / "a.nc", "tas", values(*shape), dims, group=group, coordinates=coordinates)
+    told = {"data": {"file": "a.nc", "ncvar": f"{group}/tas" if group else "tas", "shape": list(shape)}}
+    told |= {"part": part} if part else {}
+    content = nca_files.array(dims, [[0, 4], [0, 4]], lambda i, box: told)
+    own = {"lat": (["lat"], np.arange(4.0), north), "lon": (["lon"], np.arange(4.0), east)}
+    return nca_files.aggregation(folder / "agg.nca", "tas", "f4", {"lat": 4, "lon": 4}, content, coordinates=own)
+
+
+@pytest.mark.parametrize("options", [{}, {"part": "[(0, 4, 1), (0, 4, 1)]"}, {"group": "model/run"}])
+def test_coordinates_show_a_transposed_square_whose_dimensions_have_the_same_names(tmp_path, options):
+    path = swapped_case(tmp_path, **options)
+    with pytest.raises(FragmentMismatchError, match=r"'lat' of size 4, has the coordinates of 'lon'"):
+        whole(open_reader(path))
+
+
+def test_coordinates_show_a_transposed_square_in_an_aggregation_of_aggregations(tmp_path):
+    (tmp_path / "inner").mkdir()
+    north, east = {"standard_name": "latitude"}, {"standard_name": "longitude"}
+    nca_files.fragment(tmp_path / "inner" / "a.nc", "tas", values(4, 4), ["lat", "lon"])
+    paths = []
+    for folder, fragment, told in (("inner", "a.nc", (east, north)), (".", "inner/agg.nca", (north, east))):
+        data = {"data": {"file": fragment, "ncvar": "tas", "shape": [4, 4]}}
+        content = nca_files.array(["lat", "lon"], [[0, 4], [0, 4]], lambda i, box, data=data: data)
+        own = {n: ([n], np.arange(4.0), a) for n, a in zip(("lat", "lon"), told, strict=True)}
+        path = tmp_path / folder / "agg.nca"
+        paths.append(nca_files.aggregation(path, "tas", "f4", {"lat": 4, "lon": 4}, content, coordinates=own))
+    np.testing.assert_array_equal(whole(open_reader(paths[0])), values(4, 4))
+    with pytest.raises(FragmentMismatchError, match=r"'lat' of size 4, has the coordinates of 'lon'"):
+        whole(open_reader(paths[1]))
+
+
 def test_a_square_whose_coordinates_fit_or_are_unknown_is_read(tmp_path):
     fitting = {"rows": (["rows"], np.arange(4.0), {"axis": "Y"}), "columns": (["columns"], np.arange(4.0), {})}
     for i, coordinates in enumerate(({}, fitting)):

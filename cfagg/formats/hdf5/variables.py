@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
 from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Handle
 
-__all__ = ["find", "is_plain", "storage_of"]
+__all__ = ["find", "is_only_a_dimension", "is_plain", "storage_of"]
 
 #: Messages of the datasets and groups that are understood here: files of values, say, are not.
 _PLAIN = frozenset({SPACE, LINKS, TYPE, OLD_FILL, FILL, LAYOUT, FILTERS, ATTRIBUTES})
@@ -64,6 +64,11 @@ class _Attribute(NamedTuple):
     data: bytes
 
 
+def _is_no_variable(name: _Attribute) -> bool:
+    """Return whether the ``NAME`` of a scale says that it is only a dimension."""
+    return name.data.startswith(NO_VARIABLE.encode())
+
+
 class _Variable(NamedTuple):
     """What a file says about a variable, whatever the file's name."""
 
@@ -77,21 +82,36 @@ class _Variable(NamedTuple):
 def find(handle: Handle, head: bytes, address: str, group: str = "/") -> StoredVariable | None:
     """Return what `library_variables.find` does, or `None` where the library has to look; `head`: the first bytes."""
     name = address.removeprefix("/")
-    if "/" in name or not name or (group != "/" and not address.startswith("/")) or head[8:9] not in (b"\2", b"\3"):
+    if group != "/" and not address.startswith("/"):
         return None
     key = handle.key
+    found = _found(handle, head, name, "variable")
+    if found is None:
+        return None
+    header = Header(key.path, address, found.dims, found.shape, found.dtype, found.attributes)
+    # Files of external storage and virtual layouts are messages that are unusual here.
+    return StoredVariable(key, address, group, header, found.storage, name, ())
+
+
+def is_only_a_dimension(handle: Handle, head: bytes, name: str) -> bool:
+    """Return whether a name in the root group of a file is certainly that of a dimension without a variable."""
+    return _found(handle, head, name, "only a dimension") is True
+
+
+def _found(handle: Handle, head: bytes, name: str, question: Literal["variable", "only a dimension"]) -> Any:
+    """Return what is known of an object of the root group, `None` where the library has to look."""
+    if "/" in name or not name or head[8:9] not in (b"\2", b"\3"):
+        return None
     try:
         first = Head(handle, head)
         file = _File(Objects(Space(first, checksum=compiled())))
         root = file.objects.top()
         links = remembered(("links", root), first, lambda: file.links(root))
-        found = remembered(("variable", name, tuple(links.items())), first, lambda: file.variable(links, name))
+        answer = file.variable if question == "variable" else file.is_only_a_dimension
+        return remembered((question, name, tuple(links.items())), first, lambda: answer(links, name))
     except (OverlapError, OSError, *ERRORS):
         # The library finds out what is wrong, and says it in its words.
         return None
-    header = Header(key.path, address, found.dims, found.shape, found.dtype, found.attributes)
-    # Files of external storage and virtual layouts are messages that are unusual here.
-    return StoredVariable(key, address, group, header, found.storage, name, ())
 
 
 class _File:
@@ -124,7 +144,7 @@ class _File:
         messages, attributes = found.messages, self.attributes(found)
         if not messages.keys() >= {SPACE, TYPE, LAYOUT}:
             raise UnusualError
-        if "CLASS" in attributes and "NAME" in attributes and attributes["NAME"].data.startswith(NO_VARIABLE.encode()):
+        if "CLASS" in attributes and "NAME" in attributes and _is_no_variable(attributes["NAME"]):
             raise UnusualError
         dtype = _dtype(messages[TYPE])
         shape, most = _space(messages[SPACE])
@@ -132,6 +152,12 @@ class _File:
         storage = storage_of(messages, shape, dtype, name)
         values = {n: self.value(a) for n, a in attributes.items() if n not in INTERNAL}
         return _Variable(dims, shape, dtype.newbyteorder("="), values, storage)
+
+    def is_only_a_dimension(self, links: dict[bytes, int], name: str) -> bool:
+        """Return whether an object is a dimension scale that is no variable."""
+        at = links.get(name.encode())
+        attributes = {} if at is None else self.attributes(self.object(at))
+        return "CLASS" in attributes and "NAME" in attributes and _is_no_variable(attributes["NAME"])
 
     def attributes(self, found: Object) -> dict[str, _Attribute]:
         """Return all attributes, by creation order where it is tracked, as the netCDF library does."""

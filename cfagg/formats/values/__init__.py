@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cfagg.formats.values.find import locate, read, scan
+    from cfagg.formats.values.find import is_only_a_dimension, locate, read, scan
 
-__all__ = ["locate", "read", "scan"]
+__all__ = ["is_only_a_dimension", "locate", "read", "scan"]
 
 
 def __getattr__(name: str) -> Any:

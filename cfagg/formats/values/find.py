@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cfagg.cf.header import Header
 from cfagg.errors import UnsupportedError
 from cfagg.formats.codecs import check_chunk
-from cfagg.formats.hdf5 import head
+from cfagg.formats.hdf5 import MAGIC, head, variables
 from cfagg.formats.hdf5 import library_variables as hdf5
 from cfagg.formats.opening import built_in
 from cfagg.formats.values import netcdf, reading
@@ -23,7 +23,7 @@ from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit
 from cfagg.storage.handles import handles
 
-__all__ = ["forget", "locate", "read", "scan"]
+__all__ = ["forget", "is_only_a_dimension", "locate", "read", "scan"]
 
 #: Headers remembered, each some kilobytes.
 REMEMBERED = 2048
@@ -55,6 +55,13 @@ def locate(
         while len(_seen) > REMEMBERED:
             _seen.popitem(last=False)
     return found
+
+
+def is_only_a_dimension(key: FileKey, name: str, context: Context) -> bool:
+    """Return whether it is known without a library that a name of a file's root group has no variable."""
+    handle = handles.of(key, context)
+    start = handle.some(_HEAD, 0, context)
+    return start.startswith(MAGIC) and variables.is_only_a_dimension(handle, start, name)
 
 
 def forget() -> None:

@@ -40,6 +40,18 @@ def _same(a, b):
     )
 
 
+def test_a_dimension_without_a_variable_is_told_from_others_without_the_library(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as d:
+        for name in ("lat", "lon", "other"):
+            d.createDimension(name, 4)
+        d.createVariable("lat", "f8", ("lat",))
+        d.createVariable("other", "f8", ("lat",))
+    with open_regular(str(tmp_path / "a.nc")) as handle:
+        head = handle.some(2**13, 0)
+        told = {n: variables.is_only_a_dimension(handle, head, n) for n in ("lat", "lon", "other", "none", "")}
+    assert [name for name, only in told.items() if only] == ["lon", "other"]
+
+
 def _write(path, variables, attributes):
     """Write a file with so many variables, each with so many attributes of all kinds."""
     with netCDF4.Dataset(path, "w") as d:

@@ -76,6 +76,27 @@ def test_fragments_on_a_web_server_are_read_where_their_place_is_allowed(server,
     assert admitted_by_its_message(path) == f"{server.url}/data"
 
 
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC"])
+@pytest.mark.parametrize("told", [True, False])
+def test_looking_at_the_coordinates_of_a_square_fragment_asks_a_web_server_for_no_more(tmp_path, form, told) -> None:
+    axes = {"y": (["y"], [0.0, 1.0], {"axis": "Y"}), "x": (["x"], [0.0, 1.0], {"axis": "X"})}
+    (tmp_path / "data").mkdir()
+    asked = []
+    with served(tmp_path) as server:
+        for known in ({}, axes):
+            name = f"data/{len(known)}.nc"
+            fragment(
+                tmp_path / name, "v", np.zeros((2, 2), "f4"), ["y", "x"], coordinates=axes if told else {}, format=form
+            )
+            data = {"data": {"file": f"{server.url}/{name}", "ncvar": "v", "shape": [2, 2]}}
+            content = array(["y", "x"], [[0, 2], [0, 2]], lambda *_, data=data: data)
+            path = aggregation(tmp_path / f"{len(known)}.nca", "v", "f4", {"y": 2, "x": 2}, content, coordinates=known)
+            server.seen.clear()
+            read(path, allow=[server.url])
+            asked.append(len(server.seen))
+    assert 0 < asked[1] <= asked[0]
+
+
 def test_fragments_on_nginx_are_read_where_their_place_is_allowed(nginx: Nginx, folder, tmp_path) -> None:
     (nginx.data / "parts").mkdir(exist_ok=True)
     for n in "abc":
