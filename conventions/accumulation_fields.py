@@ -1,211 +1,124 @@
-"""Typed values out of a JSON object: each of the wrong type is a problem with its key path, none stops the others."""
+"""What the values of a JSON object must be, described once: read with all problems and their key paths, and written."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, get_type_hints
+
+import numpy as np
 
 from cfagg.conventions import limits
+from cfagg.conventions.accumulation_model import Table
 from cfagg.conventions.accumulation_schema import is_node_name, path_text
 from cfagg.conventions.findings import Findings, shorten
 
-__all__ = ["Fields", "json_number"]
+__all__ = [
+    "DIMS",
+    "FINITE",
+    "NODE",
+    "NUMBER",
+    "Kind",
+    "Place",
+    "integer",
+    "kind",
+    "listing",
+    "one_of",
+    "record",
+    "table",
+]
 
 #: How JSON, which has no such numbers, writes them; as Zarr v3 does for fill values.
 _SPELT = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
-_INT64 = 2**63
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The key path of a value, and where problems with it are noted."""
 
-def json_number(value: float) -> int | float | str:
-    """Return a number as JSON can hold it."""
-    if isinstance(value, int) or math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    steps: tuple[str | int, ...]
+    findings: Findings
 
+    def at(self, step: str | int) -> Place:
+        """Return the place of a value in this one."""
+        return Place((*self.steps, step), self.findings)
 
-class Fields:
-    """The keys of one JSON object; of a wrong one a harmless value is returned, so that all are looked at."""
+    def problem(self, message: str) -> None:
+        """Note a problem."""
+        self.findings.problem(path_text(self.steps), message)
 
-    def __init__(self, values: Any, path: tuple[str | int, ...], findings: Findings) -> None:
-        self.path = path
-        self.findings = findings
-        if not isinstance(values, Mapping):
-            self.wrong((), "an object", values)
-            values = {}
-            self.broken = True
-        else:
-            self.broken = False
-        self.values: Mapping[str, Any] = values
-
-    def wrong(self, steps: tuple[str | int, ...], expected: str, found: Any) -> None:
+    def wrong(self, expected: str, found: Any) -> None:
         """Note that a value is not what is expected."""
-        self.problem(steps, f"{expected} expected, found {shorten(found)}")
+        self.problem(f"{expected} expected, found {shorten(found)}")
 
-    def problem(self, steps: tuple[str | int, ...], message: str) -> None:
-        """Note a problem below this object."""
-        self.findings.problem(path_text([*self.path, *steps]), message)
 
-    def get(self, key: str) -> Any:
-        """Return a value that has to be there; `None` where it is not, which is a problem."""
-        if key not in self.values and not self.broken:
-            self.problem((key,), "missing")
-        return self.values.get(key)
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it, numbers of NumPy as Python's own."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple):
+        return [plain(v) for v in value]
+    return {k: plain(v) for k, v in value.items()} if isinstance(value, Mapping) else value
 
-    def has(self, key: str) -> bool:
-        """Return whether a key is there with a value to look at; a missing one is a problem."""
-        self.get(key)
-        return key in self.values
 
-    def text(self, key: str) -> str:
-        """Return a text."""
-        value = self.get(key)
-        if not isinstance(value, str) and key in self.values:
-            self.wrong((key,), "text", value)
-        return value if isinstance(value, str) else ""
+@dataclass(frozen=True)
+class Kind:
+    """What one value must be: how it is read, what stands for it where it is wrong, and how it is written."""
 
-    def node(self, key: str) -> str:
-        """Return the name of an array of the group."""
-        return self._node((key,), self.get(key)) if key in self.values else self.text(key)
+    read: Callable[[Any, Place], Any]
+    #: Harmless, so that all other values are looked at.
+    nothing: Callable[[], Any]
+    write: Callable[[Any], Any] = plain
+    #: Whether the key may be absent, which means `None`; and whether the values stand in the object itself.
+    may_be_absent: bool = False
+    inline: bool = False
+    #: Where values are taken as they are: whether one is right, which tells lists of them quickly.
+    fits: Callable[[Any], bool] | None = None
 
-    def _node(self, steps: tuple[str | int, ...], value: Any) -> str:
-        if isinstance(value, str) and is_node_name(value):
+    @property
+    def nullable(self) -> Kind:
+        """The same, or ``null``."""
+        return replace(
+            self,
+            read=lambda value, place: None if value is None else self.read(value, place),
+            write=lambda value: None if value is None else self.write(value),
+            fits=None,
+        )
+
+    @property
+    def optional(self) -> Kind:
+        """The same, or absent."""
+        return replace(self, nothing=lambda: None, may_be_absent=True)
+
+
+def kind(expected: str, fits: Callable[[Any], bool], nothing: Any = "") -> Kind:
+    """Return what a value must be that is taken as it is where it fits."""
+
+    def read(value: Any, place: Place) -> Any:
+        if fits(value):
             return value
-        self.wrong(steps, "the name of an array of the group", value)
-        return ""
+        place.wrong(expected, value)
+        return nothing
 
-    def integer(self, key: str, low: int = 0) -> int:
-        """Return an integer of at least `low` that fits 64 bits."""
-        value = self.get(key)
-        return self._integer((key,), value, low) if key in self.values else low
+    return Kind(read, lambda: nothing, fits=fits)
 
-    def _integer(self, steps: tuple[str | int, ...], value: Any, low: int) -> int:
-        if type(value) is int and low <= value < _INT64:
-            return value
-        self.wrong(steps, f"an integer of at least {low}", value)
-        return low
 
-    def integers(self, key: str, low: int = 0) -> tuple[int, ...]:
-        """Return a list of integers of at least `low`."""
-        return tuple(self._integer((key, i), v, low) for i, v in enumerate(self.items(key, limits.MAX_RANK)))
+def integer(low: int = 0) -> Kind:
+    """Return the kind of integers of at least `low` that fit 64 bits."""
+    return kind(f"an integer of at least {low}", lambda v: type(v) is int and low <= v < 2**63, low)
 
-    def number(self, key: str, default: float = 0) -> int | float:
-        """Return a finite number."""
-        value = self.get(key)
-        if type(value) in (int, float) and _is_double(value):
-            return value  # type: ignore[no-any-return]
-        if key in self.values:
-            self.wrong((key,), "a finite number", value)
-        return default
 
-    def bound(self, key: str) -> int | float | None:
-        """Return a number, or `None` for ``null``."""
-        value = self.get(key)
-        return None if value is None else self._any_number((key,), value)
+def one_of(words: tuple[str, ...]) -> Kind:
+    """Return the kind of some words."""
+    return kind("one of " + ", ".join(map(repr, words)), lambda v: isinstance(v, str) and v in words, words[0])
 
-    def numbers(self, key: str) -> tuple[int | float, ...]:
-        """Return a list of numbers, not finite ones too."""
-        return tuple(self._any_number((key, i), v) for i, v in enumerate(self.items(key, limits.MAX_RANK)))
 
-    def _any_number(self, steps: tuple[str | int, ...], value: Any) -> int | float:
-        if isinstance(value, str) and value in _SPELT:
-            return _SPELT[value]
-        if type(value) is float or (type(value) is int and _is_double(value)):
-            return value
-        self.wrong(steps, 'a number, "NaN", "Infinity" or "-Infinity"', value)
-        return 0
-
-    def flag(self, key: str) -> bool:
-        """Return true or false."""
-        value = self.get(key)
-        if not isinstance(value, bool) and key in self.values:
-            self.wrong((key,), "true or false", value)
-        return value is True
-
-    def choice(self, key: str, allowed: tuple[str, ...]) -> str:
-        """Return one of some words."""
-        value = self.get(key)
-        if isinstance(value, str) and value in allowed:
-            return value
-        if key in self.values:
-            self.wrong((key,), "one of " + ", ".join(map(repr, allowed)), value)
-        return allowed[0]
-
-    def items(self, key: str, most: int) -> list[Any]:
-        """Return a list of no more than so many entries."""
-        value = self.get(key)
-        if isinstance(value, list):
-            if len(value) <= most:
-                return value
-            self.problem((key,), f"{len(value)} entries; at most {most} are allowed")
-        elif key in self.values:
-            self.wrong((key,), "a list", value)
-        return []
-
-    def objects(self, key: str, most: int) -> list[Fields]:
-        """Return a list of objects."""
-        return [Fields(v, (*self.path, key, i), self.findings) for i, v in enumerate(self.items(key, most))]
-
-    def object(self, key: str) -> Fields:
-        """Return an object."""
-        inner = Fields(self.values.get(key) if self.has(key) else {}, (*self.path, key), self.findings)
-        inner.broken |= key not in self.values
-        return inner
-
-    def optional(self, key: str) -> Fields | None:
-        """Return an object, or `None` for ``null``."""
-        return None if self.get(key) is None else self.object(key)
-
-    def dims(self, key: str, known: tuple[str, ...] | None) -> tuple[str, ...]:
-        """Return distinct dimensions, in the order of the `known` ones."""
-        out: list[str] = []
-        for i, d in enumerate(self.items(key, limits.MAX_RANK)):
-            if not isinstance(d, str):
-                self.wrong((key, i), "text", d)
-            elif d in out:
-                self.problem((key, i), f"the dimension {shorten(d)} occurs twice")
-            elif known is not None and d not in known:
-                self.problem((key, i), f"the source has no dimension {shorten(d)}, only {shorten(list(known))}")
-            else:
-                out.append(d)
-        if known is not None and out != sorted(out, key=known.index):
-            self.problem((key,), f"expected the dimensions in the order of the source, {shorten(list(known))}")
-        return tuple(out)
-
-    def table(self, key: str, most: int) -> list[tuple[str, Any]]:
-        """Return keys and values of an object of no more than so many keys."""
-        inner = self.object(key)
-        if len(inner.values) > most:
-            self.problem((key,), f"{len(inner.values)} entries; at most {most} are allowed")
-            return []
-        return list(inner.values.items())
-
-    def nodes(self, key: str, most: int) -> list[tuple[str, str]]:
-        """Return keys and the array names that stand for them."""
-        return [(k, self._node((key, k), v)) for k, v in self.table(key, most)]
-
-    def texts(self, key: str, most: int) -> list[tuple[str, str]]:
-        """Return keys and texts."""
-        found = self.table(key, most)
-        for k, v in found:
-            if not isinstance(v, str):
-                self.wrong((key, k), "text", v)
-        return [(k, v) for k, v in found if isinstance(v, str)]
-
-    def number_lists(self, key: str, most: int) -> list[tuple[str, list[int]]]:
-        """Return keys and lists of integers of at least 0."""
-        out = []
-        for k, v in self.table(key, most):
-            if isinstance(v, list):
-                out.append((k, [self._integer((key, k, i), n, 0) for i, n in enumerate(v)]))
-            else:
-                self.wrong((key, k), "a list", v)
-        return out
-
-    def integer_table(self, key: str, low: int) -> list[tuple[str, int]]:
-        """Return keys and integers of at least `low`."""
-        return [(k, self._integer((key, k), v, low)) for k, v in self.table(key, limits.MAX_RANK)]
+TEXT = kind("text", lambda v: isinstance(v, str))
+FLAG = kind("true or false", lambda v: isinstance(v, bool), nothing=False)
+NODE = kind("the name of an array of the group", lambda v: isinstance(v, str) and is_node_name(v))
+FINITE = kind("a finite number", lambda v: type(v) in (int, float) and _is_double(v), 1)
 
 
 def _is_double(value: float) -> bool:
@@ -214,3 +127,115 @@ def _is_double(value: float) -> bool:
         return math.isfinite(value)
     except OverflowError:
         return False
+
+
+def _read_number(value: Any, place: Place) -> int | float:
+    if isinstance(value, str) and value in _SPELT:
+        return _SPELT[value]
+    if type(value) is float or (type(value) is int and _is_double(value)):
+        return value
+    place.wrong('a number, "NaN", "Infinity" or "-Infinity"', value)
+    return 0
+
+
+def _write_number(value: Any) -> int | float | str:
+    number: int | float = plain(value)
+    if isinstance(number, int) or math.isfinite(number):
+        return number
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+#: Any number, those too that JSON does not have.
+NUMBER = Kind(_read_number, lambda: 0, _write_number)
+
+
+def listing(each: Kind, most: int = limits.MAX_RANK) -> Kind:
+    """Return the kind of lists of no more than so many entries."""
+
+    def read(value: Any, place: Place) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            place.wrong("a list", value)
+        elif len(value) > most:
+            place.problem(f"{len(value)} entries; at most {most} are allowed")
+        elif each.fits is not None and all(map(each.fits, value)):
+            return tuple(value)
+        else:
+            return tuple(each.read(v, place.at(i)) for i, v in enumerate(value))
+        return ()
+
+    return Kind(read, tuple, lambda value: [each.write(v) for v in value])
+
+
+def _read_dims(value: Any, place: Place) -> tuple[str, ...]:
+    found = listing(TEXT).read(value, place)
+    for i, d in enumerate(found):
+        if d in found[:i]:
+            place.at(i).problem(f"the dimension {shorten(d)} occurs twice")
+    return tuple(dict.fromkeys(found))
+
+
+#: Distinct names of dimensions.
+DIMS = Kind(_read_dims, tuple)
+
+
+def table(each: Kind, most: int) -> Kind:
+    """Return the kind of objects of no more than so many keys, whatever their names."""
+
+    def read(value: Any, place: Place) -> Table[str, Any]:
+        if not isinstance(value, Mapping):
+            place.wrong("an object", value)
+        elif len(value) > most:
+            place.problem(f"{len(value)} entries; at most {most} are allowed")
+        else:
+            return Table({k: each.read(v, place.at(k)) for k, v in value.items()})
+        return Table()
+
+    return Kind(read, Table, lambda value: {k: each.write(v) for k, v in value.items()})
+
+
+@cache
+def _kinds(cls: type) -> dict[str, Kind]:
+    """Return what each field of a dataclass must be: as it is annotated, else by its type."""
+    usual = {str: TEXT, int: integer(), bool: FLAG}
+    hints = get_type_hints(cls, include_extras=True)
+    return {
+        name: hint.__metadata__[0] if hasattr(hint, "__metadata__") else usual[hint] for name, hint in hints.items()
+    }
+
+
+def record(cls: type) -> Kind:
+    """Return the kind of objects with the fields of a dataclass, whose ``check`` is asked about well-formed ones."""
+
+    def nothing() -> Any:
+        return cls(**{name: each.nothing() for name, each in _kinds(cls).items()})
+
+    def read(value: Any, place: Place) -> Any:
+        if not isinstance(value, Mapping):
+            place.wrong("an object", value)
+            return nothing()
+        before, found = len(place.findings.problems), {}
+        for name, each in _kinds(cls).items():
+            if each.inline:
+                found[name] = each.read(value, place)
+            elif name in value:
+                found[name] = each.read(value[name], place.at(name))
+            else:
+                if not each.may_be_absent:
+                    place.at(name).problem("missing")
+                found[name] = each.nothing()
+        made = cls(**found)
+        if hasattr(made, "check") and len(place.findings.problems) == before:
+            made.check(place)
+        return made
+
+    def write(value: Any) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for name, each in _kinds(cls).items():
+            inner = getattr(value, name)
+            if each.inline:
+                out |= each.write(inner)
+            elif inner is not None or not each.may_be_absent:
+                out[name] = each.write(inner)
+        return out
+
+    return Kind(read, nothing, write)

@@ -1,23 +1,44 @@
-"""The attribute ``cfagg`` of an accumulation group as a value that does not change; see `accumulation_extra`."""
+"""The attribute ``cfagg`` of an accumulation group as a value that does not change; see `accumulation_extra`.
+
+The annotations say what each value must be in JSON; reading, checking and writing follow from them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.conventions import limits
+from cfagg.conventions.accumulation_fields import (
+    DIMS,
+    FINITE,
+    NODE,
+    NUMBER,
+    TEXT,
+    Kind,
+    Place,
+    integer,
+    kind,
+    listing,
+    one_of,
+    record,
+    table,
+)
 from cfagg.conventions.accumulation_model import Dims, Table
+from cfagg.conventions.dtypes import is_known, numpy_dtype
+from cfagg.errors import ModelError
 from cfagg.model import Grid, Regular
 
 __all__ = [
-    "KINDS_OF_SUMS",
-    "KINDS_OF_WEIGHTS",
-    "STATISTICS",
-    "USES",
     "VERSION",
     "Checks",
     "Chunks",
+    "Excluded",
     "Extra",
     "LevelNames",
     "MagnitudesRecord",
@@ -34,20 +55,41 @@ __all__ = [
 #: Version of the attribute that is written, and the only one that is read.
 VERSION = 2
 
-#: In which numbers was summed.
-KINDS_OF_SUMS = ("float64", "int64", "double-double")
-
-#: Where weights came from.
-KINDS_OF_WEIGHTS = ("area", "variable", "array")
-
-#: What another array of the store is to an accumulated one.
-USES = ("coordinate", "weights")
-
 #: Statistics that a level of the chunk grid may hold, by their keys.
 STATISTICS = ("count", "min", "max", "sum", "m2", "weights")
 
 #: Chunks of one dimension: their length where it is one, else runs of (length, number).
 Chunks = int | tuple[tuple[int, int], ...]
+
+_TOKEN = kind(
+    "8 to 128 hexadecimal digits", lambda v: isinstance(v, str) and re.fullmatch(r"[0-9a-f]{8,128}", v) is not None
+)
+_MANY = limits.MAX_COMBINATIONS
+_TEXTS = table(TEXT, _MANY)
+_NUMBERS = listing(integer(), limits.MAX_PARTITIONS)
+
+
+def _read_chunks(value: Any, place: Place) -> Chunks:
+    """Return the chunks of one dimension: one length, or runs of lengths, whose number is bounded."""
+    if type(value) is int and 0 < value < 2**63:
+        return value
+    if not isinstance(value, list):
+        place.wrong("a length of at least 1 or a list of [length, run] pairs", value)
+        return 1
+    count = reach = 0
+    for i, pair in enumerate(value):
+        if not (isinstance(pair, list) and len(pair) == 2 and all(type(n) is int and n > 0 for n in pair)):
+            place.at(i).wrong("a pair [length, run] of integers of at least 1", pair)
+            return 1
+        count, reach = count + pair[1], reach + pair[0] * pair[1]
+        if count > limits.MAX_PARTITIONS or reach >= 2**63:
+            place.problem(f"more than {limits.MAX_PARTITIONS} chunks, or a length beyond 64 bits")
+            return 1
+    return tuple((length, run) for length, run in value)
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, str) and is_known(value) and getattr(numpy_dtype(value), "kind", "O") in "biuf"
 
 
 def run_lengths(lengths: npt.ArrayLike) -> tuple[tuple[int, int], ...]:
@@ -65,14 +107,14 @@ class Source:
     """The array whose sums these are, as it was when they were built."""
 
     name: str
-    dims: Dims
-    shape: tuple[int, ...]
+    dims: Annotated[Dims, DIMS]
+    shape: Annotated[tuple[int, ...], listing(integer())]
     #: Per dimension the length of its chunks, or runs of (length, number).
-    chunks: tuple[Chunks, ...]
+    chunks: Annotated[tuple[Chunks, ...], listing(Kind(_read_chunks, lambda: 1))]
     #: NumPy's name of its type, as stored.
-    dtype: str
+    dtype: Annotated[str, kind("a numeric type", _is_numeric)]
     #: What else of its metadata decides which values its bytes are: canonical JSON text by name.
-    encoding: Table[str, str]
+    encoding: Annotated[Table[str, str], _TEXTS]
     #: Number of its objects, stored or not: the first rows of the table of stamps.
     objects: int
 
@@ -96,23 +138,34 @@ class Source:
                 axes.append(np.concatenate([[0], np.cumsum(np.repeat(lengths, runs))]))
         return Grid(axes, self.shape)
 
+    def check(self, place: Place) -> None:
+        """Note dimensions, sizes and chunks that do not belong together."""
+        if not len(self.dims) == len(self.shape) == len(self.chunks):
+            place.problem(f"{len(self.dims)} dims, {len(self.shape)} sizes in shape and {len(self.chunks)} chunks")
+            return
+        try:
+            _ = self.grid
+        except ModelError as error:
+            for problem in error.problems:
+                place.at("chunks").problem(str(problem))
+
 
 @dataclass(frozen=True, slots=True)
 class Packing:
     """How stored values x mean scale_factor * x + add_offset."""
 
-    scale_factor: float
-    add_offset: float
+    scale_factor: Annotated[float, FINITE]
+    add_offset: Annotated[float, FINITE]
 
 
 @dataclass(frozen=True, slots=True)
 class MaskRecord:
     """Which stored (packed) values count as missing, besides NaN and infinities, which always do."""
 
-    fills: tuple[int | float, ...] = ()
+    fills: Annotated[tuple[int | float, ...], listing(NUMBER)] = ()
     #: Smallest and largest value that is not missing.
-    valid_min: int | float | None = None
-    valid_max: int | float | None = None
+    valid_min: Annotated[int | float | None, NUMBER.nullable] = None
+    valid_max: Annotated[int | float | None, NUMBER.nullable] = None
     #: Whether integers are read as unsigned although stored as signed.
     unsigned: bool = False
 
@@ -131,13 +184,13 @@ class MaskRecord:
 class WeightsRecord:
     """Where the weights came from and where they are kept."""
 
-    #: "area", "variable" of the store, or "array" that was given.
-    kind: str
+    #: A variable of the store, or an array that was given.
+    kind: Annotated[str, one_of(("area", "variable", "array"))]
     #: The variable that they were made from.
-    name: str | None
+    name: Annotated[str | None, TEXT.nullable]
     #: Array of the group that keeps them, float64, and the dimensions they span in the source's order.
-    array: str
-    dims: Dims
+    array: Annotated[str, NODE]
+    dims: Annotated[Dims, DIMS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +198,19 @@ class Related:
     """Another array of the store on which answers depend: a coordinate, or what weights were made from."""
 
     path: str
-    #: "coordinate" or "weights"; of one that is used for both, "weights".
-    use: str
+    #: Of one that is used for both, "weights".
+    use: Annotated[str, one_of(("coordinate", "weights"))]
     #: Canonical JSON text of what of its metadata matters; empty where something else was used instead.
-    description: Table[str, str]
+    description: Annotated[Table[str, str], _TEXTS]
     #: Its objects, stored or not: its rows in the table of stamps, after those of what is listed before.
     objects: int
+
+
+def _read_triple(value: Any, place: Place) -> tuple[int, ...]:
+    found: tuple[int, ...] = _NUMBERS.read(value, place)
+    if isinstance(value, list) and len(value) != 3:
+        place.wrong("a list of 3 numbers", value)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,23 +218,30 @@ class Checks:
     """By what the arrays of a group are known to be those of one build, and undamaged."""
 
     #: Hexadecimal; each array repeats it in its attributes.
-    build: str
+    build: Annotated[str, _TOKEN]
     #: Array of CRC-32C of the stored chunks of all other arrays.
-    array: str
+    array: Annotated[str, NODE]
     #: By array: number of its first chunk in that array, number of its chunks, CRC-32C of its metadata.
-    places: Table[str, tuple[int, int, int]]
+    places: Annotated[Table[str, tuple[int, int, int]], table(Kind(_read_triple, tuple), _MANY)]
     #: CRC-32C of metadata, then of chunks, of that array itself and of the stamps.
-    own: Table[str, tuple[int, ...]]
+    own: Annotated[Table[str, tuple[int, ...]], table(_NUMBERS, 2)]
+
+
+def _read_level(value: Mapping[str, Any], place: Place) -> Table[str, str]:
+    return Table({name: NODE.read(value[name], place.at(name)) for name in STATISTICS if name in value})
 
 
 @dataclass(frozen=True, slots=True)
 class LevelNames:
     """Names of the statistics of one combination at one level of its pyramid, by kind as far as stored."""
 
-    dims: Dims
+    dims: Annotated[Dims, DIMS]
     #: A cell is ``8**level`` chunks along these dimensions.
     level: int
-    arrays: Table[str, str]
+    arrays: Annotated[Table[str, str], Kind(_read_level, Table, inline=True)]
+
+
+_REAL = replace(FINITE, read=lambda value, place: float(FINITE.read(value, place)), fits=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +249,15 @@ class MagnitudesRecord:
     """How large the summed values are, from which the error of an answer is bounded."""
 
     #: In no chunk are more than some 5 % of the values that are not 0 smaller; 0 where not known.
-    small: float
+    small: Annotated[float, _REAL]
     #: No value in the sums is larger in magnitude, and no weight heavier.
-    largest: float
-    heaviest: float = 1.0
+    largest: Annotated[float, _REAL]
+    heaviest: Annotated[float, _REAL] = 1.0
+
+    def check(self, place: Place) -> None:
+        """Note numbers that contradict each other."""
+        if not (0 <= self.small <= self.largest and self.heaviest >= 0):
+            place.problem(f"0 <= small <= largest and heaviest >= 0 expected, found {self}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +265,46 @@ class OutliersRecord:
     """Cells that are kept out of the sums, weights and counts, for they would cost the others digits."""
 
     #: Stored values of larger magnitude are kept out.
-    limit: int | float
+    limit: Annotated[int | float, FINITE]
     #: Arrays of the group: positions as int64 of shape (cells, dimensions), and stored values.
-    positions: str
-    values: str
+    positions: Annotated[str, NODE]
+    values: Annotated[str, NODE]
+
+    def check(self, place: Place) -> None:
+        """Note a limit that keeps everything out."""
+        if self.limit <= 0:
+            place.at("limit").wrong("a number above 0", self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """How many elements are left out, and the infinite ones among them."""
+
+    missing: int = 0
+    nonfinite: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CountNames:
+    """Name of the cumulative counts of one combination."""
+
+    dims: Annotated[Dims, DIMS]
+    array: Annotated[str, NODE]
+
+
+_COUNTS = listing(record(CountNames), _MANY)
+
+
+def _read_counts(value: Any, place: Place) -> Table[Dims, str]:
+    found: tuple[CountNames, ...] = _COUNTS.read(value, place)
+    for i, entry in enumerate(found):
+        if entry.dims in [e.dims for e in found[:i]]:
+            place.at(i).at("dims").problem(f"the counts of {list(entry.dims)} occur twice")
+    return Table((e.dims, e.array) for e in found)
+
+
+def _write_counts(counts: Mapping[Dims, str]) -> Any:
+    return _COUNTS.write([CountNames(dims, name) for dims, name in counts.items()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,35 +312,33 @@ class Extra:
     """The attribute ``cfagg`` of an accumulation group."""
 
     #: What was summed.
-    source: Source
+    source: Annotated[Source, record(Source)]
     #: Array of stamps and checksums of the stored objects of the source, and then of the related arrays.
-    stamps: str
-    checks: Checks
+    stamps: Annotated[str, NODE]
+    checks: Annotated[Checks, record(Checks)]
     #: How stored values become real ones; the sums are of stored ones.
-    packing: Packing | None = None
-    mask: MaskRecord = field(default_factory=MaskRecord)
-    weights: WeightsRecord | None = None
-    #: One of `KINDS_OF_SUMS`.
-    sums: str = "float64"
+    packing: Annotated[Packing | None, record(Packing).nullable] = None
+    mask: Annotated[MaskRecord, record(MaskRecord)] = field(default_factory=MaskRecord)
+    weights: Annotated[WeightsRecord | None, record(WeightsRecord).nullable] = None
+    #: In which numbers was summed.
+    sums: Annotated[str, one_of(("float64", "int64", "double-double"))] = "float64"
     #: Chunks between two samples per accumulated dimension.
-    stride: Table[str, int] = field(default_factory=Table)
-    #: Elements left out; the infinite ones among them.
-    missing: int = 0
-    nonfinite: int = 0
+    stride: Annotated[Table[str, int], table(integer(1), limits.MAX_RANK)] = field(default_factory=Table)
+    excluded: Annotated[Excluded, record(Excluded)] = field(default_factory=Excluded)
     #: Name of the low parts by name of the array they belong to; double-double only.
-    low: Table[str, str] = field(default_factory=Table)
+    low: Annotated[Table[str, str], table(NODE, _MANY)] = field(default_factory=Table)
     #: Names of cumulative counts by combination, where weights are used and something is missing.
-    counts: Table[Dims, str] = field(default_factory=Table)
-    statistics: tuple[LevelNames, ...] = ()
+    counts: Annotated[Table[Dims, str], Kind(_read_counts, Table, _write_counts)] = field(default_factory=Table)
+    statistics: Annotated[tuple[LevelNames, ...], listing(record(LevelNames), _MANY)] = ()
     #: Name of the array of sample positions by accumulated dimension.
-    boundaries: Table[str, str] = field(default_factory=Table)
+    boundaries: Annotated[Table[str, str], table(NODE, limits.MAX_RANK)] = field(default_factory=Table)
     #: Other arrays of the store on which answers depend.
-    related: tuple[Related, ...] = ()
+    related: Annotated[tuple[Related, ...], listing(record(Related), _MANY)] = ()
     #: Program and version that wrote the group.
     created_by: str = "cfagg"
     #: None where sums are exact, and in groups of older versions.
-    magnitudes: MagnitudesRecord | None = None
-    outliers: OutliersRecord | None = None
+    magnitudes: Annotated[MagnitudesRecord | None, record(MagnitudesRecord).optional] = None
+    outliers: Annotated[OutliersRecord | None, record(OutliersRecord).optional] = None
 
     @property
     def arrays(self) -> tuple[str, ...]:

@@ -7,12 +7,12 @@ there, in ``schemas/``.
 from __future__ import annotations
 
 import json
+import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from itertools import combinations as subsets
-from typing import Any
+from typing import Any, NamedTuple
 
 from cfagg.conventions import limits
 from cfagg.conventions.accumulation_model import Combinations, Dims, Names
@@ -38,20 +38,26 @@ __all__ = [
 #: Names of the two schemas.
 GROUP, ARRAY = "accumulation_group", "accumulation_array"
 
-#: The attributes that they speak of.
-_KEYS = {GROUP: ("_ACCUMULATION_GROUP",), ARRAY: ("_ARRAY_DIMENSIONS", "_ACCUMULATION_STRIDE")}
-
 #: The keys that name arrays; every other key of the group attribute is a dimension.
 KINDS = ("_DATA_UNWEIGHTED", "_DATA_WEIGHTED", "_WEIGHTS")
 
-_DIMENSION = re.compile(rf"^(?!{'|'.join(KINDS)}).*$")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*").fullmatch
 
+#: The types of JSON that the schemas name.
+_TYPES: Mapping[str, Callable[[Any], bool]] = {
+    "object": lambda v: isinstance(v, dict),
+    "array": lambda v: isinstance(v, list),
+    "string": lambda v: isinstance(v, str),
+    # As JSON schema has it: 2.0 is one, true is not.
+    "integer": lambda v: type(v) is int or (type(v) is float and v.is_integer()),
+}
+is_integer = _TYPES["integer"]
 
+
+@cache
 def schema(name: str) -> dict[str, Any]:
     """Return one of the two schemas as it is shipped."""
-    text = resources.files("cfagg.conventions").joinpath("schemas", f"{name}.json").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = json.loads(text)
+    loaded: dict[str, Any] = json.loads(pkgutil.get_data("cfagg.conventions", f"schemas/{name}.json") or b"")
     return loaded
 
 
@@ -64,79 +70,55 @@ def _validator(name: str) -> Any:
 
 
 def validate(document: Any, name: str, findings: Findings) -> None:
-    """Note whether a document that is to be written breaks its schema, by the schema itself."""
-    # Reading goes without it (`inspect`): loading the library takes longer than any question to an accumulation.
+    """Note whether a document that is to be written breaks its schema, by jsonschema, which knows all of its rules."""
     document = _part(document, name, findings)
     for error in _validator(name).iter_errors(document):
         findings.problem(path_text(error.absolute_path), f"breaks the rule {error.validator!r} of its JSON schema")
 
 
 def inspect(document: Any, name: str, findings: Findings) -> None:
-    """Note everything that breaks a schema in the part of a document that it speaks of."""
-    document = _part(document, name, findings)
-    if not isinstance(document, dict):
-        findings.problem("", f"object expected, found {shorten(document)}")
-        return
-    found = _in_group(document) if name == GROUP else _in_array(document)
-    for steps, place, message in sorted(found, key=lambda f: [str(step) for step in f[0]]):
-        findings.problem(path_text([*steps, *place]), message)
+    """Note everything that breaks a schema in the part of a document that it speaks of, rule by rule."""
+    # Without jsonschema: loading it takes longer than any question to an accumulation.
+    found = _broken(_part(document, name, findings), schema(name), (), schema(name))
+    for path, message in sorted(found, key=lambda f: [str(step) for step in f[0].of]):
+        findings.problem(path_text([*path.of, *path.key]), message)
 
 
 def _part(document: Any, name: str, findings: Findings) -> Any:
     """Return the part of a document that its schema speaks of, if it is of a true one's size."""
     if isinstance(document, Mapping):
-        document = {key: document[key] for key in _KEYS[name] if key in document}
+        document = {key: document[key] for key in schema(name)["properties"] if key in document}
     _bound(document, findings.subject)
     return document
 
 
-#: What is wrong: the key path of the object concerned, what follows it in messages, and the message.
-_Wrong = tuple[tuple[str | int, ...], tuple[str | int, ...], str]
+class _Where(NamedTuple):
+    """Key path of the value concerned, and the key of what it lacks or has too much."""
+
+    of: tuple[str | int, ...]
+    key: tuple[str, ...] = ()
 
 
-def _in_array(document: dict[str, Any]) -> Iterator[_Wrong]:
-    """Yield what is wrong with the attributes of an array."""
-    kinds: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
-        ("_ARRAY_DIMENSIONS", "string", lambda v: isinstance(v, str)),
-        ("_ACCUMULATION_STRIDE", "integer", is_integer),
-    )
-    for key, kind, fits in kinds:
-        if key not in document:
-            yield (), (key,), "missing"
-        elif not isinstance(document[key], list):
-            yield (key,), (), f"array expected, found {shorten(document[key])}"
-        else:
-            for i, value in enumerate(document[key]):
-                if not fits(value):
-                    yield (key, i), (), f"{kind} expected, found {shorten(value)}"
-
-
-def _in_group(document: dict[str, Any]) -> Iterator[_Wrong]:
-    """Yield what is wrong with the attribute of a group."""
-    (key,) = _KEYS[GROUP]
-    if key not in document:
-        yield (), (key,), "missing"
-        return
-    waiting: list[tuple[tuple[str, ...], Any]] = [((key,), document[key])]
-    while waiting:
-        steps, node = waiting.pop()
-        if not isinstance(node, dict):
-            yield steps, (), f"object expected, found {shorten(node)}"
-            continue
-        # No array is named outside of a dimension.
-        kinds = KINDS if len(steps) > 1 else ()
-        for name, value in node.items():
-            if is_dimension(name):
-                waiting.append(((*steps, name), value))
-            elif name not in kinds:
-                yield steps, (name,), _not_a_dimension(name)
-            elif not isinstance(value, str):
-                yield (*steps, name), (), f"string expected, found {shorten(value)}"
-
-
-def is_integer(value: Any) -> bool:
-    """Return whether a JSON value is an integer as JSON schema has it: 2.0 is one, true is not."""
-    return type(value) is int or (type(value) is float and value.is_integer())
+def _broken(
+    value: Any, rule: Mapping[str, Any], steps: tuple[str | int, ...], whole: Mapping[str, Any]
+) -> Iterator[tuple[_Where, str]]:
+    """Yield what breaks a rule of a schema."""
+    if "$ref" in rule:
+        rule = whole["definitions"][rule["$ref"].rpartition("/")[2]]
+    if not _TYPES[rule["type"]](value):
+        yield _Where(steps), f"{rule['type']} expected, found {shorten(value)}"
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from _broken(item, rule["items"], (*steps, i), whole)
+    elif isinstance(value, dict):
+        yield from ((_Where(steps, (key,)), "missing") for key in rule.get("required", ()) if key not in value)
+        named, patterns = rule.get("properties", {}), rule.get("patternProperties", {})
+        for key, inner in value.items():
+            rules = [r for pattern, r in patterns.items() if re.search(pattern, key)]
+            for below in [named[key]] if key in named else rules:
+                yield from _broken(inner, below, (*steps, key), whole)
+            if key not in named and not rules:
+                yield _Where(steps, (key,)), _not_a_dimension(key)
 
 
 def _bound(document: Any, subject: str) -> None:
@@ -160,7 +142,7 @@ def _bound(document: Any, subject: str) -> None:
 
 def is_dimension(key: str) -> bool:
     """Return whether the schema takes a key for the name of a dimension."""
-    return _DIMENSION.search(key) is not None
+    return any(re.search(pattern, key) for pattern in schema(GROUP)["properties"][KEY]["patternProperties"])
 
 
 def _not_a_dimension(key: str) -> str:

@@ -233,7 +233,7 @@ def _excluded(plan: Plan, records: npt.NDArray[Any]) -> tuple[int, int]:
     if basis is not None and basis.group.extra is not None:
         missing += missing_before(basis, plan.layout)
         # Which of them stay is not known; those of chunks that are read again may count twice, but never too few.
-        nonfinite = min(missing, nonfinite + basis.group.extra.nonfinite)
+        nonfinite = min(missing, nonfinite + basis.group.extra.excluded.nonfinite)
     return missing, nonfinite
 
 

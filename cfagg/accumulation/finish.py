@@ -26,6 +26,7 @@ from cfagg.conventions.accumulation import write_extra, write_group
 from cfagg.conventions.accumulation_model import Names, Table
 from cfagg.conventions.accumulation_record import (
     Checks,
+    Excluded,
     Extra,
     LevelNames,
     OutliersRecord,
@@ -232,8 +233,7 @@ def describe(plan: Plan, target: Target, missing: int, nonfinite: int, judgement
         weights=record,
         sums=plan.settings.sums,
         stride=Table({dims[a]: layout.stride[a] for a in layout.boundaries}),
-        missing=missing,
-        nonfinite=nonfinite,
+        excluded=Excluded(missing, nonfinite),
         low=Table(low),
         counts=Table(counts),
         statistics=tuple(
@@ -273,7 +273,7 @@ def write_attributes(target: Target, attributes: Mapping[str, Any]) -> None:
 def missing_before(basis: Basis, layout: Layout) -> int:
     """Return how many elements are missing in the part of the array that stays as it was."""
     extra, source = basis.group.extra, basis.group.extra.source if basis.group.extra is not None else None
-    if extra is None or source is None or not extra.missing:
+    if extra is None or source is None or not extra.excluded.missing:
         return 0
     outliers = basis.group.outliers
     apart = 0 if outliers is None else int((outliers.positions[:, basis.axis] < basis.position).sum())

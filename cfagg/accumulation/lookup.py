@@ -94,12 +94,12 @@ def disagreement(group: Group, origin: Origin) -> str:
         return "it is decoded differently from what was accumulated (by mask_and_scale=False, or attributes changed)"
     masked, left_out = _effective(decoding.fills, group.dtype), _effective(group.mask.fills, group.dtype)
     ranged = group.mask.valid_min is not None or group.mask.valid_max is not None
-    if not masked <= left_out or (group.extra.missing and (masked != left_out or ranged)):
+    if not masked <= left_out or (group.extra.excluded.missing and (masked != left_out or ranged)):
         return (
             "the accumulation and xarray do not treat the same values as missing (a valid range, or other fill values)"
         )
-    if group.extra.nonfinite:
-        return f"the accumulation leaves out {group.extra.nonfinite:,} infinite values, which xarray counts"
+    if group.extra.excluded.nonfinite:
+        return f"the accumulation leaves out {group.extra.excluded.nonfinite:,} infinite values, which xarray counts"
     return ""
 
 

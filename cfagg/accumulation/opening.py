@@ -188,7 +188,11 @@ class _Reader:
                     (extra.counts.get(combination), _INT),
                 )
             )
-            if weighted and (extra.missing or extra.nonfinite or extra.outliers) and combination not in extra.counts:
+            if (
+                weighted
+                and (extra.excluded.missing or extra.excluded.nonfinite or extra.outliers)
+                and combination not in extra.counts
+            ):
                 self.note(data_name, "values are missing, and the group names no counts for these sums")
             if data is not None:
                 out[combination] = SumArrays(data, weights, low, weights_low, counts, self.axes(data.dims))
@@ -359,7 +363,7 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
         mask=extra.mask,
         weights=weights,
         kind=extra.sums,
-        complete=not (extra.missing or extra.nonfinite),
+        complete=not (extra.excluded.missing or extra.excluded.nonfinite),
         extra=extra,
         stamps=stamps,
         foreign=None,

@@ -104,7 +104,7 @@ def test_absent_chunks_hold_the_fill_value(tmp_path):
         group = open_group(store, "tas")
         whole = np.where(raw == 7, 0, raw) if attributes else raw
         np.testing.assert_array_equal(read_whole(group.sums["time",].data)[-1], whole.sum(0))
-        assert group.extra.missing == (int((raw == 7).sum()) if attributes else 0)
+        assert group.extra.excluded.missing == (int((raw == 7).sum()) if attributes else 0)
         freshness.check(group)
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from cfagg.conventions.accumulation import Names
 from cfagg.conventions.accumulation_model import Table
 from cfagg.conventions.accumulation_record import (
-    USES,
     Checks,
+    Excluded,
     Extra,
     LevelNames,
     MaskRecord,
@@ -85,8 +85,7 @@ def extras(draw):
         weights=weights and WeightsRecord(weights, draw(st.none() | st.text()), "weights", dims[:1]),
         sums=sums,
         stride=Table({d: draw(st.integers(1, 2**62)) for d in accumulated}),
-        missing=draw(st.integers(0, 2**62)),
-        nonfinite=draw(st.integers(0, 9)),
+        excluded=Excluded(draw(st.integers(0, 2**62)), draw(st.integers(0, 9))),
         low=Table({"acc": "acc_low"} if sums == "double-double" else {}),
         counts=Table({accumulated: "cnt"} if weights and accumulated else {}),
         statistics=tuple(
@@ -104,7 +103,13 @@ def extras(draw):
         related=tuple(
             draw(
                 st.lists(
-                    st.builds(Related, st.text(), st.sampled_from(USES), TEXTS.map(Table), st.integers(0, 9)),
+                    st.builds(
+                        Related,
+                        st.text(),
+                        st.sampled_from(["coordinate", "weights"]),
+                        TEXTS.map(Table),
+                        st.integers(0, 9),
+                    ),
                     max_size=2,
                 )
             )

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from cfagg.conventions.accumulation import Names, parse_extra, write_extra
 from cfagg.conventions.accumulation_model import Combinations, Table
 from cfagg.conventions.accumulation_record import (
+    Excluded,
     MagnitudesRecord,
     MaskRecord,
     OutliersRecord,
@@ -44,7 +45,7 @@ def test_numbers_that_json_does_not_have_are_written_as_zarr_writes_them():
 def test_numbers_of_numpy_are_written_as_pythons_own():
     extra = dataclasses.replace(
         example(),
-        missing=np.int64(3),
+        excluded=Excluded(np.int64(3)),
         mask=MaskRecord((np.int16(-1), np.float32(0.5))),
         stride=Table({"time": np.int64(2)}),
     )
