@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.arrays.described import group_of
 from cfagg.arrays.source import OtherSource, Variable
@@ -16,8 +17,10 @@ from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, FragmentMismatchError, SourceError
 from cfagg.formats.opening import HEAD
 from cfagg.formats.plugins import Foreign, foreign_format
+from cfagg.model import Grid
 from cfagg.model import dataset as model
-from cfagg.storage.files import FileKey, open_regular
+from cfagg.storage.files import CONTEXT_SOURCE, FileKey, open_regular
+from cfagg.storage.handles import handles
 from cfagg.storage.remote_file import open_remote
 from cfagg.storage.urls import Url, absolute
 
@@ -68,6 +71,18 @@ class _File:
             except CfaggError:
                 return None
 
+    def addresses(self, group: str, name: str) -> tuple[str, Grid, npt.NDArray[np.int64] | None]:
+        """Return a PP file, the fields of a variable, and their addresses, `None` where they have none of their own."""
+        from cfagg.formats.pp.addresses import addresses_of
+
+        with self._lock:
+            dataset = self.dataset()
+            found = None if dataset is None else _find(dataset.root, group, name)
+            if self._key is None or found is None or found.chunks is None:
+                raise FragmentMismatchError(f"{self.path}, variable {name!r}: the file was changed; open it again")
+            table = found.chunks()
+        return self.path, table.grid, addresses_of(handles.of(self._key, CONTEXT_SOURCE), table.offset)
+
     def slab(self, group: str, name: str, dtype: np.dtype[Any], shape: tuple[int, ...], slices: Any) -> Any:
         """Return values of a variable: by their chunks, or by the format, for one thread at a time."""
         with self._lock:
@@ -106,7 +121,9 @@ class ForeignSource(OtherSource):
         header = Header(self.path, variable.name, variable.dims, variable.shape, variable.dtype, variable.attributes)
         slab = partial(self.file.slab, group, variable.name, variable.dtype, variable.shape)
         label = f"file {self.file.path}, variable {variable.name!r}"
-        return SlabReader(header, slab, label, chunks=self.file.chunks(group, variable.name), workers=workers)
+        chunks = self.file.chunks(group, variable.name)
+        addresses = partial(self.file.addresses, group, variable.name) if self.format == "PP" else None
+        return SlabReader(header, slab, label, chunks=chunks, addresses=addresses, workers=workers)
 
 
 def open_foreign_source(path: str) -> ForeignSource | None:

@@ -55,7 +55,10 @@ class VariableReader(Reader):
 
 
 class SlabReader(VariableReader):
-    """A variable whose values a library or a plug-in gives by hyperslabs: `slab` takes a slice per dimension."""
+    """A variable whose values a library or a plug-in gives by hyperslabs: `slab` takes a slice per dimension.
+
+    Of a variable of a PP file, `addresses` returns its file, its fields as a grid, and the address of each.
+    """
 
     def __init__(
         self,
@@ -66,12 +69,13 @@ class SlabReader(VariableReader):
         chunks: tuple[int, ...] | None = None,
         grid: Grid | None = None,
         fill: Any = None,
+        addresses: Callable[[], tuple[str, Grid, npt.NDArray[np.int64] | None]] | None = None,
         workers: int | None = None,
     ) -> None:
         self._describe(header)
         self._header, self._slab = header, slab
         self.label, self.fill, self.workers, self.encoding = label, fill, workers, {}
-        self.chunks = chunks
+        self.chunks, self.addresses = chunks, addresses
         self.grid = whole(self.shape) if grid is None else grid
 
     def __repr__(self) -> str:

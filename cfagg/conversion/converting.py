@@ -64,8 +64,9 @@ def convert(
 ) -> Report | AggregationReport:
     """Write an aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
 
-    Or translate an aggregation file into another dialect: see `to`.  What is written is built beside the target and
-    moved into place when it is complete, so the target is never half written.  Memory is bounded, whatever the size.
+    Or write an aggregation file, of one in another dialect or of any of these: see `to`.  What is written is built
+    beside the target and moved into place when it is complete, so the target is never half written.  Memory is bounded,
+    whatever the size.
 
     Parameters
     ----------
@@ -117,8 +118,9 @@ def convert(
         Of the target's URL, likewise.
     to : {"zarr", "CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"}, optional
         What to write, by default what the name of the target says: a Zarr store, or NCA-0.1 in ``.nca``.  A file in
-        another dialect refers to the same partitions, and its ordinary variables are copied; of the other
-        options, only `variables`, `allow`, `on_loss`, `overwrite` and `storage_options` are for it.
+        another dialect refers to the same partitions, and its ordinary variables are copied; values of Zarr stores
+        go to fragments beside it, and those of PP files where the dialect cannot refer to them.  Of the other options,
+        only `variables`, `allow`, `on_loss`, `overwrite` and `storage_options` are for it.
     relative_to : path, optional
         Directory at which references of an aggregation file start, by default its own; ``"/"`` makes them absolute.
 

@@ -32,7 +32,7 @@ __all__ = ["GROUP", "Foreign", "foreign_format", "loaded"]
 #: The group of entry points.
 GROUP = "cfagg.formats"
 
-_OWN = ("netcdf", "zarr", "nczarr", "xarray", "cdl")
+_OWN = ("netcdf", "zarr", "nczarr", "xarray", "cdl", "PP")
 
 
 class Foreign:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -15,21 +14,19 @@ from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.stored import NetcdfReader
 from cfagg.errors import OptionError
-from cfagg.model import Aggregation, Grid, Layout, Partitions
+from cfagg.model import Aggregation, Grid
 from cfagg.writing.content import Aggregated, Content, Held
-from cfagg.writing.sources import DESCRIBING, aggregated, held, referring
+from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere
+from cfagg.writing.sources import DESCRIBING, aggregated, held
 
 if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["content_of_dataset", "reader_of"]
 
-#: Bytes of one fragment of an array that has no chunks.
-_FRAGMENT = 2**28
 
-
-def content_of_dataset(dataset: xr.Dataset) -> Content:
-    """Return what a dataset contains."""
+def content_of_dataset(dataset: xr.Dataset, to: str) -> Content:
+    """Return what a dataset contains, for a dialect."""
     import xarray as xr
 
     described_by, attributes = xr.conventions.encode_dataset_coordinates(dataset)
@@ -52,8 +49,8 @@ def content_of_dataset(dataset: xr.Dataset) -> Content:
             variables[name] = aggregated(_renamed(reader.aggregation, name, dataset.variables[given], own), reader)
         elif given in dataset.coords or name in described or not variable.dims:
             variables[name] = _held(variable, own)
-        elif isinstance(reader, NetcdfReader):
-            variables[name] = _referred(name, dataset.variables[given], own, reader)
+        elif reader is not None and is_elsewhere(reader, to):
+            variables[name] = _referred(name, dataset.variables[given], own, reader, to)
         else:
             variables[name] = _computed(name, variable, own, dataset.variables[given])
     sizes = {str(d): n for v in encoded.values() for d, n in v.sizes.items()}
@@ -168,38 +165,31 @@ def _plain(variable: xr.Variable) -> tuple[np.dtype[Any], Any]:
 
     if dtype.kind == "b":
         return np.dtype("i1"), lambda slices: read(slices).astype("i1")
-    if dtype.kind in "OU":
+    if dtype.kind in "OUT":
         return np.dtype(object), lambda slices: read(slices).astype(object)
     return dtype, read
 
 
-def _referred(name: str, variable: xr.Variable, own: Mapping[str, Any], reader: NetcdfReader) -> Held | Aggregated:
-    """Return a variable of a netCDF file as an aggregation of one fragment; of an aggregation file it is copied."""
+def _referred(name: str, variable: xr.Variable, own: Mapping[str, Any], reader: Reader, to: str) -> Held | Aggregated:
+    """Return a variable of another file as an aggregation of it; one of an aggregation file is copied."""
     from cfagg.arrays.source import open_source
 
     dims = tuple(map(str, variable.dims))
-    if open_source(reader.path).root.has_aggregations:
+    if isinstance(reader, NetcdfReader) and open_source(reader.path).root.has_aggregations:
         return held(dims, reader, reader.attributes)
     attributes = {k: v for k, v in reader.attributes.items() if k in {*variable.attrs, *variable.encoding}}
-    return referring(name, dims, reader, attributes | {k: v for k, v in own.items() if k in variable.attrs})
+    return elsewhere(name, dims, reader, attributes | {k: v for k, v in own.items() if k in variable.attrs}, to)
 
 
 def _computed(name: str, variable: xr.Variable, own: Mapping[str, Any], original: xr.Variable) -> Aggregated:
     """Return an array whose values stand in no file: its fragments are its chunks."""
     dtype, read = _plain(variable)
-    chunks = original.chunks or _preferred(original)
-    if chunks is None:
-        row = max(1, math.prod(original.shape[1:]) * dtype.itemsize)
-        step, length = max(1, _FRAGMENT // row), original.shape[0]
-        first = tuple(min(step, length - i) for i in range(0, length, step))
-        chunks = (first, *((n,) for n in original.shape[1:]))
-    grid = Grid.from_sizes([[c for c in sizes if c] for sizes in chunks])
-    attributes = dict(own)
-    units, calendar = (attributes.pop(k, None) for k in ("units", "calendar"))
-    dims = tuple(map(str, variable.dims))
-    none = Partitions.build(grid.size, layouts=[Layout(dims)], present=False)
-    aggregation = Aggregation(name, dims, variable.shape, dtype, grid, none, units, calendar, attributes=attributes)
-    return Aggregated(aggregation, "/", read, computed=True)
+    # Chunks of Zarr are no partitions: there may be millions.
+    of_zarr = original.encoding.get("chunks")
+    chunks = original.chunks or (None if of_zarr else _preferred(original))
+    grid = None if chunks is None else Grid.from_sizes([[c for c in sizes if c] for sizes in chunks])
+    chunk = int(of_zarr[0]) if isinstance(of_zarr, tuple) and of_zarr and isinstance(of_zarr[0], int) else 1
+    return computed(name, tuple(map(str, variable.dims)), variable.shape, dtype, own, read, grid, max(chunk, 1))
 
 
 def _preferred(variable: xr.Variable) -> tuple[tuple[int, ...], ...] | None:

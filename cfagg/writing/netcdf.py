@@ -28,8 +28,13 @@ def define(
     fill = given.pop("_FillValue", None)
     kind: Any = dtype
     if dtype.kind in "OUT":
-        if dtype.kind == "O" and "vlen" in (dtype.metadata or {}):
+        said: Mapping[str, Any] = dtype.metadata or {}
+        if "vlen" in said:
             raise UnsupportedError(f"variable {name!r}: arrays of variable length cannot be written; leave it out")
+        if "name" in said:
+            raise UnsupportedError(
+                f"variable {name!r}: the type {said['name']} cannot be written to netCDF; leave it out"
+            )
         kind = str
     elif dtype.kind not in "iufS" or (dtype.kind == "S" and dtype.itemsize != 1):
         raise UnsupportedError(f"variable {name!r}: the type {dtype} cannot be written to netCDF; leave it out")

@@ -25,9 +25,8 @@ from cfagg.storage.handles import handles
 from cfagg.storage.urls import a_place, absolute, is_url, refuse_url
 from cfagg.writing import dialects
 from cfagg.writing.aggregation_file import written
-from cfagg.writing.references import relative, renamed
+from cfagg.writing.references import home_of, relative, renamed
 from cfagg.writing.report import Report
-from cfagg.writing.sources import home_of
 
 __all__ = ["rebase"]
 

@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from cfagg.errors import SourceError
 from cfagg.model import Aggregation, Partitions, Strings
-from cfagg.storage.urls import is_url
+from cfagg.storage.urls import Url, absolute, is_url
 
-__all__ = ["moved", "relative", "renamed"]
+__all__ = ["home_of", "moved", "relative", "renamed"]
 
 
 def moved(aggregation: Aggregation, home: str, base: str) -> Aggregation:
@@ -58,3 +59,22 @@ def _renamed(partitions: Partitions, change: Callable[[str], str]) -> Partitions
     return replace(
         partitions, files=Strings(files), versions=tuple(_renamed(other, change) for other in partitions.versions)
     )
+
+
+def home_of(source: str, files: Iterable[str] = ()) -> str:
+    """Return the directory at which the references of a file start."""
+    if isinstance(source, Url) or is_url(source):
+        return source.rpartition("/")[0]
+    if not source:
+        raise SourceError(
+            "the aggregation does not say which file it was read from, where its references start; open it with "
+            "cfagg.open_aggregation, or give it a 'source'"
+        )
+    path = str(absolute(source))
+    home, real = os.path.dirname(path), os.path.dirname(os.path.realpath(path))  # noqa: PTH120
+    if os.path.realpath(home) != real:
+        # A link: where there is none beside it, references are beside the file that it leads to.
+        first = next((name for name in files if not name.startswith("/") and not is_url(name)), None)
+        if first is not None and not os.path.lexists(os.path.join(home, first)):  # noqa: PTH118
+            return real
+    return home

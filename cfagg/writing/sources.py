@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,21 +12,18 @@ from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
-from cfagg.arrays.stored import NetcdfReader
 from cfagg.conventions.encoded import Loss
-from cfagg.errors import CfaggError, SourceError
-from cfagg.model import Aggregation, Grid, Layout, Partitions
+from cfagg.errors import CfaggError
+from cfagg.model import Aggregation
 from cfagg.storage.access import Access
-from cfagg.storage.urls import Url, absolute, is_url
 from cfagg.writing.content import Aggregated, Content, Held
+from cfagg.writing.elsewhere import as_netcdf, elsewhere
+from cfagg.writing.references import home_of
 
-__all__ = ["DESCRIBING", "aggregated", "content_of", "held", "home_of", "referring"]
+__all__ = ["DESCRIBING", "aggregated", "content_of", "held"]
 
 #: Attributes that name variables which describe others.
 DESCRIBING = ("bounds", "climatology", "grid_mapping", "coordinates")
-
-#: Attributes that speak of values as they are stored.
-_OF_STORED = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "_Unsigned", "actual_range")
 
 
 def content_of(
@@ -92,8 +87,8 @@ def _content(source: Source, group: Group, access: Access, to: str, wanted: set[
         reader = open_reader(source, _path(group, name), access)
         if isinstance(one, Aggregation):
             variables[name] = aggregated(one, reader)
-        elif stay and one.dims and one.dims != (name,) and name not in words and isinstance(reader, NetcdfReader):
-            variables[name] = referring(name, one.dims, reader, one.attributes)
+        elif stay and one.dims and one.dims != (name,) and name not in words:
+            variables[name] = elsewhere(name, one.dims, reader, one.attributes, to)
         else:
             variables[name] = held(one.dims, reader, _marked(one, to) if private else one.attributes, private=private)
     return Content(
@@ -119,7 +114,8 @@ def _marked(variable: Variable, to: str) -> dict[str, Any]:
 
 def held(dims: tuple[str, ...], reader: Reader, attributes: Mapping[str, Any], *, private: bool = False) -> Held:
     """Return a variable whose values are copied."""
-    return Held(dims, tuple(reader.shape), reader.dtype, attributes, reader.read, reader.encoding, private)
+    dtype, read, attributes = as_netcdf(reader.dtype, reader.read, attributes)
+    return Held(dims, tuple(reader.shape), dtype, attributes, read, reader.encoding, private)
 
 
 def aggregated(aggregation: Aggregation, reader: Reader | None) -> Aggregated:
@@ -128,35 +124,6 @@ def aggregated(aggregation: Aggregation, reader: Reader | None) -> Aggregated:
         return Aggregated(aggregation, home_of(aggregation.source, aggregation.partitions.files))
     home = home_of(reader.access.parent, aggregation.partitions.files)
     return Aggregated(aggregation, home, reader.read, partial(_says, reader), partial(_dims, reader))
-
-
-def referring(name: str, dims: tuple[str, ...], reader: NetcdfReader, attributes: Mapping[str, Any]) -> Aggregated:
-    """Return a variable of a netCDF file as an aggregation of one fragment."""
-    others = dict(attributes)
-    units, calendar = (others.pop(k) if isinstance(others.get(k), str) else None for k in ("units", "calendar"))
-    path = str(reader.path)
-    shape = tuple(reader.shape)
-    grid = Grid([[0, n] if n else [0] for n in shape])
-    address = f"{reader.group.strip('/')}/{reader.variable}".lstrip("/")
-    made = Partitions.build(grid.size, file=0, address=0, files=[path], addresses=[address], layouts=[Layout(dims)])
-    # What a fragment unpacks to is not packed again.
-    packed = [others.pop(k, None) for k in ("scale_factor", "add_offset")]
-    dtype = reader.dtype
-    if any(value is not None for value in packed):
-        dtype = np.result_type(np.float32, *(np.asarray(v).dtype for v in packed if v is not None))
-        for key in (
-            "_FillValue",
-            "missing_value",
-            "valid_min",
-            "valid_max",
-            "valid_range",
-            "_Unsigned",
-            "actual_range",
-        ):
-            others.pop(key, None)
-    aggregation = Aggregation(name, dims, shape, dtype, grid, made, units, calendar, attributes=others)
-    reads = AggregationReader(replace(aggregation, source=path), Access(path))
-    return Aggregated(aggregation, home_of(path), reads.read)
 
 
 def _says(reader: AggregationReader, row: int, attribute: str) -> bool:
@@ -174,22 +141,3 @@ def _dims(reader: AggregationReader, row: int) -> tuple[str, ...] | None:
         return reader.layout(row).dims
     except CfaggError:
         return None
-
-
-def home_of(source: str, files: Iterable[str] = ()) -> str:
-    """Return the directory at which the references of a file start."""
-    if isinstance(source, Url) or is_url(source):
-        return source.rpartition("/")[0]
-    if not source:
-        raise SourceError(
-            "the aggregation does not say which file it was read from, where its references start; open it with "
-            "cfagg.open_aggregation, or give it a 'source'"
-        )
-    path = str(absolute(source))
-    home, real = os.path.dirname(path), os.path.dirname(os.path.realpath(path))  # noqa: PTH120
-    if os.path.realpath(home) != real:
-        # A link: where there is none beside it, references are beside the file that it leads to.
-        first = next((name for name in files if not name.startswith("/") and not is_url(name)), None)
-        if first is not None and not os.path.lexists(os.path.join(home, first)):  # noqa: PTH118
-            return real
-    return home

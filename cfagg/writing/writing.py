@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cfagg.conventions.encoded import Loss
-from cfagg.errors import CfaggError, OptionError, UnsupportedError
+from cfagg.errors import CfaggError, OptionError
 from cfagg.errors.arguments import a_path, paths
 from cfagg.model import Aggregation
 from cfagg.runtime.targets import DIALECTS, kind_of
@@ -37,8 +37,9 @@ def write(
     """Write an aggregation file that refers to values where they are.
 
     Coordinates, bounds and scalars are written into the file itself.  Values that stand in no netCDF file, as they were
-    computed, are in memory or in Zarr, are written to ``PATH.fragments``: a file for each Dask chunk, else for each
-    partition of what they were computed from, else for about 256 MiB along the first dimension.
+    computed, are in memory or in Zarr, and of PP files where the convention has no addresses, are written to
+    ``PATH.fragments``: a file for each Dask chunk, else for each partition of what they were computed from or each
+    field, else for about 256 MiB along the first dimension.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ def write(
         return write_file(content, target, losses)
     from cfagg.writing.datasets import content_of_dataset
 
-    return write_file(content_of_dataset(_as_dataset(obj)), target)
+    return write_file(content_of_dataset(_as_dataset(obj), target.to), target)
 
 
 def translate(
@@ -100,17 +101,11 @@ def translate(
     variables: Sequence[str] | None = None,
     allow: Iterable[str | os.PathLike[str]] = (),
 ) -> Report:
-    """Write the content of a file as an aggregation file in another dialect, or in the same."""
+    """Write the content of a file of any format as an aggregation file in a dialect."""
     from cfagg.arrays.opening import open_any
-    from cfagg.arrays.source import OtherSource
 
     target.check()
     opened = open_any(source, tuple(allow))
-    if isinstance(opened, OtherSource):
-        raise UnsupportedError(
-            f"{opened.path} is no netCDF file: write what cfagg.read returns of it with cfagg.write, which puts its "
-            "values into fragments"
-        )
     access = Access(opened.path, allow)
     content, losses = content_of(opened, access, target.to, variables=variables, drop=target.on_loss == "drop")
     return write_file(content, target, losses)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.errors import OptionError
 from cfagg.formats.pp.fields import Fields, Form
@@ -14,7 +15,7 @@ from cfagg.formats.pp.fields_files import FIXED_WORDS, lookup_form, scan_lookup
 from cfagg.formats.pp.records import FORMS, record_at, scan_records
 from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 
-__all__ = ["UNITS", "FieldAt", "find_field", "scan_fields"]
+__all__ = ["UNITS", "FieldAt", "addresses_of", "find_field", "scan_fields"]
 
 #: Bytes that an address may count by.
 UNITS = (1, 4, 8)
@@ -45,6 +46,21 @@ def scan_fields(handle: Handle, context: Context = CONTEXT_SOURCE) -> Fields:
     if lookup_form(handle.some(FIXED_WORDS * 8, 0, context)) is not None:
         return scan_lookup(handle, context)
     return scan_records(handle, context)
+
+
+def addresses_of(handle: Handle, data: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+    """Return the bytes at which the records of the headers of fields begin, by those at which their data do.
+
+    In fields files they are those of the headers in the table.  `None` where fields share their data.
+    """
+    fields = scan_fields(handle)
+    order = np.argsort(fields.data_offset, kind="stable")
+    known = fields.data_offset[order]
+    first = np.searchsorted(known, data)
+    if (np.searchsorted(known, data, "right") - first != 1).any():
+        return None
+    found: npt.NDArray[np.int64] = fields.header_offset[order[first]] - fields.marker_size
+    return found
 
 
 def find_field(

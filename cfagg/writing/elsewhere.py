@@ -1,0 +1,120 @@
+"""Arrays that are no aggregations as ones: of fragments that stand in files, or that have to be written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cfagg.arrays.aggregated import AggregationReader
+from cfagg.arrays.reader import Reader
+from cfagg.arrays.slabs import SlabReader
+from cfagg.arrays.stored import NetcdfReader
+from cfagg.model import Aggregation, Grid, Layout, Partitions, Regular
+from cfagg.storage.access import Access
+from cfagg.writing import dialects
+from cfagg.writing.content import Aggregated, Read
+from cfagg.writing.references import home_of
+
+__all__ = ["as_netcdf", "computed", "elsewhere", "is_elsewhere"]
+
+#: Bytes of one fragment of an array that has neither chunks of Dask nor partitions.
+_FRAGMENT = 2**28
+
+#: Attributes that speak of values as they are stored.
+_OF_STORED = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "_Unsigned", "actual_range")
+
+
+def elsewhere(name: str, dims: tuple[str, ...], reader: Reader, attributes: Mapping[str, Any], to: str) -> Aggregated:
+    """Return a variable of another file as an aggregation of it; where a dialect cannot refer to it, of its values."""
+    if isinstance(reader, NetcdfReader):
+        return _referring(name, dims, reader, attributes)
+    dtype, read, attributes = as_netcdf(reader.dtype, reader.read, attributes)
+    grid = None
+    if isinstance(reader, SlabReader) and reader.addresses is not None:
+        path, grid, addresses = reader.addresses()
+        if addresses is not None and dialects.has_addresses(to):
+            found = Partitions.build(
+                grid.size, file=0, files=[path], offset=addresses, layouts=[Layout(dims, format="PP")]
+            )
+            whole = _aggregation(name, dims, dtype, grid, found, attributes)
+            return Aggregated(whole, home_of(path), read)
+    axis = reader.grid.axes[0]
+    chunk = axis.chunk if isinstance(axis, Regular) else 1
+    return computed(name, dims, reader.shape, dtype, attributes, read, grid, chunk)
+
+
+def is_elsewhere(reader: Reader, to: str) -> bool:
+    """Return whether the values of a variable stand in a netCDF or PP file to which a dialect can refer."""
+    if isinstance(reader, SlabReader) and reader.addresses is not None:
+        return dialects.has_addresses(to)
+    return isinstance(reader, NetcdfReader)
+
+
+def computed(
+    name: str,
+    dims: tuple[str, ...],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    attributes: Mapping[str, Any],
+    read: Read,
+    grid: Grid | None,
+    chunk: int = 1,
+) -> Aggregated:
+    """Return an array whose values stand in no file: its fragments are the cells of a grid.
+
+    Without one they are along the first dimension, and where they can be, whole numbers of chunks of this length.
+    """
+    if grid is None:
+        step = max(1, _FRAGMENT // max(1, math.prod(shape[1:]) * dtype.itemsize))
+        step -= step % chunk if chunk <= step else 0
+        first = [min(step, shape[0] - i) for i in range(0, shape[0], step)]
+        grid = Grid.from_sizes([first, *([n] if n else [] for n in shape[1:])])
+    none = Partitions.build(grid.size, layouts=[Layout(dims)], present=False)
+    return Aggregated(_aggregation(name, dims, dtype, grid, none, attributes), "/", read, computed=True)
+
+
+def as_netcdf(
+    dtype: np.dtype[Any], read: Read, attributes: Mapping[str, Any]
+) -> tuple[np.dtype[Any], Read, Mapping[str, Any]]:
+    """Return type, reading and attributes of an array as netCDF can hold it: Booleans as xarray stores them."""
+    if dtype.kind == "b":
+        return np.dtype("i1"), lambda slices: read(slices).astype("i1"), {**attributes, "dtype": "bool"}
+    if dtype.kind in "OUT" and (dtype.metadata or {"element_type": str}).get("element_type") is str:
+        return np.dtype(object), lambda slices: read(slices).astype(object), attributes
+    return dtype, read, attributes
+
+
+def _referring(name: str, dims: tuple[str, ...], reader: NetcdfReader, attributes: Mapping[str, Any]) -> Aggregated:
+    """Return a variable of a netCDF file as an aggregation of one fragment."""
+    others = dict(attributes)
+    path = str(reader.path)
+    grid = Grid([[0, n] if n else [0] for n in reader.shape])
+    address = f"{reader.group.strip('/')}/{reader.variable}".lstrip("/")
+    made = Partitions.build(grid.size, file=0, address=0, files=[path], addresses=[address], layouts=[Layout(dims)])
+    # What a fragment unpacks to is not packed again.
+    packed = [others.pop(k, None) for k in ("scale_factor", "add_offset")]
+    dtype = reader.dtype
+    if any(value is not None for value in packed):
+        dtype = np.result_type(np.float32, *(np.asarray(v).dtype for v in packed if v is not None))
+        others = {k: v for k, v in others.items() if k not in _OF_STORED}
+    aggregation = _aggregation(name, dims, dtype, grid, made, others)
+    reads = AggregationReader(replace(aggregation, source=path), Access(path))
+    return Aggregated(aggregation, home_of(path), reads.read)
+
+
+def _aggregation(
+    name: str,
+    dims: tuple[str, ...],
+    dtype: np.dtype[Any],
+    grid: Grid,
+    partitions: Partitions,
+    attributes: Mapping[str, Any],
+) -> Aggregation:
+    """Return an aggregation, whose units and calendar are among the attributes where they are texts."""
+    others = dict(attributes)
+    units, calendar = (others.pop(k) if isinstance(others.get(k), str) else None for k in ("units", "calendar"))
+    return Aggregation(name, dims, grid.shape, dtype, grid, partitions, units, calendar, attributes=others)
