@@ -12,6 +12,7 @@ import os
 import socket
 import time
 import urllib.request
+import weakref
 from collections import deque
 from typing import Any
 from urllib.parse import urlsplit
@@ -134,6 +135,8 @@ class Connections:
         self.silence = silence
         self._process = os.getpid()
         self._idle: dict[tuple[str, str, bool], deque[Connection]] = {}
+        # Nobody closes a store, so that its connections are closed when it is dropped.
+        weakref.finalize(self, _close_all, self._idle)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Connections, (self.silence,)
@@ -166,6 +169,13 @@ class Connections:
 
     def _of(self, scheme: str, netloc: str, guarded: bool) -> deque[Connection]:
         if self._process != os.getpid():
-            # A child does not speak on the connections of its parent.
-            self._idle, self._process = {}, os.getpid()
+            # A child does not speak on the connections of its parent, which stay open there.
+            _close_all(self._idle)
+            self._process = os.getpid()
         return self._idle.setdefault((scheme, netloc, guarded), deque())
+
+
+def _close_all(idle: dict[tuple[str, str, bool], deque[Connection]]) -> None:
+    while idle:
+        for connection in idle.popitem()[1]:
+            connection.close()

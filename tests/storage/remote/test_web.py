@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from pathlib import Path
@@ -253,3 +254,16 @@ def test_a_check_takes_the_same_options(server) -> None:
     report = cfagg.check(f"{server.url}/test1.nc", storage_options=options)
     assert "unlikely" not in str(report)
     assert {headers["authorization"] for _, _, headers in server.seen} == {"Bearer an unlikely secret"}
+
+
+def test_a_source_that_is_dropped_closes_its_connections(server, recwarn) -> None:
+    recwarn.clear()
+    for wrap in (lambda made: made, lambda made: {"circle": made}):
+        held = wrap(make_source(server.url))
+        store = held if not isinstance(held, dict) else held["circle"]
+        if isinstance(held, dict):
+            held["itself"] = held
+        assert store.read_range("test1.nc", 0, 4)
+        del held, store
+        gc.collect()
+    assert [str(w.message) for w in recwarn if issubclass(w.category, ResourceWarning)] == []
