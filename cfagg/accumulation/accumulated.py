@@ -257,7 +257,7 @@ def open_accumulated(
         places = prefixes(allow)
     group = open_group(place, variable, weights=weights, allow=places)
     if adopt:
-        from cfagg.accumulation.accumulating import adopted
+        from cfagg.accumulation.adopting import adopted
 
         group = adopted(group)
     try:

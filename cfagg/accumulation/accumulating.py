@@ -1,44 +1,31 @@
-"""Building the accumulation of an array, from beginning to end, or adopting one for a store with the same contents.
-
-A copy of a store has other times and inodes than the original.  Objects whose stamps differ are read once and their
-checksums compared with those that the build kept; where all are equal their new stamps take the place of the old ones.
-"""
+"""Building the accumulation of an array, from beginning to end."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from cfagg.accumulation.building import GroupStaging, build, consolidate, finish_dead, put_attributes, working
-from cfagg.accumulation.description import Neighbour, differences_of, neighbours_of, table_of
-from cfagg.accumulation.group import Group, Looks, adopt_command, group_path, stale
-from cfagg.accumulation.integrity import BUILD, sealed
-from cfagg.accumulation.layout import ArraySpec
+from cfagg.accumulation.adopting import adopt_copy, renew
+from cfagg.accumulation.building import GroupStaging, build, finish_dead, working
+from cfagg.accumulation.group import group_path
+from cfagg.accumulation.in_objects import build_there
 from cfagg.accumulation.mapping import threads_that_fit
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order
 from cfagg.accumulation.planning import Action, existing_group, plan_build
 from cfagg.accumulation.report import Report, report_of
-from cfagg.accumulation.source import settled, write_back
-from cfagg.accumulation.writing import Target, codec_of, read_documents
-from cfagg.errors import CfaggError, NotAccumulatedError, Problem, StaleError, TargetError, UnsupportedError
+from cfagg.errors import UnsupportedError
 from cfagg.errors.arguments import a_path, paths
 from cfagg.errors.extras import require
-from cfagg.formats.zarr import ZarrArray, compare, object_checksum, open_array, stamps
-from cfagg.formats.zarr.documents import node_folder, read_group
+from cfagg.formats.zarr import open_array
+from cfagg.formats.zarr.documents import node_folder
 from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.clusters import cluster_of
-from cfagg.runtime.publishing import reason, remove, sync_tree
 from cfagg.storage.tree import prefixes
 from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
-__all__ = ["accumulate", "adopt_copy", "adopted", "renew"]
+__all__ = ["accumulate"]
 
 #: Bytes of data in flight by default.
 DEFAULT_MEMORY = "256MiB"
@@ -170,10 +157,10 @@ def accumulate(
     if sum(map(bool, (append, refresh, overwrite, adopt))) > 1:
         raise UnsupportedError("append, refresh, overwrite and adopt cannot be combined; choose one")
     there = _url(store, storage_options, allow)
-    if there is not None and (append or refresh or adopt or resume or client is not None):
+    if there is not None and (resume or client is not None):
         raise UnsupportedError(
-            f"{there}: accumulations in object stores are built whole, from here: no append, refresh, adopt, resume or "
-            "client; replace one with overwrite=True (--overwrite)"
+            f"{there}: accumulations in object stores are built from here, by one run: no resume or client; begin "
+            "again, with overwrite=True (--overwrite) where there is one"
         )
     places = prefixes(allow) if there is None else ()
     if client is not None:
@@ -181,7 +168,7 @@ def accumulate(
     if adopt:
         if resume or dry_run:
             raise UnsupportedError("adopt builds nothing: leave resume and dry_run out")
-        return adopt_copy(store, variable, progress, places)
+        return adopt_copy(there or store, variable, progress, places)
     threads, budget = worker_count(workers), parse_size(memory)
     name = there or a_path(store, "store", expected="name a Zarr store")
     order = Order(
@@ -197,8 +184,9 @@ def accumulate(
     fitting = threads_that_fit(plan.recipe, budget, threads)
     summers = min(threads, max(1, budget // _PER_THREAD))
     if there is not None:
-        from cfagg.accumulation.in_objects import build_there
-
+        if plan.action is Action.RENEW:
+            renew(open_group(order.store, plan.array.path), plan.related, None)
+            return report_of(plan, plan.action.word)
         return build_there(plan, order, fitting, summers, progress)
     shop = GroupStaging(plan.array.store, plan.array.path, plan.folder)
     # A scheduler that does not answer is found before anything is written.
@@ -224,171 +212,4 @@ def _url(store: Any, options: Mapping[str, Any] | None, allow: Any) -> Url | Non
     return place if isinstance(place, Url) else None
 
 
-Int64 = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
-
-#: Objects with other contents that are named one by one.
-_NAMED = 15
-
-
-def adopted(group: Group, progress: Progress | None = None) -> Group:
-    """Return an accumulation that takes the objects that are there now for those summed; nothing is written."""
-    table = _table(group, progress)[0]
-    return group.copied(adopted=table, objects=table, looks=Looks())
-
-
-def adopt_copy(
-    store: str | os.PathLike[str], variable: str, progress: Progress | None = None, allow: Sequence[str] = ()
-) -> Report:
-    """Write the stamps of the objects that are there now into an accumulation, where their contents are the same."""
-    group = open_group(store, variable, allow=allow)
-    shop = GroupStaging(group.store, group.variable, group.folder)
-    shop.enter()
-    try:
-        group = open_group(store, variable, allow=allow)
-        table, read, size = _table(group, progress)
-        if read:
-            _write(group, table, None, shop.root)
-        else:
-            # What a killed run left.
-            _free(Path(group.folder), "" if group.extra is None else group.extra.stamps)
-            consolidate(group.source, Path(group.folder), shop.root)
-        shop.remove_unless_unfinished()
-    except CfaggError:  # some of them are also OSError
-        raise
-    except OSError as error:
-        raise TargetError(f"{group.folder} cannot be written: {reason(error, group.folder)}") from error
-    finally:
-        shop.abandon_if_useless()
-    known = group.objects[: group.source.objects.size, 0]
-    note = f"{read:,} of {len(table):,} stored objects were read ({size:,} bytes), and are the same"
-    return Report(
-        group.store,
-        group.variable,
-        group.path,
-        "adopted" if read else "up to date",
-        (),
-        group.source.size * group.source.dtype.itemsize,
-        int(known[known > 0].sum()),
-        0,
-        0,
-        notes=(note,) if read else (),
-    )
-
-
-def renew(group: Group, neighbours: tuple[Neighbour, ...], aside: Path) -> None:
-    """Write what is known of related arrays anew, where the sums are right whatever was done to these."""
-    count = group.source.objects.size
-    table = np.concatenate([group.objects[:count], table_of(neighbours)])
-    for neighbour in neighbours:
-        neighbour.unchanged(group.source)
-    _write(group, table, neighbours, aside)
-
-
-def _table(group: Group, progress: Progress | None) -> tuple[Int64, int, int]:
-    """Return stamps and checksums as they are now, how many objects were read for that, and their bytes."""
-    extra = group.extra
-    if extra is None:
-        raise NotAccumulatedError(
-            f"{group.store}: the accumulation of {group.variable!r} is of another program and keeps no checksums, so "
-            "nothing can be adopted; replace it with: cfagg accumulate --overwrite"
-        )
-    if group.differences:
-        raise stale(group, group.differences.problems)
-    table = group.objects.copy()
-    parts: list[tuple[ZarrArray, str, int]] = [(group.source, "chunk", 0)]
-    if group.source.objects is not group.source.grid:
-        parts = [(group.source, "shard", 0)]
-    place = extra.source.objects
-    problems: list[Problem] = []
-    for then, neighbour in zip(extra.related, neighbours_of(group.source, extra.related), strict=True):
-        problems += differences_of(neighbour, then)
-        if neighbour.array is not None:
-            parts.append((neighbour.array, f"{then.path!r}, object", place))
-        place += then.objects
-    if problems:
-        raise stale(group, problems)
-    looked = [(array, name, place, settled(array)) for array, name, place in parts]
-    differing = [
-        (array, name, place, now, compare(table[place : place + len(now), :4], now))
-        for array, name, place, now in looked
-    ]
-    total = sum(int(now[which, 0].clip(0).sum()) for *_, now, which in differing)
-    done = count = 0
-    for array, *_, which in differing:
-        if which:
-            write_back(array)
-    for array, name, place, now, which in differing:
-        for i in which:
-            held = np.unravel_index(i, array.objects.matrix_shape) if array.objects.ndim else ()
-            found = object_checksum(array, [int(h) for h in held])
-            old = table[place + i]
-            if (found or (-1, 0)) != (int(old[0]), int(old[4])):
-                problems.append(Problem(f"{name} {tuple(map(int, held))}", _difference(old, found)))
-            done, count = done + (found or (0, 0))[0], count + 1
-            if progress is not None:
-                progress(done, total)
-        if which and compare(now[which], stamps(array, np.array(which))):
-            raise StaleError(
-                f"{group.store}: {array.path!r} was written while it was compared; run again when it is not being "
-                f"written: {adopt_command(group.store, group.variable)}"
-            )
-        table[place : place + len(now), :4] = now
-    if problems:
-        rest = [Problem("", f"{len(problems) - _NAMED:,} more")] if len(problems) > _NAMED else []
-        raise stale(group, [*problems[:_NAMED], *rest])
-    return table, count, done
-
-
-def _difference(old: Int64, found: tuple[int, int] | None) -> str:
-    if found is None:
-        return "no longer stored"
-    if old[0] < 0:
-        return "made since"
-    return f"{old[0]:,} bytes before, now {found[0]:,}" if found[0] != old[0] else "has other contents"
-
-
-def _write(group: Group, table: Int64, neighbours: tuple[Neighbour, ...] | None, aside: Path) -> None:
-    """Put a new table of stamps in the place of the old one: a new array first, then attributes that name it."""
-    source, extra = group.source, group.extra
-    document = read_group(source.store, group.path, source.zarr_format, source.allow)
-    if extra is None or document is None or document.identity != group.identity:
-        raise StaleError(f"{group.store}: the accumulation of {group.variable!r} was written meanwhile; run again")
-    folder = Path(group.folder)
-    name = _free(folder, extra.stamps)
-    codec = codec_of(next(iter(group.sums.values())).data.document)
-    target = Target(folder, codec, source.zarr_format, extra.checks.build)
-    chunks = (min(max(len(table), 1), 1 << 14), 5)
-    dims = (f"{name}_0", f"{name}_1")
-    attributes = {"_ARRAY_DIMENSIONS": list(dims), BUILD: extra.checks.build}
-    spec = ArraySpec(name, "stamps", dims, table.shape, chunks, np.dtype("i8"), attributes)
-    try:
-        target.create(spec)
-        target.write_whole(spec, table)
-        own: dict[str, Any] = {**document.content["cfagg"], "stamps": name}
-        listed = {k: v for k, v in own["checks"]["own"].items() if k != extra.stamps}
-        listed[name] = [target.metadata[name], *target.checksums[name].tolist()]
-        own["checks"] = {**own["checks"], "own": listed}
-        if neighbours is not None:
-            own["related"] = [
-                {"path": r.path, "use": r.use, "description": dict(r.description), "objects": r.objects}
-                for r in (n.record for n in neighbours)
-            ]
-        sync_tree(folder / name)
-        documents = {k: v for k, v in read_documents(folder, source.zarr_format).items() if k not in ("", extra.stamps)}
-        put_attributes(source, folder, sealed({**document.content, "cfagg": own}), documents, aside)
-    except BaseException:
-        with contextlib.suppress(CfaggError, OSError):
-            now = read_group(source.store, group.path, source.zarr_format, source.allow)
-            # As long as the attributes are those of before, nothing names the new array.
-            if now is not None and now.identity == document.identity:
-                remove(folder / name)
-        raise
-    remove(folder / extra.stamps)
-
-
-def _free(folder: Path, taken: str) -> str:
-    """Return a name for the new array, and remove what a killed run left in its place."""
-    name = "chunk_stamps" if taken != "chunk_stamps" else "chunk_stamps.2"
-    remove(folder / name)
-    return name

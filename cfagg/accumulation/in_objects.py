@@ -7,11 +7,12 @@ the server makes only where they are as they were before the build, then names t
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cfagg.accumulation.building import GroupStaging, build, working
@@ -21,6 +22,7 @@ from cfagg.accumulation.planning import Plan
 from cfagg.accumulation.report import Report
 from cfagg.accumulation.writing import read_documents
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.formats.zarr import ZarrArray
 from cfagg.formats.zarr.consolidated import with_group, without_group
 from cfagg.formats.zarr.creating import document_bytes
 from cfagg.formats.zarr.documents import MAX_DOCUMENT, parse
@@ -29,7 +31,7 @@ from cfagg.runtime.publishing import read_own
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url
 
-__all__ = ["build_there"]
+__all__ = ["Place", "build_there"]
 
 #: Objects that are written at the same time.
 _AT_ONCE = 16
@@ -42,9 +44,7 @@ def build_there(
     plan: Plan, order: Order, threads: int, summers: int, progress: Callable[[int, int], None] | None
 ) -> Report:
     """Build the accumulation of an array in an object store, and publish it."""
-    store = plan.array.store
-    assert isinstance(store, Url)  # noqa: S101  (the caller asked)
-    place = _Place(ObjectStore(store, store.options.given), group_path(plan.array.path), plan.array.zarr_format)
+    place = Place.of(plan.array)
     before = place.found(plan.existing)
     with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
         home = Path(folder) / "store"
@@ -66,12 +66,19 @@ def build_there(
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """The group of an array's accumulation in an object store."""
 
     objects: ObjectStore
     group: str
     zarr_format: int
+
+    @classmethod
+    def of(cls, array: ZarrArray) -> Place:
+        """Return the place of the group of an array in an object store."""
+        store = array.store
+        assert isinstance(store, Url)  # noqa: S101  (the caller asked)
+        return cls(ObjectStore(store, store.options.given), group_path(array.path), array.zarr_format)
 
     @property
     def where(self) -> str:
@@ -95,8 +102,30 @@ class _Place:
     def _others(self) -> TargetExistsError:
         return TargetExistsError(f"{self.where} was written by another run meanwhile; it was left as it is")
 
-    def publish(self, here: Path, tag: str | None, former: frozenset[str]) -> None:
-        """Write what is in a directory, then the metadata, if they have that tag; remove what was there before."""
+    def documents(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return the metadata of the arrays of the group that are among these keys, as consolidated ones need them."""
+        if self.zarr_format == 2:
+            return {}
+        found = sorted(k for k in keys if k.endswith("/zarr.json") and k != self.key)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            texts = list(pool.map(self.objects.read, found))
+        return {
+            key.split("/")[-2]: {"zarr.json": parse(text, f"{self.objects.path}/{key}")}
+            for key, text in zip(found, texts, strict=True)
+            if text is not None
+        }
+
+    def publish(
+        self,
+        here: Path,
+        tag: str | None,
+        former: frozenset[str],
+        others: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    ) -> None:
+        """Write what is in a directory, then the metadata, if they have that tag; remove what was there before.
+
+        `others` are documents of arrays that stay.
+        """
         files = {f"{self.group}/{p.relative_to(here).as_posix()}": p for p in here.rglob("*") if p.is_file()}
         top = [key for key in files if key.count("/") == self.group.count("/") + 1]
         parts = [key for key in files if key not in top]
@@ -117,7 +146,7 @@ class _Place:
                 if isinstance(error, TargetExistsError):
                     raise self._others() from error
                 raise
-        documents = read_documents(here, self.zarr_format)
+        documents = {**others, **read_documents(here, self.zarr_format)}
         names = self.group.split("/")
         for depth in range(len(names)):
             self._consolidate("/".join(names[:depth]), "/".join(names[depth:]), documents)

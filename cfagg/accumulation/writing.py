@@ -26,6 +26,7 @@ from cfagg.formats.zarr.creating import NewArray, document_bytes, write_document
 from cfagg.formats.zarr.documents import read_document
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.publishing import replace_file
+from cfagg.storage.urls import Url
 
 __all__ = ["Basis", "Target", "array_documents", "chunk_key", "codec_of", "read_documents", "renew_consolidated"]
 
@@ -178,8 +179,8 @@ class Target:
         self._store(spec, index, encoded)
 
     def take(self, spec: ArraySpec, index: Axes, old: ZarrArray) -> None:
-        """Take over a chunk whose values stay as they are: by a link to its file where it is cut and encoded alike."""
-        if self._same(spec, old):
+        """Take over a chunk whose values stay as they are: by a link to its file where there is one like it."""
+        if self._same(spec, old) and not isinstance(old.store, Url):
             source = Path(old.folder) / old.key(index)
             place = self._place(spec, index)
             try:

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cfagg
-from cfagg.accumulation import accumulating, freshness
+from cfagg.accumulation import adopting, freshness
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.errors import (
     CfaggError,
@@ -243,7 +243,7 @@ def test_sums_that_are_written_while_a_copy_is_compared_are_not_overwritten(copi
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_an_adoption_that_fails_leaves_sums_that_were_adopted_or_were_not(copied, monkeypatch, moment):
-    real = accumulating.put_attributes
+    real = adopting.put_attributes
 
     def full(*arguments):
         if moment == "after":
@@ -253,7 +253,7 @@ def test_an_adoption_that_fails_leaves_sums_that_were_adopted_or_were_not(copied
     group = copied / "tas_accumulation_group"
     before = sorted(group.iterdir())
     with monkeypatch.context() as patch:
-        patch.setattr(accumulating, "put_attributes", full)
+        patch.setattr(adopting, "put_attributes", full)
         with pytest.raises(TargetError, match="No space left"):
             accumulate(copied, "tas", adopt=True)
     if moment == "before":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import xarray as xr
 import zarr
@@ -119,14 +120,14 @@ def test_a_run_that_is_cut_short_changes_nothing(cloud, plain, monkeypatch, key)
 def test_of_two_runs_one_publishes_and_the_other_leaves_it_as_it_is(cloud, plain, monkeypatch) -> None:
     folder = plain(3, **LITTLE)
     copied(folder, cloud[2])
-    publish = in_objects._Place.publish
+    publish = in_objects.Place.publish
 
     def late(self, *before) -> None:
-        monkeypatch.setattr(in_objects._Place, "publish", publish)
+        monkeypatch.setattr(in_objects.Place, "publish", publish)
         accumulated(cloud)
         publish(self, *before)
 
-    monkeypatch.setattr(in_objects._Place, "publish", late)
+    monkeypatch.setattr(in_objects.Place, "publish", late)
     with pytest.raises(TargetExistsError, match="written by another run meanwhile"):
         accumulated(cloud)
     compared(cloud, folder)
@@ -139,7 +140,7 @@ def test_what_a_later_run_has_written_so_far_is_left(cloud, plain, monkeypatch) 
     copied(plain(3, **LITTLE), cloud[2])
     accumulated(cloud)
     later = f"{GROUP}/acc_time.ffffffff/c.0.0.0"
-    monkeypatch.setattr(in_objects._Place, "_consolidate", lambda self, *_: self.objects.put(later, b"of a later run"))
+    monkeypatch.setattr(in_objects.Place, "_consolidate", lambda self, *_: self.objects.put(later, b"of a later run"))
     accumulated(cloud, overwrite=True)
     assert cloud[2].read(later) == b"of a later run"
 
@@ -221,12 +222,125 @@ def test_consolidated_metadata_tell_of_the_arrays_that_are_there(cloud, tmp_path
     assert listed == (there if zarr_format == 3 else set())
 
 
-@pytest.mark.parametrize("option", ["append", "refresh", "adopt", "resume"])
+def days(folder: Path, zarr_format: int, count: int, last: float | None = None) -> Path:
+    """Make a store without an accumulation, of so many days."""
+    values = np.arange(count * 4 * 6, dtype="f4").reshape(count, 4, 6)
+    values[3, 1, 2] = np.nan
+    if last is not None:
+        values[0] = last
+    tas = xr.DataArray(values, {"time": np.arange(count)}, ("time", "lat", "lon"), name="tas", attrs={"units": "K"})
+    tas.to_dataset().to_zarr(
+        folder, zarr_format=zarr_format, encoding={"tas": {"chunks": (5, 4, 6)}}, consolidated=True
+    )
+    return folder
+
+
+def updated(folder: Path, objects: ObjectStore) -> None:
+    """Write what is different from what is there."""
+    for path in folder.rglob("*"):
+        key = path.relative_to(folder).as_posix()
+        if path.is_file() and objects.read(key) != path.read_bytes():
+            objects.put(key, path.read_bytes())
+
+
+def answers(cloud, folder: Path) -> None:
+    """Compare the mean of all days with that of the values."""
+    found = cfagg.open_accumulated(cloud[0], "tas", storage_options=cloud[1]).mean("time").values
+    values = xr.open_zarr(folder)["tas"].values.astype("f8")
+    np.testing.assert_allclose(found, np.nanmean(values, axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("zarr_format", [3, pytest.param(2, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("option", ["append", pytest.param("refresh", marks=pytest.mark.soak)])
+def test_an_array_that_has_grown_is_appended_to_its_accumulation(cloud, tmp_path, zarr_format, option) -> None:
+    updated(days(tmp_path / "a.zarr", zarr_format, 50), cloud[2])
+    assert accumulated(cloud).chunks == 10
+    before = set(cloud[2].listed(GROUP))
+    updated(days(tmp_path / "b.zarr", zarr_format, 57), cloud[2])
+    with pytest.raises(StaleError):
+        answers(cloud, tmp_path / "b.zarr")
+    report = accumulated(cloud, **{option: True})
+    assert (report.action, report.chunks) == ("appended", 2)
+    answers(cloud, tmp_path / "b.zarr")
+    assert not {key for key in before & set(cloud[2].listed(GROUP)) if key.count("/") > 1}
+    assert accumulated(cloud, **{option: True}).action == "up to date"
+
+
+def test_an_array_that_was_written_is_summed_again_by_a_refresh_and_not_appended_to(cloud, tmp_path) -> None:
+    updated(days(tmp_path / "a.zarr", 3, 50), cloud[2])
+    accumulated(cloud)
+    updated(days(tmp_path / "b.zarr", 3, 50, last=7.0), cloud[2])
+    with pytest.raises(StaleError, match="refresh=True"):
+        accumulated(cloud, append=True)
+    assert accumulated(cloud, refresh=True).action == "rebuilt"
+    answers(cloud, tmp_path / "b.zarr")
+
+
+@pytest.mark.parametrize("zarr_format", [3, pytest.param(2, marks=pytest.mark.soak)])
+def test_a_copy_with_its_accumulation_is_adopted_once_for_all(cloud, plain, zarr_format) -> None:
+    folder = plain(zarr_format, **LITTLE)
+    updated(folder, cloud[2])
+    before = set(cloud[2].listed())
+    with pytest.raises(StaleError, match="adopt"):
+        compared(cloud, folder)
+    report = accumulated(cloud, adopt=True)
+    assert report.action == "adopted"
+    assert "are the same" in report.notes[0]
+    compared(cloud, folder)
+    assert len(set(cloud[2].listed())) == len(before)
+    assert accumulated(cloud, adopt=True).action == "up to date"
+    consolidated = cloud[2].read("zarr.json" if zarr_format == 3 else ".zmetadata")
+    listed = {key.split("/")[1] for key in cloud[2].listed(GROUP) if key.count("/") > 1}
+    if b"consolidated_metadata" in consolidated and zarr_format == 3:
+        told = json.loads(consolidated)["consolidated_metadata"]["metadata"]
+        assert {key.split("/")[1] for key in told if key.startswith(f"{GROUP}/")} == listed
+
+
+def test_a_copy_with_other_contents_is_not_adopted(cloud, plain, tmp_path) -> None:
+    updated(plain(3, **LITTLE), cloud[2])
+    key = next(k for k in cloud[2].listed("tas") if "/c/" in k)
+    cloud[2].put(key, cloud[2].read(key)[:-1] + b"x")
+    before = {k: cloud[2].read(k) for k in cloud[2].listed(GROUP)}
+    with pytest.raises(StaleError):
+        accumulated(cloud, adopt=True)
+    assert {k: cloud[2].read(k) for k in cloud[2].listed(GROUP)} == before
+
+
+def test_an_adoption_that_is_cut_short_changes_nothing(cloud, plain, monkeypatch) -> None:
+    updated(plain(3, **LITTLE), cloud[2])
+    before = set(cloud[2].listed())
+    put = ObjectStore.put
+
+    def failing(self, name, *rest, **options):
+        if name == f"{GROUP}/zarr.json":
+            raise KeyboardInterrupt
+        return put(self, name, *rest, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ObjectStore, "put", failing)
+        with pytest.raises(KeyboardInterrupt):
+            accumulated(cloud, adopt=True)
+    assert set(cloud[2].listed()) == before
+    accumulated(cloud, adopt=True)
+    compared(cloud, plain(3, **LITTLE))
+
+
+def test_coordinates_that_were_written_again_are_known_anew_by_a_refresh(cloud, tmp_path) -> None:
+    folder = days(tmp_path / "a.zarr", 3, 50)
+    updated(folder, cloud[2])
+    accumulated(cloud)
+    key = next(k for k in cloud[2].listed("time") if "/c/" in k)
+    cloud[2].put(key, cloud[2].read(key))
+    with pytest.raises(StaleError):
+        answers(cloud, folder)
+    assert accumulated(cloud, refresh=True).action == "up to date"
+    answers(cloud, folder)
+
+
+@pytest.mark.parametrize("option", ["resume", "client"])
 def test_what_cannot_be_done_there_is_refused_before_anything_is_asked(option) -> None:
-    with pytest.raises(UnsupportedError, match=r"replace one with overwrite=True"):
-        cfagg.accumulate("s3://bucket/a.zarr", "tas", **{option: True})
-    with pytest.raises(UnsupportedError, match="replace one with"):
-        cfagg.accumulate("s3://bucket/a.zarr", "tas", client="tcp://127.0.0.1:9")
+    with pytest.raises(UnsupportedError, match=r"with overwrite=True"):
+        cfagg.accumulate("s3://bucket/a.zarr", "tas", **{option: "tcp://127.0.0.1:9"})
 
 
 @pytest.mark.soak
