@@ -9,23 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from cfagg.errors import CfaggError, ConventionError, Problem, SourceError
-from cfagg.observations.indexes.bisect import resolve
-from cfagg.observations.indexes.protocol import (
-    Entries,
-    Int64,
-    Store,
-    as_interval,
-    as_intervals,
-    checked,
-    columns_of,
-    ends_of,
-)
-from cfagg.observations.indexes.table import Table, TableWriter, ZarrFormat
+from cfagg.errors import ConventionError, SourceError
+from cfagg.observations.indexes.protocol import Entries, Int64, Store, checked
+from cfagg.observations.indexes.searching import TableIndex
+from cfagg.observations.indexes.table import Table, TableWriter, ZarrFormat, new_table
 
 __all__ = ["NAME", "BTreeIndex", "open_btree", "write_btree"]
 
@@ -45,91 +36,30 @@ _MAX_HEIGHT = 64
 _CACHED = 512
 
 
-class BTreeIndex:
+class BTreeIndex(TableIndex):
     """A B+tree of entries in a Zarr array (see `Index` for the methods)."""
 
-    kind = "btree"
+    kind, name = "btree", NAME
 
     def __init__(self, table: Table, rows: int) -> None:
-        self._table, self.rows = table, rows
-        self._pages: dict[int, Int64] = {}
-        root = table.attributes.get("root_page_id")
-        if type(root) is not int or table.shape[1] < _HEAD + 12 or (table.shape[1] - _HEAD) % 3:
-            raise SourceError(f"{table.where}: {table.shape[1]} columns and root_page_id {root!r} are not a B+tree")
-        self._root, self._room = root, (table.shape[1] - _HEAD) // 3
-        self._entries: int | None = None
-        self.first: int | None = None
-        self.last: int | None = None
-        left, right = self._leaf_at_end(0), self._leaf_at_end(-1)
-        if bool(left[1]) != bool(right[1]):
+        root, columns = table.attributes.get("root_page_id"), table.shape[1]
+        if type(root) is not int or columns < _HEAD + 12 or (columns - _HEAD) % 3:
+            raise SourceError(f"{table.where}: {columns} columns and root_page_id {root!r} are not a B+tree")
+        self._table = table
+        self._forget()
+        left, right = (_entries(self._page(self._leaf(None, end))) for end in (0, -1))
+        if bool(len(left)) != bool(len(right)):
             raise ConventionError(f"{table.where}: one of its first and last leaf is empty; build the index again")
-        if left[1]:
-            first, last = _entries(left)[0], _entries(right)[-1]
-            self.first, self.last = ends_of(first, last, rows, table.where)
-        elif rows:
-            raise ConventionError(f"{table.where} has no entries for {rows:,} rows; build the index again")
+        super().__init__(table, rows, (left[0], right[-1]) if len(left) else None)
 
-    def __getstate__(self) -> dict[str, object]:
-        return self.__dict__ | {"_pages": {}}
-
-    def __repr__(self) -> str:
-        return f"<BTreeIndex {self._table.where}: {self.rows:,} rows>"
-
-    @property
+    @cached_property
     def entries(self) -> int:
         """Number of entries, which is counted leaf by leaf when it is first asked for."""
-        if self._entries is None:
-            self._entries = sum(len(leaf) for leaf in self._leaves(self._leaf_at_end(0)))
-        return self._entries
+        return sum(map(len, self._tables()))
 
-    def find(self, lo: int, hi: int) -> tuple[int, int]:
-        """Return the first row, and the row after the last, with ``lo <= epoch < hi``."""
-        lo, hi = as_interval(lo, hi)
-        ends = np.array([lo] if hi <= lo else [lo, hi], np.int64)
-        found = self._rows(ends)
-        return int(found[0]), int(found[-1])
-
-    def find_many(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> Int64:
-        """Return ranges of rows for many intervals, shape (m, 2)."""
-        return resolve(*as_intervals(lo, hi), self._rows)
-
-    def entries_between(self, lo: int, hi: int) -> Entries:
-        """Return the entries with ``lo <= epoch < hi``."""
-        lo, hi = as_interval(lo, hi)
-        found = [np.empty((0, 3), np.int64)]
-        for leaf in self._leaves(self._leaf(lo)) if lo < hi else ():
-            keep = (leaf[:, 0] >= lo) & (leaf[:, 0] < hi)
-            found.append(leaf[keep])
-            if leaf[-1, 0] >= hi:
-                break
-        return columns_of(np.concatenate(found))
-
-    def blocks(self) -> Iterator[Entries]:
-        """Return all entries in blocks."""
-        waiting: list[Int64] = []
-        for leaf in self._leaves(self._leaf_at_end(0)):
-            waiting.append(leaf)
-            if len(waiting) == 256:
-                yield columns_of(np.concatenate(waiting))
-                waiting = []
-        if waiting:
-            yield columns_of(np.concatenate(waiting))
-
-    def validate(self, full: bool = False) -> list[Problem]:
-        """Return what is wrong with some entries, or with all."""
-        try:
-            if full:
-                count = 0
-                for epoch, _, _ in checked(self.blocks(), self._table.where, self.rows, strict=False):
-                    # Leaves that are linked are those that the nodes lead to.
-                    count += len(epoch)
-                    self._rows(epoch[::PAGE])
-                self._entries = count
-            elif self.first is not None and self.last is not None:
-                self._rows(np.unique(np.linspace(self.first, self.last, 16, dtype=np.int64)))
-        except CfaggError as error:
-            return [Problem(NAME, error.message)]
-        return []
+    def _forget(self) -> None:
+        super()._forget()
+        self._pages: dict[int, Int64] = {}
 
     def _page(self, page: int) -> Int64:
         """Return a page, which has the form of one."""
@@ -139,7 +69,7 @@ class BTreeIndex:
         if not 1 <= page <= self._table.shape[0]:
             raise ConventionError(f"{self._table.where} leads to page {page:,} of {self._table.shape[0]:,}")
         row: Int64 = self._table.read(page - 1, page)[0]
-        if row[0] not in (0, 1) or not 0 <= row[1] <= self._room:
+        if row[0] not in (0, 1) or not 0 <= row[1] <= (len(row) - _HEAD) // 3:
             raise ConventionError(f"{self._table.where}: page {page:,} begins with {row[:_HEAD].tolist()}")
         if len(self._pages) >= _CACHED:
             # A new dictionary and not a smaller one: other threads may be reading the old.
@@ -147,62 +77,48 @@ class BTreeIndex:
         self._pages[page] = row
         return row
 
-    def _down(self, epoch: int | None, end: int) -> Int64:
+    def _leaf(self, epoch: int | None, end: int = 0) -> int:
         """Return the leaf in which the first entry not before an epoch is, or the one before it; or that at an end."""
-        row = self._page(self._root)
+        page = int(self._table.attributes["root_page_id"])
         for _ in range(_MAX_HEIGHT):
+            row = self._page(page)
             if not row[0]:
-                return row
+                return page
             keys = _entries(row)
             # Entries of the epoch that leads to a child may begin in the child before it.
             i = int(np.searchsorted(keys[:, 0], epoch)) if epoch is not None else len(keys) if end else 0
-            row = self._page(int(keys[i - 1, 1]) if i else int(row[2]))
+            page = int(keys[i - 1, 1]) if i else int(row[2])
         raise ConventionError(f"{self._table.where}: its nodes lead in a circle")
 
-    def _leaf(self, epoch: int) -> Int64:
-        return self._down(epoch, 0)
+    def _before(self, epoch: int) -> int:
+        return self._leaf(epoch)
 
-    def _leaf_at_end(self, end: int) -> Int64:
-        return self._down(None, end)
+    def _part(self, block: int) -> tuple[Int64, bool]:
+        leaves = self._leaves(block)
+        table, after = next(leaves, np.empty((0, 3), np.int64)), next(leaves, None)
+        if after is None:
+            return table, True
+        return np.concatenate([table, after[:1]]), len(after) == 1 and next(leaves, None) is None
 
-    def _leaves(self, row: Int64) -> Iterator[Int64]:
+    def _tables(self, epoch: int | None = None) -> Iterator[Int64]:
+        return self._leaves(self._leaf(epoch))
+
+    def _leaves(self, page: int) -> Iterator[Int64]:
         """Return the entries of a leaf and of those right of it, as tables of three columns."""
         for _ in range(self._table.shape[0] + 1):
+            row = self._page(page)
+            if row[0]:
+                raise ConventionError(f"{self._table.where}: a leaf has a node at its right")
             if row[1]:
                 yield _entries(row)
             if not row[3]:
                 return
-            row = self._page(int(row[3]))
-            if row[0]:
-                raise ConventionError(f"{self._table.where}: a leaf has a node at its right")
+            page = int(row[3])
         raise ConventionError(f"{self._table.where}: its leaves lead in a circle")
 
-    def _rows(self, wanted: Int64) -> Int64:
-        """Return the first rows that are not before epochs, which rise."""
-        out = np.full(len(wanted), self.rows, np.int64)
-        done = 0
-        while done < len(wanted):
-            if self.last is None or wanted[done] > self.last:
-                break
-            pair: list[Int64] = []
-            for leaf in self._leaves(self._leaf(int(wanted[done]))):
-                pair.append(leaf)
-                if leaf[-1, 0] >= wanted[done]:
-                    break
-            table = np.concatenate(pair)
-            start = int(table[0, 1])
-            part = (table[:, 0], table[:, 1] - start, table[:, 2])
-            where = f"{self._table.where}, counted from the entry of row {start:,}"
-            for _ in checked([part], where, strict=False):
-                pass
-            # Nothing is before the first entry of a leaf but in the first leaf.
-            lies = start != 0 and wanted[done] <= table[0, 0]
-            if lies or not 0 <= start < self.rows or table[-1, 1] >= self.rows or table[-1, 0] < wanted[done]:
-                raise ConventionError(f"{where}: its nodes and leaves do not agree; build the index again")
-            stop = int(np.searchsorted(wanted, table[-1, 0], side="right"))
-            out[done:stop] = table[np.searchsorted(table[:, 0], wanted[done:stop]), 1]
-            done = stop
-        return out
+    def _probes_of(self, epoch: Int64) -> Int64:
+        # Leaves that are linked are those that the nodes lead to.
+        return epoch[::PAGE]
 
 
 def open_btree(store: Store) -> BTreeIndex:
@@ -245,7 +161,7 @@ def write_btree(group: str | os.PathLike[str], entries: Iterable[Entries], *, za
     chunk = _CHUNK[zarr_format]
     keys: list[Int64] = []
     count, leaves = 0, 0
-    with TableWriter(group, NAME, width, chunk, ("pages", "payloads"), zarr_format) as table:
+    with new_table(group, NAME, width, chunk, ("pages", "payloads"), zarr_format) as table:
         for entry_table, is_last in _whole_pages(checked(entries, NAME)):
             n = len(entry_table)
             size = -(-n // PAGE)

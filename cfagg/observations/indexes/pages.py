@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import CfaggError, FragmentReadError, Problem, SourceError, StaleError
+from cfagg.errors import FragmentReadError, SourceError, StaleError
 from cfagg.formats.fastzlib import crc32
 from cfagg.kernels import lookup
 from cfagg.kernels.lookup import HEAD, page_words, unpack_page
 from cfagg.observations.arrays import read_json
-from cfagg.observations.indexes.bisect import resolve
 from cfagg.observations.indexes.pages_writing import FORMAT, NAME, PAGE
-from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, as_intervals, checked
+from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, checked
+from cfagg.observations.indexes.searching import Searched
 from cfagg.observations.indexes.table import is_there
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ _BLOCK = 2**17
 _Page = tuple[list[int], Int64 | None]
 
 
-class PagesIndex:
+class PagesIndex(Searched):
     """Pages of packed entries (see `Index` for the methods)."""
 
-    kind = "pages"
+    kind, name = "pages", NAME
 
     def __init__(self, store: Store) -> None:
         self._source, self._where = store.source, store.path
@@ -104,7 +104,7 @@ class PagesIndex:
 
     def find_many(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> Int64:
         """Return ranges of rows for many intervals, shape (m, 2)."""
-        found = resolve(*as_intervals(lo, hi), self._rows)
+        found = super().find_many(lo, hi)
         if found.size and not 0 <= found.min() <= found.max() <= self.rows:
             raise self._damaged(f"it gives rows {found.min():,} to {found.max():,} of {self.rows:,}")
         return found
@@ -126,25 +126,19 @@ class PagesIndex:
         if self.last is not None and self.first is not None:
             yield from self._between(0, len(self._firsts), self.first, self.last + 1)
 
-    def validate(self, full: bool = False) -> list[Problem]:
-        """Return what is wrong with some pages, or with all."""
-        try:
-            if full:
-                count = 0
-                for epoch, _, _ in checked(self.blocks(), f"{self._where}: {NAME}", self.rows, strict=False):
-                    count += len(epoch)
-                if count != self.entries:
-                    raise self._damaged(f"it has {count:,} entries, not {self.entries:,}")
-            else:
-                pages = len(self._firsts)
-                for page in np.unique(np.linspace(0, pages, 17, dtype=np.int64))[:-1].tolist():
-                    head = self._page(page)[0]
-                    after = self._page(page + 1)[0] if page + 1 < pages else [0, 0, self.rows]
-                    if head[8] != after[2]:
-                        raise self._damaged(f"page {page:,} ends at row {head[8]:,}, the next begins at {after[2]:,}")
-        except CfaggError as error:
-            return [Problem(NAME, error.message)]
-        return []
+    def _check(self, full: bool) -> None:
+        if full:
+            found = checked(self.blocks(), f"{self._where}: {NAME}", self.rows, strict=False)
+            count = sum(len(epoch) for epoch, _, _ in found)
+            if count != self.entries:
+                raise self._damaged(f"it has {count:,} entries, not {self.entries:,}")
+            return
+        pages = len(self._firsts)
+        for page in np.unique(np.linspace(0, pages, 17, dtype=np.int64))[:-1].tolist():
+            head = self._page(page)[0]
+            after = self._page(page + 1)[0] if page + 1 < pages else [0, 0, self.rows]
+            if head[8] != after[2]:
+                raise self._damaged(f"page {page:,} ends at row {head[8]:,}, the next begins at {after[2]:,}")
 
     def _held(self, epoch: int) -> int:
         """Return the last page that begins before an epoch, within which what has the epoch may begin; -1 for none."""

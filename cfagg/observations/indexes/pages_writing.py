@@ -13,19 +13,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from types import TracebackType
-from typing import Self
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from cfagg.errors import TargetError
 from cfagg.formats.fastzlib import crc32
-from cfagg.formats.zarr.creating import NewArray, array_documents, group_documents
+from cfagg.formats.zarr.creating import NewArray, array_documents, group_documents, write_documents
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.kernels.lookup import pack_page
 from cfagg.observations.indexes.protocol import Entries, Int64, checked
-from cfagg.observations.indexes.table import Aside, ZarrFormat, describe
-from cfagg.runtime.publishing import public_name, reason
+from cfagg.observations.indexes.table import ZarrFormat, aside
 
 __all__ = ["FORMAT", "NAME", "PAGE", "write_pages"]
 
@@ -87,49 +85,51 @@ def write_pages(
     >>> write_pages(folder, [(np.array([60, 120]), np.array([0, 5]), np.array([5, 1]))], identity="a")
     2
     """
-    with _PagesWriter(group, zarr_format) as pages:
-        for block in _whole(checked(entries, NAME, rows, strict=False), PAGE * _BATCH):
-            pages.add(block)
-        return pages.finish(identity)
+    with aside(group, NAME) as folder:
+        path = folder / "pages" / _chunk(1, zarr_format)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            pages = _Pages(file)
+            for block in _whole(checked(entries, NAME, rows, strict=False), PAGE * _BATCH):
+                pages.add(block)
+            directory, attributes = pages.finish()
+        attributes["identity"] = identity
+        # Named for their content: who has a file open that was there before does not take it for this one.
+        (folder / "pages").rename(folder / attributes["name"])
+        listed = folder / f"directory_{attributes['directory_crc32']:08x}"
+        path = listed / _chunk(2, zarr_format)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(directory.tobytes())
+        _describe(listed, directory.shape, "<i8", ("column", "page"), zarr_format)
+        _describe(folder / attributes["name"], (pages.bytes,), "|u1", ("byte",), zarr_format)
+        write_documents(folder, group_documents(attributes, zarr_format), published=True)
+    return pages.entries
 
 
-class _PagesWriter:
+def _chunk(dims: int, zarr_format: ZarrFormat) -> str:
+    """Return the key of the only chunk of an array."""
+    return ".".join("0" * dims) if zarr_format == 2 else "/".join(("c", *"0" * dims))
+
+
+def _describe(path: Path, shape: tuple[int, ...], dtype: str, dims: tuple[str, ...], zarr_format: ZarrFormat) -> None:
+    """Write the metadata of an array."""
+    new = NewArray(dims, shape, np.dtype(dtype), tuple(max(1, n) for n in shape), 0, Codec("none"), {})
+    write_documents(path, array_documents(new, zarr_format), published=True)
+
+
+class _Pages:
     """Pages on their way to a file."""
 
-    def __init__(self, group: str | os.PathLike[str], zarr_format: ZarrFormat) -> None:
-        self._format: ZarrFormat = zarr_format
-        self._aside = Aside(group, NAME)
-        chunk = "0" if zarr_format == 2 else "c/0"
-        self._path = self._aside.path / "pages" / chunk
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
         self._crc = 0
-        self._entries, self._rows, self._bytes = 0, 0, 0
+        self.entries, self._rows, self.bytes = 0, 0, 0
         self._first: int | None = None
         self._last: int | None = None
         self._epochs: list[int] = []
         self._offsets: list[int] = []
         self._directory: list[Int64] = []
         self._run: _Run | None = None
-        try:
-            self._path.parent.mkdir(parents=True)
-            self._file = self._path.open("wb")
-        except OSError as error:
-            self._aside.discard()
-            raise self._failed(error) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._file.close()
-        except OSError:
-            # A disk that is full says so again; the first error is on its way.
-            if kind is None:
-                raise
-        finally:
-            self._aside.discard()
 
     def add(self, block: Entries) -> None:
         """Add entries, a whole number of pages but for the last block."""
@@ -142,7 +142,7 @@ class _PagesWriter:
                 continue
             self._end_run()
             self._put(pack_page(epoch[a:b], start[a:b], length[a:b]))
-        self._entries += len(epoch)
+        self.entries += len(epoch)
         self._rows, self._last = int(start[-1] + length[-1]), int(epoch[-1])
 
     def _add_run(self, epoch: Int64, start: Int64, length: Int64) -> None:
@@ -175,13 +175,10 @@ class _PagesWriter:
         raw = page.astype("<i8", copy=False)
         raw[0] = crc32(raw[1:].tobytes())
         self._epochs.append(int(page[1]))
-        self._offsets.append(self._bytes)
-        self._bytes += raw.nbytes
+        self._offsets.append(self.bytes)
+        self.bytes += raw.nbytes
         self._crc = crc32(raw[:1].tobytes(), self._crc)
-        try:
-            self._file.write(raw.tobytes())
-        except OSError as error:
-            raise self._failed(error) from error
+        self._file.write(raw.tobytes())
         if len(self._epochs) >= 2**16:
             self._keep()
 
@@ -190,49 +187,24 @@ class _PagesWriter:
         self._directory.append(np.array([self._epochs, self._offsets], "<i8"))
         self._epochs, self._offsets = [], []
 
-    def finish(self, identity: str) -> int:
-        """Write the directory and the metadata, and give the group its name."""
+    def finish(self) -> tuple[Int64, dict[str, Any]]:
+        """Write what is left; return the directory and the attributes of the group."""
         self._end_run()
         self._epochs.append(0 if self._last is None else self._last + 1)
-        self._offsets.append(self._bytes)
+        self._offsets.append(self.bytes)
         self._keep()
         directory = np.ascontiguousarray(np.concatenate(self._directory, axis=1))
         attributes = {
             "format": FORMAT,
-            "identity": identity,
-            "entries": self._entries,
+            "entries": self.entries,
             "rows": self._rows,
             "pages": directory.shape[1] - 1,
             "first": self._first,
             "last": self._last,
             "directory_crc32": crc32(directory.tobytes()),
+            "name": f"pages_{self._crc:08x}",
         }
-        folder = self._aside.path
-        # Named for their content: who has a file open that was there before does not take it for this one.
-        name, listed = f"pages_{self._crc:08x}", f"directory_{attributes['directory_crc32']:08x}"
-        attributes["name"] = name
-        try:
-            self._file.close()
-            (folder / "pages").rename(folder / name)
-            path = folder / listed / ("0.0" if self._format == 2 else "c/0/0")
-            path.parent.mkdir(parents=True)
-            path.write_bytes(directory.tobytes())
-        except OSError as error:
-            raise self._failed(error) from error
-        self._describe(listed, directory.shape, "<i8", ("column", "page"))
-        self._describe(name, (self._bytes,), "|u1", ("byte",))
-        describe(folder, group_documents(attributes, self._format))
-        self._aside.commit()
-        return self._entries
-
-    def _describe(self, name: str, shape: tuple[int, ...], dtype: str, dims: tuple[str, ...]) -> None:
-        """Write the metadata of an array."""
-        chunks = tuple(max(1, n) for n in shape)
-        new = NewArray(dims, shape, np.dtype(dtype), chunks, 0, Codec("none"), {})
-        describe(self._aside.path / name, array_documents(new, self._format))
-
-    def _failed(self, error: OSError) -> TargetError:
-        return TargetError(f"{public_name(self._aside.target)} cannot be written: {reason(error, self._aside.target)}")
+        return directory, attributes
 
 
 def _cut(epoch: Int64, length: Int64) -> Iterator[tuple[int, int, bool]]:

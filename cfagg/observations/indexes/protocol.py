@@ -18,7 +18,7 @@ from cfagg.errors import ConventionError, Problem
 if TYPE_CHECKING:
     from cfagg.storage.store import Source
 
-__all__ = ["Entries", "Index", "Int64", "Store", "as_interval", "as_intervals", "checked", "columns_of", "ends_of"]
+__all__ = ["Entries", "Index", "Int64", "Joining", "Store", "as_interval", "as_intervals", "checked", "columns_of"]
 
 Int64 = npt.NDArray[np.int64]
 #: Columns epoch, start and length of consecutive entries.
@@ -122,14 +122,27 @@ def columns_of(table: Int64) -> Entries:
     return epoch, start, length
 
 
-def ends_of(first: Int64, last: Int64, rows: int, where: str) -> tuple[int, int]:
-    """Return the first and the last epoch of an index by its first and last entry, which must fit the rows."""
-    if first[1] != 0 or last[2] < 1 or last[1] + last[2] != rows or first[0] > last[0]:
-        raise ConventionError(
-            f"{where}: its first entry is {first.tolist()} and its last {last.tolist()}, which do not cover {rows:,} "
-            "rows; build the index again"
-        )
-    return int(first[0]), int(last[0])
+class Joining:
+    """Joins the last entry of a block and the first of the next where they have the same epoch."""
+
+    def __init__(self) -> None:
+        self._open = np.empty((0, 3), np.int64)
+
+    def feed(self, table: Int64) -> Int64:
+        """Return the entries, shape (n, 3), that are complete with these."""
+        if not len(table):
+            return table
+        if len(self._open) and self._open[0, 0] == table[0, 0]:
+            epoch, start, length = self._open[0]
+            table = np.concatenate([[(epoch, start, length + table[0, 2])], table[1:]])
+        else:
+            table = np.concatenate([self._open, table])
+        self._open = table[-1:].copy()
+        return table[:-1]
+
+    def close(self) -> Int64:
+        """Return the last entry, shape (0, 3) or (1, 3)."""
+        return self._open
 
 
 def as_intervals(lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Int64, Int64]:

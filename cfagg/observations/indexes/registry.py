@@ -19,7 +19,7 @@ from cfagg.errors.arguments import a_text
 from cfagg.kernels.lookup import entries_of_rows
 from cfagg.observations.indexes import bisect, btree, pages
 from cfagg.observations.indexes.pages_writing import write_pages
-from cfagg.observations.indexes.protocol import Entries, Index, Store
+from cfagg.observations.indexes.protocol import Entries, Index, Joining, Store, columns_of
 from cfagg.observations.indexes.table import ZarrFormat, is_there
 
 if TYPE_CHECKING:
@@ -244,23 +244,9 @@ def joined(entries: Iterable[Entries]) -> Iterator[Entries]:
     >>> [[c.tolist() for c in entry] for entry in joined([one, two])]
     [[[5], [0], [4]]]
     """
-    held: tuple[int, int, int] | None = None
-    for epoch, start, length in entries:
-        if not len(epoch):
-            continue
-        if held is None:
-            columns: Entries = (epoch, start, length)
-        elif epoch[0] == held[0]:
-            first = np.array([held[1]], np.int64), np.array([held[2] + length[0]], np.int64)
-            columns = (epoch, np.concatenate([first[0], start[1:]]), np.concatenate([first[1], length[1:]]))
-        else:
-            columns = (
-                np.concatenate([np.array([held[0]], np.int64), epoch]),
-                np.concatenate([np.array([held[1]], np.int64), start]),
-                np.concatenate([np.array([held[2]], np.int64), length]),
-            )
-        held = (int(columns[0][-1]), int(columns[1][-1]), int(columns[2][-1]))
-        if len(columns[0]) > 1:
-            yield columns[0][:-1], columns[1][:-1], columns[2][:-1]
-    if held is not None:
-        yield np.array([held[0]], np.int64), np.array([held[1]], np.int64), np.array([held[2]], np.int64)
+    joining = Joining()
+    for block in entries:
+        if len(table := joining.feed(np.stack(block, axis=1))):
+            yield columns_of(table)
+    if len(joining.close()):
+        yield columns_of(joining.close())

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from cfagg.errors import AccessError, SourceError, TargetError
-from cfagg.formats.zarr.creating import Documents, NewArray, array_documents, write_documents
+from cfagg.errors import AccessError, CfaggError, SourceError, TargetError
+from cfagg.formats.zarr.creating import NewArray, array_documents, write_documents
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.observations.arrays import open_stored, read_json
 from cfagg.observations.indexes.protocol import Int64
@@ -23,7 +23,7 @@ from cfagg.runtime.publishing import public_name, put, reason, sync_tree
 if TYPE_CHECKING:
     from cfagg.storage.store import Source
 
-__all__ = ["Aside", "Table", "TableWriter", "ZarrFormat", "describe", "is_there"]
+__all__ = ["Table", "TableWriter", "ZarrFormat", "aside", "is_there", "new_table"]
 
 #: Columns of a table, of which a search reads whole rows.
 _WIDEST = 1 << 20
@@ -67,109 +67,88 @@ class Table:
 ZarrFormat = Literal[2, 3]
 
 
-class Aside:
-    """A new directory beside the one that it will become."""
-
-    def __init__(self, group: str | os.PathLike[str], name: str) -> None:
-        self.target = Path(group) / name
-        try:
-            self.target.parent.mkdir(parents=True, exist_ok=True)
-            self._folder = NewFolder(self.target)
-            self.path = self._folder.path / "file"
-            self.path.mkdir()
-        except OSError as error:
-            raise TargetError(f"{public_name(self.target)} cannot be written: {reason(error, self.target)}") from error
-
-    def commit(self) -> None:
-        """Give the directory its name, in place of one that is there."""
-        try:
-            sync_tree(self.path)
-            # Another process may do the same at the same time.
-            for left in reversed(range(100)):
-                try:
-                    put(self.path, self.target, self._folder.path / "former")
-                except (FileExistsError, FileNotFoundError):
-                    if not left or not self.path.is_dir():
-                        raise
-                    continue
+@contextmanager
+def aside(group: str | os.PathLike[str], name: str) -> Iterator[Path]:
+    """Give a new directory, which takes its name, and the place of one that is there, when the block ends well."""
+    target = Path(group) / name
+    folder: NewFolder | None = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder = NewFolder(target)
+        path = folder.path / "file"
+        path.mkdir()
+        yield path
+        sync_tree(path)
+        # Another process may do the same at the same time.
+        for left in reversed(range(100)):
+            try:
+                put(path, target, folder.path / "former")
                 break
-        except OSError as error:
-            raise TargetError(f"{public_name(self.target)} cannot be written: {reason(error, self.target)}") from error
-        self._folder.remove(done=True)
+            except (FileExistsError, FileNotFoundError):
+                if not left or not path.is_dir():
+                    raise
+        folder.remove(done=True)
+    except CfaggError:  # some of them are also OSError
+        raise
+    except OSError as error:
+        raise TargetError(f"{public_name(target)} cannot be written: {reason(error, target)}") from error
+    finally:
+        if folder is not None:
+            folder.remove(done=False)
 
-    def discard(self) -> None:
-        """Remove what was written, if it has not got its name."""
-        self._folder.remove(done=False)
+
+@contextmanager
+def new_table(
+    group: str | os.PathLike[str],
+    name: str,
+    columns: int,
+    chunk_rows: int,
+    dims: tuple[str, str],
+    zarr_format: ZarrFormat,
+) -> Iterator[TableWriter]:
+    """Give a new table of int64 with two dimensions, as a Zarr array that grows by rows."""
+    # In a thread other than the main one, Blosc uses that thread alone: the same rows always give the same bytes.
+    with ThreadPoolExecutor(1, "cfagg-index") as thread, aside(group, name) as path:
+        yield TableWriter(path, thread, (chunk_rows, columns), dims, zarr_format)
 
 
 class TableWriter:
-    """A table of int64 with two dimensions, as a Zarr array that grows by rows; for a ``with`` block."""
+    """Writes a table by chunks, whose shape is given."""
 
     def __init__(
-        self,
-        group: str | os.PathLike[str],
-        name: str,
-        columns: int,
-        chunk_rows: int,
-        dims: tuple[str, str],
-        zarr_format: ZarrFormat,
+        self, path: Path, thread: ThreadPoolExecutor, chunk: tuple[int, int], dims: tuple[str, str], form: ZarrFormat
     ) -> None:
+        self._path, self._thread, self._dims, self._format = path, thread, dims, form
         self._codec = Codec("blosc", inner="lz4")
         self._encode = self._codec.encoder()
-        self._columns, self._chunk, self._dims, self._format = columns, chunk_rows, dims, zarr_format
-        self._aside = Aside(group, name)
-        # In a thread other than the main one, Blosc uses that thread alone: the same rows always give the same bytes.
-        self._thread = ThreadPoolExecutor(1, "cfagg-index")
-        self._buffer = np.zeros((chunk_rows, columns), "<i8")
+        self._buffer = np.zeros(chunk, "<i8")
         self._used = 0
         #: Rows so far.
         self.rows = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._thread.shutdown()
-        self._aside.discard()
-
     def append(self, table: Int64) -> None:
         """Add rows."""
-        done = 0
+        done, size = 0, len(self._buffer)
         while done < len(table):
-            n = min(len(table) - done, self._chunk - self._used)
+            n = min(len(table) - done, size - self._used)
             self._buffer[self._used : self._used + n] = table[done : done + n]
             done, self._used, self.rows = done + n, self._used + n, self.rows + n
-            if self._used == self._chunk:
-                self._write(self.rows // self._chunk - 1)
+            if self._used == size:
+                self._write(self.rows // size - 1)
 
     def finish(self, attributes: Mapping[str, Any], least_rows: int = 0) -> None:
-        """Write what is left and the metadata, and give the array its name."""
-        # Of at least `least_rows` rows, the last of which are zero.
+        """Write what is left and the metadata, of at least `least_rows` rows, the last of which are zero."""
+        size, columns = self._buffer.shape
         if self._used:
-            self._write(self.rows // self._chunk)
-        shape = (max(self.rows, least_rows), self._columns)
-        chunk = (self._chunk, self._columns)
-        new = NewArray(self._dims, shape, self._buffer.dtype, chunk, 0, self._codec, attributes)
-        describe(self._aside.path, array_documents(new, self._format))
-        self._aside.commit()
+            self._write(self.rows // size)
+        shape = (max(self.rows, least_rows), columns)
+        new = NewArray(self._dims, shape, self._buffer.dtype, (size, columns), 0, self._codec, attributes)
+        write_documents(self._path, array_documents(new, self._format), published=True)
 
     def _write(self, number: int) -> None:
         """Write the buffer as a chunk and empty it."""
-        path = self._aside.path / (f"{number}.0" if self._format == 2 else f"c/{number}/0")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(self._thread.submit(self._encode, self._buffer).result())
-        except OSError as error:
-            raise TargetError(f"{public_name(path)} cannot be written: {reason(error, path)}") from error
+        path = self._path / (f"{number}.0" if self._format == 2 else f"c/{number}/0")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self._thread.submit(self._encode, self._buffer).result())
         self._buffer[:] = 0
         self._used = 0
-
-
-def describe(folder: Path, documents: Documents) -> None:
-    """Write the metadata of an array or group."""
-    try:
-        write_documents(folder, documents, published=True)
-    except OSError as error:
-        raise TargetError(f"{public_name(folder)} cannot be written: {reason(error, folder)}") from error

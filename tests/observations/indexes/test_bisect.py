@@ -10,7 +10,7 @@ import zarr
 
 from cfagg.errors import ConventionError, FragmentReadError, SourceError
 from cfagg.observations.cache import DEFAULT_BUDGET, set_cache_size
-from cfagg.observations.indexes import bisect, open_index, write_bisect
+from cfagg.observations.indexes import bisect, open_index, searching, write_bisect
 from cfagg.observations.indexes.bisect import NAME
 from tests.observations.indexes.made import Counting, Store, cut, even, uneven, write
 from tests.oracles import rows_between
@@ -65,13 +65,13 @@ def test_a_window_near_an_earlier_one_reads_nothing(tmp_path):
 
 def test_blocks_that_are_kept_stay_within_their_room(tmp_path, monkeypatch):
     monkeypatch.setattr(bisect, "_BLOCK", 64)
-    monkeypatch.setattr(bisect, "_CACHED", 10_000)
+    monkeypatch.setattr(searching, "_CACHED", 10_000)
     monkeypatch.setattr(bisect, "_PROBES", 3)
     entries = uneven(5000)
     index = open_index(write(tmp_path, "bisect", entries), "bisect")
     for at in np.random.default_rng(1).integers(-50, entries[0][-1] + 50, 300).tolist():
         assert index.find(at, at + 99) == tuple(rows_between(*entries, at, at + 99))
-        assert sum(b.epochs.nbytes + b.starts.nbytes + bisect._EACH for b in index._cached.values()) <= 10_000
+        assert sum(b.epochs.nbytes + b.starts.nbytes + searching._EACH for b in index._cached.values()) <= 10_000
         assert len(index._probes) <= 3
 
 
@@ -98,7 +98,7 @@ def test_a_table_that_changes_while_it_is_searched_is_refused(tmp_path, monkeypa
     monkeypatch.setattr(index, "_table", open_index(write(tmp_path / "after", "bisect", after), "bisect")._table)
     index._cached.clear()
     for ask in (lambda: index.find(3250, 3260), lambda: index.find_many([3250], [3260])):
-        with pytest.raises(ConventionError, match=r"entry 384 has epoch 384, .* build the index again"):
+        with pytest.raises(ConventionError, match=r"epoch 3250 is looked for: .* build the index again"):
             ask()
 
 
@@ -156,10 +156,10 @@ def test_a_truncated_chunk_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("first", "shift", "said"),
     [
-        (0, 5, "entry 0 starts at row 5 of 1,000"),
-        (192, -1000, "entry 192 starts at row -808 of 1,000"),
-        (192, 808, "entry 192 starts at row 1,000 of 1,000"),
-        (192, 750, "entry 256 ends at row 1,007 of 1,000"),
+        (0, 5, "the entry of row 5 of 1,000: entries do not agree"),
+        (192, -1000, "the entry of row -808 of 1,000: entries do not agree"),
+        (192, 808, "the entry of row 1,000 of 1,000: entries do not agree"),
+        (192, 750, "the entry of row 942: its entries end at row 1,007 of 1,000"),
     ],
 )
 def test_a_block_whose_rows_are_not_those_of_the_store_is_refused(tmp_path, monkeypatch, first, shift, said):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
 
 from cfagg.errors import ConventionError, TargetError
-from cfagg.observations.indexes import open_index, write_bisect, write_btree, write_pages
-from cfagg.observations.indexes.table import Aside
+from cfagg.observations.indexes import open_index, pages_writing, table, write_bisect, write_btree, write_pages
 from tests.observations.indexes.made import cut, even, uneven, write
 
 WRITERS = {"bisect": write_bisect, "btree": write_btree, "pages": lambda path, e: write_pages(path, e, identity="")}
@@ -74,33 +74,43 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, kind):
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path, kind, monkeypatch):
     name = {"bisect": "date_index_ranges", "btree": "date_index_btree", "pages": "index_pages"}[kind]
-    made = Aside.__init__
+    made = table.aside
 
-    def with_a_full_device(self, group, target):
-        made(self, group, target)
-        inside = self.path / ("pages" if kind == "pages" else "")
-        inside.mkdir(exist_ok=True)
-        (inside / ("0" if kind == "pages" else "0.0")).symlink_to("/dev/full")
+    @contextmanager
+    def with_a_full_device(group, target):
+        with made(group, target) as path:
+            inside = path / ("pages" if kind == "pages" else "")
+            inside.mkdir(exist_ok=True)
+            (inside / ("0" if kind == "pages" else "0.0")).symlink_to("/dev/full")
+            yield path
 
-    monkeypatch.setattr(Aside, "__init__", with_a_full_device)
+    for module in (table, pages_writing):
+        monkeypatch.setattr(module, "aside", with_a_full_device)
     with pytest.raises(TargetError, match=rf"{name}.*(No space|File exists)"):
         WRITERS[kind](tmp_path, cut(uneven(200_000)))
     assert not (tmp_path / name).exists()
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):
-    code = f"from cfagg.observations.indexes.table import Aside; Aside({str(tmp_path)!r}, 'index_pages')"
+    code = f"""
+import os
+from cfagg.observations.indexes.table import aside
+with aside({str(tmp_path)!r}, "index_pages"):
+    os._exit(0)
+"""
     subprocess.run([sys.executable, "-c", code], check=True)
     assert len(list(tmp_path.glob(".index_pages.cfagg-new-*"))) == 1
-    Aside(tmp_path, "index_pages").discard()
+    with suppress(RuntimeError), table.aside(tmp_path, "index_pages"):
+        raise RuntimeError
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_living_process_writes_is_left(tmp_path):
-    living = Aside(tmp_path, "index_pages")
-    Aside(tmp_path, "index_pages").discard()
-    assert list(tmp_path.glob(".index_pages*")) == [living.path.parent]
-    living.discard()
+    with suppress(RuntimeError), table.aside(tmp_path, "index_pages") as living:
+        with suppress(RuntimeError), table.aside(tmp_path, "index_pages"):
+            raise RuntimeError
+        assert list(tmp_path.glob(".index_pages*")) == [living.parent]
+        raise RuntimeError
     assert list(tmp_path.iterdir()) == []
 
 
