@@ -7,18 +7,19 @@ at all.  A build that is killed does again what was not finished.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.durations import format_duration
 from cfagg.errors import ConventionError, SourceError
 from cfagg.observations.chosen_statistics import Choice
 from cfagg.observations.dates import Part
-from cfagg.observations.finishing import ChunkPlan, ChunkWritten, finish_store, write_one
 from cfagg.observations.frames import META
 from cfagg.observations.layouts import DataLayout
 from cfagg.observations.merging import (
@@ -29,6 +30,7 @@ from cfagg.observations.merging import (
     merge_portion,
     plan_merge,
     read_record,
+    sort_unique,
     write_record,
 )
 from cfagg.observations.parts import PartRead, arrange, read_elsewhere, read_part, recorded
@@ -36,9 +38,9 @@ from cfagg.observations.provenance import Base, build_attributes, iso, sources_o
 from cfagg.observations.recipe import Recipe
 from cfagg.observations.statistics import Accumulator
 from cfagg.observations.tasks import Pool
-from cfagg.observations.writing import EntryFile, check_variables
+from cfagg.observations.writing import ChunkPlan, ChunkWritten, EntryFile, check_variables, finish_store, write_one
 
-__all__ = ["Budget", "Built", "build"]
+__all__ = ["Budget", "Built", "Work", "build", "write_store"]
 
 type Progress = Callable[[int, int], None]
 
@@ -64,7 +66,20 @@ class Budget:
 
     def writers(self, layout: DataLayout) -> int:
         """Return how many chunks can be written at once, each of which is in memory as it is, padded and packed."""
-        return int(max(1, min(self.workers, self.memory // (3 * 4 * layout.columns * min(layout.chunk, layout.rows)))))
+        rows = max(1, min(layout.chunk, layout.rows))
+        return int(max(1, min(self.workers, self.memory // (3 * 4 * layout.columns * rows))))
+
+
+@dataclass(frozen=True)
+class Work:
+    """Where a store is built, and by whom; runs and records are kept in `folder`."""
+
+    folder: Path
+    store: Path
+    budget: Budget
+    client: Any = None
+    #: Told what is done in thousandths.
+    tell: Progress = lambda _done, _all: None
 
 
 @dataclass(frozen=True)
@@ -85,45 +100,55 @@ class Built:
     notes: tuple[str, ...] = ()
 
 
-def build(
-    recipe: Recipe,
-    parts: Sequence[Part],
-    folder: Path,
-    store: Path,
-    budget: Budget,
-    client: Any,
-    progress: Progress | None,
-    base: Base | None,
-) -> Built:
-    """Build a store in a directory; runs and records are kept in `folder`, and `progress` is told in thousandths."""
-    tell = progress or (lambda _done, _all: None)
-    recipe.prepare(folder)
-    with Pool(budget.workers, client) as pool:
-        found, resumed = _read_parts(recipe, parts, folder, store, budget, pool, tell)
+def build(recipe: Recipe, parts: Sequence[Part], work: Work, base: Base | None) -> Built:
+    """Build a store of the parts of a recipe and of the store that grows by them."""
+    recipe.prepare(work.folder)
+    with Pool(work.budget.workers, work.client) as pool:
+        found, resumed = _read_parts(recipe, parts, work, pool)
         variables = _variables(found, parts, base)
         other = [p for p in found if p.runs and p.variables != variables]
-        arranged = {p.number: p for p in pool.run((arrange, (p, variables, folder)) for p in other)}
+        arranged = {p.number: p for p in pool.run((arrange, (p, variables, work.folder)) for p in other)}
         found = [arranged.get(p.number, p) for p in found]
-        table, stay = _order(found, base, folder, budget, len(META) + len(variables), pool)
-        tell(_MERGED, _ALL)
-        wanted = recipe.output.rows_per_chunk
-        if wanted is None and recipe.output.format == "zarr2":
-            wanted = max(1, round(recipe.output.bytes_per_chunk / (4 * table.columns)))
-        layout = DataLayout.choose(recipe.output.format, table.rows, table.columns, wanted)
-        chosen = _chosen(recipe).rows(table.rows, table.epoch(0), table.epoch(table.rows - 1), table.find)
-        plan = ChunkPlan(store, layout, table, chosen, _former(base, layout, stay))
-        written, statistics, entries = _write_chunks(plan, folder, budget, client, tell)
-        first, last = table.epoch(0), table.epoch(table.rows - 1)
-        attributes = _attributes(recipe, parts, base, found, variables, written)
-        results = statistics.result()
+        table, stay = _order([r for p in found for r in p.runs], base, len(META) + len(variables), work, pool)
+        work.tell(_MERGED, _ALL)
+        output = recipe.output
+        wanted = output.rows_per_chunk
+        if wanted is None and output.format == "zarr2":
+            wanted = max(1, round(output.bytes_per_chunk / (4 * table.columns)))
+        layout = DataLayout.choose(output.format, table.rows, table.columns, wanted)
+        dates = table.epoch(0), table.epoch(table.rows - 1)
+        choice = _choice(recipe)
+        chosen = choice.rows(table.rows, *dates, table.find)
+        written = _write_chunks(ChunkPlan(work.store, layout, table, chosen, _former(base, layout, stay)), work)
+        attributes = _attributes(recipe, parts, base, found, variables, written.checksums)
+        results = written.statistics.result()
         attributes |= _statistics_attributes(results, variables, chosen, table)
-        results |= pool.call(_tendencies, recipe, table, entries, chosen, _covered(parts, base))
-        finish = (store, layout, variables, entries, recipe.output.date_indexing, results, attributes)
-        pool.call(finish_store, *finish)
+        covered = _covered(parts, base)
+        results |= pool.call(_tendencies, recipe, choice, table, written.entries, chosen, covered)
+        pool.call(
+            finish_store, work.store, layout, variables, written.entries, output.date_indexing, results, attributes
+        )
     rounded = tuple(sorted({v for p in found for v in p.rounded}))
-    nbytes = sum(w[1] for w in written)
     notes = _notes(recipe, chosen, table)
-    return Built(layout, variables, sum(p.rows for p in found), resumed, nbytes, (first, last), rounded, notes)
+    return Built(layout, variables, sum(p.rows for p in found), resumed, written.nbytes, dates, rounded, notes)
+
+
+def write_store(
+    runs: Sequence[Run],
+    variables: Sequence[str],
+    layout: tuple[str, int | None],
+    date_indexing: str,
+    attributes: Mapping[str, Any],
+    work: Work,
+) -> None:
+    """Write a store of the rows of sorted runs; `layout` is its format and the rows of a chunk, if they are given."""
+    columns = len(META) + len(variables)
+    with Pool(work.budget.workers) as pool:
+        table, _ = _order(runs, None, columns, work, pool)
+        chosen = DataLayout.choose(layout[0], table.rows, columns, layout[1])
+        written = _write_chunks(ChunkPlan(work.store, chosen, table, (0, table.rows)), work)
+        results = written.statistics.result()
+        pool.call(finish_store, work.store, chosen, variables, written.entries, date_indexing, results, attributes)
 
 
 def _notes(recipe: Recipe, chosen: tuple[int, int], table: RowTable) -> tuple[str, ...]:
@@ -142,25 +167,23 @@ def _notes(recipe: Recipe, chosen: tuple[int, int], table: RowTable) -> tuple[st
 # Reading
 
 
-def _read_parts(
-    recipe: Recipe, parts: Sequence[Part], folder: Path, store: Path, budget: Budget, pool: Pool, tell: Progress
-) -> tuple[list[PartRead], int]:
+def _read_parts(recipe: Recipe, parts: Sequence[Part], work: Work, pool: Pool) -> tuple[list[PartRead], int]:
     """Read all parts that were not read before; return them in order, and how many were."""
-    found = {k: p for k in range(len(parts)) if (p := recorded(folder, k)) is not None}
+    found = {k: p for k in range(len(parts)) if (p := recorded(work.folder, k)) is not None}
     resumed = len(found)
     todo = [k for k in range(len(parts)) if k not in found]
     if todo:
         # Whatever was made of parts that are now read again has to be made again.
-        for path in folder.glob("portion-*"):
+        for path in work.folder.glob("portion-*"):
             path.unlink()
-        shutil.rmtree(store)
-        store.mkdir()
+        shutil.rmtree(work.store)
+        work.store.mkdir()
     shared = pool.share(recipe) if todo else recipe
-    tell(_READ * len(found) // max(1, len(parts)), _ALL)
+    work.tell(_READ * len(found) // max(1, len(parts)), _ALL)
     read = read_elsewhere if pool.remote else read_part
-    for part in pool.run((read, (shared, k, parts[k], folder, budget.run)) for k in todo):
+    for part in pool.run((read, (shared, k, parts[k], work.folder, work.budget.run)) for k in todo):
         found[part.number] = part
-        tell(_READ * len(found) // len(parts), _ALL)
+        work.tell(_READ * len(found) // len(parts), _ALL)
     return [found[k] for k in sorted(found)], resumed
 
 
@@ -192,26 +215,21 @@ def _variables(found: Sequence[PartRead], parts: Sequence[Part], base: Base | No
 # Order
 
 
-def _order(
-    found: Sequence[PartRead], base: Base | None, folder: Path, budget: Budget, columns: int, pool: Pool
-) -> tuple[RowTable, int]:
+def _order(runs: Sequence[Run], base: Base | None, columns: int, work: Work, pool: Pool) -> tuple[RowTable, int]:
     """Return all rows in order, and how many rows of the store that grows come first."""
-    runs = [r for p in found for r in p.runs]
-    most = budget.portion(columns)
+    most = work.budget.portion(columns)
     ranges: list[RowRange] = []
     stay = 0
     if base is not None:
         stay = base.source.rows
         if runs:
-            from cfagg.observations.merging import sort_unique
-
-            first = sort_unique(np.concatenate([r.mapped()[:1] for r in runs]))[:1]
-            stay = base.rows_before(first)
+            stay = base.rows_before(sort_unique(np.concatenate([r.mapped()[:1] for r in runs]))[:1])
         if stay:
             ranges.append(RowRange(base.source, 0, stay))
-        runs += base.spill(stay, folder, most)
+        runs = [*runs, *base.spill(stay, work.folder, most)]
     portions = plan_merge(runs, most)
-    done = pool.run(((_merged, (folder, k, p)) for k, p in enumerate(portions) if len(p.ranges) > 1), ordered=True)
+    tasks = ((_merged, (work.folder, k, p)) for k, p in enumerate(portions) if len(p.ranges) > 1)
+    done = pool.run(tasks, ordered=True)
     for portion in portions:
         if len(portion.ranges) == 1:
             ranges.append(portion.ranges[0])
@@ -248,32 +266,38 @@ def _former(base: Base | None, layout: DataLayout, stay: int) -> tuple[Path, int
     return (base.path, stay) if same else None
 
 
-def _write_chunks(
-    plan: ChunkPlan, folder: Path, budget: Budget, client: Any, tell: Progress
-) -> tuple[list[tuple[int, int]], Accumulator, EntryFile]:
-    """Write all chunks; return bytes and checksum of each, the statistics, and the entries of the index."""
-    statistics = Accumulator(plan.layout.columns - len(META))
-    entries = EntryFile(folder / "entries")
-    written: list[tuple[int, int]] = []
-    with Pool(budget.writers(plan.layout), client) as pool:
+@dataclass
+class _Written:
+    """What is known of the chunks that are written."""
+
+    statistics: Accumulator
+    entries: EntryFile
+    checksums: list[int] = field(default_factory=list)
+    nbytes: int = 0
+
+
+def _write_chunks(plan: ChunkPlan, work: Work) -> _Written:
+    """Write all chunks."""
+    layout = plan.layout
+    written = _Written(Accumulator(layout.columns - len(META)), EntryFile(work.folder / "entries"))
+    with Pool(work.budget.writers(layout), work.client) as pool:
         shared = pool.share(plan)
-        chunks: Iterator[ChunkWritten] = pool.run(
-            ((write_one, (shared, k)) for k in range(plan.layout.count)), ordered=True
-        )
+        chunks: Iterator[ChunkWritten] = pool.run(((write_one, (shared, k)) for k in range(layout.count)), ordered=True)
         for chunk in chunks:
-            statistics.merge(chunk.statistics)
-            entries.put(*chunk.entries)
-            written.append((chunk.checksum, chunk.nbytes))
-            tell(_MERGED + (_ALL - 1 - _MERGED) * len(written) // plan.layout.count, _ALL)
-    entries.close()
-    return written, statistics, entries
+            written.statistics.merge(chunk.statistics)
+            written.entries.put(*chunk.entries)
+            written.checksums.append(chunk.checksum)
+            written.nbytes += chunk.nbytes
+            work.tell(_MERGED + (_ALL - 1 - _MERGED) * len(written.checksums) // layout.count, _ALL)
+    written.entries.close()
+    return written
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Statistics and attributes
 
 
-def _chosen(recipe: Recipe) -> Choice:
+def _choice(recipe: Recipe) -> Choice:
     """Return which rows the statistics are of."""
     wanted = recipe.statistics
     if wanted.records is not None:
@@ -296,42 +320,34 @@ def _covered(parts: Sequence[Part], base: Base | None) -> tuple[int, int]:
 
 
 def _tendencies(
-    recipe: Recipe, table: RowTable, entries: EntryFile, chosen: tuple[int, int], covered: tuple[int, int]
+    recipe: Recipe,
+    choice: Choice,
+    table: RowTable,
+    entries: EntryFile,
+    chosen: tuple[int, int],
+    covered: tuple[int, int],
 ) -> dict[str, Any]:
     """Return statistics of tendencies, by the names of their arrays."""
     wanted = recipe.statistics
     if not wanted.tendencies or chosen[0] >= chosen[1]:
         return {}
-    from fractions import Fraction
+    from cfagg.observations.tendencies import tendencies, tendency_grid
 
-    from cfagg.cf.durations import format_duration
-    from cfagg.observations.tendencies import parse_tendencies, tendencies
-
-    grid = parse_tendencies({"grid": wanted.grid, "steps": list(wanted.tendencies)})
-    if grid is None:
-        return {}
     columns = np.memmap(entries.path, np.int64, "r", shape=(entries.count, 3))
 
     def find(lo: int, hi: int) -> tuple[int, int]:
         places = np.searchsorted(columns[:, 0], [lo, hi])
         a, b = (int(columns[p, 1]) if p < entries.count else table.rows for p in places.tolist())
-        return a, b
-
-    # What was asked of the sources is known whole; where rows end before, no more than they tell.
-    choice = _chosen(recipe)
-    ends = [table.epoch(chosen[0]), table.epoch(chosen[1] - 1)]
-    if choice.over == "dates":
-        ends = [covered[0] if choice.start is None else choice.start, covered[1] if choice.end is None else choice.end]
-    elif choice.over in ("records", "period", "published"):
-        ends[0] = covered[0]
-    else:
-        ends = [*covered]
-
-    def clipped(lo: int, hi: int) -> tuple[int, int]:
-        a, b = find(lo, hi)
         return max(a, chosen[0]), min(b, chosen[1])
 
-    found = tendencies(grid, table.columns - len(META), ends[0], ends[1], clipped, table.read)
+    # What was asked of the sources is known whole; where rows end before, no more than they tell.
+    first, last = covered
+    if choice.over == "dates":
+        first, last = first if choice.start is None else choice.start, last if choice.end is None else choice.end
+    elif choice.over != "all":
+        last = table.epoch(chosen[1] - 1)
+    grid = tendency_grid(wanted.grid, wanted.tendencies)
+    found = tendencies(grid, table.columns - len(META), first, last, find, table.read)
     return {
         f"statistics_tendencies_{format_duration(Fraction(step))}_{name}": values
         for step, results in found.items()
@@ -363,7 +379,7 @@ def _attributes(
     base: Base | None,
     found: Sequence[PartRead],
     variables: Sequence[str],
-    written: Sequence[tuple[int, int]],
+    checksums: Sequence[int],
 ) -> dict[str, Any]:
     """Return the attributes of the root that a build adds."""
     sources = sources_of(recipe)
@@ -379,4 +395,4 @@ def _attributes(
         for name, attributes in part.attributes.items():
             if name in variables:
                 metadata.setdefault(name, attributes)
-    return build_attributes(recipe, union(periods), sources, metadata, [w[0] for w in written], variables)
+    return build_attributes(recipe, union(periods), sources, metadata, checksums, variables)

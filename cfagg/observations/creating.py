@@ -15,7 +15,7 @@ from typing import Any
 from cfagg.errors import AccessError, CfaggError, ConventionError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.errors.arguments import a_path
 from cfagg.errors.extras import require
-from cfagg.observations.building import Budget, Built, build
+from cfagg.observations.building import Budget, Built, Work, build
 from cfagg.observations.layouts import dumped
 from cfagg.observations.provenance import Base, iso, open_base
 from cfagg.observations.recipe import Recipe, load_recipe
@@ -242,7 +242,8 @@ def create_observations(
             _finish(place)
             return _of_store(report, path, began)
         parts = given.parts() if base is None else base.new
-        built = build(given, parts, place.work, place.store, budget, client, progress, base)
+        work = Work(place.work, place.store, budget, client, progress or Work.tell)
+        built = build(given, parts, work, base)
         place.publish(_digest(identity))
     except KeyboardInterrupt:
         place.abandon_if_useless()

@@ -186,13 +186,16 @@ def join_observations(
 
     Examples
     --------
-    >>> import numpy as np, tempfile, xarray as xr
-    >>> from cfagg.observations.opening import open_observations
-    >>> from cfagg.observations.writing import StoreWriter
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> import xarray as xr
+    >>> from cfagg import create_observations, open_observations
+    >>> def reports(start, end):
+    ...     date = pd.to_datetime(["2020-01-01T03:00"])
+    ...     return pd.DataFrame({"date": date, "latitude": 51.5, "longitude": -0.25, "pressure": 1013})
+    >>> recipe = {"dates": {"start": 2020, "end": 2020}, "input": reports, "output": {"layout": "tabular"}}
     >>> folder = tempfile.TemporaryDirectory()
-    >>> with StoreWriter(f"{folder.name}/synop.zarr", ["pressure"]) as writer:
-    ...     writer.append(np.array([[18262, 10800, 51.5, 359.75, 1013]], "f4"))
-    ...     store = writer.finish({})
+    >>> store = create_observations(recipe, f"{folder.name}/synop.zarr").path
     >>> synop = open_observations(store, "2020-01-01", "2020-01-01", "(-3,+3]", "12h")
     >>> times = np.array(["2020-01-01T00", "2020-01-01T12"], "datetime64[ns]")
     >>> analysis = xr.Dataset({"t": (("time", "cell"), [[280.0, 281.0], [290.0, 291.0]])}, {"time": times})

@@ -25,10 +25,8 @@ __all__ = [
     "RowSource",
     "RowTable",
     "Run",
-    "disorder",
     "merge_portion",
     "plan_merge",
-    "read_ranges",
     "read_record",
     "sort_unique",
     "write_record",
@@ -162,16 +160,6 @@ def _split(runs: Sequence[Run], searched: _Searched, spans: list[tuple[int, int,
     return portions
 
 
-def disorder(rows: Rows, last: Rows | None = None) -> int | None:
-    """Return the first row that is not after the one before it (`last` before the first); `None` where all are."""
-    from cfagg.kernels.rows import first_disorder
-
-    if last is not None and len(rows) and first_disorder(np.concatenate([last, rows[:1]])) >= 0:
-        return 0
-    found = int(first_disorder(rows))
-    return None if found < 0 else found
-
-
 def sort_unique(rows: Rows) -> Rows:
     """Return rows sorted by all columns, each distinct one once; -0.0 and NaN are normalised in place."""
     from cfagg.kernels import rows as kernel
@@ -273,19 +261,6 @@ def write_run(path: Path, rows: Rows) -> Run:
     return Run(path, rows.shape[0], rows.shape[1], crc32(raw))
 
 
-def read_ranges(ranges: Sequence[RowRange], bounds: npt.NDArray[np.int64], start: int, stop: int, columns: int) -> Rows:
-    """Return rows of ranges that follow one another."""
-    out = np.empty((stop - start, columns), np.float32)
-    i = int(np.searchsorted(bounds, start, side="right")) - 1
-    at = start
-    while at < stop:
-        span, first = ranges[i], int(bounds[i])
-        end = min(stop, int(bounds[i + 1]))
-        span.source.read(span.start + at - first, span.start + end - first, out[at - start : end - start])
-        at, i = end, i + 1
-    return out
-
-
 def write_record(path: Path, document: Mapping[str, Any]) -> None:
     """Write that a step is done."""
     write_document(path, {"record": dict(document), "crc": _digest(document)})
@@ -332,7 +307,15 @@ class RowTable:
 
     def read(self, start: int, stop: int) -> Rows:
         """Return rows by number."""
-        return read_ranges(self.ranges, self.bounds, start, stop, self.columns)
+        out = np.empty((stop - start, self.columns), np.float32)
+        i = int(np.searchsorted(self.bounds, start, side="right")) - 1
+        at = start
+        while at < stop:
+            span, first = self.ranges[i], int(self.bounds[i])
+            end = min(stop, int(self.bounds[i + 1]))
+            span.source.read(span.start + at - first, span.start + end - first, out[at - start : end - start])
+            at, i = end, i + 1
+        return out
 
     def epoch(self, row: int) -> int:
         """Return the date of a row, in seconds since 1970."""

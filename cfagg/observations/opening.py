@@ -106,12 +106,16 @@ def open_observations(
     --------
     A store of two reports, on 2020-01-01 at 03:00:00 and 06:00:08:
 
-    >>> import numpy as np, tempfile
-    >>> from cfagg.observations.writing import StoreWriter
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from cfagg import create_observations
+    >>> def reports(start, end):
+    ...     dates = pd.to_datetime(["2020-01-01T03:00:00", "2020-01-01T06:00:08"])
+    ...     places = {"latitude": [51.5, 48.75], "longitude": [-0.25, 2.25]}
+    ...     return pd.DataFrame({"date": dates, **places, "pressure": [1013, 1008]})
+    >>> recipe = {"dates": {"start": 2020, "end": 2020}, "input": reports, "output": {"layout": "tabular"}}
     >>> folder = tempfile.TemporaryDirectory()
-    >>> with StoreWriter(f"{folder.name}/synop.zarr", ["pressure"]) as writer:
-    ...     writer.append(np.array([[18262, 10800, 51.5, 359.75, 1013], [18262, 21608, 48.75, 2.25, 1008]], "f4"))
-    ...     store = writer.finish({})
+    >>> store = create_observations(recipe, f"{folder.name}/synop.zarr").path
 
     and its samples:
 

@@ -251,7 +251,7 @@ class Statistics(Section):
     @model_validator(mode="after")
     def _one_choice(self) -> Self:
         """See that one choice is made, and that the tendencies can be computed, before anything is read."""
-        from cfagg.observations.tendencies import parse_tendencies
+        from cfagg.observations.tendencies import tendency_grid
 
         choices = {"start": self.start or self.end, "records": self.records, "period": self.period}
         chosen = [key for key, value in choices.items() if value is not None]
@@ -262,7 +262,7 @@ class Statistics(Section):
             problems.append((("end",), f"{self.end.isoformat()} is before the start, {self.start.isoformat()}"))
         if self.tendencies and not problems:
             try:
-                parse_tendencies({"grid": self.grid, "steps": list(self.tendencies)}, "statistics.tendencies")
+                tendency_grid(self.grid, self.tendencies)
             except ConventionError as error:
                 problems.append((("tendencies",), error))
         if problems:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -17,17 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.durations import format_duration
-from cfagg.errors import ConventionError, OptionError, Problem, SelectionError
-from cfagg.observations.dates import parse_frequency
+from cfagg.errors import ConventionError, Problem
 from cfagg.observations.statistics import Accumulator
 
-__all__ = ["TendencyGrid", "cells_of", "parse_tendencies", "tendencies"]
+__all__ = ["TendencyGrid", "cells_of", "tendencies", "tendency_grid"]
 
 type Floats = npt.NDArray[np.float32]
 type Find = Callable[[int, int], tuple[int, int]]
 type Read = Callable[[int, int], Floats]
 
-_KEYS = ("grid", "steps", "slot")
 #: Finer cells than this are a mistake, and their numbers would not fit.
 _FINEST, _COARSEST = Fraction(1, 1000), 180
 #: Slots of the past that are kept.
@@ -51,51 +50,34 @@ class TendencyGrid:
         return -(-360 // self.degrees)
 
 
-def parse_tendencies(value: Any, where: str = "statistics.tendencies") -> TendencyGrid | None:
-    """Return the grid and the steps that a recipe names, `None` for none; ConventionError has every problem."""
-    if value is None or value is False:
-        return None
-    head = "tendencies cannot be computed"
-    if not isinstance(value, Mapping):
-        said = "observations need a grid for them; expected a mapping such as {grid: 1.0, steps: [6h, 24h]}"
-        raise ConventionError(head, [Problem(where, f"is {value!r}; {said}")])
-    problems = [Problem(f"{where}.{k}", f"is not known; expected {', '.join(_KEYS)}") for k in value if k not in _KEYS]
-    degrees = _degrees(value.get("grid"))
-    if not _FINEST <= degrees <= _COARSEST:
-        said = f"is {value.get('grid')!r}; expected the size of a cell in degrees, from {float(_FINEST)} to {_COARSEST}"
-        problems.append(Problem(f"{where}.grid", said))
-    given = value.get("steps")
-    listed = list(given) if isinstance(given, list | tuple) else [given]
-    steps = [_seconds(step, f"{where}.steps[{i}]", problems) for i, step in enumerate(listed)]
-    slot = math.gcd(*steps)
-    if not listed:
-        problems.append(Problem(f"{where}.steps", "is empty; expected spans of time such as [6h, 24h]"))
-    if value.get("slot") is not None:
-        slot = _seconds(value["slot"], f"{where}.slot", problems)
-    for i, step in enumerate(steps):
-        if slot and (step % slot or step // slot > _MOST_SLOTS):
-            texts = [format_duration(Fraction(n)) for n in (step, slot)]
-            said = f"{texts[0]} is not 1 to {_MOST_SLOTS:,} times the slot {texts[1]}"
-            problems.append(Problem(f"{where}.steps[{i}]", said))
+def tendency_grid(degrees: float, steps: Sequence[timedelta]) -> TendencyGrid:
+    """Return the grid of cells of so many degrees, and slots that all steps are multiples of."""
+    problems = []
+    size = Fraction(str(degrees))
+    if not _FINEST <= size <= _COARSEST:
+        said = f"{degrees:g} is not a size of cells, expected degrees from {float(_FINEST)} to {_COARSEST}"
+        problems.append(Problem("statistics.grid", said))
+    seconds = [step.total_seconds() for step in steps]
+    places = [f"statistics.tendencies[{i}]" for i in range(len(steps))]
+    problems += [
+        Problem(place, f"the step {n:g}s is not a whole number of seconds")
+        for place, n in zip(places, seconds, strict=True)
+        if n % 1
+    ]
+    slot = math.gcd(*(int(n) for n in seconds))
+    if not problems:
+        problems += [
+            Problem(place, f"{_text(int(n))} is more than {_MOST_SLOTS:,} times the slot {_text(slot)}")
+            for place, n in zip(places, seconds, strict=True)
+            if n // slot > _MOST_SLOTS
+        ]
     if problems:
-        raise ConventionError(head, problems)
-    return TendencyGrid(degrees, tuple(sorted(set(steps))), slot)
+        raise ConventionError("tendencies cannot be computed", problems)
+    return TendencyGrid(size, tuple(sorted({int(n) for n in seconds})), slot)
 
 
-def _degrees(value: Any) -> Fraction:
-    """Return a number as it is written, 0 where it is none."""
-    try:
-        return Fraction(0 if isinstance(value, bool) else str(value))
-    except (ValueError, ZeroDivisionError):
-        return Fraction(0)
-
-
-def _seconds(value: Any, where: str, problems: list[Problem]) -> int:
-    try:
-        return parse_frequency(value)
-    except (OptionError, SelectionError) as error:
-        problems.append(Problem(where, error.message))
-        return 0
+def _text(seconds: int) -> str:
+    return format_duration(Fraction(seconds))
 
 
 def cells_of(latitudes: Floats, longitudes: Floats, grid: TendencyGrid) -> npt.NDArray[np.int64]:
@@ -153,13 +135,12 @@ def _slots(grid: TendencyGrid, first: int, last: int, find: Find) -> Iterator[tu
             continue
         # Double the stride until rows are met, then go back by halves.
         stride = 1
-        while number + stride <= end and _empty(find(lo, min(last + 1, (number + 2 * stride) * grid.slot))):
+        while number + stride <= end:
+            start, stop = find(lo, min(last + 1, (number + 2 * stride) * grid.slot))
+            if start < stop:
+                break
             stride *= 2
         number += stride
-
-
-def _empty(rows: tuple[int, int]) -> bool:
-    return rows[0] >= rows[1]
 
 
 @dataclass(frozen=True, slots=True)

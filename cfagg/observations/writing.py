@@ -1,254 +1,38 @@
-"""Writing a store of observations from sorted rows, chunk by chunk."""
+"""What is written of a store: chunks of rows in a work directory, then statistics, index, attributes and metadata."""
 
 from __future__ import annotations
 
 import os
-import threading
+import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.cf.instants import epoch_text
 from cfagg.errors import CfaggError, ConventionError, TargetError, TargetExistsError
+from cfagg.formats.fastzlib import crc32
+from cfagg.formats.zarr.creating import group_documents
 from cfagg.kernels.lookup import entries_of_rows
-from cfagg.observations.finishing import finish_store
 from cfagg.observations.frames import META
-from cfagg.observations.layouts import DataLayout, full_chunk, write_bytes
+from cfagg.observations.indexes.protocol import Joining
+from cfagg.observations.layouts import DataLayout, array_files, dumped, write_bytes, zarr_format
+from cfagg.observations.merging import RowTable
 from cfagg.observations.statistics import Accumulator
-from cfagg.runtime.publishing import reason
+from cfagg.runtime.publishing import public_name, read_own, reason, remove
 from cfagg.runtime.workplace import Workplace
 
-__all__ = ["META", "EntryFile", "Place", "StoreWriter", "check_variables"]
+__all__ = ["VERSION", "ChunkPlan", "ChunkWritten", "EntryFile", "Place", "check_variables", "finish_store", "write_one"]
 
-type Rows = npt.NDArray[np.float32]
+#: The version of the layout that the published software writes.
+VERSION = "0.22"
+
 type Int64 = npt.NDArray[np.int64]
-
-
-class StoreWriter:
-    """Writes a store of sorted rows, chunk by chunk; use it as a context."""
-
-    # The store appears under its name when `finish` is done; after an error nothing is there.
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        variables: Sequence[str],
-        *,
-        format: str = "zarr2",  # noqa: A002
-        rows_per_chunk: int | None = None,
-        date_indexing: str = "bisect",
-        sidecar: bool = True,
-        overwrite: bool = False,
-        threads: int = 2,
-    ) -> None:
-        self.variables = check_variables(variables)
-        if date_indexing not in ("bisect", "btree"):
-            raise ConventionError(f"{date_indexing!r} is not an index of a store; choose bisect or btree")
-        self.format, self.date_indexing, self.rows_per_chunk = format, date_indexing, rows_per_chunk
-        self.rows = 0
-        self._sidecar = sidecar
-        self._columns = len(META) + len(self.variables)
-        self._chunk = full_chunk(format, self._columns, rows_per_chunk)
-        self._place = Place(path, overwrite=overwrite)
-        self._place.enter()
-        try:
-            self._place.start_anew()
-            self._entries = EntryFile(self._place.work / "entries")
-        except OSError as error:
-            self._place.leave()
-            raise TargetError(f"{self._place.target} cannot be written: {reason(error, self._place.target)}") from error
-        self._statistics = Accumulator(len(self.variables))
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="cfagg-pack")
-        self._free = threading.Semaphore(threads + 1)
-        self._packing: list[Future[None]] = []
-        self._open = self._fresh()
-        self._filled = 0
-        self._last: Rows | None = None
-        self._done = False
-
-    @property
-    def scratch(self) -> Path:
-        """A directory for whatever is needed until the store is finished."""
-        return self._place.work
-
-    def append(self, rows: Rows) -> None:
-        """Add rows, float32 (n, 4 + variables), sorted by all columns, none twice, none before those added already."""
-        rows = self._checked(rows)
-        self._entries.add(rows, self.rows)
-        self._statistics.accumulate(rows[:, len(META) :])
-        at = 0
-        while at < len(rows):
-            n = min(len(rows) - at, self._chunk - self._filled)
-            self._open[self._filled : self._filled + n] = rows[at : at + n]
-            self._filled += n
-            at += n
-            self.rows += n
-            if self._filled == self._chunk:
-                layout = DataLayout.choose(self.format, self.rows, self._columns, self.rows_per_chunk)
-                self._pack(layout, self._open, self.rows // self._chunk - 1)
-                self._open, self._filled = self._fresh(), 0
-        if len(rows):
-            self._last = rows[-1:].copy()
-
-    def finish(
-        self,
-        attributes: Mapping[str, Any] | None = None,
-        statistics: Mapping[str, npt.NDArray[Any]] | None = None,
-    ) -> Path:
-        """Write index, statistics (of all rows by default) and attributes, and put the store in its place."""
-        layout = DataLayout.choose(self.format, self.rows, self._columns, self.rows_per_chunk)
-        try:
-            if self._filled:
-                self._pack(layout, self._open[: self._filled], layout.count - 1)
-            for future in self._packing:
-                future.result()
-            self._entries.close()
-            # In a thread, where Blosc gives the same bytes each time.
-            self._pool.submit(
-                finish_store,
-                self._place.store,
-                layout,
-                self.variables,
-                self._entries,
-                self.date_indexing,
-                self._statistics.result() if statistics is None else statistics,
-                attributes or {},
-                sidecar=self._sidecar,
-            ).result()
-            self._pool.shutdown()
-            self._place.publish(uuid.uuid4().hex)
-        except OSError as error:
-            if isinstance(error, CfaggError):
-                raise
-            raise TargetError(f"{self._place.target} cannot be written: {reason(error, self._place.target)}") from error
-        self._done = True
-        return self._place.target
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Throw away what was written, unless it was finished."""
-        self._pool.shutdown(cancel_futures=True)
-        if not self._done:
-            self._entries.close()
-            self._place.abandon()
-            self._done = True
-
-    def _checked(self, rows: Rows) -> Rows:
-        if rows.dtype != np.float32 or rows.ndim != 2 or rows.shape[1] != self._columns:
-            raise ConventionError(
-                f"rows for {self._place.target} are {rows.dtype} of shape {rows.shape}; expected float32 and "
-                f"(rows, {self._columns}): {', '.join((*META, *self.variables))}"
-            )
-        from cfagg.observations.merging import disorder
-
-        rows = np.ascontiguousarray(rows, np.float32)
-        wrong = disorder(rows, self._last)
-        if wrong is not None:
-            raise ConventionError(
-                f"row {self.rows + wrong:,} for {self._place.target} is not after the row before it; rows must be "
-                "sorted by all columns and differ"
-            )
-        return rows
-
-    def _fresh(self) -> Rows:
-        return np.empty((self._chunk, self._columns), np.float32)
-
-    def _pack(self, layout: DataLayout, rows: Rows, number: int) -> None:
-        self._free.acquire()
-        future = self._pool.submit(write_chunk, self._place.store, layout, rows, number)
-        future.add_done_callback(lambda _: self._free.release())
-        self._packing = [f for f in self._packing if not f.done() or f.exception() is not None]
-        self._packing.append(future)
-        failed = next((f for f in self._packing if f.done()), None)
-        if failed is not None:
-            failed.result()
-
-
-def write_chunk(store: Path, layout: DataLayout, rows: Rows, number: int) -> None:
-    """Pack the rows of a stored object and write it; see `DataLayout.encode` for the thread to do it in."""
-    write_bytes(store / "data" / layout.key(number), layout.encode(rows))
-
-
-class EntryFile:
-    """Entries of an index, kept in a file while a store is being built."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.count = 0
-        self._file = path.open("wb")
-        self._open: list[int] | None = None
-
-    def add(self, rows: Rows, start: int) -> None:
-        """Add the entries of sorted rows that follow those added before."""
-        self.put(*entries_of_rows(rows, start))
-
-    def put(self, epoch: Int64, start: Int64, length: Int64) -> None:
-        """Add entries that follow those added before; the first may go on with the second of the last."""
-        if not len(epoch):
-            return
-        entries = np.stack([epoch, start, length], axis=1)
-        if self._open is not None:
-            if self._open[0] == entries[0, 0]:
-                entries[0, 1] = self._open[1]
-                entries[0, 2] += self._open[2]
-            else:
-                self._write(np.array([self._open], np.int64))
-        self._write(entries[:-1])
-        self._open = entries[-1].tolist()
-
-    def close(self) -> None:
-        """Write what is left."""
-        if not self._file.closed:
-            if self._open is not None:
-                self._write(np.array([self._open], np.int64))
-                self._open = None
-            self._file.close()
-
-    def blocks(self, size: int = 1 << 18) -> Iterator[tuple[Int64, Int64, Int64]]:
-        """Return all entries in blocks of columns epoch, start and length."""
-        with self.path.open("rb") as file:
-            while len(block := np.fromfile(file, np.int64, 3 * size)):
-                epoch, start, length = block.reshape(-1, 3).T
-                yield np.ascontiguousarray(epoch), np.ascontiguousarray(start), np.ascontiguousarray(length)
-
-    @property
-    def ends(self) -> tuple[int, int] | None:
-        """First and last epoch, `None` where there is no entry."""
-        if not self.count:
-            return None
-        with self.path.open("rb") as file:
-            first = int(np.fromfile(file, np.int64, 1)[0])
-            file.seek(-24, os.SEEK_END)
-            return first, int(np.fromfile(file, np.int64, 1)[0])
-
-    def _write(self, entries: Int64) -> None:
-        self._file.write(np.ascontiguousarray(entries, np.int64).tobytes())
-        self.count += len(entries)
-
-
-def check_variables(variables: Sequence[str]) -> tuple[str, ...]:
-    """Return names of variables, or raise where a store cannot have them."""
-    names = tuple(variables)
-    wrong = [v for v in names if not v or v.startswith("__")]
-    twice = sorted({v for v in names if names.count(v) > 1})
-    if wrong or twice:
-        raise ConventionError(
-            "names of variables are text without two leading underscores, each once; found "
-            + ", ".join([*(repr(v) for v in wrong), *(f"{v!r} twice" for v in twice)])
-        )
-    return names
 
 
 class Place(Workplace):
@@ -286,3 +70,237 @@ class Place(Workplace):
             self.leave()
         else:
             self.remove()
+
+    @contextmanager
+    def new(self) -> Iterator[None]:
+        """Build a store from nothing within the block, which puts it in its place; after an error nothing is there."""
+        self.enter()
+        try:
+            self.start_anew()
+            yield
+            self.publish(uuid.uuid4().hex)
+        except BaseException as error:
+            self.abandon()
+            if isinstance(error, OSError) and not isinstance(error, CfaggError):
+                raise TargetError(f"{self.target} cannot be written: {reason(error, self.target)}") from error
+            raise
+
+
+def check_variables(variables: Sequence[str]) -> tuple[str, ...]:
+    """Return names of variables, or raise where a store cannot have them."""
+    names = tuple(variables)
+    wrong = [v for v in names if not v or v.startswith("__")]
+    twice = sorted({v for v in names if names.count(v) > 1})
+    if wrong or twice:
+        raise ConventionError(
+            "names of variables are text without two leading underscores, each once; found "
+            + ", ".join([*(repr(v) for v in wrong), *(f"{v!r} twice" for v in twice)])
+        )
+    return names
+
+
+class EntryFile:
+    """Entries of an index, kept in a file while a store is being built."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.count = 0
+        self._file = path.open("wb")
+        self._joining = Joining()
+
+    def put(self, epoch: Int64, start: Int64, length: Int64) -> None:
+        """Add entries that follow those added before; the first may go on with the last of those."""
+        self._write(self._joining.feed(np.stack([epoch, start, length], axis=1)))
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._write(self._joining.close())
+        self._file.close()
+
+    def blocks(self, size: int = 1 << 18) -> Iterator[tuple[Int64, Int64, Int64]]:
+        """Return all entries in blocks of columns epoch, start and length."""
+        with self.path.open("rb") as file:
+            while len(block := np.fromfile(file, np.int64, 3 * size)):
+                epoch, start, length = block.reshape(-1, 3).T
+                yield np.ascontiguousarray(epoch), np.ascontiguousarray(start), np.ascontiguousarray(length)
+
+    @property
+    def ends(self) -> tuple[int, int] | None:
+        """First and last epoch, `None` where there is no entry."""
+        if not self.count:
+            return None
+        with self.path.open("rb") as file:
+            first = int(np.fromfile(file, np.int64, 1)[0])
+            file.seek(-24, os.SEEK_END)
+            return first, int(np.fromfile(file, np.int64, 1)[0])
+
+    def _write(self, entries: Int64) -> None:
+        self._file.write(np.ascontiguousarray(entries, np.int64).tobytes())
+        self.count += len(entries)
+
+
+def finish_store(
+    store: Path,
+    layout: DataLayout,
+    variables: Sequence[str],
+    entries: EntryFile,
+    date_indexing: str,
+    statistics: Mapping[str, npt.NDArray[Any]],
+    attributes: Mapping[str, Any],
+) -> None:
+    """Write everything but the chunks of rows; the documents that make it a store come last."""
+    for name, values in statistics.items():
+        if np.shape(values) != (len(variables),):
+            raise ConventionError(f"statistic {name!r} has shape {np.shape(values)}, expected ({len(variables)},)")
+        _write(store / name, array_files(layout.format, np.asarray(values)))
+    _write(store / "data", {name: dumped(document) for name, document in layout.documents().items()})
+    _write_index(store, layout.format, date_indexing, entries)
+    root = group_documents(
+        _attributes(layout, variables, entries, date_indexing, attributes), zarr_format(layout.format)
+    )
+    _write(store, {name: dumped(document) for name, document in root.items()})
+    _write_pages(store, layout, entries)
+    for left in (*store.glob(".*.cfagg-new-*"), *store.rglob(".*.part")):
+        # A killed run left it, or it could not be removed at first; it must not become part of the store.
+        remove(left)
+
+
+def _attributes(
+    layout: DataLayout, variables: Sequence[str], entries: EntryFile, date_indexing: str, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the attributes of the root."""
+    ends = entries.ends
+    dates = {}
+    if ends is not None:
+        first, last = (epoch_text(e) for e in ends)
+        dates = {
+            "start_date": first,
+            "end_date": last,
+            "last_date": last,
+            "index_start_date": first,
+            "index_end_date": last,
+            "statistics_start_date": first,
+            "statistics_end_date": last,
+        }
+    return {
+        "_tabular_finalise_complete": True,
+        "attribution": None,
+        "chunks": [layout.chunk, layout.columns],
+        "constant_fields": [],
+        "date_indexing": date_indexing,
+        "description": None,
+        "dimensions": ["dates", "variables"],
+        "dtype": "float32",
+        **dates,
+        "index_length": entries.count,
+        "layout": "tabular",
+        "licence": None,
+        "meta_variables": list(META),
+        "shape": [layout.rows, layout.columns],
+        "uuid": str(uuid.uuid4()),
+        "variables": list(variables),
+        "variables_metadata": {},
+        "version": VERSION,
+        **given,
+    }
+
+
+def _write_index(store: Path, format: str, date_indexing: str, entries: EntryFile) -> None:  # noqa: A002
+    """Write the index that the published software reads."""
+    from cfagg.observations.indexes.bisect import write_bisect
+    from cfagg.observations.indexes.btree import write_btree
+
+    write = {"bisect": write_bisect, "btree": write_btree}[date_indexing]
+    write(store, entries.blocks(), zarr_format=zarr_format(format))
+
+
+def _write_pages(store: Path, layout: DataLayout, entries: EntryFile) -> None:
+    """Write cfagg's own index, which names the rows that it was made of."""
+    from cfagg.observations.indexes import write_pages
+    from cfagg.observations.store import open_store
+
+    identity = open_store(store).identity
+    version = zarr_format(layout.format)
+    write_pages(store, entries.blocks(), identity=identity, rows=layout.rows, zarr_format=version)
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, data in files.items():
+        write_bytes(folder / name, data)
+
+
+@dataclass(frozen=True)
+class ChunkPlan:
+    """What is needed to write any chunk."""
+
+    store: Path
+    layout: DataLayout
+    table: RowTable
+    #: Range of the rows that the statistics are of.
+    chosen: tuple[int, int]
+    #: An older store with the same layout, and how many of its first rows stay as they are.
+    former: tuple[Path, int] | None = None
+
+
+@dataclass(frozen=True)
+class ChunkWritten:
+    """What is known of a chunk that is written."""
+
+    number: int
+    nbytes: int
+    #: CRC-32 of its rows.
+    checksum: int
+    #: Entries of its rows: epoch, start, length.
+    entries: tuple[Int64, Int64, Int64]
+    statistics: Accumulator
+
+
+def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
+    """Write a chunk, unless it is there; in a thread that is not the main one (see `DataLayout.encode`)."""
+    # What an earlier run left may not have been on disk when the machine went down, so it is compared.
+    layout = plan.layout
+    start, stop = layout.extent(number)
+    rows = plan.table.read(start, stop)
+    path = plan.store / "data" / layout.key(number)
+    if plan.former is not None and start + layout.chunk <= plan.former[1]:
+        _take_over(plan.former[0] / "data" / layout.key(number), path)
+    else:
+        encoded = layout.encode(rows)
+        if not _holds(path, encoded):
+            write_bytes(path, encoded)
+    statistics = Accumulator(layout.columns - len(META))
+    a, b = max(start, plan.chosen[0]), min(stop, plan.chosen[1])
+    if a < b:
+        statistics.accumulate(rows[a - start : b - start, len(META) :])
+    return ChunkWritten(
+        number,
+        path.stat().st_size,
+        crc32(memoryview(rows.reshape(-1).view(np.uint8))),
+        entries_of_rows(rows, start),
+        statistics,
+    )
+
+
+def _holds(path: Path, data: bytes | memoryview) -> bool:
+    """Whether a file is there and holds these bytes."""
+    try:
+        return path.stat().st_size == memoryview(data).nbytes and read_own(path) == data
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise TargetError(f"{public_name(path)} cannot be read: {reason(error, path)}") from error
+
+
+def _take_over(old: Path, new: Path) -> None:
+    """Let a chunk of an older store be one of the new store, too."""
+    part = new.with_name(f".{new.name}.{os.getpid()}.part")
+    try:
+        new.parent.mkdir(parents=True, exist_ok=True)
+        new.unlink(missing_ok=True)
+        try:
+            new.hardlink_to(old)
+        except OSError:  # a file system without such links
+            shutil.copyfile(old, part)
+            part.replace(new)
+    except OSError as error:
+        raise TargetError(f"{public_name(new)} cannot be written: {reason(error, new)}") from error

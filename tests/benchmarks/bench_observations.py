@@ -18,9 +18,9 @@ import numpy as np
 
 from cfagg.observations.cache import set_cache_size, shared_cache
 from cfagg.observations.opening import open_observations
-from cfagg.observations.writing import StoreWriter
 from tests.benchmarks.peers import peer_python
 from tests.benchmarks.table import Row
+from tests.observations.written import write_rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,10 +77,7 @@ def _measure(folder: Path, n: int, count: int, *, peer: bool) -> list[Row]:
     stores = {}
     for form, bar in (("zarr2", UNCHANGED), ("cfagg", OWN)):
         stores[form] = folder / f"{form}.zarr", bar
-        with StoreWriter(stores[form][0], names, format=form) as writer:
-            for a in range(0, n, 2**18):
-                writer.append(table[a : a + 2**18])
-            writer.finish({})
+        write_rows(stores[form][0], names, table, format=form)
     epochs = table[:, 0].astype(np.int64) * 86400 + table[:, 1].astype(np.int64)
     size = f"a sample of {SAMPLE:,} of {n:,} rows"
     # Hardly any sample finds in the cache what another has left there; that would be 0.1 ms.

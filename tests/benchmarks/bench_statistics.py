@@ -10,8 +10,8 @@ import numpy as np
 from cfagg.kernels import exact_sums
 from cfagg.observations.checking import check_store
 from cfagg.observations.statistics import Accumulator
-from cfagg.observations.writing import StoreWriter
 from tests.benchmarks.table import Row, clock
+from tests.observations.written import write_rows
 
 COLUMNS = 16
 
@@ -45,9 +45,7 @@ def rows(small: bool) -> list[Row]:
     ]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.zarr")
-        with StoreWriter(path, [f"v{i}" for i in range(COLUMNS)]) as writer:
-            writer.append(table)
-            writer.finish()
+        write_rows(path, [f"v{i}" for i in range(COLUMNS)], table)
         check, floor = clock(lambda: check_store(path, full=True), ours, runs=3)
     note = "reads, decodes and checks every row and entry"
     return [

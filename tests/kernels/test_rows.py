@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.kernels import rows as kernel
-from cfagg.observations.merging import disorder, sort_unique
+from cfagg.observations.merging import sort_unique
 from tests import oracles
 from tests.effort import examples
 from tests.strategies import observation_rows
@@ -76,8 +76,6 @@ def test_the_first_row_out_of_order_is_found(rows, data):
         # A row twice is as wrong as one too early.
         twice = np.insert(rows, at + 1, rows[at], axis=0)
         assert kernel.first_disorder(twice) == at + 1
-        assert disorder(rows[at:], last=rows[at : at + 1]) == 0
-        assert disorder(rows[at + 1 :], last=rows[at : at + 1]) is None
 
 
 @settings(max_examples=examples(50))

@@ -11,7 +11,7 @@ from cfagg.errors import FragmentReadError, SourceError
 from cfagg.observations import checking
 from cfagg.observations.checking import check_store
 from cfagg.observations.findings import CODES, finding_of
-from cfagg.observations.writing import StoreWriter
+from tests.observations.written import write_rows
 
 
 def rows_of(n=3000, seed=0):
@@ -28,10 +28,9 @@ def rows_of(n=3000, seed=0):
 def write(path, rows=None, layout="zarr2", date_indexing="bisect", **attributes):
     rows = rows_of() if rows is None else rows
     chunk = 500 if layout == "zarr2" else 4096
-    with StoreWriter(path, "abc", format=layout, rows_per_chunk=chunk, date_indexing=date_indexing) as writer:
-        writer.append(rows)
-        writer.finish(attributes)
-    return path
+    return write_rows(
+        path, "abc", rows, attributes, format=layout, rows_per_chunk=chunk, date_indexing=date_indexing, overwrite=True
+    )
 
 
 def change(path, row, column, value, array="data"):

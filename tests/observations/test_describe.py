@@ -6,8 +6,8 @@ import numpy as np
 
 from cfagg.observations.describe import describe
 from cfagg.observations.store import open_store
-from cfagg.observations.writing import StoreWriter
 from tests.observations.small_stores import epochs_of, hourly, table, write
+from tests.observations.written import write_rows
 
 
 def test_a_store_is_described_by_its_metadata_and_index(tmp_path):
@@ -42,9 +42,7 @@ def test_statistics_of_the_wrong_shape_are_left_out(tmp_path):
 
 
 def test_codecs_are_those_of_the_chunks_within_shards(tmp_path):
-    with StoreWriter(tmp_path / "a.zarr", "abc", format="cfagg") as writer:
-        writer.append(table(range(5)))
-        writer.finish()
+    write_rows(tmp_path / "a.zarr", "abc", table(range(5)), format="cfagg")
     found = describe(open_store(tmp_path / "a.zarr"))
     assert found.codecs.startswith("blosc lz4 ")
     assert found.held > found.chunk

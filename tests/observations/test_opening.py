@@ -16,6 +16,7 @@ from cfagg.errors import OptionError, SourceError
 from tests.observations.loaders import sample
 from tests.observations.servers import served
 from tests.observations.small_stores import NEW_YEAR, VARIABLES, hourly, table, write
+from tests.observations.written import write_rows
 
 
 @pytest.fixture(scope="module")
@@ -187,11 +188,7 @@ def test_a_store_without_tendencies_says_so(kept) -> None:
     ids=["btree", "own", "bisect alone", "own, btree alone"],
 )  # fmt: skip
 def test_every_form_of_store_gives_the_same_samples(kept, form, tmp_path) -> None:
-    from cfagg.observations.writing import StoreWriter
-
-    with StoreWriter(tmp_path / "a.zarr", VARIABLES, **form) as writer:
-        writer.append(kept[1])
-        writer.finish({})
+    write_rows(tmp_path / "a.zarr", VARIABLES, kept[1], **form)
     options = {"area": (80, -100, -80, 100), "thin": {"random": 0.7}, "sample": "deltatime", "select": ["v", "t"]}
     ours, plain = (
         cfagg.open_observations(p, "2019-12-31", "2020-01-04", "(-4,2]", "5h", **options)

@@ -9,8 +9,7 @@ from cfagg.errors import ConventionError
 from cfagg.observations.checking import check_store
 from cfagg.observations.chosen_statistics import published_end
 from cfagg.observations.creating import create_observations
-from cfagg.observations.tendencies import parse_tendencies
-from tests.observations.test_tendencies import plainly
+from tests.observations.test_tendencies import grid_of, plainly
 
 
 def buoys(start, end):
@@ -114,7 +113,7 @@ def test_statistics_are_those_of_the_rows_that_are_asked_for(tmp_path, asked, wa
 
 def test_tendencies_are_on_the_grid_that_the_recipe_names(tmp_path):
     group = built(tmp_path / "a.zarr", tendencies=["6h", "1d"], grid=30)
-    grid = parse_tendencies({"grid": 30, "steps": ["6h", "1d"]})
+    grid = grid_of(30, "6h", "1d")
     for name, step in (("6h", 21600), ("1d", 86400)):
         expected = plainly(group["data"][:], grid, step).astype("f8")
         assert len(expected) > 50
@@ -125,5 +124,5 @@ def test_tendencies_are_on_the_grid_that_the_recipe_names(tmp_path):
 def test_tendencies_that_cannot_be_are_told_before_anything_is_read(tmp_path):
     with pytest.raises(ConventionError) as found:
         built(tmp_path / "a.zarr", tendencies=["1s", "1d"], grid=30)
-    assert [p.where for p in found.value.problems] == ["statistics.tendencies.steps[1]"]
+    assert [p.where for p in found.value.problems] == ["statistics.tendencies[1]"]
     assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ import zarr
 
 import cfagg
 from cfagg.errors import SourceError, TargetError, TargetExistsError
-from cfagg.observations import building, creating, finishing
+from cfagg.observations import building, creating, writing
 from cfagg.observations.store import open_store
 from cfagg.observations.writing import Place
 from tests.observations import builds
@@ -59,7 +59,7 @@ def test_resuming_where_nothing_was_begun_starts(tmp_path):
 
 
 def test_a_build_killed_while_writing_chunks_writes_only_the_others(tmp_path, whole, monkeypatch):
-    write, written = finishing.write_bytes, []
+    write, written = writing.write_bytes, []
 
     def stop_early(path, data):
         if len(written) == 3:
@@ -67,7 +67,7 @@ def test_a_build_killed_while_writing_chunks_writes_only_the_others(tmp_path, wh
         written.append(path.name)
         write(path, data)
 
-    monkeypatch.setattr(finishing, "write_bytes", stop_early)
+    monkeypatch.setattr(writing, "write_bytes", stop_early)
     with pytest.raises(KeyboardInterrupt):
         cfagg.create_observations(recipe(), tmp_path / "a.zarr", workers=1)
     assert not (tmp_path / "a.zarr").exists()
@@ -76,7 +76,7 @@ def test_a_build_killed_while_writing_chunks_writes_only_the_others(tmp_path, wh
     lost.write_bytes(lost.read_bytes()[:10])
     lost.with_name(".9.0.1234.part").write_bytes(b"half")
     paths = []
-    monkeypatch.setattr(finishing, "write_bytes", lambda p, data: paths.append(p) or write(p, data))
+    monkeypatch.setattr(writing, "write_bytes", lambda p, data: paths.append(p) or write(p, data))
     cfagg.create_observations(recipe(), tmp_path / "a.zarr", resume=True)
     again = [p.name for p in paths if p.parent.name == "data" and p.suffix == ".0"]
     count = len(list((whole / "zarr2.zarr" / "data").glob("*.0")))

@@ -16,9 +16,8 @@ import zarr
 
 from cfagg.errors import ConventionError, FragmentMismatchError, LimitError, SourceError, UnsupportedError
 from cfagg.observations.store import open_store
-from cfagg.observations.writing import StoreWriter
 from tests.observations.small_stores import NEW_YEAR, hourly, table
-from tests.observations.written import values, write_array
+from tests.observations.written import values, write_array, write_rows
 
 PUBLISHED = Path(__file__).parent / "published" / "bisect.zarr"
 ROWS, WIDTH = json.loads((PUBLISHED / "data" / ".zarray").read_text())["shape"]
@@ -69,9 +68,7 @@ def test_rows_written_are_the_rows_read(tmp_path, layout):
     rows = table(NEW_YEAR + random.integers(0, 86400, 5000), variables=9)
     rows[random.random(rows.shape) < 0.1 * (np.arange(13) > 3)] = np.nan
     rows = rows[np.lexsort(rows.T[::-1])]
-    with StoreWriter(tmp_path / "s.zarr", [f"v{i}" for i in range(9)], format=layout, rows_per_chunk=1024) as writer:
-        writer.append(rows)
-        writer.finish({})
+    write_rows(tmp_path / "s.zarr", [f"v{i}" for i in range(9)], rows, format=layout, rows_per_chunk=1024)
     store = open_store(tmp_path / "s.zarr")
     assert np.array_equal(store.data.read(0, 5000).view("u4"), rows.view("u4"))
     for start, stop in ((0, 1), (1000, 1100), (1023, 1025), (4999, 5000), (2040, 4100)):

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import ConventionError
-from cfagg.observations.tendencies import TendencyGrid, cells_of, parse_tendencies, tendencies
+from cfagg.observations.dates import as_duration
+from cfagg.observations.tendencies import TendencyGrid, cells_of, tendencies, tendency_grid
 from tests.effort import examples
 
 
@@ -26,6 +27,10 @@ def computed(rows, grid, first=None, last=None, **options):
         lambda start, stop: rows[start:stop],
         **options,
     )
+
+
+def grid_of(degrees, *steps):
+    return tendency_grid(degrees, [as_duration(step) for step in steps])
 
 
 def plainly(rows, grid, step):
@@ -66,7 +71,7 @@ def tables(draw):
 @settings(max_examples=examples(50))
 @given(tables(), st.sampled_from([("1h",), ("30min", "1h"), ("6h", "1d")]), st.sampled_from([45, 7, 0.5]))
 def test_statistics_are_those_of_all_differences(rows, steps, degrees):
-    grid = parse_tendencies({"grid": degrees, "steps": list(steps)})
+    grid = grid_of(degrees, *steps)
     for step, result in computed(rows, grid, block=4).items():
         expected = plainly(rows, grid, step).astype("f8")
         known = ~np.isnan(expected)
@@ -83,7 +88,7 @@ def test_statistics_are_those_of_all_differences(rows, steps, degrees):
 
 def test_only_rows_of_the_period_count():
     rows = np.array([[0, 3600 * h, 1, 1, h * h] for h in range(5)], "f4")
-    grid = parse_tendencies({"grid": 1, "steps": "1h"})
+    grid = grid_of(1, "1h")
     assert computed(rows, grid)[3600]["maximum"].tolist() == [7]
     assert computed(rows, grid, first=3600, last=14399)[3600]["maximum"].tolist() == [5]
 
@@ -91,7 +96,7 @@ def test_only_rows_of_the_period_count():
 def test_slots_that_are_known_in_part_do_not_count():
     """Ten rows an hour, rising by 1 each; of the last hour only the first row is known."""
     rows = np.array([[0, 360 * i, 1, 1, i] for i in range(21)], "f4")
-    grid = parse_tendencies({"grid": 1, "steps": "1h"})
+    grid = grid_of(1, "1h")
     for last in (360 * 20, 7199, 10798):
         assert computed(rows, grid, last=last)[3600]["maximum"].tolist() == [10]
     assert computed(rows, grid, first=1, last=7199)[3600]["nan_count"].tolist() == [0]
@@ -121,30 +126,18 @@ def test_cells_cover_the_globe_and_no_more():
 
 
 @pytest.mark.parametrize(
-    ("value", "places"),
+    ("degrees", "steps", "places"),
     [
-        (True, [""]),
-        (["6h"], [""]),
-        ({"steps": ["6h"]}, [".grid"]),
-        ({"grid": 1}, [".steps[0]"]),
-        ({"grid": 1, "steps": []}, [".steps"]),
-        ({"grid": "nan", "steps": "6h"}, [".grid"]),
-        ({"grid": 0, "steps": ["6h", "soon"], "every": 1}, [".every", ".grid", ".steps[1]"]),
-        ({"grid": 1, "steps": ["6h", "7h"], "slot": "6h"}, [".steps[1]"]),
-        ({"grid": 181, "steps": ["1s", "1d"]}, [".grid", ".steps[1]"]),
-        ({"grid": 1, "steps": "6h", "slot": "1s"}, [".steps[0]"]),
+        (0.0, ["6h"], ["grid"]),
+        (181.0, ["0.5s", "1d"], ["grid", "tendencies[0]"]),
+        (1.0, ["1s", "1d"], ["tendencies[1]"]),
     ],
 )
-def test_all_problems_are_told_at_once(value, places):
+def test_all_problems_are_told_at_once(degrees, steps, places):
     with pytest.raises(ConventionError) as found:
-        parse_tendencies(value)
-    assert [p.where for p in found.value.problems] == ["statistics.tendencies" + p for p in places]
+        grid_of(degrees, *steps)
+    assert [p.where for p in found.value.problems] == ["statistics." + p for p in places]
 
 
 def test_slots_fit_into_all_steps():
-    assert parse_tendencies({"grid": 1, "steps": ["6h", "9h"]}).slot == 3 * 3600
-
-
-def test_no_tendencies_are_no_tendencies():
-    assert parse_tendencies(None) is None
-    assert parse_tendencies(False) is None
+    assert grid_of(1, "6h", "9h").slot == 3 * 3600

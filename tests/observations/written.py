@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numcodecs
@@ -10,7 +11,10 @@ import zarr
 import zarr.codecs as zc
 
 from cfagg.observations.arrays import open_stored
+from cfagg.observations.building import Budget, Work, write_store
+from cfagg.observations.merging import write_run
 from cfagg.observations.rows import Rows
+from cfagg.observations.writing import Place
 from cfagg.storage.local import LocalSource
 
 BLOSC = numcodecs.Blosc("zstd", 3, numcodecs.Blosc.BITSHUFFLE)
@@ -99,3 +103,16 @@ def rows_of(path, *, source=None, **settings) -> Rows:
     array = open_stored(source, "data")
     assert array is not None
     return Rows(source, array, **settings)
+
+
+def write_rows(path, variables, rows, attributes=None, *, sidecar=True, overwrite=False, **how):
+    """Write a store of sorted rows, and return its path."""
+    place = Place(path, overwrite=overwrite)
+    with place.new():
+        runs = [write_run(place.work / "run", rows)]
+        work = Work(place.work, place.store, Budget(2**28, 2))
+        layout = how.get("format", "zarr2"), how.get("rows_per_chunk")
+        write_store(runs, tuple(variables), layout, how.get("date_indexing", "bisect"), attributes or {}, work)
+    if not sidecar:
+        shutil.rmtree(place.target / "index_pages")
+    return place.target

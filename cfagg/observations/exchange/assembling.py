@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.errors import CfaggError, ConventionError, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
-from cfagg.observations.frames import conform, encode_frame
+from cfagg.observations.building import Budget, Work, write_store
+from cfagg.observations.frames import META, conform, encode_frame
+from cfagg.observations.layouts import full_chunk
 from cfagg.observations.merging import Run, sort_unique, write_run
-from cfagg.observations.writing import META, StoreWriter
+from cfagg.observations.writing import Place, check_variables
 from cfagg.runtime import files
 from cfagg.runtime.publishing import reason
 from cfagg.storage.urls import refuse_url
@@ -37,48 +40,36 @@ def assemble(
     target: str | os.PathLike[str],
     where: str,
     attributes: Mapping[str, Any],
-    **options: Any,
+    *,
+    format: str,  # noqa: A002
+    date_indexing: str,
+    overwrite: bool,
 ) -> Path:
     """Write a store of the rows of frames, sorted, each distinct row once."""
-    with StoreWriter(target, variables, **options) as writer:
-        runs = list(_runs(frames, variables, writer.scratch, where))
-        for rows in _merged(runs, writer.scratch, RUN_BYTES // (4 * (len(META) + len(variables)))):
-            writer.append(rows)
-        return writer.finish(attributes)
+    if date_indexing not in ("bisect", "btree"):
+        raise ConventionError(f"{date_indexing!r} is not an index of a store; choose bisect or btree")
+    names = check_variables(variables)
+    full_chunk(format, len(META) + len(names), None)
+    place = Place(target, overwrite=overwrite)
+    with place.new():
+        runs = list(_runs(frames, names, place.work, where))
+        work = Work(place.work, place.store, Budget(4 * RUN_BYTES, 2))
+        write_store(runs, names, (format, None), date_indexing, attributes, work)
+    return place.target
 
 
 def _runs(frames: Iterable[pd.DataFrame], variables: Sequence[str], folder: Path, where: str) -> Iterator[Run]:
     """Sort the rows of many frames at once, as much as memory is given for; yield runs in files."""
     held: list[Rows] = []
-    size = count = 0
-    for frame in frames:
-        rows = np.empty((len(frame), len(META) + len(variables)), np.float32)
-        encode_frame(conform(frame, variables, where), variables, rows, where)
-        held.append(rows)
-        size += rows.nbytes
-        if size >= RUN_BYTES:
+    count = 0
+    for frame in chain(frames, [None]):
+        if frame is not None:
+            rows = np.empty((len(frame), len(META) + len(variables)), np.float32)
+            encode_frame(conform(frame, variables, where), variables, rows, where)
+            held.append(rows)
+        if held and (frame is None or sum(rows.nbytes for rows in held) >= RUN_BYTES):
             yield write_run(folder / f"run-{count}", sort_unique(np.concatenate(held)))
-            held, size, count = [], 0, count + 1
-    if size:
-        yield write_run(folder / f"run-{count}", sort_unique(np.concatenate(held)))
-
-
-def _merged(runs: Sequence[Run], folder: Path, most: int) -> Iterator[Rows]:
-    """Give all rows in order, in blocks, each distinct row once."""
-    from cfagg.observations.merging import merge_portion, plan_merge
-
-    for portion in plan_merge(runs, most):
-        if len(portion.ranges) == 1:
-            (span,) = portion.ranges
-            source, start, stop = span.source, span.start, span.stop
-        else:
-            source = merge_portion(portion, folder / "merged")
-            start, stop = 0, source.rows
-        for first in range(start, stop, max(1, most // 8)):
-            last = min(first + max(1, most // 8), stop)
-            rows = np.empty((last - first, runs[0].columns), np.float32)
-            source.read(first, last, rows)
-            yield rows
+            held, count = [], count + 1
 
 
 @contextlib.contextmanager

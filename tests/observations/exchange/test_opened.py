@@ -12,8 +12,8 @@ from cfagg.errors import SourceError, UnsupportedError
 from cfagg.observations.exchange.documents import merged, runs, table_of
 from cfagg.observations.exchange.table import Table
 from cfagg.observations.store import open_store
-from cfagg.observations.writing import StoreWriter
 from tests.observations.exchange.tables import ABOUT, ATTRIBUTES, table
+from tests.observations.written import write_rows
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +21,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a store of the reports."""
     wanted = table()
     path = tmp_path_factory.mktemp("store") / "reports.zarr"
-    with StoreWriter(path, wanted.variables) as writer:
-        writer.append(wanted.read(0, wanted.rows))
-        writer.finish({"variables_metadata": ATTRIBUTES, **ABOUT})
-    return path
+    return write_rows(path, wanted.variables, wanted.read(0, wanted.rows), {"variables_metadata": ATTRIBUTES, **ABOUT})
 
 
 def all_rows(found: Table) -> np.ndarray:
