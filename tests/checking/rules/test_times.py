@@ -224,6 +224,14 @@ variables: double t(t) ; t:units = "days after 2000-01-01" ; t:calendar = "grego
     assert fixes == {"TIM007": [("t", "days since 2000-01-01")], "TIM015": [("t", "standard"), ("b", "standard")]}
 
 
+def test_numbers_for_the_calendar_of_bounds_leave_the_rules_on_their_time_alone() -> None:
+    text = """netcdf times { dimensions: t = 1 ; nv = 2 ;
+variables: double t(t) ; t:units = "days since 2000-01-01" ; t:calendar = "gregorian" ; t:bounds = "b" ;
+ double b(t, nv) ; b:calendar = 1, 2 ; :Conventions = "CF-1.11" ; data: t = 1 ; b = 0, 1 ; }"""
+    fixes = {f.code: [(e.variable, e.value) for e in f.fix] for f in findings(text) if f.code in ("TIM015", "INT001")}
+    assert fixes == {"TIM015": [("t", "standard")]}
+
+
 def test_a_calendar_makes_a_nameless_coordinate_in_days_a_time() -> None:
     text = """netcdf b { dimensions: t = 1 ;
 variables: double t(t) ; t:units = "days" ; t:calendar = "noleap" ; NAME :Conventions = "CF-1.8" ; data: t = 1 ; }"""
