@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -45,6 +44,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, str) and value.lstrip()[:1] == "{" and len(value) <= _LONGEST:
+        import json  # most datasets have no accumulations
+
         try:
             return json.loads(value)
         except (ValueError, RecursionError):

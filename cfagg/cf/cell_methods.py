@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 __all__ = ["METHODS", "CellMethods", "Entry", "Interval", "parse"]
 
@@ -49,16 +49,14 @@ _LONGEST = 1 << 16
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """A spacing of the original data: value and unit as written; the value is checked, the unit is not."""
 
     value: str
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry of ``cell_methods``: what the method was applied to, and its other words as written.
 
     `where` and `over` are area types or the variables that hold them, `norm` follows ``anomaly_wrt``; `comment` is what
@@ -86,8 +84,7 @@ class Entry:
         return self.method.lower() == "point"
 
 
-@dataclass(frozen=True, slots=True)
-class CellMethods:
+class CellMethods(NamedTuple):
     """What a ``cell_methods`` attribute says: entries that follow the grammar, and where words and comments do not.
 
     `comment_doubts` tell of comments that look as if they were meant to follow theirs, and may hold other text as well.

@@ -6,8 +6,8 @@ Sources: CF sections 4.4.2 and 4.4.3, Appendix M (leap seconds).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 __all__ = [
     "CALENDAR_NAMES",
@@ -62,8 +62,7 @@ _PACKED = re.compile(r"([-+]?)(\d{4})(\d{2})(\d{2})?$")
 _NUMERIC_ZONE = re.compile(r"([-+])(\d{1,2})(?::(\d{2}))?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Datetime:
+class Datetime(NamedTuple):
     """What a reference datetime says; every part is kept as it is written, `None` where it is missing.
 
     `separator` stands between date and time, `rest` follows and is not understood; `packed` dates are ``yyyymmdd``.

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -51,8 +50,7 @@ def default_fill(dtype: np.dtype[Any]) -> int | float | None:
     return DEFAULT_FILLS.get(dtype.str[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(NamedTuple):
     """Values that mean missing, and the smallest and largest that do not, in the type of the stored values.
 
     ``_Unsigned`` is already applied. `declared` tells that the variable declares a missing value itself, so that

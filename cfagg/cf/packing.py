@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -45,8 +44,7 @@ DECODING_ATTRIBUTES = ("_FillValue", "missing_value", "scale_factor", "add_offse
 STORAGE_ATTRIBUTES = (*DECODING_ATTRIBUTES, "valid_min", "valid_max", "valid_range")
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
+class Packing(NamedTuple):
     """How a variable's stored values become its values: ``stored * scale + offset``."""
 
     scale: float = 1.0

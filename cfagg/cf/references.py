@@ -7,8 +7,7 @@ then, for coordinate variables only, by lateral search.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from cfagg.cf.lists import grid_mappings, interpolations, pairs
 from cfagg.model.dataset import LONGEST, Dataset, Dimension, Group, Variable
@@ -59,8 +58,7 @@ DIMENSION_LISTS = ("dimensions", "aggregated_dimensions", "compress", "instance_
 How = Literal["path", "own", "ancestor", "lateral", "elsewhere"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reference:
+class Reference(NamedTuple):
     """One name of a variable in an attribute, and the variable, `None` where there is none.
 
     `key` stands before the colon, where the attribute has keys; ``"interpolation"`` marks the interpolation variable of

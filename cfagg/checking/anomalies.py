@@ -6,8 +6,7 @@ Source: CF section 7.5.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cfagg.cf.cell_methods import Entry
 from cfagg.checking.axes import axis_of
@@ -23,8 +22,7 @@ __all__ = ["Anomaly", "anomalies", "coordinates_of", "covered", "selectors", "st
 Case = Literal[0, 1, 2, 3]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Anomaly:
+class Anomaly(NamedTuple):
     """An entry ``anomaly_wrt`` whose norm exists.
 
     `axes` are coordinates of `data` along which the norm was taken, `partners` those of the norm that say over what.

@@ -29,9 +29,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cfagg.checking.suppressions import Suppression
 from cfagg.errors import SourceError
@@ -53,12 +52,11 @@ _TABLES = ("standard-names", "area-types", "regions")
 KEYS = ("cf-version", *_TRUTHS, *_LISTS, "tables", "per-file-ignores", "per-variable-ignores", "suppress")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """What a configuration asks for; no `path` where there is none, `strict` where warnings fail as errors do."""
 
     path: Path | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = {}
     suppressions: tuple[Suppression, ...] = ()
     strict: bool = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +33,7 @@ SAID = 2000
 COUNTED = 100_000
 
 
-@dataclass(slots=True)
-class Result:
+class Result(NamedTuple):
     """What the rules found in one dataset.
 
     `skipped` are rules that were not run, and why; `dropped` counts findings beyond `KEPT`, by code; `unfinished` are
@@ -43,10 +42,10 @@ class Result:
 
     source: str
     version: Version
-    findings: list[Finding] = field(default_factory=list)
-    skipped: dict[str, str] = field(default_factory=dict)
-    dropped: Counter[str] = field(default_factory=Counter)
-    unfinished: dict[str, list[str]] = field(default_factory=dict)
+    findings: list[Finding]
+    skipped: dict[str, str]
+    dropped: Counter[str]
+    unfinished: dict[str, list[str]]
 
 
 def version_of(dataset: Dataset, options: Options) -> Version:
@@ -77,9 +76,9 @@ def run(dataset: Dataset, options: Options) -> Result:
 def _run(dataset: Dataset, options: Options) -> Result:
     version = version_of(dataset, options)
     context = Context(dataset, version, options)
-    result = Result(dataset.source, version)
+    result = Result(dataset.source, version, [], {}, Counter(), {})
     problems = (*jobs().problems, *plugins().problems)
-    result.findings += [Finding("INT002", "error", None, None, problem) for problem in problems]
+    result.findings.extend(Finding("INT002", "error", None, None, problem) for problem in problems)
     if dataset.damage is not None:
         result.findings.append(Finding("INT003", "error", None, None, dataset.damage))
     observations = is_observations(dataset)
@@ -96,7 +95,7 @@ def _run(dataset: Dataset, options: Options) -> Result:
             result.skipped[code] = "referenced files are opened only with --references"
             continue
         _run_one(rule, context, result)
-    result.findings += _unread(result.unfinished)
+    result.findings.extend(_unread(result.unfinished))
     return result
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cfagg.checking.changes import Change, difference, net_changes, owners_of, planned, try_change
@@ -125,7 +125,7 @@ def _write(
             from cfagg.checking.fixing_netcdf import change
         fixed.refused += change(copy, fixed.changes)
         # References are relative to where the file will stand, which the copy does not yet.
-        again = replace(options, references=False)
+        again = options._replace(references=False)
         with open_dataset(copy, options=again) as dataset:
             after = run(dataset, again).findings
         known = {(f.code, f.variable) for f in before}

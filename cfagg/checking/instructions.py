@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +34,7 @@ __all__ = [
 LIMIT = 1 << 22
 
 
-@dataclass(frozen=True)
-class MaskedValues:
+class MaskedValues(NamedTuple):
     """The values of an instruction variable, text as joined `object`, and where they are not missing."""
 
     values: npt.NDArray[Any]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from cfagg.storage.urls import Options as StorageOptions
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["Options"]
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What a user may ask of a check: see `cfagg.check`."""
 
     cf_version: str | None = None
@@ -24,7 +22,7 @@ class Options:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     timeout: float | None = None
-    tables: Mapping[str, Path] = field(default_factory=dict)
+    tables: Mapping[str, Path] = {}
     #: Of a URL; they are not pickled where they are secrets.
     storage: StorageOptions | None = None
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from cfagg.findings.finding import Finding
 
 __all__ = ["Suppression", "suppressed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Suppression:
+class Suppression(NamedTuple):
     """Findings that are not to be reported: codes or their beginnings, in files and variables of these patterns.
 
     ``*`` stands for anything; no pattern means all. Patterns of files without a slash are compared with the last part

@@ -6,9 +6,8 @@ Sources: CF sections 4.4 to 4.4.6.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -52,8 +51,7 @@ _LONG = (
 _SHORT = ("da", "h", "k", "M", "G", "T", "P", "E", "Z", "Y", "d", "c", "m", "u", "µ", "μ", "n", "p", "f", "a", "z", "y")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Time:
+class Time(NamedTuple):
     """A variable of time coordinates with its units ``unit word text``, such as ``days since 2000-01-01``.
 
     `datetime` is what the text says, `None` if it does not begin with a number. `calendar` is the name used here,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
-import shutil
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -164,7 +164,20 @@ def run(args: argparse.Namespace) -> int:
     if "numpy" not in sys.modules:
         # No rule does linear algebra; starting threads for it would cost as much as the check of a small file.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        _load()
     return _check(args)
+
+
+def _load() -> None:
+    """Load the rules.  All of it stays, so garbage is not looked for in it, neither now nor later."""
+    gc.disable()
+    try:
+        from cfagg.checking.registry import registered
+
+        registered()
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _wrong(args: argparse.Namespace) -> str | None:
@@ -331,11 +344,16 @@ def _tables(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _style(args: argparse.Namespace, style: Any) -> Any:
+    width = None
     terminal = args.output in (None, "-") and sys.stdout.isatty()
     colour = args.color == "always" or (args.color == "auto" and terminal and not os.environ.get("NO_COLOR"))
+    if terminal:
+        from shutil import get_terminal_size  # it takes long to load
+
+        width = max(40, get_terminal_size().columns)
     return style(
         colour=colour,
-        width=max(40, shutil.get_terminal_size().columns) if terminal else None,
+        width=width,
         skipped=args.show_skipped,
         statistics=args.statistics,
         strict=args.strict,

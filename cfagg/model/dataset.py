@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import LimitError
-from cfagg.model.chunks import ChunkTable
+
+if TYPE_CHECKING:
+    from cfagg.model.chunks import ChunkTable
 
 __all__ = ["AttributeValue", "Dataset", "Dimension", "Group", "Kind", "Variable"]
 

@@ -13,13 +13,12 @@ Counts(files=0, bytes=0)
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["Counts", "add", "snapshot"]
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """What was done so far in this process: files opened, and bytes of values (decoded ones where a library reads)."""
 
     files: int = 0

@@ -7,7 +7,6 @@ import os
 import stat
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -54,8 +53,7 @@ class FileKey(NamedTuple):
         return self[1:5] == other[1:5]
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """For whom a file is opened: which errors are raised, what they begin with (`where`), and the `remedy`."""
 
     where: str = ""

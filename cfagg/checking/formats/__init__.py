@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from importlib import import_module
+from typing import NamedTuple
 
 from cfagg.checking.outcome import Outcome
 from cfagg.errors import OptionError
@@ -27,8 +27,7 @@ FORMATS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(NamedTuple):
     """How a report is written: `width` of the terminal, `None` to break no lines; what is listed; what fails."""
 
     colour: bool = False
