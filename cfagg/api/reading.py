@@ -17,7 +17,7 @@ from cfagg.errors import (
 )
 from cfagg.errors.arguments import a_path, a_text, names, paths, texts
 from cfagg.errors.extras import require
-from cfagg.formats.opening import ZIP, format_of, is_store, no_store
+from cfagg.formats.opening import HEAD, ZIP, format_of, format_of_head, is_store, no_store
 from cfagg.model import Aggregation
 from cfagg.storage.urls import Url, a_place, is_url
 
@@ -271,6 +271,7 @@ def _remote_engine(url: Url) -> str:
     handle = file_at(url)
     if handle is None:
         return "zarr"
-    if format_of(handle) == ZIP:
+    # Where HDF5 begins behind a user block is asked for by requests of their own.
+    if format_of_head(handle.some(HEAD, 0)) == ZIP and format_of(handle) == ZIP:
         raise UnsupportedError(f"{url} is a Zip file, which is not read from other machines; copy it here")
     return "cfagg"

@@ -19,10 +19,9 @@ from cfagg.formats.opening import HEAD
 from cfagg.formats.plugins import Foreign, foreign_format
 from cfagg.model import Grid
 from cfagg.model import dataset as model
-from cfagg.storage.files import CONTEXT_SOURCE, FileKey, open_regular
+from cfagg.storage.files import CONTEXT_SOURCE, FileKey
 from cfagg.storage.handles import handles
-from cfagg.storage.remote_file import open_remote
-from cfagg.storage.urls import Url, absolute
+from cfagg.storage.urls import absolute
 
 if TYPE_CHECKING:
     from cfagg.arrays.reader import Reader
@@ -47,7 +46,7 @@ class _File:
         """Return what is in the file, `None` where no format knows it."""
         if self._dataset is None:
             # The pool goes on with its own handle: this one is closed with the dataset.
-            handle = open_remote(self.path) if isinstance(self.path, Url) else open_regular(self.path)
+            handle = handles.apart(self.path)
             try:
                 head = handle.some(HEAD, 0)
                 self._format, self._key = foreign_format(handle, head), handle.key

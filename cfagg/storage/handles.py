@@ -119,6 +119,16 @@ class Handles:
 
         return self._keep(url, open_remote(url))
 
+    def apart(self, path: str) -> Handle:
+        """Return a handle of a file as it is now for one reader alone, who closes it."""
+        if not isinstance(path, Url):
+            return open_regular(path)
+        from cfagg.storage.remote_file import RemoteHandle
+
+        # Each answer is compared with the state that was seen first, so that what was read may be kept.
+        found = self._remote(path, self._held.get(path), CONTEXT_SOURCE)
+        return found.another() if isinstance(found, RemoteHandle) else found
+
     def _used(self, path: str, handle: Handle) -> Handle:
         with self._lock:
             if path in self._held:

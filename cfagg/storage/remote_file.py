@@ -133,6 +133,12 @@ class RemoteHandle(Borrowed):
         self._source = source
         self._stale, self._looked = False, time.monotonic()
 
+    def another(self) -> RemoteHandle:
+        """Return another handle of the same state, which keeps what has been read of it too."""
+        made = RemoteHandle(self.key.path, self._source, self.data)  # type: ignore[arg-type]
+        made._looked = self._looked
+        return made
+
     @property
     def library_path(self) -> str:
         """There is none: no library opens a file on another machine by a name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,25 @@ def test_a_file_in_a_bucket_is_what_it_is_here(samples, monkeypatch, name) -> No
     for variable, value in samples.environment.items():
         monkeypatch.setenv(variable, value)
     xr.testing.assert_identical(*here_and_there(name))
+
+
+@pytest.mark.parametrize("name", ["umfile.pp", "wgdos_73x96_le.pp"])
+def test_a_pp_file_in_a_bucket_is_what_it_is_here(keyed, once, name) -> None:
+    once("pp", lambda: keyed.put(SAMPLES / "pp", "samples"))
+    xr.testing.assert_identical(*here_and_there(f"pp/{name}"))
+    assert (
+        str(cfagg.show(f"s3://archive/samples/pp/{name}")).splitlines()[1:]
+        == str(cfagg.show(SAMPLES / "pp" / name)).splitlines()[1:]
+    )
+
+
+def test_an_aggregation_in_a_bucket_reads_fields_of_a_pp_file_in_it(keyed, tmp_path) -> None:
+    shutil.copy(SAMPLES / "pp" / "umfile.pp", tmp_path)
+    cfagg.convert(tmp_path / "umfile.pp", tmp_path / "of_pp.nca")
+    for made in ("umfile.pp", "of_pp.nca"):
+        url = keyed.put(tmp_path / made, "of_pp")
+    here = cfagg.read(tmp_path / "umfile.pp").surface_air_pressure
+    np.testing.assert_array_equal(cfagg.read(url).surface_air_pressure, here)
 
 
 def test_an_aggregation_in_a_bucket_reads_its_fragments_in_it(samples) -> None:

@@ -27,6 +27,7 @@ from cfagg.storage.places import make_source
 from tests import nca_files
 from tests.cli.test_show import aggregation_file
 from tests.formats.pp.making import field
+from tests.formats.pp.test_dataset import INSTANT
 from tests.observations.servers import Page, served
 
 SAMPLES = Path(sample("sst.nca")).parent
@@ -67,6 +68,58 @@ def test_partitions_on_a_web_server_are_fields_of_pp_files(tmp_path) -> None:
     with served(tmp_path) as server:
         found = cfagg.read(f"{server.url}/x.nca").tas.values
     assert found[:, 0, 0].tolist() == [4990, 30]
+
+
+def asked(server: Any) -> list[int]:
+    """Return how many bytes each request was for."""
+    ends = [headers["range"].removeprefix("bytes=").split("-") for _, _, headers in server.seen]
+    return [int(last) - int(first) + 1 for first, last in ends]
+
+
+@pytest.mark.parametrize(("count", "rows", "most"), [(2000, 2, 1), (8, 400, 8)])
+def test_headers_of_a_pp_file_take_a_request_for_each_field_or_for_many_that_are_small(
+    tmp_path, count, rows, most
+) -> None:
+    when = [{"LBMON": 1 + n // 28 % 12, "LBDAT": 1 + n % 28, "LBYR": 1900 + n // 336} for n in range(count)]
+    fields = [field(np.full(rows * 200, n), **INSTANT | t | {"LBROW": rows, "LBNPT": 200}) for n, t in enumerate(when)]
+    (tmp_path / "a.pp").write_bytes(b"".join(fields))
+    size = (tmp_path / "a.pp").stat().st_size
+    with served(tmp_path) as server:
+        tas = cfagg.read(f"{server.url}/a.pp").air_temperature
+        assert tas.sizes["time"] == count
+        # Where HDF5 might begin behind a user block is looked at once, and the file is opened anew twice.
+        assert len(server.seen) <= most + 3 + size.bit_length() - 9
+        server.seen.clear()
+        assert (tas[count // 2] == count // 2).all()
+        assert sum(asked(server)) <= max(rows * 200 * 4, 1 << 16)
+        for verb in (cfagg.show, cfagg.check):
+            server.seen.clear()
+            verb(f"{server.url}/a.pp")
+            assert len(server.seen) <= most + 3 + size.bit_length() - 9
+
+
+def test_an_aggregation_of_a_pp_file_on_a_web_server_refers_to_its_fields(server, tmp_path) -> None:
+    report = cfagg.convert(f"{server.url}/pp/umfile.pp", tmp_path / "a.nca")
+    assert (report.fragments, report.losses) == (0, ())
+    found = cfagg.open_aggregation(tmp_path / "a.nca", "surface_air_pressure")
+    assert found.partitions.files[:] == [f"{server.url}/pp/umfile.pp"]
+    here = cfagg.read(SAMPLES / "pp" / "umfile.pp").surface_air_pressure
+    with pytest.raises(AccessError, match="pass allow="):
+        cfagg.read(tmp_path / "a.nca").surface_air_pressure.load()
+    there = cfagg.read(tmp_path / "a.nca", allow=[server.url]).surface_air_pressure
+    np.testing.assert_array_equal(there, here)
+
+
+def test_a_pp_file_that_is_replaced_while_it_is_read_is_an_error(tmp_path) -> None:
+    fields = [field([n] * 60_000, **INSTANT | {"LBDAT": 1 + n, "LBROW": 200, "LBNPT": 300}) for n in range(4)]
+    (tmp_path / "a.pp").write_bytes(b"".join(fields))
+    with served(tmp_path) as server:
+        server.dated = True
+        found = cfagg.read(f"{server.url}/a.pp").air_temperature
+        (tmp_path / "a.pp").write_bytes(b"".join(fields[::-1]))
+        os.utime(tmp_path / "a.pp", (1e9, 1e9))
+        with pytest.raises((StaleError, FragmentReadError), match="written"):
+            found.load()
 
 
 def test_strings_and_types_of_their_own_are_read_or_left_out_by_name(tmp_path) -> None:
