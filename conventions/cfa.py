@@ -7,6 +7,7 @@ the brackets of ``part`` changed their meaning between 0.3 and 0.4.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,12 +18,19 @@ from cfagg.conventions import nca
 from cfagg.conventions.partition_stream import BrokenJSONError
 from cfagg.conventions.scope import Scope
 from cfagg.conventions.versions import CFA_0_3, CFA_0_4, NCA_0_1, VERSIONS, Version
-from cfagg.errors import ConventionError, RepairWarning
+from cfagg.errors import CfaggError, ConventionError, RepairWarning
 from cfagg.model import Aggregation
 
 __all__ = ["DialectWarning", "parse_json", "version_of"]
 
 Read = Callable[[Version], Aggregation]
+Closing = tuple[Version, Aggregation, list[warnings.WarningMessage]]
+
+_LOCATION = re.compile(r"location[\"']?\s*:\s*\[([\[\]0-9,\s]{,4096})").match
+_INTEGER = re.compile(r"[0-9]{1,18}").findall
+
+#: Keys that CFA 0.3 and 0.4 do not have in common, or understand in two ways.
+_TOLD_APART = ("part", "directions", "reverse", "flip", "filename", "header_offset", "data_offset", "disk_length")
 
 #: Characters at the ends of a long text in which the names of keys are looked for.
 _SEEN = 1 << 16
@@ -71,6 +79,12 @@ def parse_json(
     def read(how: Version) -> Aggregation:
         return nca.parse(name, given, dtype, scope.sizes, private=scope.private, source=source, version=how)
 
+    early = _half_open(text, given, scope, version, subject)
+    if early is not None:
+        # Where ranges without their ends reach the end of the array, those with them leave it: none of these closes.
+        found = _closing(read, [v for v in _others(version, text) if not v.inclusive])
+        if found:
+            return _latest(found, version, why, f"{subject}: {array}", early)
     try:
         made = read(version)
     except BrokenJSONError:
@@ -78,7 +92,11 @@ def parse_json(
     except ConventionError as error:
         if not error.problems:
             raise
-        return _other(read, version, why, f"{subject}: {array}", error)
+        found = _closing(read, [v for v in _others(version, text) if early is None or v.inclusive])
+        if not found:
+            raise
+        gap = next((p for p in error.problems if "location" in p.where), error.problems[0])
+        return _latest(found, version, why, f"{subject}: {array}", str(gap))
     if not why and '"part"' in text:
         other = _silently(read, CFA_0_3)
         if other is not None and other[0].partitions != made.partitions:
@@ -90,27 +108,53 @@ def parse_json(
     return made
 
 
-def _other(read: Read, version: Version, why: str, subject: str, error: ConventionError) -> Aggregation:
-    """Return what another version than was expected makes of a text; the error where none closes, or several do."""
+def _half_open(text: str, attributes: Mapping[str, Any], scope: Scope, version: Version, subject: str) -> str | None:
+    """Return what in the first or last location is out of range in a version whose ranges include their ends."""
+    if not version.inclusive:
+        return None
+    try:
+        dims, shape = nca.dimensions(attributes.get(f"{version.prefix}_dimensions", ""), scope.sizes, subject, version)
+    except CfaggError:
+        return None  # reading tells
+    for at in (text.find("location"), text.rfind("location")):
+        found = None if at < 0 else _LOCATION(text, at)
+        numbers = [] if found is None else [int(n) for n in _INTEGER(found[1])]
+        if len(numbers) != 2 * len(dims):
+            continue
+        for d, (dim, n) in enumerate(zip(dims, shape, strict=True)):
+            if 0 < n == numbers[2 * d + 1]:
+                return f"location along {dim!r}: {numbers[2 * d : 2 * d + 2]} is outside dimension {dim!r} of size {n}"
+    return None
+
+
+def _others(version: Version, text: str) -> list[Version]:
+    """Return the other versions in which a text may be, oldest first."""
     known = [v for v in VERSIONS.values() if v.prefix == version.prefix]
     if version.prefix == "nca":
         later = version if version.defaults else known[-1]
         known = [NCA_0_1, later.exclusive(), later]
     else:
-        known = [CFA_0_3.exclusive(), CFA_0_3, CFA_0_4.exclusive(), CFA_0_4]
-    found: list[tuple[Version, Aggregation, list[warnings.WarningMessage]]] = []
+        known = [CFA_0_4.exclusive(), CFA_0_4]
+        if _has(text, *_TOLD_APART):  # else they make the same of it, and the later counts
+            known = [CFA_0_3.exclusive(), CFA_0_3, *known]
+    return [v for v in known if v != version]
+
+
+def _closing(read: Read, known: list[Version]) -> list[Closing]:
+    """Return what those versions make of a text in which it closes, the later where two make the same of it."""
+    found: list[Closing] = []
     for other in known:
-        if other == version or (result := _silently(read, other)) is None:
-            continue
-        # The later version counts where two make the same of it.
-        found = [f for f in found if (f[1].grid, f[1].partitions) != (result[0].grid, result[0].partitions)]
-        found.append((other, *result))
-    if not found:
-        raise error
+        if (result := _silently(read, other)) is not None:
+            found = [f for f in found if (f[1].grid, f[1].partitions) != (result[0].grid, result[0].partitions)]
+            found.append((other, *result))
+    return found
+
+
+def _latest(found: list[Closing], version: Version, why: str, subject: str, gap: str) -> Aggregation:
+    """Return what the latest of some versions makes of a text, with a warning that names all."""
     _, made, said = found[-1]
     for warning in said:
         warnings.warn(str(warning.message), warning.category, stacklevel=4)
-    gap = next((p for p in error.problems if "location" in p.where), error.problems[0])
     names = [_described(f[0]) for f in found]
     chosen = "and is read so" if len(names) == 1 else f"and is read as {names[-1]}"
     text = (

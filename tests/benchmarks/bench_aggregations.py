@@ -8,11 +8,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import netCDF4
 import numpy as np
 
 from tests import instruction_files as files
+from tests import json_dialects
 from tests.benchmarks.bench_parse import text_of
 from tests.benchmarks.peers import PEERS, UDUNITS, peer_python
 from tests.benchmarks.table import Row, clock
@@ -68,13 +70,11 @@ def _dialects(folder: Path, small: bool) -> list[Row]:
         "CF-1.13": files.cf(folder / "cf.nc", "tas", "f4", sizes, steps, names),
         "CFA-0.6.2": files.cfa(folder / "cfa.nc", "tas", "f4", sizes, steps, names),
     }
-    for dialect, prefix, described in (("NCA-0.1", "nca", text_of(n)), ("CFA-0.4", "cfa", _later(n))):
-        paths[dialect] = folder / f"{dialect}.nc"
-        with netCDF4.Dataset(paths[dialect], "w") as root:
-            root.Conventions = f"CF-1.6 {dialect}"
-            files.dimensions(root, **sizes)
-            tas = root.createVariable("tas", "f4", ())
-            tas.setncatts({f"{prefix}_dimensions": "time lat lon", f"{prefix}_array": described})
+    document = json.loads(text_of(n))
+    for dialect in json_dialects.DIALECTS:
+        paths[dialect] = _in_json(folder / f"{dialect}.nc", document, dialect, sizes)
+    named = "CFA-0.4, ends of locations excluded"
+    paths[named] = _in_json(folder / "half_open.nc", document, "CFA-0.4", sizes, half_open=True)
     peer: list[float] = []
     ours: dict[str, list[float]] = {dialect: [] for dialect in paths}
     # In turn, so that drift of the machine meets all alike.
@@ -92,14 +92,19 @@ def _dialects(folder: Path, small: bool) -> list[Row]:
     return made
 
 
-def _later(n: int) -> str:
-    """Return the ``cfa_array`` of CFA 0.4 of the same partitions, with locations whose ends belong to them."""
-    records = ", ".join(
-        f'{{"index": [{i}], "location": [[{12 * i}, {12 * i + 11}], [0, 63], [0, 127]], '
-        f'"subarray": {{"shape": [12, 64, 128], "file": "archive/tas_{i:07d}.nc", "ncvar": "tas"}}}}'
-        for i in range(n)
-    )
-    return f'{{"pmdimensions": ["time"], "pmshape": [{n}], "Partitions": [{records}]}}'
+def _in_json(
+    path: Path, document: dict[str, Any], dialect: str, sizes: dict[str, int], half_open: bool = False
+) -> Path:
+    """Write an aggregation in a dialect; `half_open`: with locations as in the examples of CFA 0.4."""
+    attributes, array, content = json_dialects.attributes(document, sizes, dialect)
+    if half_open:
+        for record, own in zip(content["Partitions"], document["Partitions"], strict=True):
+            record["location"] = own["location"]
+    with netCDF4.Dataset(path, "w") as root:
+        root.Conventions = f"CF-1.6 {dialect}"
+        files.dimensions(root, **sizes)
+        root.createVariable("tas", "f4", ()).setncatts(attributes | {array: json.dumps(content)})
+    return path
 
 
 def _timed(python: str, code: str, path: Path, runs: int) -> list[float]:

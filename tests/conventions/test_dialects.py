@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from cfagg.conventions import detection
+from cfagg.conventions import detection, partition_stream
 from cfagg.conventions.cfa import DialectWarning
 from cfagg.conventions.scope import Scope
 from cfagg.errors import ConventionError, RepairWarning
@@ -159,6 +159,27 @@ def test_locations_whose_ends_are_excluded_are_read_so_with_a_warning_that_names
     (message,) = [str(w.message) for w in said if w.category is DialectWarning]
     assert "does not close as CFA-0.4 ('Conventions' names CFA-0.4)" in message
     assert "closes as CFA-0.4 with the ends of locations excluded, as in its examples" in message
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize("version", ["CFA-0.4", "CFA-0.3"])
+def test_locations_whose_ends_are_excluded_are_parsed_once(monkeypatch, quote, version):
+    text = json.dumps(two([0, 4], [4, 6])).replace('"', quote)
+    loaded = []
+    load = partition_stream.load
+    monkeypatch.setattr(partition_stream, "load", lambda text, batch: loaded.append(text) or load(text, batch))
+    found, said = told(lambda: parse(text, "x", {"x": 6}, conventions=version))
+    assert found.grid == Grid([[0, 4, 6]])
+    assert f"does not close as {version} ('Conventions' names {version}): location along 'x': [4, 6] is outside" in str(
+        said[-1].message
+    )
+    assert len(loaded) == (1 if quote == '"' else 2)  # and once more for misprints
+
+
+def test_an_excluded_end_in_one_location_does_not_make_others_close():
+    with pytest.raises(ConventionError) as caught:
+        parse(two([0, 3], [5, 6]), "x", {"x": 6}, conventions="CFA-0.4")
+    assert "[5, 6] is outside dimension 'x' of size 6" in str(caught.value.problems[-1])
 
 
 def test_keys_of_another_version_than_is_named_are_read_with_a_warning_that_names_both():
