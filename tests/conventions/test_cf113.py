@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cfagg
+from cfagg.conventions.instructions import Column
 from cfagg.errors import ConventionError, SourceError
 from tests import instruction_files as files
 from tests import nca_files
@@ -21,6 +22,16 @@ def parts(tmp_path):
     for k, span in enumerate((slice(0, 3), slice(3, 12))):
         nca_files.fragment(tmp_path / f"p{k}.nc", "tas", VALUES[span], ["time", "lat"], {"units": "K"})
     return tmp_path
+
+
+@pytest.mark.parametrize("odd", [None, "", "n00001.nc", "é.nc", "n0\0", "long/" * 9000])
+def test_many_texts_become_the_codes_that_a_dictionary_gives(odd):
+    texts = np.random.default_rng(3).permutation([f"n{i:05}.nc" for i in range(12_000)]).tolist()
+    texts[7_000:7_001] = [] if odd is None else [odd, "n0"]
+    expected = {text: code for code, text in enumerate(dict.fromkeys(t for t in texts if t))}
+    found = Column.of(texts)
+    assert list(found.table) == list(expected)
+    assert found.codes.tolist() == [expected.get(t, -1) for t in texts]
 
 
 def write(folder, uris=(("p0.nc",), ("p1.nc",)), identifiers="tas", **more):
