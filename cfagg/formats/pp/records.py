@@ -93,6 +93,7 @@ def _fields(handle: Handle, form: Form, context: Context) -> Iterator[tuple[byte
     size, marker, end = form.header_size, form.marker_size, handle.key.size
     step = size + 3 * marker
     at = count = ahead = 0
+    is_remote = handle.data is not None and _is_remote(handle.data)
     block = handle.some(step, 0, context)
     while at < end:
         lengths = _lengths(block, form)
@@ -114,8 +115,8 @@ def _fields(handle: Handle, form: Form, context: Context) -> Iterator[tuple[byte
             )
         if count >= MOST_FIELDS:
             raise LimitError(context.said(f"{handle.key.path} has more than {MOST_FIELDS:,} fields; split it"))
-        if handle.data is not None and length < _NEAR and data + length > ahead:
-            # On another machine: one request for many headers, where most of what stands between is fetched anyway.
+        if is_remote and length < _NEAR and data + length > ahead:
+            # One request for many headers, where most of what stands between is fetched anyway.
             ahead = data + length + _AHEAD
             handle.some(_AHEAD, data + length, context)
         # The closing marker of the data, and the next header with its markers, are read at once.
@@ -126,6 +127,13 @@ def _fields(handle: Handle, form: Form, context: Context) -> Iterator[tuple[byte
             )
         yield block[marker : marker + size], at, data, length
         at, block, count = data + length + marker, more[marker:], count + 1
+
+
+def _is_remote(data: object) -> bool:
+    """Return whether bytes are asked for from another machine."""
+    from cfagg.storage.remote_file import RemoteBytes
+
+    return isinstance(data, RemoteBytes)
 
 
 def _lengths(block: bytes, form: Form) -> tuple[int, int, int] | None:
