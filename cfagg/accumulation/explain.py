@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,16 @@ import numpy as np
 from cfagg.accumulation.adding import chunks
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import takes_parts
+from cfagg.accumulation.nodes import needs, plan_nodes
 from cfagg.accumulation.parts import Local, Pick, extent
 from cfagg.accumulation.planner import Plan, Quantity, Reading, Role, Term
 from cfagg.accumulation.proof import Proof
 from cfagg.accumulation.ranges import Request, fold
 from cfagg.accumulation.sums import plan_sums
 from cfagg.display.sizes import size_text
-from cfagg.errors import SelectionError
 from cfagg.formats.zarr import ZarrArray, chunk_bytes
 
-__all__ = ["Explanation", "Step", "explain", "explain_plan"]
+__all__ = ["Explanation", "Step", "explain"]
 
 #: What each statistic that follows from sums needs.
 _NEEDS: dict[str, tuple[Quantity, ...]] = {
@@ -168,18 +168,20 @@ class Explanation:
 
 
 def explain(group: Group, request: Request, statistic: str) -> Explanation:
-    """Return what a sum, mean or count would read; no chunk is read."""
-    if statistic not in _NEEDS:
-        raise SelectionError(f"{statistic!r} does not follow from sums; one of {', '.join(_NEEDS)} does")
-    plan = plan_sums(group, request, _NEEDS[statistic])
-    proof = Proof(group, plan)
-    return replace(explain_plan(group, plan, statistic), proven=not proof.needed or proof.at_once())
-
-
-def explain_plan(group: Group, plan: Plan, statistic: str, more: tuple[Step, ...] = ()) -> Explanation:
-    """Return what a plan would read, and `more` besides."""
+    """Return what a statistic would read, at most; no chunk of values is read."""
+    if statistic in _NEEDS:
+        plan = plan_sums(group, request, _NEEDS[statistic])
+        proof = Proof(group, plan)
+        proven = not proof.needed or proof.at_once()
+    else:
+        stored = {"min": "max", "max": "min"}.get(statistic, statistic) if group.scale < 0 else statistic
+        kinds = needs(group, stored)
+        found = plan_nodes(group, request.resolve(group.source.shape), kinds)
+        readings = [nodes.reading(kind) for nodes in found.nodes for kind in kinds]
+        readings += [found.cells] if found.cells is not None else []
+        plan, proven = Plan(found.request, tuple(readings), (), (), found.cost), True
     steps = tuple(step for reading in plan.readings for step in _steps(group, reading))
-    return Explanation(group.variable, statistic, (*steps, *more), _instead(group, plan.request))
+    return Explanation(group.variable, statistic, steps, _instead(group, plan.request), proven)
 
 
 def _amount(what: Step | Explanation) -> str:

@@ -17,16 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import chunks, cut, hull
-from cfagg.accumulation.explain import Explanation, explain_plan
 from cfagg.accumulation.group import Group, Level
 from cfagg.accumulation.integrity import read_region, read_stored
 from cfagg.accumulation.parts import Local, Pick
-from cfagg.accumulation.planner import Choice, Plan, Reading, Role, Search, State, Term, core_of, whole_options
+from cfagg.accumulation.planner import Choice, Reading, Role, Search, State, Term, core_of, whole_options
 from cfagg.accumulation.ranges import Request, Runs, fold
 from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.statistics import FAN_OUT
 
-__all__ = ["NodePlan", "Nodes", "aligned", "bounds_of", "explain_nodes", "needs", "node_blocks", "plan_nodes"]
+__all__ = ["NodePlan", "Nodes", "aligned", "bounds_of", "needs", "node_blocks", "plan_nodes"]
 
 Int64 = npt.NDArray[np.int64]
 Dims = tuple[str, ...]
@@ -108,16 +107,6 @@ def plan_nodes(group: Group, request: Request, kinds: Sequence[str]) -> NodePlan
         Reading(group.source, None, "raw", (), tuple(range(len(group.dims))), tuple(cells)) if cells else None,
         cost,
     )
-
-
-def explain_nodes(group: Group, request: Request, statistic: str) -> Explanation:
-    """Return what would be read, at most, for a statistic that does not follow from sums."""
-    stored = {"min": "max", "max": "min"}.get(statistic, statistic) if group.scale < 0 else statistic
-    kinds = needs(group, stored)
-    found = plan_nodes(group, request, kinds)
-    readings = [nodes.reading(kind) for nodes in found.nodes for kind in kinds]
-    readings += [found.cells] if found.cells is not None else []
-    return explain_plan(group, Plan(request, tuple(readings), (), (), found.cost), statistic)
 
 
 def bounds_of(group: Group, kind: str) -> Level | None:

@@ -1,4 +1,4 @@
-"""Sums over any ranges along any dimensions, from stored sums and as few cells of the array itself as there can be."""
+"""Statistics over any ranges along any dimensions: sums, from stored ones and as few cells of the array as can be."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy.typing as npt
 
 from cfagg.accumulation.adding import add_up
 from cfagg.accumulation.contract import contract_raw
-from cfagg.accumulation.group import Group
+from cfagg.accumulation.group import Group, missing_weights
 from cfagg.accumulation.parts import Pick, locate
 from cfagg.accumulation.planner import Plan, Quantity, make_plan
 from cfagg.accumulation.proof import Proof, add_outliers, read_instead
 from cfagg.accumulation.ranges import Request, fold
-from cfagg.errors import StaleError
+from cfagg.errors import SelectionError, StaleError
 from cfagg.model import Regular
 
-__all__ = ["counts", "plan_sums", "raw_sums", "sums", "sums_and_counts"]
+__all__ = ["counts", "evaluate", "plan_sums", "raw_sums", "sums", "sums_and_counts"]
 
 Float = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -40,6 +40,68 @@ class Totals:
     weights: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None = None
     #: Numbers of valid cells.
     counts: Int64 | None = None
+
+
+def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> npt.NDArray[Any]:
+    """Return a statistic of real values as float64, or int64 counts; of no values 0 for sum and count, else NaN."""
+    resolved = request.resolve(group.source.shape)
+    if 0 in resolved.shape:
+        return np.zeros(resolved.shape, np.int64 if statistic == "count" else np.float64)
+    if statistic == "count":
+        return counts(group, resolved)
+    if statistic in ("min", "max"):
+        from cfagg.accumulation.spread import extremes
+
+        return extremes(group, resolved, "min" if statistic == "min" else "max")
+    if statistic in ("std", "var"):
+        from cfagg.accumulation.spread import moments
+
+        if ddof and group.weights is not None:
+            raise SelectionError(f"{group.variable!r}: ddof = {ddof} cannot be used with weighted values; use ddof=0")
+        weight, _, m2 = moments(group, resolved)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = np.where(weight > ddof, m2 / (weight - ddof), np.nan)
+        return variance if statistic == "var" else np.sqrt(variance)
+    if group.weights is not None and not group.weights.known:
+        return _unweighted(group, resolved, statistic)
+    if group.weights is None or group.complete or group.extra is None:
+        # Sums of weights of other writers that rounding may have left have been read from the cells.
+        total, weight = sums(group, resolved)
+        empty = weight == 0
+    else:
+        # Differences of sums of weights may leave a trace of rounding where all values are missing.
+        total, weight, number = sums_and_counts(group, resolved)
+        empty = number == 0
+    if statistic == "sum":
+        # A sum over no dimension at all leaves what is missing missing.
+        return np.where(empty, 0.0 if resolved.reduced else np.nan, total)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(empty | (weight == 0), np.nan, total / weight)
+
+
+def _unweighted(group: Group, request: Request, statistic: str) -> npt.NDArray[Any]:
+    """Return sums or means of an array whose weights are not known."""
+    # What rounding may have left of a sum is not taken for one: where no value is valid there is no mean, and where
+    # all are the same it is theirs.
+    from cfagg.accumulation.spread import extremes
+
+    total, weight = sums(group, request)
+    doubtful, light = np.isnan(total), np.isnan(weight)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out = total if statistic == "sum" else np.where(weight == 0, np.nan, total / weight)
+    if not (doubtful | light).any():
+        return out
+    low, high, number = extremes(group, request, "min"), extremes(group, request, "max"), counts(group, request)
+    # A mean of equal values needs no weights, if there are any; a sum of zeros neither.
+    same = (low == high) & (~light if statistic == "mean" else low == 0)
+    lost = (doubtful | light) & (number > 0) & ~same
+    if lost.any():
+        raise missing_weights(
+            f"{group.store}: {group.variable!r}",
+            f"rounding may have left nothing of {int(lost.sum()):,} of {lost.size:,} differences of sums",
+        )
+    out = np.where(doubtful & same, low, out)
+    return np.where((doubtful | light) & (number == 0), 0.0 if statistic == "sum" else np.nan, out)
 
 
 def sums(group: Group, request: Request, *, workers: int | None = None) -> tuple[Float, Float]:

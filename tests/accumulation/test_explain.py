@@ -14,7 +14,6 @@ from cfagg.accumulation.adding import cells_of
 from cfagg.accumulation.explain import explain
 from cfagg.accumulation.ranges import Request, Runs
 from cfagg.display.sizes import size_text
-from cfagg.errors import SelectionError
 from tests.accumulation.test_sums import write
 
 DIMS = ("time", "latitude", "longitude")
@@ -91,9 +90,10 @@ def test_the_table_and_the_json_say_the_same(group):
     assert len({len(line) for line in lines[1:]}) == 1
 
 
-def test_a_statistic_that_does_not_follow_from_sums_is_refused(group):
-    with pytest.raises(SelectionError, match="'max' does not follow from sums"):
-        explain(group, Request({0: Runs.whole(80)}, {1: ALL, 2: ALL}), "max")
+def test_a_statistic_that_does_not_follow_from_sums_is_explained_by_statistics_and_cells(group):
+    found = explain(group, Request({0: Runs.whole(80)}, {1: ALL, 2: ALL}), "max")
+    assert {step.role for step in found.steps} <= {"max", "count", "cells"}
+    assert found.proven
 
 
 def doubtful(tmp_path, values):

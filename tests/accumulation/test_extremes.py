@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.accumulation import spread as module
-from cfagg.accumulation.nodes import explain_nodes
+from cfagg.accumulation.explain import explain
 from cfagg.accumulation.ranges import Request, Runs
 from cfagg.accumulation.spread import extremes
 from cfagg.errors import FragmentReadError, SelectionError
@@ -77,9 +77,7 @@ def test_every_way_through_the_pyramid_gives_the_same(tmp_path, monkeypatch, whi
 def test_a_long_range_is_read_from_the_pyramid(tmp_path, monkeypatch):
     monkeypatch.setattr("cfagg.accumulation.nodes._FEW", 0)
     _, group = long(tmp_path, statistics=[("time",)])
-    explained = explain_nodes(
-        group, Request({0: Runs([1], [599], [0])}, {1: slice(None)}).resolve((600, 4)), "max"
-    ).as_dict()
+    explained = explain(group, Request({0: Runs([1], [599], [0])}, {1: slice(None)}).resolve((600, 4)), "max").as_dict()
     elements = {step["array"].rpartition("/")[2]: step["elements"] for step in explained["steps"]}
     # Chunks 1 to 198: up to 8 and from 192 on singly, then up to 64 by eights, then by 64.
     assert elements == {

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.accumulation.nodes import aligned, bounds_of, explain_nodes, needs, plan_nodes
+from cfagg.accumulation.explain import explain
+from cfagg.accumulation.nodes import aligned, bounds_of, needs, plan_nodes
 from cfagg.accumulation.ranges import Request, Runs
 from tests import strategies as s
 from tests.accumulation.test_sums import write
@@ -37,7 +38,7 @@ def fields(store, **options):
 
 
 def terms(group, request, statistic="max"):
-    return {step.array: step.terms for step in explain_nodes(group, request.resolve((50, 6, 8)), statistic).steps}
+    return {step.array: step.terms for step in explain(group, request.resolve((50, 6, 8)), statistic).steps}
 
 
 def test_a_box_of_whole_chunks_reads_no_cell(tmp_path):
