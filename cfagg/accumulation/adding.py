@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.contract import contract_pair, contract_raw, contract_stored, index_of
-from cfagg.accumulation.group import Group, WeightField
+from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_region, read_stored
 from cfagg.accumulation.parts import Local, Part, locate
 from cfagg.accumulation.planner import Plan, Reading
@@ -265,7 +265,7 @@ def weights_of(group: Group, index: Sequence[int], term: Sequence[Local]) -> Arr
     starts = [a for a, _ in group.source.grid.extent(index)]
     box = tuple((starts[a] + term[a].low, starts[a] + term[a].high) for a in field.axes)
     shape = [t.high - t.low if a in field.axes else 1 for a, t in enumerate(term)]
-    if isinstance(field, WeightField) and field.many:
+    if field.stored is not None and field.many:
         return read_region(field.stored, box).reshape(shape)
     return field.array[tuple(slice(*b) for b in box)].reshape(shape)
 

@@ -28,13 +28,13 @@ import numpy.typing as npt
 from cfagg.accumulation.description import table_of
 from cfagg.accumulation.finish import describe, finish, missing_before, write_attributes
 from cfagg.accumulation.group import group_path, object_counts
-from cfagg.accumulation.mapping import Journal, Pass
 from cfagg.accumulation.options import Order
 from cfagg.accumulation.outliers import judge
-from cfagg.accumulation.partials import Recipe
+from cfagg.accumulation.partials import Pass
 from cfagg.accumulation.planning import Plan
+from cfagg.accumulation.recipe import Recipe
 from cfagg.accumulation.report import Report, report_of
-from cfagg.accumulation.scratch import Scratch
+from cfagg.accumulation.scratch import Journal, Scratch
 from cfagg.accumulation.source import settled, unchanged, write_back
 from cfagg.accumulation.summing import PartialSums
 from cfagg.accumulation.writing import Target, read_documents, renew_consolidated

@@ -17,7 +17,7 @@ from cfagg.accumulation.integrity import read_region, read_stored, sealed
 from cfagg.accumulation.layout import Layout, LevelSpecs
 from cfagg.accumulation.outliers import Judgement
 from cfagg.accumulation.planning import Plan
-from cfagg.accumulation.scratch import along
+from cfagg.accumulation.recipe import along
 from cfagg.accumulation.summing import PartialSums, Task, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights
 from cfagg.accumulation.writing import Basis, Target

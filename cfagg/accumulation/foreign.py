@@ -32,7 +32,7 @@ from cfagg.accumulation.foreign_arrays import (
     stored_type,
 )
 from cfagg.accumulation.foreign_check import Terms, check_sums, holds, lacks_any
-from cfagg.accumulation.group import CellWeights, GivenWeights, Group, UnknownWeights, command
+from cfagg.accumulation.group import CellWeights, Group, command
 from cfagg.accumulation.source import Meaning, beside, read_meaning
 from cfagg.accumulation.weights import find_weights
 from cfagg.conventions import limits
@@ -156,9 +156,9 @@ def _candidates(source: ZarrArray, given: Any) -> tuple[CellWeights, ...]:
     """Return the weights that the sums may have, the likeliest first."""
     if given is not None:
         found = find_weights(source, given, _SCANNED)
-        return (GivenWeights(found.values, found.axes),) if found is not None else ()
+        return (CellWeights(found.axes, given=found.values),) if found is not None else ()
     latitude = find_latitude(source)
-    unknown = UnknownWeights(f"{source.store}: {source.path!r}", tuple(range(source.ndim)))
+    unknown = CellWeights(tuple(range(source.ndim)), where=f"{source.store}: {source.path!r}")
     return (unknown,) if latitude is None else (latitude, unknown)
 
 
@@ -247,7 +247,7 @@ def _remarks(
 ) -> list[str]:
     """Return what is to be known of how values were counted."""
     out = ["NASA's generator seems to have written it"] if generated else []
-    if isinstance(weights, GivenWeights) and weights.latitude is not None:
+    if weights is not None and weights.latitude is not None:
         out.append(f"weights are taken to be the cosine of {weights.latitude!r}")
     elif weights is not None and not weights.known:
         out.append("its weights are not known, so that only ranges from sample to sample are answered")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.group import GivenWeights, SumArrays
+from cfagg.accumulation.group import CellWeights, SumArrays
 from cfagg.accumulation.integrity import find
 from cfagg.accumulation.source import beside, read_cells
 from cfagg.cf.roles import COMMON_NAMES, place_of
@@ -118,7 +118,7 @@ def _axis(filter_: dict[str, Any]) -> int | None:
     return next((axis for axis, d in enumerate(order) if type(d) is int and d in accumulated), None)
 
 
-def find_latitude(source: ZarrArray) -> GivenWeights | None:
+def find_latitude(source: ZarrArray) -> CellWeights | None:
     """Return the cosine of the latitude along one of the dimensions, `None` where no latitude is found."""
     for axis, (name, length) in enumerate(zip(source.dims, source.shape, strict=True)):
         coordinate = beside(source, name)
@@ -131,7 +131,7 @@ def find_latitude(source: ZarrArray) -> GivenWeights | None:
         # A pole may be a little below 0 by rounding; a longitude is far below.
         if np.isfinite(found).all() and (found >= -1e-7).all():
             found.flags.writeable = False
-            return GivenWeights(found, (axis,), coordinate.name)
+            return CellWeights((axis,), given=found, latitude=coordinate.name)
     return None
 
 

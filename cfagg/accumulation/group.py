@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,14 +38,11 @@ from cfagg.storage.urls import Url
 
 __all__ = [
     "CellWeights",
-    "GivenWeights",
     "Group",
     "Level",
     "Looks",
     "Outliers",
     "SumArrays",
-    "UnknownWeights",
-    "WeightField",
     "adopt_command",
     "command",
     "group_path",
@@ -91,72 +88,40 @@ class Level:
     axes: tuple[int, ...]
 
 
-class CellWeights(Protocol):
-    """The weights of the cells, which may span fewer dimensions than the source."""
+@dataclass(frozen=True, eq=False)
+class CellWeights:
+    """The weights of the cells, which may span fewer dimensions than the source; stored, given, or known by sums."""
 
-    @property
-    def axes(self) -> tuple[int, ...]:
-        """Axis of the source of each axis of the weights, ascending."""
+    #: Axis of the source of each axis of the weights, ascending.
+    axes: tuple[int, ...]
+    stored: ZarrArray | None = None
+    #: In memory: what a user gave, or the cosine of the latitude that has a name.
+    given: npt.NDArray[np.float64] | None = None
+    latitude: str | None = None
+    #: The array, for messages.
+    where: str = ""
 
     @property
     def known(self) -> bool:
         """Whether the weight of a single cell can be told."""
+        return self.stored is not None or self.given is not None
 
     @property
     def many(self) -> bool:
         """Whether they are too many to be held in memory."""
-
-    @property
-    def array(self) -> npt.NDArray[np.float64]:
-        """The weights; read-only."""
-
-
-@dataclass(frozen=True, eq=False)
-class WeightField:
-    """Weights that are kept in the store."""
-
-    stored: ZarrArray
-    axes: tuple[int, ...]
-    known: ClassVar[bool] = True
-
-    @property
-    def many(self) -> bool:
-        """Whether they are too many to be held in memory."""
-        return self.stored.size > MANY_WEIGHTS
+        return self.stored is not None and self.stored.size > MANY_WEIGHTS
 
     @cached_property
     def array(self) -> npt.NDArray[np.float64]:
         """The weights, read when they are first asked for; read-only."""
+        if self.given is not None:
+            return self.given
+        if self.stored is None:
+            raise missing_weights(self.where, "this statistic needs the weights of single cells")
         return read_whole(self.stored)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"stored": self.stored, "axes": self.axes}
-
-
-@dataclass(frozen=True, eq=False)
-class GivenWeights:
-    """Weights in memory: those that a user gave, or the cosine of the latitude that has a name."""
-
-    array: npt.NDArray[np.float64]
-    axes: tuple[int, ...]
-    latitude: str | None = None
-    known: ClassVar[bool] = True
-    many: ClassVar[bool] = False
-
-
-@dataclass(frozen=True, eq=False)
-class UnknownWeights:
-    """Weights of which only the sums are there."""
-
-    where: str
-    axes: tuple[int, ...]
-    known: ClassVar[bool] = False
-    many: ClassVar[bool] = False
-
-    @property
-    def array(self) -> npt.NDArray[np.float64]:
-        """Nothing: refused."""
-        raise missing_weights(self.where, "this statistic needs the weights of single cells")
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 def missing_weights(where: str, why: str) -> UnsupportedError:

@@ -21,7 +21,6 @@ from cfagg.accumulation.group import (
     Outliers,
     Paths,
     SumArrays,
-    WeightField,
     command,
     group_path,
     stale,
@@ -222,14 +221,14 @@ class _Reader:
             out.setdefault(combination, []).append(Level(entry.level, Table(arrays), self.axes(order or ())))
         return {c: tuple(sorted(levels, key=lambda level: level.level)) for c, levels in out.items()}
 
-    def weights(self) -> WeightField | None:
+    def weights(self) -> CellWeights | None:
         """Return the weights."""
         if self.extra.weights is None:
             return None
         dims = tuple(d for d in self.extra.source.dims if d in self.extra.weights.dims)
         sizes = self.along({})
         stored = self.open(self.extra.weights.array, [_REAL], {d: sizes[d] for d in dims}, dims)
-        return None if stored is None else WeightField(stored, self.axes(dims))
+        return None if stored is None else CellWeights(self.axes(dims), stored)
 
     def outliers(self) -> Outliers | None:
         """Return the cells that are kept out of the sums."""

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.partials import Recipe, compute_without
-from cfagg.accumulation.scratch import Field
+from cfagg.accumulation.partials import parts_of, read_block, reduce_block, totals_of
+from cfagg.accumulation.recipe import Field, Recipe
+from cfagg.accumulation.source import mask_of, within_limit
 from cfagg.accumulation.writing import Basis
 from cfagg.conventions.accumulation_record import MagnitudesRecord
 from cfagg.errors import LimitError
@@ -40,6 +41,47 @@ _GROWN = 16
 
 #: Bytes of partial sums that are held in place of those of the pass.
 _HELD = 64 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Remainder:
+    """What one chunk has without cells beyond a limit, and these."""
+
+    #: What its record has otherwise.
+    record: dict[str, Any]
+    parts: tuple[tuple[Field, npt.NDArray[Any]], ...]
+    #: Positions in the array, shape (cells, dimensions), and stored values of the cells that are left out.
+    positions: npt.NDArray[np.int64]
+    values: npt.NDArray[Any]
+    #: The largest magnitude of the rest.
+    largest: float
+
+
+def _compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Remainder | None:
+    """Return the partial sums of one chunk without cells beyond a limit; None where these are more than so many."""
+    index = recipe.window.index(number)
+    block = read_block(recipe, number, None)
+    valid, within = (
+        mask_of(recipe.meaning.dtype, recipe.meaning.mask),
+        mask_of(recipe.meaning.dtype, recipe.meaning.mask, limit),
+    )
+    found = valid.valid(block) & ~within.valid(block)
+    at = np.argwhere(found)
+    if len(at) > most:
+        return None
+    low, high = within_limit(recipe.meaning.mask, limit)
+    partials = reduce_block(recipe, index, block, (recipe.whole,), low, high)
+    starts = [a for a, _ in recipe.window.array.grid.extent(index)]
+    record = dict(totals_of(recipe, partials))
+    record["missing"] = partials.missing
+    rest = partials.statistics[recipe.whole]
+    return Remainder(
+        record,
+        tuple(parts_of(recipe, partials, block.shape, statistics=False)),
+        at.astype(np.int64) + np.array(starts, np.int64),
+        block[found].astype(recipe.meaning.dtype.newbyteorder("=")),
+        max(abs(float(rest.minimum)), abs(float(rest.maximum))),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +218,7 @@ def _without(
     held = count = 0
     rest = float(records["largest"][records["largest"] <= limit].max(initial=0.0))
     for number in numbers if len(numbers) <= most else ():
-        found = compute_without(recipe, number, limit, most - count)
+        found = _compute_without(recipe, number, limit, most - count)
         if found is None:
             break
         count += len(found.values)

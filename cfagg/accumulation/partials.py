@@ -1,108 +1,39 @@
-"""The partial sums of one chunk: reading it, reducing it once over all combinations of dimensions."""
+"""The pass over the data by threads or Dask workers: each chunk read and reduced once over all combinations."""
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.scratch import Field, Window
-from cfagg.accumulation.source import Meaning, mask_of, within_limit
-from cfagg.arrays.chunked import ZarrReader
+from cfagg.accumulation.recipe import Field, Recipe
+from cfagg.accumulation.scratch import Journal, Scratch
+from cfagg.accumulation.source import mask_of
 from cfagg.errors import CfaggError, LimitError, StaleError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import checksum, object_checksum
 from cfagg.kernels.cumulative.mask import Mask, native_block
+from cfagg.runtime.threads import run_threads
 
-__all__ = ["ChunkSums", "Recipe", "compute", "compute_without"]
+__all__ = [
+    "Pass",
+    "compute",
+    "parts_of",
+    "read_block",
+    "reduce_block",
+    "threads_that_fit",
+    "totals_of",
+]
 
 Axes = tuple[int, ...]
 
 #: Values of a chunk from which their usual magnitude is taken.
 _SAMPLE = 512
-
-#: Below so many elements the whole build is done before the compiler has been loaded.
-_SMALL_JOB = 10_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class Recipe:
-    """What is computed of every chunk; small enough to be sent to another machine."""
-
-    window: Window
-    meaning: Meaning
-    #: Combinations of axes to sum over; that of all axes goes into the records, not among the fields.
-    axes_sets: tuple[Axes, ...]
-    #: Those with statistics.
-    statistics: tuple[Axes, ...]
-    sums: str
-    #: Weights, over `weight_axes` alone.
-    weights: npt.NDArray[np.float64] | None = None
-    weight_axes: Axes = ()
-
-    @cached_property
-    def reader(self) -> ZarrReader:
-        """What reads the array."""
-        return ZarrReader(self.window.array)
-
-    @cached_property
-    def whole(self) -> Axes:
-        """The combination of all axes."""
-        return tuple(range(self.window.array.ndim))
-
-    @cached_property
-    def fields(self) -> tuple[Field, ...]:
-        """Partial sums that are kept in files."""
-        total, values = ("<i8" if self.sums == "int64" else "<f8"), self.meaning.dtype.newbyteorder("<").str
-        out = []
-        for axes in self.axes_sets:
-            if axes == self.whole:
-                continue
-            kinds = [("sum", total), ("excluded", "<i8")]
-            if self.sums == "double-double":
-                kinds.append(("low", "<f8"))
-            if self.weights is not None:
-                kinds.append(("weights", "<f8"))
-                if self.sums == "double-double":
-                    kinds.append(("weights_low", "<f8"))
-            if axes in self.statistics:
-                kinds += [("min", values), ("max", values), ("m2", "<f8")]
-            out += [Field(kind, axes, dtype) for kind, dtype in kinds]
-        return tuple(out)
-
-    @cached_property
-    def record_type(self) -> np.dtype[Any]:
-        """Type of the record of a chunk."""
-        total, values = ("<i8" if self.sums == "int64" else "<f8"), self.meaning.dtype.newbyteorder("<").str
-        cells: list[tuple[str, str]] = []
-        if self.whole in self.axes_sets:
-            cells += [("sum", total), ("low", "<f8"), ("weights", "<f8"), ("weights_low", "<f8")]
-        if self.whole in self.statistics:
-            cells += [("min", values), ("max", values), ("m2", "<f8")]
-        if self.judged:
-            cells += [("small", "<f8"), ("middle", "<f8"), ("largest", "<f8")]
-        return record_type(cells)
-
-    @property
-    def judged(self) -> bool:
-        """Whether sums may lose digits, so that it matters how large the values are."""
-        return self.sums != "int64"
-
-    @property
-    def judged_statistics(self) -> tuple[Axes, ...]:
-        """Combinations of axes whose statistics are taken: also that of all axes where magnitudes matter."""
-        more = self.judged and self.whole not in self.statistics
-        return (*self.statistics, self.whole) if more else self.statistics
-
-    @property
-    def compiled(self) -> bool:
-        """Whether the job is large enough for compiled code."""
-        return self.window.elements > _SMALL_JOB
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,10 +47,10 @@ class ChunkSums:
 def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool = False) -> ChunkSums:
     """Return the partial sums of one chunk, of an object with this `stamp` when the build began."""
     index, checks = recipe.window.index(number), list[int]()
-    block = _block(recipe, number, stamp, checks, look=look)
+    block = read_block(recipe, number, stamp, checks, look=look)
     mask = recipe.meaning.mask
-    partials = _partials(recipe, index, block, recipe.judged_statistics, mask.valid_min, mask.valid_max)
-    parts = tuple(_parts(recipe, partials, block.shape))
+    partials = reduce_block(recipe, index, block, recipe.judged_statistics, mask.valid_min, mask.valid_max)
+    parts = tuple(parts_of(recipe, partials, block.shape))
     record = np.zeros((), recipe.record_type)
     record["number"], record["checksum"] = number, sum(checks)
     record["size"], record["time"], record["changed"], record["inode"] = stamp
@@ -129,7 +60,7 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool =
         check = crc32(memoryview(part.reshape(-1).view(np.uint8)), check)
     record["parts"] = check
     whole, names = recipe.whole, record.dtype.names or ()
-    for name, total in _totals(recipe, partials):
+    for name, total in totals_of(recipe, partials):
         record[name] = total
     if "m2" in names:
         found = partials.statistics[whole]
@@ -141,47 +72,6 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool =
     return ChunkSums(record, parts)
 
 
-@dataclass(frozen=True, eq=False)
-class Remainder:
-    """What one chunk has without cells beyond a limit, and these."""
-
-    #: What its record has otherwise.
-    record: dict[str, Any]
-    parts: tuple[tuple[Field, npt.NDArray[Any]], ...]
-    #: Positions in the array, shape (cells, dimensions), and stored values of the cells that are left out.
-    positions: npt.NDArray[np.int64]
-    values: npt.NDArray[Any]
-    #: The largest magnitude of the rest.
-    largest: float
-
-
-def compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Remainder | None:
-    """Return the partial sums of one chunk without cells beyond a limit; None where these are more than so many."""
-    index = recipe.window.index(number)
-    block = _block(recipe, number, None)
-    valid, within = (
-        mask_of(recipe.meaning.dtype, recipe.meaning.mask),
-        mask_of(recipe.meaning.dtype, recipe.meaning.mask, limit),
-    )
-    found = valid.valid(block) & ~within.valid(block)
-    at = np.argwhere(found)
-    if len(at) > most:
-        return None
-    low, high = within_limit(recipe.meaning.mask, limit)
-    partials = _partials(recipe, index, block, (recipe.whole,), low, high)
-    starts = [a for a, _ in recipe.window.array.grid.extent(index)]
-    record = dict(_totals(recipe, partials))
-    record["missing"] = partials.missing
-    rest = partials.statistics[recipe.whole]
-    return Remainder(
-        record,
-        tuple(_parts(recipe, partials, block.shape, statistics=False)),
-        at.astype(np.int64) + np.array(starts, np.int64),
-        block[found].astype(recipe.meaning.dtype.newbyteorder("=")),
-        max(abs(float(rest.minimum)), abs(float(rest.maximum))),
-    )
-
-
 def _magnitudes(block: npt.NDArray[Any], mask: Mask) -> tuple[float, float]:
     """Return below which magnitude 5 % of the values that count and are not 0 lie, and below which half of them."""
     step = max(1, block.size // _SAMPLE) | 1  # odd, so that not the same column is met in every row
@@ -191,7 +81,7 @@ def _magnitudes(block: npt.NDArray[Any], mask: Mask) -> tuple[float, float]:
     return (float(size[len(size) // 20]), float(size[len(size) // 2])) if len(size) else (0.0, 0.0)
 
 
-def _block(
+def read_block(
     recipe: Recipe,
     number: int,
     stamp: tuple[int, ...] | None,
@@ -229,7 +119,7 @@ def _block(
     return block.view(recipe.meaning.dtype) if as_read else block
 
 
-def _partials(
+def reduce_block(
     recipe: Recipe, index: tuple[int, ...], block: npt.NDArray[Any], statistics: tuple[Axes, ...], low: Any, high: Any
 ) -> Any:
     """Return the partial sums of a block over values in a range."""
@@ -255,7 +145,7 @@ def _partials(
         ) from error
 
 
-def _totals(recipe: Recipe, partials: Any) -> Iterator[tuple[str, Any]]:
+def totals_of(recipe: Recipe, partials: Any) -> Iterator[tuple[str, Any]]:
     """Yield the sums over a whole chunk that its record keeps."""
     whole = recipe.whole
     if whole not in recipe.axes_sets:
@@ -267,7 +157,7 @@ def _totals(recipe: Recipe, partials: Any) -> Iterator[tuple[str, Any]]:
             yield name, found[whole]
 
 
-def _parts(
+def parts_of(
     recipe: Recipe, partials: Any, shape: tuple[int, ...], *, statistics: bool = True
 ) -> Iterator[tuple[Field, npt.NDArray[Any]]]:
     """Yield the parts of a chunk in the order of the fields."""
@@ -328,22 +218,109 @@ def _changed(recipe: Recipe, index: tuple[int, ...]) -> CfaggError:
     )
 
 
-_HEAD = [
-    ("number", "<i8"),
-    # Stamp of the stored object that the chunk was read from, and its checksum for the first chunk of each object.
-    ("size", "<i8"),
-    ("time", "<i8"),
-    ("changed", "<i8"),
-    ("inode", "<i8"),
-    ("checksum", "<i8"),
-    ("missing", "<i8"),
-    ("nonfinite", "<i8"),
-    # CRC-32 of the partial sums, and of the record.
-    ("parts", "<u4"),
-    ("check", "<u4"),
-]
+Progress = Callable[[int, int], None]
+
+#: A chunk as stored, decoded, and its partial sums are in memory together; so many times the chunk at most.
+_COPIES = 3
+
+#: Bytes of the array in one task of Dask: large enough that the way to the worker does not count.
+_BATCH = 64 << 20
 
 
-def record_type(cells: list[tuple[str, str]]) -> np.dtype[Any]:
-    """Return the type of a record that ends with `cells`, sums and statistics over the whole chunk."""
-    return np.dtype([*_HEAD, *cells])
+def threads_that_fit(recipe: Recipe, memory: int, workers: int) -> int:
+    """Return the number of threads whose chunks fit in memory together; refuse a chunk that does not fit."""
+    array, largest = recipe.window.array, recipe.window.array.dtype.itemsize
+    for lengths in recipe.window.lengths:
+        largest *= int(lengths.max(initial=0))
+    need = largest * _COPIES
+    if need > memory:
+        raise LimitError(
+            f"{array.store}: a chunk of array {array.path!r} has {largest:,} bytes and takes some {need:,} to sum, "
+            f"more than memory={memory:,}; give more memory (--memory) or make smaller chunks"
+        )
+    return max(1, min(workers, memory // max(1, need)))
+
+
+@dataclass(eq=False)
+class Pass:
+    """Chunks that are read once each, their partial sums kept; `stamps` are of all stored objects as seen before."""
+
+    recipe: Recipe
+    #: Numbers of the chunks that are not done yet.
+    todo: npt.NDArray[np.int64]
+    stamps: npt.NDArray[np.int64]
+    scratch: Scratch
+    journal: Journal
+    #: Called with bytes done and bytes in all.
+    progress: Progress | None
+
+    def __post_init__(self) -> None:
+        self._sizes = self.recipe.window.sizes(()) * self.recipe.window.array.dtype.itemsize
+        self._total = int(self._sizes.sum())
+        self._done = self._total - int(self._sizes[self.todo].sum())
+        if self.progress is not None:
+            self.progress(self._done, self._total)
+
+    def by_threads(self, workers: int) -> None:
+        """Read chunks here; the first error of any thread stops the others."""
+
+        def work(number: int) -> int:
+            self._keep(compute(self.recipe, number, self._stamp(number)))
+            return number
+
+        numbers = self.todo.tolist()
+        few = workers == 1 or len(numbers) == 1
+        for done in map(work, numbers) if few else run_threads(work, iter(numbers), workers, "accumulate"):
+            self._count([done])
+
+    def by_dask(self, client: Any) -> None:
+        """Read chunks on the workers of a Dask cluster, which see the store by the same path."""
+        from distributed import as_completed
+
+        batches = self._batches()
+        # Sent once to every worker, not with every task.
+        sent = client.scatter(self.recipe, broadcast=True, hash=False)
+
+        def submit(numbers: list[int]) -> Any:
+            return client.submit(_compute_batch, sent, numbers, [self._stamp(n) for n in numbers], pure=False)
+
+        ahead = [submit(b) for b in itertools.islice(batches, 2 * max(1, sum(client.nthreads().values())))]
+        pending = as_completed(ahead, with_results=True, raise_errors=True)
+        for future, batch in pending:
+            for found in batch:
+                self._keep(found)
+            self._count([int(f.record["number"]) for f in batch])
+            future.release()
+            following = next(batches, None)
+            if following is not None:
+                pending.add(submit(following))
+
+    def _batches(self) -> Iterator[list[int]]:
+        """Yield numbers of chunks for one task each."""
+        window = self.recipe.window
+        mean = window.elements * window.array.dtype.itemsize / max(1, window.size)
+        length = max(1, int(_BATCH // max(1.0, mean)))
+        for i in range(0, len(self.todo), length):
+            yield self.todo[i : i + length].tolist()
+
+    def _stamp(self, number: int) -> tuple[int, ...]:
+        """Return the stamp of the object that holds a chunk."""
+        return tuple(self.stamps[self.recipe.window.objects[number]].tolist())
+
+    def _keep(self, found: ChunkSums) -> None:
+        """Write the partial sums of a chunk, then its record."""
+        number = int(found.record["number"])
+        for field, part in found.parts:
+            self.scratch.write(field, number, memoryview(part.reshape(-1).view(np.uint8)))
+        self.journal.add(found.record)
+
+    def _count(self, numbers: Sequence[int]) -> None:
+        """Count bytes of chunks that are done."""
+        if self.progress is not None:
+            self._done += int(sum(self._sizes[n] for n in numbers))
+            self.progress(self._done, self._total)
+
+
+def _compute_batch(recipe: Recipe, numbers: Sequence[int], stamps: Sequence[tuple[int, ...]]) -> list[ChunkSums]:
+    """Return the partial sums of some chunks; runs on a worker."""
+    return [compute(recipe, n, s, look=True) for n, s in zip(numbers, stamps, strict=True)]

@@ -22,8 +22,7 @@ from cfagg.accumulation.group import Group, command, group_path
 from cfagg.accumulation.layout import Layout, build_layout
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order, Settings, check_same
-from cfagg.accumulation.partials import Recipe
-from cfagg.accumulation.scratch import Window
+from cfagg.accumulation.recipe import Recipe, Window
 from cfagg.accumulation.source import Meaning, horizontal_dims, read_meaning
 from cfagg.accumulation.weights import Weights, find_weights
 from cfagg.accumulation.writing import Basis, codec_of

@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from cfagg.accumulation.adding import Sum, add_up
 from cfagg.accumulation.foreign_arrays import stored_type
-from cfagg.accumulation.group import Group, WeightField
-from cfagg.accumulation.integrity import read_region, read_stored
+from cfagg.accumulation.group import Group
+from cfagg.accumulation.integrity import read_stored
 from cfagg.accumulation.planner import Plan, Reading, make_plan
 from cfagg.accumulation.ranges import Fold, Request, Runs
 from cfagg.model import Regular
@@ -65,19 +65,13 @@ class Proof:
         self.weights = [r for r in stored if r.quantity == "weights" and r.array.dtype.kind == "f"]
         magnitudes = None if group.extra is None else group.extra.magnitudes
         self.small = 0.0 if magnitudes is None else magnitudes.small
-        self._largest = None if magnitudes is None else magnitudes.largest
+        #: No stored value in the sums is larger.
+        self.largest = math.inf if magnitudes is None else magnitudes.largest
 
     @property
     def needed(self) -> bool:
         """Whether anything could be wrong: sums of integers are exact, and so is what is read cell by cell."""
         return self.group.kind != "int64" and bool(self.sums)
-
-    @property
-    def largest(self) -> float:
-        """No stored value in the sums is larger."""
-        if self._largest is None:
-            self._largest = _known_largest(self.group)
-        return self._largest
 
     def at_once(self) -> bool:
         """Return whether every answer is right, by the sizes of the array and of the ranges alone."""
@@ -151,7 +145,7 @@ class Proof:
             return 1.0
         if extra is not None and extra.magnitudes is not None:
             return extra.magnitudes.heaviest
-        if not isinstance(field, WeightField):
+        if field.stored is None:
             return float(field.array.max(initial=0.0))
         chunks = np.ndindex(field.stored.grid.matrix_shape)
         return max((float(read_stored(field.stored, index).max(initial=0.0)) for index in chunks), default=0.0)
@@ -186,18 +180,6 @@ def _most(part: Fold) -> float:
 def _height(group: Group, reading: Reading) -> float:
     """Return how many cells a running sum has at most."""
     return math.prod(group.source.shape[a] for a in group.axes(reading.combination))
-
-
-def _known_largest(group: Group) -> float:
-    """Return the largest magnitude by the statistics of an older accumulation; infinite without any."""
-    levels = group.statistics.get(group.dims, ())
-    if not levels or not {"min", "max"} <= set(levels[-1].arrays):
-        return math.inf
-    ends = []
-    for kind in ("min", "max"):
-        array = levels[-1].arrays[kind]
-        ends.append(read_region(array, tuple((0, n) for n in array.shape)).view(group.dtype).astype(np.float64))
-    return float(max((np.abs(e).max(initial=0.0) for e in ends), default=0.0))
 
 
 Totals = dict[str, Array]

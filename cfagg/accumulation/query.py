@@ -1,11 +1,11 @@
-"""A question to an accumulation by names of dimensions, selections and groups, and its answer as a labelled array."""
+"""Questions to an accumulation by names of dimensions, selections and groups, and their answers as labelled arrays."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +13,17 @@ import numpy.typing as npt
 from cfagg.accumulation.grouping import Grouping
 from cfagg.accumulation.labels import Dims, Labels, Positions, compose
 from cfagg.accumulation.ranges import Request, Runs
+from cfagg.accumulation.sums import evaluate
 from cfagg.cf.packing import STORAGE_ATTRIBUTES
+from cfagg.errors import CfaggError, SelectionError
+from cfagg.errors.arguments import a_number
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from cfagg.accumulation.grouping import Grouping
+    from cfagg.accumulation.group import Group
 
-__all__ = ["attributes", "labelled", "query", "squared"]
+__all__ = ["Statistics", "attributes", "labelled", "query", "squared"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -153,3 +156,159 @@ def squared(units: str) -> str:
     if units in ("", "1"):
         return units
     return f"{units}2" if re.fullmatch(r"[A-Za-z_]+", units) else f"({units})2"
+
+
+#: Positions or labels by dimension.
+type Selection = Mapping[Any, Any] | None
+
+
+class Options(TypedDict, total=False):
+    """What every statistic takes by name, as `Statistics` says."""
+
+    method: str | None
+    tolerance: Any
+    keep_attrs: bool
+    explain: bool
+
+
+class Statistics:
+    """Statistics of an accumulated array, over all positions or by groups.
+
+    The reductions take dimensions and selections:
+
+    dim : str, sequence of str, ``...`` or None
+        Dimensions to reduce.  ``...`` means all; `None` too, or with groups the grouped one.
+    isel : mapping of dimension to int, slice, int array or bool array
+        Positions to select before, as of `xarray.DataArray.isel`.
+    sel : mapping of dimension to label, slice of labels or labels
+        Labels to select before, as of `xarray.DataArray.sel`: ``{"time": slice("1990", "1999"), "lat": 50.5}``.
+    method, tolerance
+        Inexact matches of labels, as of `xarray.DataArray.sel`.
+    ddof : int
+        Of `std` and `var`: the divisor is the number of values less `ddof`.  0 where there are weights.
+    keep_attrs : bool
+        Whether the result has the attributes of the variable, with units and ``cell_methods`` of the statistic.
+    explain : bool
+        Return an `Explanation` of what would be read, and read nothing.
+
+    Missing values and infinities are left out.  Where there are no values the result is NaN, of sum and count 0.  Every
+    answer is checked: if something on which it depends has changed since it was accumulated, `StaleError` is raised.
+    """
+
+    def __init__(self, group: Group, labels: Labels, key: Grouping | None = None, trust_for: float = 0.0) -> None:
+        self._group = group
+        self._labels = labels
+        self._key = key
+        self._trust_for = trust_for
+
+    def __repr__(self) -> str:
+        groups = (
+            "" if self._key is None else f" by {self._key.name}, {len(self._key.values)} groups along {self._key.dim}"
+        )
+        return f"<Accumulated {self._labels.name!r}{groups}>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        key = self._key
+        facts = () if key is None else (("by", key.name), ("along", key.dim))
+        labels = () if key is None else tuple(map(str, key.values))
+        return facts_html(f"Accumulated {self._labels.name}, in groups", facts, [("groups", labels)])
+
+    def sum(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
+        """Return the sum, of values times weights where there are weights; float64."""
+        return self._reduce("sum", dim, isel, sel, **options)
+
+    def mean(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
+        """Return the mean, weighted where there are weights; float64."""
+        return self._reduce("mean", dim, isel, sel, **options)
+
+    def count(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
+        """Return the number of values that are not missing; int64."""
+        return self._reduce("count", dim, isel, sel, **options)
+
+    def min(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
+        """Return the smallest value; float64."""
+        return self._reduce("min", dim, isel, sel, **options)
+
+    def max(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
+        """Return the largest value; float64."""
+        return self._reduce("max", dim, isel, sel, **options)
+
+    def std(
+        self,
+        dim: Dims = None,
+        isel: Selection = None,
+        sel: Selection = None,
+        *,
+        ddof: int = 0,
+        **options: Unpack[Options],
+    ) -> Any:
+        """Return the standard deviation, weighted where there are weights; float64."""
+        return self._reduce("std", dim, isel, sel, ddof=ddof, **options)
+
+    def var(
+        self,
+        dim: Dims = None,
+        isel: Selection = None,
+        sel: Selection = None,
+        *,
+        ddof: int = 0,
+        **options: Unpack[Options],
+    ) -> Any:
+        """Return the variance, weighted where there are weights; float64, in units squared."""
+        return self._reduce("var", dim, isel, sel, ddof=ddof, **options)
+
+    def _reduce(
+        self,
+        statistic: str,
+        dim: Dims,
+        isel: Selection,
+        sel: Selection,
+        *,
+        method: str | None = None,
+        tolerance: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Return a statistic of a selection."""
+        return self.answer(statistic, dim, self._labels.pick(isel, sel, method, tolerance), **options)
+
+    def answer(
+        self,
+        statistic: str,
+        dim: Dims,
+        picked: Mapping[str, Positions],
+        grouping: Grouping | None = None,
+        *,
+        keep_attrs: bool = True,
+        explain: bool = False,
+        ddof: int = 0,
+    ) -> Any:
+        """Return a statistic of data that were the accumulated ones until it was computed, else raise `StaleError`."""
+        from cfagg.accumulation.freshness import check
+
+        a_number(ddof, "ddof", "a number", SelectionError)
+        asked = query(self._labels, self._group.source.shape, dim, picked, grouping or self._key)
+        group = self._group.asked()
+        request = asked.request.resolve(group.source.shape)
+        if explain:
+            check(group, request, self._trust_for)
+            from cfagg.accumulation.explain import explain as explained
+
+            return explained(group, request, statistic)
+        try:
+            values = evaluate(group, asked.request, statistic, ddof)
+        except (CfaggError, OSError):
+            # That the data have changed is the better reason, if it is one.
+            check(group, request)
+            raise
+        check(group, request, self._trust_for)
+        return labelled(
+            asked.arrange(values),
+            self._labels,
+            statistic,
+            reduced=asked.reduced,
+            picked=asked.picked,
+            grouping=asked.grouping,
+            keep_attrs=keep_attrs,
+        )

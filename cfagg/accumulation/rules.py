@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,29 +53,29 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _accumulations(c: Context) -> list[_Accumulation]:
-    """Return the accumulation groups of a dataset, their attributes parsed."""
-    groups = [g for g in c.dataset.groups if _KEY in g.attributes]
-    if not groups:
-        return []
-    from cfagg.conventions.accumulation import parse_group
+def _tried[T](parse: Callable[..., T], *given: Any, **options: Any) -> tuple[T | None, list[str]]:
+    """Return what a parser returns, and what it finds wrong."""
     from cfagg.errors import CfaggError
 
+    try:
+        return parse(*given, **options), []
+    except CfaggError as error:
+        return None, [str(p) for p in error.problems] or [error.message]
+
+
+def _accumulations(c: Context) -> list[_Accumulation]:
+    """Return the accumulation groups of a dataset, their attributes parsed."""
     found = []
-    for group in groups:
-        name = group.path.rpartition("/")[2]
-        source = None
+    for group in (g for g in c.dataset.groups if _KEY in g.attributes):
+        from cfagg.conventions.accumulation import parse_group
+
+        name, source = group.path.rpartition("/")[2], None
         if group.parent is not None and name.endswith(_END):
             source = group.parent.variables.get(name.removesuffix(_END))
         attributes = {k: _plain(v) for k, v in group.attributes.items()}
-        made = _Accumulation(group, source, attributes, None, [])
         dims = _dims(attributes) or (source.dims if source is not None else ())
-        if dims:
-            try:
-                made.combinations = parse_group(attributes, dims)
-            except CfaggError as error:
-                made.problems = [str(p) for p in error.problems] or [error.message]
-        found.append(made)
+        combinations, problems = _tried(parse_group, attributes, dims) if dims else (None, [])
+        found.append(_Accumulation(group, source, attributes, combinations, problems))
     return found
 
 
@@ -113,70 +113,50 @@ def arrays_of_sums_exist(c: Context) -> Iterator[Hit]:
 def arrays_follow_their_schema(c: Context) -> Iterator[Hit]:
     """Arrays of sums have the dimensions of their source, and strides along those that their group names."""
     for a in c.once(_accumulations):
-        if a.combinations is None:
-            continue
-        from cfagg.conventions.accumulation import parse_array
-        from cfagg.errors import CfaggError
-
         dims = _dims(a.attributes) or (a.source.dims if a.source is not None else None)
-        for combination, names in a.combinations.items():
-            for name in names.as_dict().values():
-                v = a.group.variables.get(name)
-                if v is None:
-                    continue
+        for combination, names in ({} if a.combinations is None else a.combinations).items():
+            from cfagg.conventions.accumulation import parse_array
+
+            for v in (a.group.variables[n] for n in names.as_dict().values() if n in a.group.variables):
                 attributes = {k: _plain(value) for k, value in v.attributes.items()}
                 if not any(d.startswith("phony_dim_") for d in v.dims):  # elsewhere they have no names
                     # Accumulated dimensions may have names of their own, so as not to clash with those of the data.
                     own = [d if d in (dims or ()) else d.removesuffix("_accumulated") for d in v.dims]
                     attributes["_ARRAY_DIMENSIONS"] = own
-                weights = name == names.weights
-                try:
-                    parse_array(
-                        attributes,
-                        dims=None if weights else dims,
-                        combination=None if weights else combination,
-                    )
-                except CfaggError as error:
-                    for problem in [str(p) for p in error.problems] or [error.message]:
-                        yield Hit(v, "_ACCUMULATION_STRIDE", problem)
+                expected = {} if v.name == names.weights else {"dims": dims, "combination": combination}
+                for problem in _tried(parse_array, attributes, **expected)[1]:
+                    yield Hit(v, "_ACCUMULATION_STRIDE", problem)
 
 
 def record_is_consistent(c: Context) -> Iterator[Hit]:
     """Cfagg's own record of an accumulation agrees with itself and with the group."""
     for a in c.once(_accumulations):
-        if "cfagg" not in a.attributes or a.combinations is None:
-            continue
-        from cfagg.conventions.accumulation import parse_extra
-        from cfagg.errors import CfaggError
+        if "cfagg" in a.attributes and a.combinations is not None:
+            from cfagg.conventions.accumulation import parse_extra
 
-        try:
-            parse_extra(a.attributes["cfagg"], combinations=a.combinations)
-        except CfaggError as error:
-            for problem in [str(p) for p in error.problems] or [error.message]:
+            for problem in _tried(parse_extra, a.attributes["cfagg"], combinations=a.combinations)[1]:
                 yield Hit(a.group, "cfagg", problem)
 
 
-def _opened(c: Context) -> Iterator[tuple[_Accumulation, Any]]:
-    """Yield the accumulations of a local Zarr store, each with its opened group or the error that it gave."""
-    if c.dataset.format not in ("zarr", "nczarr") or c.dataset.path is None:
-        return
+def _groups(c: Context) -> list[tuple[_Accumulation, Any]]:
+    """Return the accumulations of a local Zarr store, each with its opened group or the error that it gave."""
+    store = c.dataset.path if c.dataset.format in ("zarr", "nczarr") else None
+    if store is None or not c.once(_accumulations):
+        return []
     from cfagg.accumulation.opening import open_group
     from cfagg.errors import CfaggError
 
+    found: list[tuple[_Accumulation, Any]] = []
     for a in c.once(_accumulations):
         if a.source is None or a.combinations is None or ("cfagg" not in a.attributes and not c.options.data):
             continue  # sums of others are compared with the data
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                opened: Any = open_group(c.dataset.path, a.source.path, check=False, allow=c.options.allow)
+                found.append((a, open_group(store, a.source.path, check=False, allow=c.options.allow)))
             except (CfaggError, OSError) as error:
-                opened = error
-        yield a, opened
-
-
-def _groups(c: Context) -> list[tuple[_Accumulation, Any]]:
-    return list(_opened(c))
+                found.append((a, error))
+    return found
 
 
 def group_is_whole(c: Context) -> Iterator[Hit]:

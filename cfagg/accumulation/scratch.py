@@ -1,17 +1,20 @@
-"""Which chunks are read, and their partial sums on disk until these are summed over the chunks.
+"""Partial sums of chunks on disk until they are summed over the chunks, and the journal of the chunks that are done.
 
 One file for each kind of partial sum and combination of dimensions; those of a chunk stand at a place that follows from
 its number.  Writing is one call of the system, so a full disk is an error and not a signal, and the partial sums of
 neighbouring chunks are read together.
+
+The journal, from which a killed build is finished, has two more: ``identity``, a JSON object that says what is being
+built, and ``records``, one record of fixed length per chunk at the place of its number.  A record is written when all
+partial sums of its chunk are.  It carries a checksum of itself, so that a torn one counts as none.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,127 +22,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.formats.zarr import ZarrArray
+from cfagg.accumulation.recipe import Axes, Field, Window
+from cfagg.errors import TargetError
+from cfagg.formats.fastzlib import crc32
+from cfagg.runtime.publishing import read_own, write_synced
 
-__all__ = ["Field", "Scratch", "Window"]
+__all__ = ["Journal", "Scratch"]
 
 Int64 = npt.NDArray[np.int64]
-Axes = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Window:
-    """A box of chunks: everything, or what lies from chunk `first` of `axis` on."""
-
-    # Chunks are numbered in C order within the window.  Positions along a dimension are those of the window: chunk
-    # numbers where a combination of dimensions accumulates it, elements else, both from 0 at the window's start.
-
-    array: ZarrArray
-    axis: int | None = None
-    first: int = 0
-
-    @cached_property
-    def edges(self) -> tuple[Int64, ...]:
-        """Edges of the window's chunks in elements of the array, the last cut at the array's end."""
-        cut = [np.minimum(e, n) for e, n in zip(self.array.grid.edges, self.array.shape, strict=True)]
-        if self.axis is not None:
-            cut[self.axis] = cut[self.axis][self.first :]
-        return tuple(cut)
-
-    @property
-    def matrix_shape(self) -> tuple[int, ...]:
-        """Number of chunks along each dimension."""
-        return tuple(len(e) - 1 for e in self.edges)
-
-    @property
-    def size(self) -> int:
-        """Number of chunks."""
-        return int(np.prod(self.matrix_shape, dtype=np.int64))
-
-    @property
-    def elements(self) -> int:
-        """Number of elements in them."""
-        n = 1
-        for e in self.edges:
-            n *= int(e[-1] - e[0])
-        return n
-
-    @cached_property
-    def lengths(self) -> tuple[Int64, ...]:
-        """Lengths of the chunks along each dimension."""
-        return tuple(np.diff(e) for e in self.edges)
-
-    def start(self, axis: int) -> int:
-        """Return the first element of the window along a dimension."""
-        return int(self.edges[axis][0])
-
-    def first_chunk(self, axis: int) -> int:
-        """Return the first chunk of the window along a dimension."""
-        return self.first if axis == self.axis else 0
-
-    def index(self, number: int) -> tuple[int, ...]:
-        """Return the index in the array's grid of a chunk of the window."""
-        local = [int(i) for i in np.unravel_index(number, self.matrix_shape)]
-        if self.axis is not None:
-            local[self.axis] += self.first
-        return tuple(local)
-
-    def shape(self, number: int) -> tuple[int, ...]:
-        """Return the shape of a chunk of the window."""
-        local = np.unravel_index(number, self.matrix_shape)
-        return tuple(int(n[i]) for n, i in zip(self.lengths, local, strict=True))
-
-    def sizes(self, axes: Axes) -> Int64:
-        """Return per chunk the number of elements that are left when `axes` are summed over."""
-        return self._outer([np.ones_like(n) if a in axes else n for a, n in enumerate(self.lengths)])
-
-    def bounds(self, axes: Axes) -> tuple[Int64, ...]:
-        """Return per dimension the edges of the chunks' partial sums over `axes`, in positions of the window."""
-        return tuple(np.arange(len(e), dtype=np.int64) if a in axes else e - e[0] for a, e in enumerate(self.edges))
-
-    @cached_property
-    def objects(self) -> Int64:
-        """Per chunk the number of the stored object that holds it."""
-        array, number = self.array, np.zeros(self.matrix_shape, np.int64)
-        for a, (inner, outer) in enumerate(zip(array.grid.edges, array.objects.edges, strict=True)):
-            held = np.searchsorted(outer, inner[:-1], side="right") - 1
-            number = number * array.objects.matrix_shape[a] + along(held[self.first_chunk(a) :], a, array.ndim)
-        return number.reshape(-1)
-
-    @cached_property
-    def leading(self) -> npt.NDArray[np.bool_]:
-        """Per chunk whether it is the first of the window in the object that holds it."""
-        out = np.zeros(self.size, bool)
-        out[np.unique(self.objects, return_index=True)[1]] = True
-        return out
-
-    def _outer(self, factors: Sequence[Any]) -> Int64:
-        """Return products of one factor per dimension, flat in C order of the chunks."""
-        out = np.ones(self.matrix_shape, np.int64)
-        for a, f in enumerate(factors):
-            out *= along(np.asarray(f, np.int64), a, len(factors))
-        return out.reshape(-1)
-
-
-def along(values: npt.NDArray[Any], axis: int, ndim: int) -> npt.NDArray[Any]:
-    """Return values along one axis of as many dimensions, of length 1 along the others."""
-    return values.reshape([-1 if a == axis else 1 for a in range(ndim)])
-
-
-@dataclass(frozen=True)
-class Field:
-    """One kind of partial sums over one combination of axes."""
-
-    #: ``sum``, ``low``, ``weights``, ``weights_low``, ``excluded``, ``min``, ``max`` or ``m2``.
-    kind: str
-    axes: Axes
-    #: NumPy's name of the type.
-    dtype: str
-
-    @property
-    def file(self) -> str:
-        """Name of the file."""
-        return f"{self.kind}-{'-'.join(map(str, self.axes))}"
 
 
 class Scratch:
@@ -280,3 +170,87 @@ def _read_exactly(file: int, into: memoryview, place: int) -> None:
         if not count:
             raise OSError(5, "partial sums end too early", None)
         into, place = into[count:], place + count
+
+
+#: Name of the journal's own form; a change of it makes older journals useless.
+FORMAT = "cfagg accumulation 2"
+
+
+def _identified(identity: Mapping[str, Any], count: int) -> dict[str, Any]:
+    return {"format": FORMAT, "identity": dict(identity), "chunks": count}
+
+
+def _identity_in(folder: Path) -> dict[str, Any]:
+    """Return what is being built in a folder; nothing where that cannot be told."""
+    try:
+        found = json.loads(read_own(folder / "identity"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class Journal:
+    """An open journal of so many chunks, with records by `record_type`."""
+
+    def __init__(self, folder: Path, count: int, dtype: np.dtype[Any]) -> None:
+        self.count, self.dtype = count, dtype
+        self._path = folder / "records"
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+
+    @classmethod
+    def create(cls, folder: Path, identity: Mapping[str, Any], count: int, dtype: np.dtype[Any]) -> Journal:
+        """Start a journal."""
+        (folder / "records").unlink(missing_ok=True)
+        write_synced(folder / "identity", json.dumps(_identified(identity, count)).encode())
+        return cls(folder, count, dtype)
+
+    @classmethod
+    def resume(cls, folder: Path, identity: Mapping[str, Any], count: int, dtype: np.dtype[Any]) -> Journal:
+        """Continue a journal; refuse one of another build: another array, other options or another version."""
+        found = _identity_in(folder)
+        if found.get("format") != FORMAT:
+            raise TargetError(
+                "the unfinished accumulation is of another version; run again with overwrite=True (--overwrite) "
+                "to start again"
+            )
+        old = found.get("identity")
+        old = old if isinstance(old, dict) else {}
+        names = [k for k in identity if old.get(k) != identity[k]]
+        if names or found.get("chunks") != count:
+            raise TargetError(
+                f"the unfinished accumulation was started with different settings ({', '.join(names) or 'chunks'}), so "
+                "it cannot be resumed like this; repeat the call with the original options, or start again with "
+                "overwrite=True (--overwrite)"
+            )
+        return cls(folder, count, dtype)
+
+    @staticmethod
+    def belongs(folder: Path, identity: Mapping[str, Any], count: int) -> bool:
+        """Whether there is a journal of this very build."""
+        return _identity_in(folder) == _identified(identity, count)
+
+    def add(self, record: npt.NDArray[Any]) -> None:
+        """Write the record of one chunk, whose partial sums are written; its checksum is set here."""
+        record["check"] = 0
+        record["check"] = crc32(record.tobytes())
+        raw = record.tobytes()
+        if os.pwrite(self._file, raw, int(record["number"]) * self.dtype.itemsize) != len(raw):
+            raise OSError(28, os.strerror(28), str(self._path))
+
+    def read(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Return all records, and which of them are whole."""
+        records = np.zeros(self.count, self.dtype)
+        held = np.fromfile(self._path, self.dtype, count=self.count)
+        records[: len(held)] = held
+        good = np.zeros(self.count, bool)
+        bare = records.copy()
+        bare["check"] = 0
+        raw, size = memoryview(bare.view(np.uint8)) if self.count else memoryview(b""), self.dtype.itemsize
+        # An untouched record is all zeros: its checksum is not that of zeros.
+        for i in np.flatnonzero(records["check"]).tolist():
+            good[i] = records["number"][i] == i and crc32(raw[i * size : (i + 1) * size]) == records["check"][i]
+        return records, good
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)

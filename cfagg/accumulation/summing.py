@@ -18,8 +18,8 @@ import numpy.typing as npt
 from cfagg.accumulation.integrity import read_region
 from cfagg.accumulation.layout import ArraySpec, Layout, SumSpecs
 from cfagg.accumulation.outliers import Repairs
-from cfagg.accumulation.partials import Recipe
-from cfagg.accumulation.scratch import Field, Scratch, along
+from cfagg.accumulation.recipe import Field, Recipe, along
+from cfagg.accumulation.scratch import Scratch
 from cfagg.accumulation.writing import Basis, Target
 from cfagg.errors import LimitError
 from cfagg.formats.zarr import ZarrArray

@@ -19,7 +19,7 @@ from cfagg.errors.arguments import dimensions
 if TYPE_CHECKING:
     from cfagg.accumulation.accumulated import Accumulated
     from cfagg.accumulation.labels import Dims
-    from cfagg.accumulation.accumulated import Statistics
+    from cfagg.accumulation.query import Statistics
 
 __all__ = ["CfaggAccessor", "How", "Reductions"]
 

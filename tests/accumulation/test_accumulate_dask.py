@@ -5,7 +5,7 @@ import pytest
 import zarr
 from distributed import Client, LocalCluster
 
-from cfagg.accumulation import freshness, mapping
+from cfagg.accumulation import freshness, partials
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.opening import open_group
 from cfagg.errors import FragmentReadError, SourceError, StaleError
@@ -38,7 +38,7 @@ def store(tmp_path):
 
 
 def test_a_cluster_builds_what_threads_build(cluster, store, tmp_path, monkeypatch):
-    monkeypatch.setattr(mapping, "_BATCH", 500)
+    monkeypatch.setattr(partials, "_BATCH", 500)
     field = np.arange(6.0)
     options = {"weights": field, "weight_dims": ("lat",), "stride": {"time": 2}, "statistics": COMBINATIONS}
     expected = comparing.expect(
@@ -80,8 +80,8 @@ def test_an_error_of_a_worker_is_the_error_of_the_build(cluster, store):
 
 
 def test_a_worker_that_sees_another_file_is_noticed(cluster, store, monkeypatch):
-    real = mapping.Pass._stamp
-    monkeypatch.setattr(mapping.Pass, "_stamp", lambda *a: (real(*a)[0], real(*a)[1] - 1))
+    real = partials.Pass._stamp
+    monkeypatch.setattr(partials.Pass, "_stamp", lambda *a: (real(*a)[0], real(*a)[1] - 1))
     with Client(cluster) as client, pytest.raises(StaleError, match="not seen by a Dask worker"):
         accumulate(store, "tas", COMBINATIONS, client=client)
 

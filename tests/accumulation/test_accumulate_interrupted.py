@@ -213,7 +213,7 @@ def test_an_array_that_is_written_meanwhile_is_refused(store, moment, monkeypatc
     else:
         done = partials.compute
         monkeypatch.setattr(
-            "cfagg.accumulation.mapping.compute",
+            "cfagg.accumulation.partials.compute",
             lambda recipe, number, stamp: (done(recipe, number, stamp), write() if number == 9 else None)[0],
         )
     with pytest.raises(StaleError, match="written while it was accumulated"):

@@ -9,7 +9,7 @@ import signal
 import numpy as np
 import pytest
 
-from cfagg.accumulation import mapping
+from cfagg.accumulation import scratch
 from cfagg.accumulation.writing import read_documents
 from cfagg.checking import explaining, fixing_zarr
 from cfagg.checking.changes import Change
@@ -44,11 +44,11 @@ READ = {
     "a journal of a conversion that is counted": (OSError, lambda p: unfinished(p)),
     "the identity of an accumulation": (
         OSError,
-        lambda p: mapping.Journal.resume(p.rename(p.with_name("identity")).parent, {}, 1, np.dtype("i4")),
+        lambda p: scratch.Journal.resume(p.rename(p.with_name("identity")).parent, {}, 1, np.dtype("i4")),
     ),
     "the identity of an accumulation that is compared": (
         OSError,
-        lambda p: mapping.Journal.belongs(p.rename(p.with_name("identity")).parent, {}, 1),
+        lambda p: scratch.Journal.belongs(p.rename(p.with_name("identity")).parent, {}, 1),
     ),
     "a record of a build of observations": (TargetError, read_record),
     "any file of a work directory": (OSError, read_own),

@@ -1,0 +1,234 @@
+"""What is computed of every chunk of a build: which chunks, over which dimensions, and what is kept of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.source import Meaning
+from cfagg.arrays.chunked import ZarrReader
+from cfagg.formats.zarr import ZarrArray
+
+__all__ = ["Field", "Recipe", "Window", "along"]
+
+Int64 = npt.NDArray[np.int64]
+Axes = tuple[int, ...]
+
+#: Below so many elements the whole build is done before the compiler has been loaded.
+_SMALL_JOB = 10_000_000
+
+
+@dataclass(frozen=True)
+class Window:
+    """A box of chunks: everything, or what lies from chunk `first` of `axis` on."""
+
+    # Chunks are numbered in C order within the window.  Positions along a dimension are those of the window: chunk
+    # numbers where a combination of dimensions accumulates it, elements else, both from 0 at the window's start.
+
+    array: ZarrArray
+    axis: int | None = None
+    first: int = 0
+
+    @cached_property
+    def edges(self) -> tuple[Int64, ...]:
+        """Edges of the window's chunks in elements of the array, the last cut at the array's end."""
+        cut = [np.minimum(e, n) for e, n in zip(self.array.grid.edges, self.array.shape, strict=True)]
+        if self.axis is not None:
+            cut[self.axis] = cut[self.axis][self.first :]
+        return tuple(cut)
+
+    @property
+    def matrix_shape(self) -> tuple[int, ...]:
+        """Number of chunks along each dimension."""
+        return tuple(len(e) - 1 for e in self.edges)
+
+    @property
+    def size(self) -> int:
+        """Number of chunks."""
+        return int(np.prod(self.matrix_shape, dtype=np.int64))
+
+    @property
+    def elements(self) -> int:
+        """Number of elements in them."""
+        n = 1
+        for e in self.edges:
+            n *= int(e[-1] - e[0])
+        return n
+
+    @cached_property
+    def lengths(self) -> tuple[Int64, ...]:
+        """Lengths of the chunks along each dimension."""
+        return tuple(np.diff(e) for e in self.edges)
+
+    def start(self, axis: int) -> int:
+        """Return the first element of the window along a dimension."""
+        return int(self.edges[axis][0])
+
+    def first_chunk(self, axis: int) -> int:
+        """Return the first chunk of the window along a dimension."""
+        return self.first if axis == self.axis else 0
+
+    def index(self, number: int) -> tuple[int, ...]:
+        """Return the index in the array's grid of a chunk of the window."""
+        local = [int(i) for i in np.unravel_index(number, self.matrix_shape)]
+        if self.axis is not None:
+            local[self.axis] += self.first
+        return tuple(local)
+
+    def shape(self, number: int) -> tuple[int, ...]:
+        """Return the shape of a chunk of the window."""
+        local = np.unravel_index(number, self.matrix_shape)
+        return tuple(int(n[i]) for n, i in zip(self.lengths, local, strict=True))
+
+    def sizes(self, axes: Axes) -> Int64:
+        """Return per chunk the number of elements that are left when `axes` are summed over."""
+        return self._outer([np.ones_like(n) if a in axes else n for a, n in enumerate(self.lengths)])
+
+    def bounds(self, axes: Axes) -> tuple[Int64, ...]:
+        """Return per dimension the edges of the chunks' partial sums over `axes`, in positions of the window."""
+        return tuple(np.arange(len(e), dtype=np.int64) if a in axes else e - e[0] for a, e in enumerate(self.edges))
+
+    @cached_property
+    def objects(self) -> Int64:
+        """Per chunk the number of the stored object that holds it."""
+        array, number = self.array, np.zeros(self.matrix_shape, np.int64)
+        for a, (inner, outer) in enumerate(zip(array.grid.edges, array.objects.edges, strict=True)):
+            held = np.searchsorted(outer, inner[:-1], side="right") - 1
+            number = number * array.objects.matrix_shape[a] + along(held[self.first_chunk(a) :], a, array.ndim)
+        return number.reshape(-1)
+
+    @cached_property
+    def leading(self) -> npt.NDArray[np.bool_]:
+        """Per chunk whether it is the first of the window in the object that holds it."""
+        out = np.zeros(self.size, bool)
+        out[np.unique(self.objects, return_index=True)[1]] = True
+        return out
+
+    def _outer(self, factors: Sequence[Any]) -> Int64:
+        """Return products of one factor per dimension, flat in C order of the chunks."""
+        out = np.ones(self.matrix_shape, np.int64)
+        for a, f in enumerate(factors):
+            out *= along(np.asarray(f, np.int64), a, len(factors))
+        return out.reshape(-1)
+
+
+def along(values: npt.NDArray[Any], axis: int, ndim: int) -> npt.NDArray[Any]:
+    """Return values along one axis of as many dimensions, of length 1 along the others."""
+    return values.reshape([-1 if a == axis else 1 for a in range(ndim)])
+
+
+@dataclass(frozen=True)
+class Field:
+    """One kind of partial sums over one combination of axes."""
+
+    #: ``sum``, ``low``, ``weights``, ``weights_low``, ``excluded``, ``min``, ``max`` or ``m2``.
+    kind: str
+    axes: Axes
+    #: NumPy's name of the type.
+    dtype: str
+
+    @property
+    def file(self) -> str:
+        """Name of the file."""
+        return f"{self.kind}-{'-'.join(map(str, self.axes))}"
+
+
+_HEAD = [
+    ("number", "<i8"),
+    # Stamp of the stored object that the chunk was read from, and its checksum for the first chunk of each object.
+    ("size", "<i8"),
+    ("time", "<i8"),
+    ("changed", "<i8"),
+    ("inode", "<i8"),
+    ("checksum", "<i8"),
+    ("missing", "<i8"),
+    ("nonfinite", "<i8"),
+    # CRC-32 of the partial sums, and of the record.
+    ("parts", "<u4"),
+    ("check", "<u4"),
+]
+
+
+def record_type(cells: list[tuple[str, str]]) -> np.dtype[Any]:
+    """Return the type of a record that ends with `cells`, sums and statistics over the whole chunk."""
+    return np.dtype([*_HEAD, *cells])
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """What is computed of every chunk; small enough to be sent to another machine."""
+
+    window: Window
+    meaning: Meaning
+    #: Combinations of axes to sum over; that of all axes goes into the records, not among the fields.
+    axes_sets: tuple[Axes, ...]
+    #: Those with statistics.
+    statistics: tuple[Axes, ...]
+    sums: str
+    #: Weights, over `weight_axes` alone.
+    weights: npt.NDArray[np.float64] | None = None
+    weight_axes: Axes = ()
+
+    @cached_property
+    def reader(self) -> ZarrReader:
+        """What reads the array."""
+        return ZarrReader(self.window.array)
+
+    @cached_property
+    def whole(self) -> Axes:
+        """The combination of all axes."""
+        return tuple(range(self.window.array.ndim))
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """Partial sums that are kept in files."""
+        total, values = ("<i8" if self.sums == "int64" else "<f8"), self.meaning.dtype.newbyteorder("<").str
+        out = []
+        for axes in self.axes_sets:
+            if axes == self.whole:
+                continue
+            kinds = [("sum", total), ("excluded", "<i8")]
+            if self.sums == "double-double":
+                kinds.append(("low", "<f8"))
+            if self.weights is not None:
+                kinds.append(("weights", "<f8"))
+                if self.sums == "double-double":
+                    kinds.append(("weights_low", "<f8"))
+            if axes in self.statistics:
+                kinds += [("min", values), ("max", values), ("m2", "<f8")]
+            out += [Field(kind, axes, dtype) for kind, dtype in kinds]
+        return tuple(out)
+
+    @cached_property
+    def record_type(self) -> np.dtype[Any]:
+        """Type of the record of a chunk."""
+        total, values = ("<i8" if self.sums == "int64" else "<f8"), self.meaning.dtype.newbyteorder("<").str
+        cells: list[tuple[str, str]] = []
+        if self.whole in self.axes_sets:
+            cells += [("sum", total), ("low", "<f8"), ("weights", "<f8"), ("weights_low", "<f8")]
+        if self.whole in self.statistics:
+            cells += [("min", values), ("max", values), ("m2", "<f8")]
+        if self.judged:
+            cells += [("small", "<f8"), ("middle", "<f8"), ("largest", "<f8")]
+        return record_type(cells)
+
+    @property
+    def judged(self) -> bool:
+        """Whether sums may lose digits, so that it matters how large the values are."""
+        return self.sums != "int64"
+
+    @property
+    def judged_statistics(self) -> tuple[Axes, ...]:
+        """Combinations of axes whose statistics are taken: also that of all axes where magnitudes matter."""
+        more = self.judged and self.whole not in self.statistics
+        return (*self.statistics, self.whole) if more else self.statistics
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the job is large enough for compiled code."""
+        return self.window.elements > _SMALL_JOB
