@@ -31,7 +31,7 @@ from cfagg.accumulation.foreign_arrays import (
     read_stored_sums,
     stored_type,
 )
-from cfagg.accumulation.foreign_check import Terms, check_sums, holds, lacks_any
+from cfagg.accumulation.foreign_check import Terms, check_sums, holds
 from cfagg.accumulation.group import CellWeights, Group, command
 from cfagg.accumulation.source import Meaning, beside, read_meaning
 from cfagg.accumulation.weights import find_weights
@@ -239,7 +239,7 @@ def _may_lack_any(source: ZarrArray, meaning: Meaning, mask: MaskRecord) -> str 
     if source.size * source.dtype.itemsize > _SCANNED:
         size = source.size * source.dtype.itemsize / 2**30
         return f"and whether any value is missing was not looked up in {size:.1f} GiB"
-    return "and values are missing" if lacks_any(source, meaning.dtype, mask) else None
+    return "and values are missing" if holds(source, meaning.dtype, None, mask) else None
 
 
 def _remarks(

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.group import CellWeights, SumArrays
-from cfagg.accumulation.integrity import find
+from cfagg.accumulation.integrity import find, parsed
 from cfagg.accumulation.source import beside, read_cells
 from cfagg.cf.roles import COMMON_NAMES, place_of
-from cfagg.conventions.accumulation import Names, parse_array
+from cfagg.conventions.accumulation import Names
 from cfagg.conventions.accumulation_model import Dims, sample_positions
 from cfagg.conventions.findings import shorten
-from cfagg.errors import ConventionError, FragmentReadError, Problem, UnsupportedError
+from cfagg.errors import FragmentReadError, Problem, UnsupportedError
 from cfagg.formats.zarr.codecs import DamagedError, Decoder, decoder
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.numeric import Step
@@ -162,79 +162,67 @@ def read_stored_sums(
         kinds = f"{'_DATA_WEIGHTED' if weighted else '_DATA_UNWEIGHTED'} and _WEIGHTS"
         problems.append(Problem(label, f"{kinds} expected, found {' and '.join(names.as_dict())}"))
         return None
+    opened = [_open(source, path, combination, n, problems) for n in (data_name, names.weights) if n is not None]
+    found = [pair for pair in opened if pair is not None]
+    if len(found) < len(opened):
+        return None
+    (data, stride), counts = found[0], found[1][0] if len(found) > 1 else None
     before = len(problems)
-    data = _open(source, path, combination, data_name, problems)
-    counts = None if names.weights is None else _open(source, path, combination, names.weights, problems)
-    if data is None or len(problems) > before:
-        return None
-    arrays = [a for a in (data, counts) if a is not None]
-    strides = [parse_array({**a.attributes, "_ARRAY_DIMENSIONS": list(a.dims)}).stride for a in arrays]
-    if counts is not None and (data.dims != counts.dims or data.shape != counts.shape or strides[0] != strides[1]):
-        problems.append(
-            Problem(counts.name, f"dimensions {counts.dims}, shape {counts.shape} and strides {strides[1]}, not "
-                    f"{data.dims}, {data.shape} and {strides[0]} as of {data_name!r}")
-        )  # fmt: skip
-        return None
-    if weighted and (data.dtype.kind != "f" or (counts is not None and not _holds_weights(counts.dtype))):
-        whole = next(a.dtype.name for a in arrays if a.dtype.kind != "f")
+    if counts is not None and (data.dims, data.shape, stride) != (counts.dims, counts.shape, found[1][1]):
+        what = f"dimensions {counts.dims}, shape {counts.shape} and strides {found[1][1]}"
+        expected = f"{data.dims}, {data.shape} and {stride} as of {data_name!r}"
+        problems.append(Problem(counts.name, f"{what}, not {expected}"))
+    # Sums of weights may be whole numbers where these hardly overflow.
+    elif weighted and (
+        data.dtype.kind != "f" or (counts is not None and counts.dtype.kind != "f" and counts.dtype.itemsize < 8)
+    ):
+        whole = next(a.dtype.name for a, _ in found if a.dtype.kind != "f")
         problems.append(Problem(label, f"weighted sums that were cut to whole numbers ({whole}): no use"))
+    else:
+        # Real sums of any real numbers are as good as they can be.
+        info = None if source.dtype.kind == "f" else np.iinfo(source.dtype)
+        least, most = (0, 0) if info is None else (int(info.min), int(info.max))
+        for (array, _), low, high in zip(found, (least, 0), (most, 1), strict=False):
+            size = None if array.dtype.kind == "f" else np.iinfo(array.dtype)
+            if size is not None and not (size.min <= low * source.size and high * source.size <= size.max):
+                message = f"sums that {array.dtype.name} may not hold: an overflow would not show"
+                problems.append(Problem(array.name, message))
+                return None
+    if len(problems) > before:
         return None
-    for array, (least, most) in zip(arrays, (_bounds(source.dtype), (0, 1)), strict=False):
-        if not _holds(array.dtype, least * source.size, most * source.size):
-            found = f"sums that {array.dtype.name} may not hold: an overflow would not show"
-            problems.append(Problem(array.name, found))
-            return None
     axes = tuple(source.dims.index(d) for d in data.dims)
-    places = _places(source, axes, data, strides[0], problems)
-    if places is None:
-        return None
-    for array in arrays:
+    places = _places(source, axes, data, stride, problems)
+    for array, _ in found if places is not None else ():
         if absent := int((stamps(array)[:, 0] < 0).sum()):
-            found = f"{absent} of {array.objects.size} chunks are absent: never written, or zeros"
-            problems.append(Problem(array.name, found))
-    return StoredSums(SumArrays(data, counts, None, None, None, axes), places) if len(problems) == before else None
+            message = f"{absent} of {array.objects.size} chunks are absent: never written, or zeros"
+            problems.append(Problem(array.name, message))
+    if places is None or len(problems) > before:
+        return None
+    return StoredSums(SumArrays(data, counts, None, None, None, axes), places)
 
 
-def _open(source: ZarrArray, path: str, combination: Dims, name: str, problems: list[Problem]) -> ZarrArray | None:
-    """Return one array of sums, whole and with attributes that fit the group, or note why not."""
+def _open(
+    source: ZarrArray, path: str, combination: Dims, name: str, problems: list[Problem]
+) -> tuple[ZarrArray, tuple[int, ...]] | None:
+    """Return one array of sums and its strides, whole and with attributes that fit the group, or note why not."""
     array = find(source, path, name, problems)
-    if array is None:
+    attributes = None if array is None else parsed(array, source.dims, combination, problems)
+    if array is None or attributes is None:
         return None
     try:
         array = undo_deltas(array)
-        parse_array(
-            {**array.attributes, "_ARRAY_DIMENSIONS": list(array.dims)}, dims=source.dims, combination=combination
-        )
-    except ConventionError as error:
-        problems.extend(Problem(f"{name}.{p.where}", p.message) for p in error.problems)
-        return None
     except UnsupportedError as error:
         problems.append(Problem(name, str(error)))
         return None
     if array.dtype.kind not in "iuf":
         problems.append(Problem(name, f"numbers expected, found {array.dtype.name}"))
         return None
-    return array
+    return array, attributes.stride
 
 
 def newest(array: ZarrArray) -> int:
     """Return when the youngest stored object of an array was written, in nanoseconds."""
     return int(stamps(array)[:, 1].max(initial=0))
-
-
-def _bounds(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Return the smallest and largest number of a type; real sums of any real numbers are as good as they can be."""
-    return (0, 0) if dtype.kind == "f" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
-
-
-def _holds_weights(dtype: np.dtype[Any]) -> bool:
-    """Return whether a type of sums may hold those of weights: if of whole numbers, only one that hardly overflows."""
-    return dtype.kind == "f" or dtype.itemsize == 8
-
-
-def _holds(dtype: np.dtype[Any], least: float, most: float) -> bool:
-    """Return whether a type of sums holds every number between two."""
-    return dtype.kind == "f" or (np.iinfo(dtype).min <= least and most <= np.iinfo(dtype).max)
 
 
 def _places(

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.chunked import ZarrReader
+from cfagg.conventions.accumulation import ArrayAttributes, parse_array
 from cfagg.conventions.accumulation_record import Checks
 from cfagg.errors import ConventionError, FragmentReadError, Problem, SourceError, UnsupportedError
 from cfagg.formats.zarr.checksums import crc32c
@@ -31,6 +32,7 @@ __all__ = [
     "document_crc",
     "find",
     "is_sealed",
+    "parsed",
     "read_region",
     "read_stored",
     "read_whole",
@@ -217,6 +219,18 @@ def read_whole(array: ZarrArray) -> npt.NDArray[Any]:
 def read_region(array: ZarrArray, box: Box) -> npt.NDArray[Any]:
     """Return a box of an array of the group, given by start and stop per dimension."""
     return SumsReader(array).read([slice(a, b) for a, b in box])
+
+
+def parsed(
+    array: ZarrArray, dims: Sequence[str], combination: Sequence[str], problems: list[Problem]
+) -> ArrayAttributes | None:
+    """Return what the attributes of an array of sums say, or note what breaks the convention or the group's word."""
+    try:
+        attributes = {**array.attributes, "_ARRAY_DIMENSIONS": list(array.dims)}
+        return parse_array(attributes, ndim=array.ndim, dims=dims, combination=combination, source=array.name)
+    except ConventionError as error:
+        problems.extend(Problem(f"{array.name}.{p.where}", p.message) for p in error.problems)
+        return None
 
 
 def find(source: ZarrArray, path: str, name: str, problems: list[Problem]) -> ZarrArray | None:

@@ -25,9 +25,9 @@ from cfagg.accumulation.group import (
     group_path,
     stale,
 )
-from cfagg.accumulation.integrity import CheckedArray, checked, find, is_sealed, read_whole
+from cfagg.accumulation.integrity import CheckedArray, checked, find, is_sealed, parsed, read_whole
 from cfagg.accumulation.layout import raw_dims
-from cfagg.conventions.accumulation import Combinations, Extra, is_accumulation, parse_array, parse_extra, parse_group
+from cfagg.conventions.accumulation import Combinations, Extra, is_accumulation, parse_extra, parse_group
 from cfagg.conventions.accumulation_model import Table, sample_positions
 from cfagg.errors import (
     CfaggError,
@@ -147,18 +147,8 @@ class _Reader:
 
     def check_stride(self, array: ZarrArray, combination: Dims) -> None:
         """Note attributes of an array of sums that disagree with the group."""
-        try:
-            parsed = parse_array(
-                {**array.attributes, "_ARRAY_DIMENSIONS": list(array.dims)},
-                ndim=array.ndim,
-                dims=self.extra.source.dims,
-                combination=combination,
-                source=array.name,
-            )
-        except ConventionError as error:
-            self.problems.extend(Problem(f"{array.name}.{p.where}", p.message) for p in error.problems)
-            return
-        for d, n in zip(parsed.dims, parsed.stride, strict=True):
+        found = parsed(array, self.extra.source.dims, combination, self.problems)
+        for d, n in () if found is None else zip(found.dims, found.stride, strict=True):
             if n != (expected := self.extra.stride[d] if d in combination else 0):
                 self.note(array.name, f"stride {n} along {d!r}, but the group says {expected}")
 
