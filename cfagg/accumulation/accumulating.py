@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cfagg.accumulation.adopting import adopt_copy, renew
+from cfagg.accumulation.build_plan import Action, existing_group, plan_build
 from cfagg.accumulation.building import GroupStaging, build, finish_dead, working
 from cfagg.accumulation.group import group_path
 from cfagg.accumulation.in_objects import build_there
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order
 from cfagg.accumulation.partials import threads_that_fit
-from cfagg.accumulation.planning import Action, existing_group, plan_build
 from cfagg.accumulation.report import Report, report_of
 from cfagg.errors import UnsupportedError
 from cfagg.errors.arguments import a_path, paths

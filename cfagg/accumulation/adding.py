@@ -23,7 +23,7 @@ from cfagg.accumulation.contract import contract_pair, contract_raw, contract_st
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_region, read_stored
 from cfagg.accumulation.parts import Local, Part, locate
-from cfagg.accumulation.planner import Plan, Reading
+from cfagg.accumulation.query_plan import Plan, Reading
 from cfagg.accumulation.source import mask_of
 from cfagg.kernels.cumulative.mask import Mask, native_block
 from cfagg.kernels.cumulative.plain import add_exactly

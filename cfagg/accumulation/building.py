@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.description import table_of
 from cfagg.accumulation.finish import describe, finish, missing_before, write_attributes
 from cfagg.accumulation.group import group_path, object_counts
 from cfagg.accumulation.options import Order
 from cfagg.accumulation.outliers import judge
 from cfagg.accumulation.partials import Pass
-from cfagg.accumulation.planning import Plan
 from cfagg.accumulation.recipe import Recipe
 from cfagg.accumulation.report import Report, report_of
 from cfagg.accumulation.scratch import Journal, Scratch

@@ -14,8 +14,8 @@ from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import takes_parts
 from cfagg.accumulation.nodes import needs, plan_nodes
 from cfagg.accumulation.parts import Local, Pick, extent
-from cfagg.accumulation.planner import Plan, Quantity, Reading, Role, Term
 from cfagg.accumulation.proof import Proof
+from cfagg.accumulation.query_plan import Plan, Quantity, Reading, Role, Term
 from cfagg.accumulation.ranges import Request, fold
 from cfagg.accumulation.sums import plan_sums
 from cfagg.display.sizes import size_text

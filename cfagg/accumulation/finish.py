@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg._version import __version__
+from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.description import encoding_of
 from cfagg.accumulation.integrity import read_region, read_stored, sealed
 from cfagg.accumulation.layout import Layout, LevelSpecs
 from cfagg.accumulation.outliers import Judgement
-from cfagg.accumulation.planning import Plan
 from cfagg.accumulation.recipe import along
 from cfagg.accumulation.summing import PartialSums, Task, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights

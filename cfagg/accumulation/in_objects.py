@@ -15,10 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.building import GroupStaging, build, working
 from cfagg.accumulation.group import group_path
 from cfagg.accumulation.options import Order
-from cfagg.accumulation.planning import Plan
 from cfagg.accumulation.report import Report
 from cfagg.accumulation.writing import read_documents
 from cfagg.errors import CfaggError, TargetError, TargetExistsError

@@ -20,7 +20,7 @@ from cfagg.accumulation.adding import chunks, cut, hull
 from cfagg.accumulation.group import Group, Level
 from cfagg.accumulation.integrity import read_region, read_stored
 from cfagg.accumulation.parts import Local, Pick
-from cfagg.accumulation.planner import Choice, Reading, Role, Search, State, Term, core_of, whole_options
+from cfagg.accumulation.query_plan import Choice, Reading, Role, Search, State, Term, core_of, whole_options
 from cfagg.accumulation.ranges import Request, Runs, fold
 from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.statistics import FAN_OUT

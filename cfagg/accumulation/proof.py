@@ -30,7 +30,7 @@ from cfagg.accumulation.adding import Sum, add_up
 from cfagg.accumulation.foreign_arrays import stored_type
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_stored
-from cfagg.accumulation.planner import Plan, Reading, make_plan
+from cfagg.accumulation.query_plan import Plan, Reading, make_plan
 from cfagg.accumulation.ranges import Fold, Request, Runs
 from cfagg.model import Regular
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.group import group_path
-from cfagg.accumulation.planning import Plan
 from cfagg.display.sizes import size_text
 from cfagg.formats.zarr import stamps
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from cfagg.accumulation.build_plan import Action, State, decide
 from cfagg.accumulation.options import Order
-from cfagg.accumulation.planning import Action, State, decide
 from cfagg.errors import TargetExistsError
 
 NEW = Order("a.zarr", "tas", None, 1, None, ("chunks",), "auto", "blosc", False, False, False, False, 1 << 20)
