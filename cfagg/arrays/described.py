@@ -19,11 +19,15 @@ def group_of(
     variable: Callable[[model.Variable], Variable],
     attributes: Callable[[model.Group], dict[str, Any]],
 ) -> Group:
-    """Return one group and those below; an aggregation is listed as one that cannot be read."""
+    """Return one group and those below; aggregations are listed as what cannot be read, and so is what says so."""
     variables: dict[str, Any] = {}
     unreadable: dict[str, UnreadableAggregationError] = {}
     for name, one in found.variables.items():
         made = variable(one)
+        whole = [f"{found.path.rstrip('/')}/{name}".lstrip("/")]
+        if one.unreadable is not None:
+            unreadable[name] = UnreadableAggregationError(one.unreadable, (), whole)
+            continue
         mark = mark_of(made.attributes, made.dims)
         if mark is None:
             variables[name] = made
@@ -32,7 +36,7 @@ def group_of(
             f"{where}: variable {name!r} is an aggregation that cannot be read: its attribute {mark!r} marks one, and "
             "aggregations are read from netCDF files only"
         )
-        unreadable[name] = UnreadableAggregationError(message, (), [f"{found.path.rstrip('/')}/{name}".lstrip("/")])
+        unreadable[name] = UnreadableAggregationError(message, (), whole)
     return Group(
         path=found.path,
         dimensions={name: d.size for name, d in found.dimensions.items()},

@@ -179,7 +179,7 @@ class OtherSource(Source, ABC):
 
 
 def refuse_unreadable(errors: Iterable[UnreadableAggregationError], remedy: str) -> None:
-    """Raise one error about all aggregations that cannot be read, if there are any; `remedy` is what else to do."""
+    """Raise one error about all that cannot be read, if there is anything; `remedy` is what else to do."""
     found = list(errors)
     if not found:
         return
@@ -188,7 +188,7 @@ def refuse_unreadable(errors: Iterable[UnreadableAggregationError], remedy: str)
         raise UnreadableAggregationError(f"{found[0].message}; {remedy}", found[0].problems, names)
     problems = [Problem(name, error.message) for error in found for name in error.variables]
     raise UnreadableAggregationError(
-        f"{len(found)} aggregations cannot be read: {', '.join(map(repr, names[:20]))}; {remedy}", problems, names
+        f"{len(found)} variables cannot be read: {', '.join(map(repr, names[:20]))}; {remedy}", problems, names
     )
 
 

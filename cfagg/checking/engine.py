@@ -81,6 +81,8 @@ def _run(dataset: Dataset, options: Options) -> Result:
     result.findings.extend(Finding("INT002", "error", None, None, problem) for problem in problems)
     if dataset.damage is not None:
         result.findings.append(Finding("INT003", "error", None, None, dataset.damage))
+    lacking = [v for v in dataset.variables if v.unreadable is not None]
+    result.findings.extend(Finding("INT004", "warning", v.path, None, str(v.unreadable)) for v in lacking)
     observations = is_observations(dataset)
     for code, rule in registered().items():
         if rule.function is None or not rule.holds_in(version) or not options.chooses(code):

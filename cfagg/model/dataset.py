@@ -95,6 +95,8 @@ class Variable:
         Whether the netCDF library may have written its default fill values.
     most : int, optional
         Values beyond which it is not read in blocks, because its file cannot hold so many.
+    unreadable : str, optional
+        Why its values cannot be read, where its metadata would be wrong without them.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Variable:
     fill: Any = None
     netcdf: bool = True
     most: int | None = None
+    unreadable: str | None = None
 
     def __repr__(self) -> str:
         return f"<Variable {self.path}({', '.join(self.dims)})>"

@@ -268,7 +268,7 @@ def test_all_aggregations_that_cannot_be_read_are_in_one_error(tmp_path):
     with netCDF4.Dataset(path, "a") as ds:
         ds.createVariable("bad", "f4", ()).nca_array = "{"
         ds.createVariable("odd", "f4", ()).nca_private = "yes"
-    with pytest.raises(UnreadableAggregationError, match="3 aggregations cannot be read") as caught:
+    with pytest.raises(UnreadableAggregationError, match="3 variables cannot be read") as caught:
         cfagg.read(path)
     assert sorted(caught.value.variables) == ["bad", "odd", "tas"]
     assert len(caught.value.problems) == 3

@@ -19,6 +19,7 @@ from cfagg.formats.pp.grouping import Box, boxes_of
 from cfagg.formats.pp.levels import HYBRID, axis_levels
 from cfagg.formats.pp.stash import Phenomenon
 from cfagg.formats.pp.times import Times, axis_times, series_times, times_of
+from cfagg.formats.pp.values import boundary_of
 from cfagg.model.dataset import Dataset, Group, Kind, Variable
 from cfagg.storage.files import Handle
 
@@ -156,6 +157,7 @@ def _add(
         {k: v for k, v in attributes.items() if v is not None},
         chunks=part.array.table,
         netcdf=False,
+        unreadable=boundary_of(fields, first, f"{part.array.owner.handle.key.path}: variable {name!r}"),
     )
 
 

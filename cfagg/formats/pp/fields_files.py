@@ -21,6 +21,9 @@ __all__ = ["FIXED_WORDS", "lookup_form", "scan_lookup"]
 FIXED_WORDS = 256
 _MODEL, _TYPE, _TABLE, _WORDS, _ENTRIES, _DATA = 1, 4, 149, 150, 151, 159
 
+#: A type of dataset whose fields are all boundary conditions, and the LBHEM that says so of one.
+_BOUNDARIES, _BOUNDARY = 5, 99
+
 #: Stands in entries of the table that are not used.
 _UNUSED = -99
 
@@ -60,6 +63,8 @@ def scan_lookup(handle: Handle, context: Context = CONTEXT_SOURCE) -> Fields:
     table = np.frombuffer(handle.exactly(entries * words * size, begin, context), form.integer).reshape(-1, words)
     used = np.flatnonzero((table[:, 0] != _UNUSED) & (table[:, WORDS["LBEGIN"]] != _UNUSED))
     headers = np.ascontiguousarray(table[used, :HEADER_WORDS])
+    if fixed[_TYPE] == _BOUNDARIES:
+        headers[:, WORDS["LBHEM"]] = _BOUNDARY
     offsets, lengths = _places(headers.astype(np.int64), size, (min(max(int(fixed[_DATA]), 0), 2**48) - 1) * size)
     # Only what fills the last sector may be lacking at the end.
     end = handle.key.size

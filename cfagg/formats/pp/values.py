@@ -17,6 +17,7 @@ from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 __all__ = [
     "Storage",
     "attributes_of",
+    "boundary_of",
     "conformed",
     "decode_stored",
     "mask_for",
@@ -37,6 +38,9 @@ _MASKED, _LAND, _SEA = 2, 1, 2
 
 #: The fourth digit of LBPACK, from the last: numbers that are not those of IEEE.
 _FOREIGN = {1: "IBM", 4: "GRIB", 5: "VAX"}
+
+#: What LBHEM says of lateral boundary conditions: the rim of an area, of which the header does not tell the places.
+_BOUNDARY = 99
 
 #: STASH code of the land-sea mask, in which 1 is land, and words of its header that say where its points are.
 _LAND_MASK = 30
@@ -62,7 +66,10 @@ class Storage(NamedTuple):
 
 
 def storage_of(fields: Fields, i: int, where: str = "") -> Storage:
-    """Return how field `i` is stored; `UnsupportedError` says which packing is not read."""
+    """Return how field `i` is stored; `UnsupportedError` says why it is not read."""
+    boundary = boundary_of(fields, i, where)
+    if boundary is not None:
+        raise UnsupportedError(f"{boundary}; read other fields")
     code, words = int(fields["LBPACK"][i]), int(fields["LBLREC"][i])
     method, left_out, points = code % 10, code // 10 % 10, code // 100 % 10
     if code < 0 or method not in packing.METHODS or left_out not in (0, _MASKED) or (left_out and points not in (1, 2)):
@@ -92,6 +99,16 @@ def storage_of(fields: Fields, i: int, where: str = "") -> Storage:
     size = min(words * fields.word_size, length) if method == packing.NONE else length
     fill = _fill(dtype, float(fields["BMDI"][i]), bool(left_out))
     return Storage(dtype, shape, method, points if left_out else 0, fill, max(size - extra, 0), min(extra, size))
+
+
+def boundary_of(fields: Fields, i: int, where: str) -> str | None:
+    """Return why field `i` has no grid: it is one of boundary conditions; `None` where it is none."""
+    if fields["LBHEM"][i] != _BOUNDARY:
+        return None
+    return (
+        f"{where} holds lateral boundary conditions (LBHEM = {_BOUNDARY}), which are only the rim of its grid and "
+        "cannot be read"
+    )
 
 
 def sizes_of(fields: Fields) -> npt.NDArray[np.int64]:
@@ -228,6 +245,7 @@ def read_extra(handle: Handle, fields: Fields, i: int, context: Context = CONTEX
 def masks_of(fields: Fields) -> Fields:
     """Return those of the fields that are land-sea masks of the atmosphere, with rows and columns."""
     own = (fields["LBUSER4"] == _LAND_MASK) & np.isin(fields["LBUSER7"], (0, 1)) & (fields["LBPACK"] // 10 % 10 == 0)
+    own &= fields["LBHEM"] != _BOUNDARY
     return fields.take(own & (fields["LBROW"] > 0) & (fields["LBNPT"] > 0))
 
 

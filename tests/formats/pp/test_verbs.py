@@ -10,6 +10,11 @@ import xarray
 import zarr
 
 import cfagg
+from cfagg.errors import UnreadableAggregationError, UnsupportedError
+from cfagg.formats.pp.addresses import scan_fields
+from cfagg.formats.pp.values import masks_of
+from cfagg.storage.files import Borrowed
+from tests import nca_files
 from tests.formats.pp.making import field, fields_file
 from tests.formats.pp.test_dataset import INSTANT
 
@@ -60,3 +65,55 @@ def test_values_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
         assert found.air_temperature[0].values.tolist() == [[1, 1, 1]] * 2
         with pytest.raises(cfagg.CfaggError, match=r"field 1 of .*a\.pp has 8 bytes of data, expected 24 for 6 values"):
             found.air_temperature[1].values  # noqa: B018
+
+
+def boundaries() -> dict[str, bytes]:
+    """Return a PP file and a fields file with a variable of boundary conditions beside one that can be read."""
+    rim = {**INSTANT, "LBHEM": 99, "LBUSER4": 32002, "LBUSER3": 10505, "LBLREC": 30}
+    data = np.arange(30.0, dtype=">f4").tobytes()
+    whole = bytearray(fields_file([({**INSTANT, "LBHEM": 0}, np.zeros(6, ">f8").tobytes())]))
+    whole[4 * 8 : 5 * 8] = np.array([5], ">i8").tobytes()  # the dataset is of boundary conditions
+    return {"a.pp": field([1] * 6, **INSTANT) + field(data, **rim), "a.ff": bytes(whole)}
+
+
+NAME = {"a.pp": "m01s32i002", "a.ff": "air_temperature"}
+
+
+@pytest.mark.parametrize("file", boundaries())
+def test_boundary_conditions_are_listed_and_refused_and_nothing_else_is(tmp_path: Path, file: str) -> None:
+    path = tmp_path / file
+    path.write_bytes(boundaries()[file])
+    why = f"variable '{NAME[file]}' holds lateral boundary conditions"
+    with pytest.raises(UnreadableAggregationError, match=f"{file}: {why}.*with variables=") as caught:
+        cfagg.read(path)
+    assert caught.value.variables == (NAME[file],)
+    with pytest.raises(UnreadableAggregationError, match=why):
+        cfagg.convert(path, tmp_path / "a.zarr")
+    with pytest.raises(UnreadableAggregationError, match=why):
+        cfagg.convert(path, tmp_path / "a.nca")
+    report = cfagg.convert(path, tmp_path / "a.zarr", on_loss="drop")
+    assert [loss.where for loss in report.losses] == [NAME[file]]
+    assert why in str(cfagg.show(path))
+    assert [f.variable for f in cfagg.check(path).findings if why in f.message] == [NAME[file]]
+
+
+def test_what_stands_beside_boundary_conditions_is_read_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(boundaries()["a.pp"])
+    assert (cfagg.read(tmp_path / "a.pp", variables="air_temperature").air_temperature == 1).all()
+    report = cfagg.convert(tmp_path / "a.pp", tmp_path / "a.nca", variables=["air_temperature"])
+    assert report.variables == ("air_temperature",)
+
+
+def test_a_partition_of_boundary_conditions_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(boundaries()["a.pp"])
+    data = {"data": {"shape": [2, 3], "file": "a.pp", "file_offset": 296}, "format": "PP"}
+    content = nca_files.array(["y", "x"], [[0, 2], [0, 3]], lambda *_: data)
+    nca_files.aggregation(tmp_path / "x.nca", "tas", "f4", {"y": 2, "x": 3}, content)
+    with pytest.raises(UnsupportedError, match=r"partition \(0, 0\).*lateral boundary conditions"):
+        cfagg.read(tmp_path / "x.nca").tas.load()
+
+
+def test_a_land_sea_mask_of_boundary_conditions_is_none() -> None:
+    mask = {**INSTANT, "LBUSER4": 30, "LBUSER1": 3, "LBLREC": 6}
+    handle = Borrowed("a.pp", field(b"\0" * 24, **mask) + field(b"\0" * 24, **mask, LBHEM=99))
+    assert len(masks_of(scan_fields(handle))) == 1
