@@ -24,6 +24,7 @@ from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.publishing import read_own, reason, write_synced
 from cfagg.runtime.staging import is_known
 from cfagg.runtime.targets import check_target_name
+from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
 __all__ = ["Report", "create_observations"]
@@ -368,6 +369,12 @@ def _identity(recipe: Recipe, parts: Sequence[tuple[str, str]], base: Base | Non
 
 def _stamp(path: str) -> list[Any]:
     """Return what tells whether a file of a source has changed."""
+    if isinstance(path, Url):
+        try:
+            key = handles.get(path).key
+        except CfaggError:  # a store, or what reading will tell
+            return [path]
+        return [path, key.size, key.modified]
     try:
         status = Path(path).stat() if path else None
     except (OSError, ValueError):

@@ -27,6 +27,7 @@ from cfagg.observations.merging import Run, write_run
 from cfagg.observations.recipe import Recipe
 from cfagg.observations.rows import Rows as StoredRows
 from cfagg.observations.store import ObservationStore, open_store
+from cfagg.storage.urls import OPEN
 
 __all__ = [
     "Base",
@@ -94,9 +95,21 @@ def recorded_recipe(recipe: Recipe) -> dict[str, Any]:
     dates = document.get("dates")
     if isinstance(dates, dict):
         document["dates"] = {k: v for k, v in dates.items() if k != "group_by"}
-    if recipe.output.sanitise and "input" in document:
-        document["input"] = _without_folders(document["input"])
+    if "input" in document:
+        document["input"] = _without_secrets(document["input"])
+        if recipe.output.sanitise:
+            document["input"] = _without_folders(document["input"])
     return document
+
+
+def _without_secrets(value: Any) -> Any:
+    """Return an input without those options of servers that may be keys: stores are handed on."""
+    if isinstance(value, Mapping):
+        found = {k: _without_secrets(v) for k, v in value.items()}
+        if isinstance(options := found.get("options"), Mapping):
+            found["options"] = {k: v for k, v in options.items() if k in OPEN}
+        return found
+    return [_without_secrets(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def sources_of(recipe: Recipe) -> list[dict[str, str]]:

@@ -26,7 +26,7 @@ from cfagg.observations.recipe_input import InputReader, Step, failed, prepare
 from cfagg.observations.recipe_sections import NO_VARIABLES, Build, Output, Statistics, period_of
 from cfagg.observations.settings import Section, parse, refused
 from cfagg.storage.files import Context, open_regular
-from cfagg.storage.urls import refuse_url
+from cfagg.storage.urls import Url, refuse_url
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +91,8 @@ class Recipe:
                 paths = [] if files is None else list(files())
             except CfaggError as error:
                 raise type(error)(f"source {read.name} ({read.where}): {error.message}", error.problems) from error
-            found += [{"source": read.name, "where": read.where, "path": str(p)} for p in paths or [""]]
+            named = [p if isinstance(p, Url) else str(p) for p in paths or [""]]
+            found += [{"source": read.name, "where": read.where, "path": p} for p in named]
         return found
 
 

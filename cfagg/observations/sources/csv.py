@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
-from cfagg.errors import Problem, SourceError
+from cfagg.errors import CfaggError, Problem, SourceError
 from cfagg.observations.frames import with_attributes
 from cfagg.observations.registry import closest
 from cfagg.observations.settings import ByName, Names, Paths, Section, Text, Whole, settings_of, wrong
-from cfagg.observations.sources.sorted_rows import FileSource
+from cfagg.observations.sources.sorted_rows import FileSource, as_file
 from cfagg.observations.sources.times import dates_of_numbers, dates_of_text
+from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +44,8 @@ class CsvSource(FileSource):
     Parameters
     ----------
     config : mapping
-        ``path``: a file, a pattern, or a list of them; names ending in .gz or .bz2 are compressed.
+        ``path``: a file, a pattern, a URL with what its server wants as ``options``, or a list
+        of them; names ending in .gz or .bz2 are compressed.
         ``columns``: the data columns, all if not given.
         ``flavour``: names of the columns ``date``, ``latitude`` and ``longitude``; ``date`` may be two, a date and a
         time.  ``date_format``: as for strptime, ISO 8601 if not given.  ``date_units``: for dates that are numbers,
@@ -71,7 +73,7 @@ class CsvSource(FileSource):
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         table = settings_of(_Table, config)
-        super().__init__("csv", config, table.path, partial(_blocks, table))
+        super().__init__("csv", config, table.path, partial(_blocks, table), table.options)
 
 
 def _dates(value: Any) -> tuple[str, ...]:
@@ -124,6 +126,7 @@ class _Table(Section):
     date_format: Text | None = None
     date_units: Text | None = None
     attributes: ByName = Field(default_factory=dict)
+    options: ByName = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -185,7 +188,7 @@ def _batches(table: _Table, path: str) -> Iterator[pa.RecordBatch]:
             raise SourceError(
                 f"{path}: column names are not text in {table.encoding}; give another encoding"
             ) from error
-        except SourceError:
+        except CfaggError:
             raise
         except OSError as error:
             raise SourceError(f"{path} cannot be read: {error}") from error
@@ -230,7 +233,13 @@ def _open(table: _Table, path: str, text: set[str]) -> tuple[Any, list[str]]:
 def _stream(path: str) -> Any:
     import pyarrow as pa
 
-    return pa.input_stream(path, compression="detect")
+    if not isinstance(path, Url):
+        return pa.input_stream(path, compression="detect")
+    try:
+        packed = pa.Codec.detect(str(path)).name
+    except TypeError:  # it says so of a name that tells of none
+        packed = None
+    return pa.input_stream(pa.PythonFile(as_file(path), mode="r"), compression=packed)
 
 
 def _first_line(error: Exception) -> str:

@@ -15,16 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
+from cfagg.arrays.source import open_source
 from cfagg.arrays.stored import NetcdfReader
 from cfagg.cf.units import linear
 from cfagg.errors import ConventionError, SourceError, UnitsError, UnknownConventionWarning
 from cfagg.formats.values import netcdf
+from cfagg.model import Aggregation
 from cfagg.observations.frames import with_attributes
-from cfagg.observations.settings import Names, Paths, Section, Text, settings_of
+from cfagg.observations.settings import ByName, Names, Paths, Section, Text, settings_of
 from cfagg.observations.sources.geometry import Described, Geometry, find_geometry
 from cfagg.observations.sources.sorted_rows import FileSource
 from cfagg.observations.sources.times import dates_of_numbers, described, numbers_of
+from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +54,7 @@ class _Files(Section):
     path: Paths
     columns: Names | None = None
     flavour: _Flavour = _Flavour()
+    options: ByName = Field(default_factory=dict)
 
 
 class NetcdfSource(FileSource):
@@ -62,9 +67,9 @@ class NetcdfSource(FileSource):
     Parameters
     ----------
     config : mapping
-        ``path``: a file, a pattern, or a list of them.  ``columns``: the variables, all numeric ones of observations
-        if not given.  ``flavour``: names of the variables ``date``, ``latitude`` and ``longitude`` where attributes
-        do not tell.
+        ``path``: a file, a pattern, a URL with what its server wants as ``options``, or a list of them.  ``columns``:
+        the variables, all numeric ones of observations if not given.  ``flavour``: names of the variables
+        ``date``, ``latitude`` and ``longitude`` where attributes do not tell.
 
     Notes
     -----
@@ -84,7 +89,7 @@ class NetcdfSource(FileSource):
     def __init__(self, config: Mapping[str, Any]) -> None:
         files = settings_of(_Files, config)
         flavour = files.flavour.model_dump(exclude_none=True)
-        super().__init__("netcdf", config, files.path, partial(_all, flavour, files.columns))
+        super().__init__("netcdf", config, files.path, partial(_all, flavour, files.columns), files.options)
 
 
 def _all(flavour: dict[str, str], columns: tuple[str, ...] | None, paths: list[str]) -> Iterator[pd.DataFrame]:
@@ -96,13 +101,7 @@ def read_netcdf(
     path: str, *, flavour: Mapping[str, str] | None = None, columns: Iterable[str] | None = None
 ) -> Iterator[pd.DataFrame]:
     """Give the observations of a netCDF file in blocks, in the order of the file."""
-    with netcdf.opened(path) as dataset:
-        variables = {
-            name: Described(name, tuple(v.dimensions), netcdf.dtype_of(v), netcdf.attributes_of(v))
-            for name, v in dataset.variables.items()
-        }
-        sizes = {name: len(dimension) for name, dimension in dataset.dimensions.items()}
-        feature = str(getattr(dataset, "featureType", ""))
+    variables, sizes, feature = _described(path)
     geometry = find_geometry(variables, sizes, path, flavour=flavour, columns=columns)
     if geometry.left_out:
         warnings.warn(
@@ -114,6 +113,22 @@ def read_netcdf(
     # Refused before the first block is given, not in the middle of a build.
     readers = {name: NetcdfReader(path, "/", name, workers=1) for name in geometry.used()}
     yield from _Reader(path, geometry, variables, readers).blocks()
+
+
+def _described(path: str) -> tuple[dict[str, Described], dict[str, int], str]:
+    """Return the variables and the sizes of dimensions of a file, and what kind of observations it says it has."""
+    if isinstance(path, Url):
+        root = open_source(path).root
+        own = {n: v for n, v in {**root.variables, **root.private}.items() if not isinstance(v, Aggregation)}
+        found = {n: Described(n, v.dims, v.dtype, v.attributes) for n, v in own.items()}
+        return found, root.dimensions, str(root.attributes.get("featureType", ""))
+    with netcdf.opened(path) as dataset:
+        variables = {
+            name: Described(name, tuple(v.dimensions), netcdf.dtype_of(v), netcdf.attributes_of(v))
+            for name, v in dataset.variables.items()
+        }
+        sizes = {name: len(dimension) for name, dimension in dataset.dimensions.items()}
+        return variables, sizes, str(getattr(dataset, "featureType", ""))
 
 
 class _Reader:

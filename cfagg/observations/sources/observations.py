@@ -13,6 +13,7 @@ from cfagg.errors import ConventionError, Problem
 from cfagg.observations.frames import with_attributes
 from cfagg.observations.registry import Config, closest
 from cfagg.observations.settings import ByName, Names, Path, Section, function, settings_of
+from cfagg.storage.urls import Url, a_place
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,8 +44,9 @@ class ObservationsSource:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         settings = settings_of(_Store, config)
-        self.path = config.path(settings.path) if isinstance(config, Config) else settings.path
-        self.columns, self.options = settings.columns, settings.options
+        path = config.path(settings.path) if isinstance(config, Config) else settings.path
+        self.path = a_place(path, settings.options, options_name="options")
+        self.columns = settings.columns
         self._store: Any = None
         self._index: Any = None
 
@@ -78,7 +80,7 @@ class ObservationsSource:
         if self._store is None:
             from cfagg.observations.store import open_store
 
-            store = open_store(self.path, self.options or None)
+            store = open_store(self.path, self.path.options.given if isinstance(self.path, Url) else None)
             problems = [
                 Problem(n, f"is not a variable{closest(n, store.variables)}")
                 for n in self.columns or ()

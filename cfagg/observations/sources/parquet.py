@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import SourceError
+from cfagg.errors import CfaggError, SourceError
 from cfagg.observations.settings import settings_of
-from cfagg.observations.sources.sorted_rows import FileSource, expand
+from cfagg.observations.sources.sorted_rows import FileSource, as_file, expand
 from cfagg.observations.sources.tables import Columns, Table
+from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,10 +37,11 @@ class ParquetSource(FileSource):
     Parameters
     ----------
     config : mapping
-        ``path``: a file, a pattern, or a list of them.  ``columns``: the data columns, all if not given.
-        ``flavour``: names of the columns ``date``, ``latitude`` and ``longitude``.  ``date_units``: for dates that are
-        numbers, such as ``seconds since 1970-01-01``.  ``attributes``: of columns (units, standard_name and more),
-        besides those that the file has as metadata of its columns.
+        ``path``: a file, a pattern, a URL with what its server wants as ``options``, or a list of them.  ``columns``:
+        the data columns, all if not given.  ``flavour``: names of the columns ``date``, ``latitude`` and
+        ``longitude``. ``date_units``: for dates that are numbers, such as ``seconds since 1970-01-01``.
+        ``attributes``: of columns (units, standard_name and more), besides those that the file has as metadata
+        of its columns.
 
     Examples
     --------
@@ -58,7 +60,7 @@ class ParquetSource(FileSource):
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._columns = settings_of(Columns, config)
         self._files: list[_File] | None = None
-        super().__init__("parquet", config, self._columns.path, self._everything)
+        super().__init__("parquet", config, self._columns.path, self._everything, self._columns.options)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_files": None}
@@ -101,7 +103,9 @@ class _File:
 
         self.path = path
         try:
-            self.file = parquet.ParquetFile(path, memory_map=True)
+            self.file = parquet.ParquetFile(as_file(path), memory_map=True)
+        except CfaggError:
+            raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise SourceError(f"{path} is not a Parquet file that can be read: {str(error).splitlines()[0]}") from error
         self.table = Table(columns, path, self.file.schema_arrow)
@@ -134,7 +138,7 @@ class _File:
                 try:
                     at = number
                     # Threads may read parts of one file at once; a reader is for one of them.
-                    file = parquet.ParquetFile(self.path, metadata=self.file.metadata, memory_map=True)
+                    file = parquet.ParquetFile(as_file(self.path), metadata=self.file.metadata, memory_map=True)
                     for batch in file.iter_batches(BATCH, row_groups=[group], columns=self.table.wanted):
                         frame = self.table.frame(pa.table(batch), at)
                         at += len(frame)
@@ -143,7 +147,7 @@ class _File:
                             frame = frame[(dates >= np.datetime64(start)) & (dates < np.datetime64(end))]
                         if len(frame):
                             yield frame
-                except SourceError:
+                except CfaggError:
                     raise
                 except (pa.ArrowException, OSError) as error:
                     said = str(error).splitlines()[0]
@@ -199,7 +203,7 @@ class ArrowSource(FileSource):
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         columns = settings_of(Columns, config)
-        super().__init__("arrow", config, columns.path, partial(_blocks, columns))
+        super().__init__("arrow", config, columns.path, partial(_blocks, columns), columns.options)
 
 
 def _blocks(columns: Columns, paths: list[str]) -> Iterator[pd.DataFrame]:
@@ -209,7 +213,7 @@ def _blocks(columns: Columns, paths: list[str]) -> Iterator[pd.DataFrame]:
     for path in paths:
         number = 1
         try:
-            reader = pa.ipc.open_file(pa.memory_map(path))
+            reader = pa.ipc.open_file(as_file(path) if isinstance(path, Url) else pa.memory_map(path))
             table = Table(columns, path, reader.schema)
             yield table.frame(reader.schema.empty_table(), number)
             for i in range(reader.num_record_batches):
@@ -220,7 +224,7 @@ def _blocks(columns: Columns, paths: list[str]) -> Iterator[pd.DataFrame]:
                     frame = table.frame(batch.slice(start, BATCH), number)
                     number += len(frame)
                     yield frame
-        except SourceError:
+        except CfaggError:
             raise
         except (pa.ArrowException, OSError) as error:
             said = str(error).splitlines()[0]

@@ -24,11 +24,14 @@ from cfagg.errors import CfaggError, SourceError, SourceNotFoundError, TargetErr
 from cfagg.observations.frames import attributes_of, with_attributes
 from cfagg.observations.registry import Config
 from cfagg.runtime.publishing import sync_tree
+from cfagg.storage.handles import handles
+from cfagg.storage.remote_file import open_remote
+from cfagg.storage.urls import Url, a_place, is_url
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FileSource", "SortedRows", "expand", "stamp"]
+__all__ = ["FileSource", "SortedRows", "as_file", "expand", "stamp"]
 
 #: Column that keeps the labels of rows.
 _ROW = "__cfagg_row"
@@ -38,6 +41,12 @@ def expand(paths: Iterable[str]) -> list[str]:
     """Return paths with those of patterns such as ``obs-*.csv`` written out, sorted."""
     found: list[str] = []
     for path in paths:
+        if isinstance(path, Url):
+            if handles.lacks(path):
+                more = "; patterns are not expanded there: name each file" if set(path) & set("*?[") else ""
+                raise SourceNotFoundError(f"{path}: no such file{more}")
+            found.append(path)
+            continue
         several = any(c in path for c in "*?[") and not Path(path).exists()
         matches = sorted(glob(path, recursive=True)) if several else [path]  # noqa: PTH207  # absolute patterns
         missing = [m for m in matches if not Path(m).is_file()]
@@ -54,9 +63,18 @@ def stamp(paths: Iterable[str]) -> list[list[Any]]:
     """Return what tells that files are still the same: path, size and time of change."""
     found = []
     for path in paths:
+        if isinstance(path, Url):
+            key = handles.get(path).key
+            found.append([str(path), key.size, key.modified])
+            continue
         status = Path(path).stat()
         found.append([str(Path(path).absolute()), status.st_size, status.st_mtime_ns])
     return found
+
+
+def as_file(path: str) -> Any:
+    """Return what pyarrow reads: a path of this machine as it is, a file on another one as an object."""
+    return open_remote(path).data if isinstance(path, Url) else path
 
 
 class SortedRows:
@@ -165,10 +183,12 @@ class FileSource:
         config: Mapping[str, Any],
         paths: Iterable[str],
         blocks: Callable[[list[str]], Iterator[pd.DataFrame]],
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self._name = name
-        self._config = json.dumps(dict(config), sort_keys=True, default=str)
-        self._paths = tuple(config.path(p) if isinstance(config, Config) else p for p in paths)
+        self._config = json.dumps({k: v for k, v in config.items() if k != "options"}, sort_keys=True, default=str)
+        named = (config.path(p) if isinstance(config, Config) else p for p in paths)
+        self._paths = tuple(a_place(p, options, options_name="options") if is_url(p) or options else p for p in named)
         self._blocks = blocks
         self._sorted: SortedRows | None = None
         self._temporary = False

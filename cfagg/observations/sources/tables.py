@@ -36,6 +36,7 @@ class Columns(Section):
     flavour: Flavour = Flavour()
     date_units: Text = ""
     attributes: ByName = Field(default_factory=dict)
+    options: ByName = Field(default_factory=dict)
 
     @property
     def places(self) -> dict[str, str]:
