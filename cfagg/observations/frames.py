@@ -200,24 +200,14 @@ _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 def encode_frame(
     frame: pd.DataFrame, variables: Sequence[str], out: Rows, where: str, no_nans: Sequence[str] = ()
 ) -> None:
-    """Write a frame as rows of a store, float32 (n, 4 + variables); variables in `no_nans` may not have NaN."""
-    problems: list[Problem] = []
-    seconds = whole_seconds(_dates(frame, problems))
-    days, of_day = np.divmod(seconds, 86400)
+    """Write a frame that was checked as rows of a store, float32 (n, 4 + variables); `no_nans` may not have NaN."""
+    days, of_day = np.divmod(whole_seconds(frame["date"].to_numpy()), 86400)
     far = np.abs(days) >= _MOST_DAYS
-    if far.any() and not problems:
-        problems.append(Problem(_row(frame, far), "date is too far from 1970 for a store"))
-    columns: list[npt.NDArray[Any]] = [days, of_day, _column(frame, "latitude")]
-    longitude = _column(frame, "longitude")
-    for name, values, limit in (("latitude", columns[2], 90), ("longitude", longitude, 360)):
-        with np.errstate(invalid="ignore"):
-            wrong = ~(np.abs(values) <= limit)
-        if wrong.any():
-            found = values[int(np.argmax(wrong))]
-            problems.append(Problem(_row(frame, wrong), f"{name} is {found}, expected -{limit} to {limit} degrees"))
-    if problems:
-        raise ConventionError(f"{where} gave rows that cannot be stored", problems)
-    columns += [wrap_longitudes(longitude), *(_column(frame, v) for v in variables)]
+    if far.any():
+        problem = Problem(_row(frame, far), "date is too far from 1970 for a store")
+        raise ConventionError(f"{where} gave rows that cannot be stored", [problem])
+    latitude, longitude, *others = (frame[name].to_numpy() for name in ("latitude", "longitude", *variables))
+    columns: list[npt.NDArray[Any]] = [days, of_day, latitude, wrap_longitudes(longitude), *others]
     with np.errstate(over="ignore"):
         for start in range(0, len(out), _BLOCK):
             stop = min(start + _BLOCK, len(out))
@@ -250,25 +240,6 @@ def wrap_longitudes(longitude: npt.NDArray[Any]) -> Rows:
     single = values.astype(np.float32)
     single[single >= 360] = 0
     return single
-
-
-def _dates(frame: pd.DataFrame, problems: list[Problem]) -> npt.NDArray[np.datetime64]:
-    dates: npt.NDArray[np.datetime64] = frame["date"].to_numpy()
-    if dates.dtype.kind != "M":
-        problems.append(Problem("date", f"has type {dates.dtype}, expected datetime64"))
-        return np.zeros(len(frame), "M8[s]")
-    absent = np.isnat(dates)
-    if absent.any():
-        problems.append(Problem(_row(frame, absent), "date is NaT"))
-    return dates
-
-
-def _column(frame: pd.DataFrame, name: str) -> npt.NDArray[Any]:
-    """Return a column as numbers that NumPy casts to float32."""
-    column = frame[name]
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
-        return np.asarray(column.to_numpy())
-    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def _check_values(

@@ -43,7 +43,7 @@ _OWN: dict[Kind, dict[str, str]] = {
         "mask_outside_range": "cfagg.observations.filters.values:MaskOutsideRange",
         "rename": "cfagg.observations.filters.choosing:Rename",
         "select": "cfagg.observations.filters.choosing:Select",
-        "sort_by": "cfagg.observations.filters.values:SortBy",
+        "sort_by": "cfagg.observations.filters.choosing:SortBy",
         "thin": "cfagg.observations.filters.thin:Thin",
     },
 }

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 
 from pydantic import (
     BaseModel,
@@ -29,11 +29,16 @@ from cfagg.observations.dates import as_date, as_duration
 from cfagg.observations.registry import closest
 
 __all__ = [
-    "ByName", "Count", "Date", "Duration", "End", "Flag", "Names", "Number", "Path", "Paths", "Place", "Section",
-    "Text", "Whole",
+    "ByName", "Count", "Date", "Duration", "End", "Flag", "Made", "Names", "Number", "Path", "Paths", "Place",
+    "Section", "Text", "Whole",
     "columns_of", "function", "listed", "parse", "places_of", "problems_of", "refused", "says", "settings_of",
     "wrong",
 ]  # fmt: skip
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
 
 type Place = tuple[int | str, ...]
 
@@ -70,6 +75,17 @@ class Section(BaseModel):
         if strange:
             raise wrong(*strange)
         return found
+
+
+class _Made(ModelMetaclass):
+    """The type of classes that are called with their settings."""
+
+    def __call__(self, config: Mapping[str, Any]) -> Any:
+        return settings_of(cast("type[Section]", self), config)
+
+
+class Made(Section, metaclass=_Made):
+    """A source or filter that is no more than its settings: called with them as the recipe has them."""
 
 
 def wrong(*problems: tuple[Place, Any]) -> ValidationError:

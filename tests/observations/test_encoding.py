@@ -1,5 +1,7 @@
 """From frames to rows."""
 
+from datetime import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import ConformError, ConventionError
-from cfagg.observations.frames import encode_frame, whole_seconds, wrap_longitudes
+from cfagg.observations.frames import check_frame, check_rows, encode_frame, whole_seconds, wrap_longitudes
 from tests.effort import examples
 
 
 def encoded(no_nans=(), **columns):
     frame = pd.DataFrame({"date": pd.Timestamp("2020-01-01"), "latitude": 0.0, "longitude": 0.0} | columns)
+    frame = check_rows(check_frame(frame, "source", datetime.min, datetime.max), "source")
     names = [c for c in frame.columns if c not in ("date", "latitude", "longitude")]
     out = np.empty((len(frame), 4 + len(names)), "f4")
     encode_frame(frame, names, out, "source", no_nans)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from cfagg.errors import CfaggError, ConventionError, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
 from cfagg.observations.building import Budget, Work, write_store
-from cfagg.observations.frames import META, conform, encode_frame
+from cfagg.observations.frames import META, check_frame, check_rows, conform, encode_frame
 from cfagg.observations.layouts import full_chunk
 from cfagg.observations.merging import Run, sort_unique, write_run
 from cfagg.observations.writing import Place, check_variables
@@ -62,12 +63,13 @@ def _runs(frames: Iterable[pd.DataFrame], variables: Sequence[str], folder: Path
     """Sort the rows of many frames at once, as much as memory is given for; yield runs in files."""
     held: list[Rows] = []
     count = 0
-    for frame in chain(frames, [None]):
-        if frame is not None:
+    for given in chain(frames, [None]):
+        if given is not None:
+            frame = check_rows(check_frame(given, where, datetime.min, datetime.max), where)
             rows = np.empty((len(frame), len(META) + len(variables)), np.float32)
             encode_frame(conform(frame, variables, where), variables, rows, where)
             held.append(rows)
-        if held and (frame is None or sum(rows.nbytes for rows in held) >= RUN_BYTES):
+        if held and (given is None or sum(rows.nbytes for rows in held) >= RUN_BYTES):
             yield write_run(folder / f"run-{count}", sort_unique(np.concatenate(held)))
             held, count = [], count + 1
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from cfagg.errors import ConventionError, Problem
 from cfagg.errors.arguments import a_path
 from cfagg.observations.exchange.assembling import assemble
 from cfagg.observations.exchange.documents import KEY, Document, parse_document
 from cfagg.observations.exchange.table import COLUMNS
-from cfagg.observations.frames import attributes_of, check_frame, check_rows
+from cfagg.observations.frames import attributes_of
 from cfagg.storage.urls import refuse_url
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["import_netcdf"]
 
@@ -101,7 +96,7 @@ def import_netcdf(
         attributes = {v: _attributes(v, attributes.get(v, {}), document) for v in variables}
         about = document.of_store
     return assemble(
-        _checked(chain([first], frames), where),
+        chain([first], frames),
         variables,
         target,
         where,
@@ -127,10 +122,3 @@ def _attributes(name: str, found: dict[str, Any], document: Document) -> dict[st
     """Return the attributes of a variable as they were in the store."""
     added = document.added.get(name, [])
     return {**{k: v for k, v in found.items() if k not in added}, **document.attributes.get(name, {})}
-
-
-def _checked(frames: Iterator[pd.DataFrame], where: str) -> Iterator[pd.DataFrame]:
-    for frame in frames:
-        checked = check_frame(frame, where, datetime.min, datetime.max)
-        check_rows(checked, where)
-        yield checked

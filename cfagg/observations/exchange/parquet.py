@@ -16,7 +16,6 @@ from cfagg.errors.extras import require
 from cfagg.observations.exchange.assembling import assemble, written_aside
 from cfagg.observations.exchange.documents import KEY, Document, document_of, parse_document, plain, table_of
 from cfagg.observations.exchange.table import BLOCK_ROWS, COLUMNS, META, Table, epochs_of
-from cfagg.observations.frames import check_frame, check_rows
 from cfagg.storage.urls import refuse_url
 
 if TYPE_CHECKING:
@@ -212,8 +211,6 @@ def _described(schema: Any, where: str) -> tuple[list[str], dict[str, Any], dict
 
 
 def _frames(file: Any, columns: list[str], where: str) -> Iterator[pd.DataFrame]:
-    from datetime import datetime
-
     import pyarrow as pa
 
     row = 0
@@ -222,8 +219,6 @@ def _frames(file: Any, columns: list[str], where: str) -> Iterator[pd.DataFrame]
             frame = batch.to_pandas()
             frame.index = range(row, row + len(frame))
             row += len(frame)
-            frame = check_frame(frame, where, datetime.min, datetime.max)
-            check_rows(frame, where)
             yield frame
     except (OSError, pa.ArrowException) as error:
         raise SourceError(f"{where} cannot be read from row {row} on: {error}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, field_validator, model_validator
@@ -14,6 +14,7 @@ from cfagg.observations.registry import closest
 from cfagg.observations.settings import (
     ByName,
     Flag,
+    Made,
     Names,
     Number,
     Section,
@@ -28,7 +29,7 @@ from cfagg.observations.settings import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Area", "CallableFilter", "Columns", "Drop", "DropDuplicates", "DropNans", "Rename", "Select", "need"]
+__all__ = ["Area", "CallableFilter", "Drop", "DropDuplicates", "DropNans", "Rename", "Select", "SortBy", "need"]
 
 Attributes = dict[str, dict[str, Any]]
 
@@ -47,20 +48,12 @@ def _some(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-class Columns(Section):
-    """Names of columns, at least one."""
+class Columns(Made):
+    """A filter of some columns, at least one."""
+
+    short: ClassVar[str] = "columns"
 
     columns: Annotated[Names, AfterValidator(_some)] = Field((), validate_default=True)
-
-
-class _Dropped(Columns):
-    @field_validator("columns")
-    @classmethod
-    def _others(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in COMPULSORY:
-            if name in names:
-                raise ValueError(f"{name} must stay")
-        return names
 
 
 def _name(value: Any) -> str:
@@ -82,15 +75,8 @@ class _Renamed(Section):
     columns: Annotated[ByName, AfterValidator(_new_names)] = Field(default_factory=dict, validate_default=True)
 
 
-class Select:
+class Select(Columns):
     """Keep these columns, in this order; date, latitude and longitude stay."""
-
-    # ``columns``: a list of names; the list alone will do.
-
-    short = "columns"
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.columns = settings_of(Columns, config).columns
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with the chosen columns."""
@@ -98,20 +84,32 @@ class Select:
         return frame[[*COMPULSORY, *(c for c in self.columns if c not in COMPULSORY)]]
 
 
-class Drop:
+class Drop(Columns):
     """Leave these columns out."""
 
-    # ``columns``: a list of names; the list alone will do.
-
-    short = "columns"
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.columns = settings_of(_Dropped, config).columns
+    @field_validator("columns")
+    @classmethod
+    def _others(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in COMPULSORY:
+            if name in names:
+                raise ValueError(f"{name} must stay")
+        return names
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame without the columns."""
         need(frame, self.columns)
         return frame.drop(columns=list(self.columns))
+
+
+class SortBy(Columns):
+    """Sort the rows of a part.  A store has its own order; this decides which of duplicates is the first."""
+
+    whole: ClassVar[bool] = True
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows sorted, by the first column first; equal ones stay in their order."""
+        need(frame, self.columns)
+        return frame.sort_values(list(self.columns), kind="stable")
 
 
 class Rename:
@@ -145,35 +143,30 @@ def _box(value: Any) -> tuple[float, float, float, float]:
     return north, west, south, east
 
 
-class _Area(Section):
+class Area(Made):
+    """Keep observations in a box of north, west, south and east in degrees, its edges included.
+
+    It may lie across any meridian: longitudes from west to east, whole turns aside.
+    """
+
+    short: ClassVar[str] = "area"
+
     area: Annotated[tuple[float, float, float, float], PlainValidator(_box)]
-
-
-class Area:
-    """Keep observations in a box of latitude and longitude, its edges included."""
-
-    # ``area``: north, west, south and east in degrees; the list alone will do.  A box may lie across any meridian:
-    # longitudes from west to east, whole turns aside.
-
-    short = "area"
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.north, self.west, self.south, self.east = settings_of(_Area, config).area
-        width = self.east - self.west
-        self.width = 360.0 if abs(width) >= 360 else width % 360
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows in the box."""
+        north, west, south, east = self.area
+        width = 360.0 if abs(east - west) >= 360 else (east - west) % 360
         latitude = frame["latitude"].to_numpy(np.float64)
-        east_of = (frame["longitude"].to_numpy(np.float64) - self.west) % 360.0
-        inside = (latitude >= self.south) & (latitude <= self.north) & (east_of <= self.width)
-        return frame[inside]
+        east_of = (frame["longitude"].to_numpy(np.float64) - west) % 360.0
+        return frame[(latitude >= south) & (latitude <= north) & (east_of <= width)]
 
 
-_NO_PREFIX = refused("is not understood; give columns, with date among them", even_empty=True)
+class DropDuplicates(Made):
+    """Keep the first of rows that agree in some columns; those that agree in all are stored once anyway."""
 
+    short: ClassVar[str] = "columns"
 
-class _Alike(Section):
     columns: Names | None = None
     column_prefix: Annotated[Any, refused("is not understood; give columns, with date among them", even_empty=True)] = (
         None
@@ -186,19 +179,10 @@ class _Alike(Section):
             raise ValueError("must have date: rows of other dates may be in another part of the build")
         return columns
 
-
-class DropDuplicates:
-    """Keep the first of rows that agree in some columns; those that agree in all are stored once anyway."""
-
-    # ``columns``: names, with ``date`` among them: rows of other dates may be in another part of a build, and what is
-    # stored must not depend on the parts.
-
-    short = "columns"
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.columns = settings_of(_Alike, config).columns
-        #: Rows that agree in a few columns only must be seen together for the first to be kept.
-        self.whole = bool(self.columns)
+    @property
+    def whole(self) -> bool:
+        """Whether rows agree in a few columns only: they must be seen together for the first to be kept."""
+        return bool(self.columns)
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows without later ones that agree with them."""
@@ -206,7 +190,11 @@ class DropDuplicates:
         return frame.drop_duplicates(subset=list(self.columns) if self.columns else None)
 
 
-class _Looked(Section):
+class DropNans(Made):
+    """Leave rows out in which any or all values are missing, of all columns or of those that are named."""
+
+    short: ClassVar[str] = "columns"
+
     columns: Names | None = None
     column_prefix: Text = ""
     how: Literal["any", "all"] = "any"
@@ -217,42 +205,21 @@ class _Looked(Section):
             raise wrong((("column_prefix",), "excludes columns; give one of them"))
         return self
 
-
-class DropNans:
-    """Leave rows out in which values are missing."""
-
-    # ``columns`` or ``column_prefix``: those that are looked at, all if not given.  ``how``: ``any`` or ``all`` of
-    # them.
-
-    short = "columns"
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        looked = settings_of(_Looked, config)
-        self.columns, self.prefix, self.how = looked.columns, looked.column_prefix, looked.how
-
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows that have their values."""
         columns = list(self.columns or ())
-        if self.prefix:
-            columns = [c for c in frame.columns if c.startswith(self.prefix)] or [self.prefix]
+        if self.column_prefix:
+            columns = [c for c in frame.columns if c.startswith(self.column_prefix)] or [self.column_prefix]
         need(frame, columns)
         gone = (frame[columns] if columns else frame).isna().to_numpy()
         return frame[~(gone.any(1) if self.how == "any" else gone.all(1))]
 
 
-class _Change(Section):
+class CallableFilter(Made):
+    """A function that takes a frame and returns one; `whole` says whether it must see all rows of a part at once."""
+
     function: Annotated[Any, function("give one from Python")]
     whole: Flag = False
-
-
-class CallableFilter:
-    """A function that takes a frame and returns one."""
-
-    # ``function``, and ``whole``: whether it must see all rows of a part at once (default: no).
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = settings_of(_Change, config)
-        self.function, self.whole = settings.function, settings.whole
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return what the function returns."""

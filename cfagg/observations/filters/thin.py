@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import model_validator
 
 from cfagg.observations.selection import mixed
-from cfagg.observations.settings import Duration, Number, Section, Whole, settings_of, wrong
+from cfagg.observations.settings import Duration, Made, Number, Whole, wrong
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,31 +22,7 @@ __all__ = ["Thin"]
 _EPOCH = datetime(1970, 1, 1)
 
 
-class _Thinned(Section):
-    fraction: Number | None = None
-    seed: Whole | None = None
-    grid: Number | None = None
-    every: Duration | None = None
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        problems = []
-        if (self.fraction is None) == (self.grid is None):
-            problems.append((("fraction",), "or grid is needed, one of them"))
-        if self.fraction is not None and not 0 < self.fraction <= 1:
-            problems.append((("fraction",), f"{self.fraction:g} is not a share, expected above 0 and up to 1"))
-        if self.grid is not None and not 0 < self.grid <= 180:
-            said = f"{self.grid:g} is not a size of cells, expected degrees above 0 and up to 180"
-            problems.append((("grid",), said))
-        for key, other in (("seed", "grid"), ("every", "fraction")):
-            if getattr(self, key) is not None and getattr(self, other) is not None:
-                problems.append(((key,), f"has no meaning with {other}"))
-        if problems:
-            raise wrong(*problems)
-        return self
-
-
-class Thin:
+class Thin(Made):
     """Keep some of the observations.
 
     Parameters
@@ -72,24 +47,45 @@ class Thin:
     [1, 2]
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        settings = settings_of(_Thinned, config)
-        self.fraction, self.grid = settings.fraction, settings.grid
-        self.seed, self.every = settings.seed or 0, settings.every or timedelta(hours=1)
-        self.whole = self.grid is not None
+    fraction: Number | None = None
+    seed: Whole | None = None
+    grid: Number | None = None
+    every: Duration | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        problems = []
+        if (self.fraction is None) == (self.grid is None):
+            problems.append((("fraction",), "or grid is needed, one of them"))
+        if self.fraction is not None and not 0 < self.fraction <= 1:
+            problems.append((("fraction",), f"{self.fraction:g} is not a share, expected above 0 and up to 1"))
+        if self.grid is not None and not 0 < self.grid <= 180:
+            said = f"{self.grid:g} is not a size of cells, expected degrees above 0 and up to 180"
+            problems.append((("grid",), said))
+        for key, other in (("seed", "grid"), ("every", "fraction")):
+            if getattr(self, key) is not None and getattr(self, other) is not None:
+                problems.append(((key,), f"has no meaning with {other}"))
+        if problems:
+            raise wrong(*problems)
+        return self
+
+    @property
+    def whole(self) -> bool:
+        """Whether it must see all rows of a part at once."""
+        return self.grid is not None
+
+    @property
+    def _time(self) -> timedelta:
+        return self.every or timedelta(hours=1)
 
     def check(self, period: Period) -> list[str]:
         """Return what is wrong with the filter for the dates of a recipe."""
-        if self.grid is None or ((period.start - _EPOCH) % self.every, period.frequency % self.every) == (
-            timedelta(0),
-            timedelta(0),
-        ):
+        every = self._time
+        if self.grid is None or not ((period.start - _EPOCH) % every or period.frequency % every):
             return []
-        message = (
-            f"every {self.every} does not fit the dates, from {period.start} every {period.frequency}: a part of the "
-            "build could end within such a time; use one that divides both"
-        )
-        return [message]
+        dates = f"from {period.start} every {period.frequency}"
+        remedy = "a part of the build could end within such a time; use one that divides both"
+        return [f"every {every} does not fit the dates, {dates}: {remedy}"]
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows that are kept."""
@@ -98,7 +94,7 @@ class Thin:
         micros = frame["date"].to_numpy().astype("M8[us]").astype(np.int64)
         places = [frame[c].to_numpy(np.float64) for c in ("latitude", "longitude")]
         if self.grid is None:
-            return frame[_draw(micros, places, self.seed) < (self.fraction or 0.0)]
+            return frame[_draw(micros, places, self.seed or 0) < (self.fraction or 0.0)]
         return frame[self._first(micros, *places)]
 
     def _first(
@@ -108,7 +104,7 @@ class Thin:
         size = self.grid or 1.0
         cells = np.column_stack(
             [
-                micros // (self.every // timedelta(microseconds=1)),
+                micros // (self._time // timedelta(microseconds=1)),
                 np.floor((latitude + 90.0) / size).astype(np.int64),
                 np.floor(longitude % 360.0 / size).astype(np.int64),
             ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, PlainValidator, TypeAdapter, model_validator
@@ -13,15 +13,15 @@ from pydantic import Field, PlainValidator, TypeAdapter, model_validator
 from cfagg.cf.units import linear
 from cfagg.errors import ConventionError, Problem, UnitsError
 from cfagg.observations.dates import as_date
-from cfagg.observations.filters.choosing import Columns, need
+from cfagg.observations.filters.choosing import need
 from cfagg.observations.frames import COMPULSORY, attributes_of
 from cfagg.observations.registry import Config
-from cfagg.observations.settings import Names, Number, Section, Text, columns_of, settings_of, wrong
+from cfagg.observations.settings import Made, Names, Number, Section, Text, columns_of, wrong
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Clip", "ConvertUnits", "ExcludeDates", "Mask", "MaskInfs", "MaskOutsideRange", "SortBy"]
+__all__ = ["Clip", "ConvertUnits", "ExcludeDates", "Mask", "MaskInfs", "MaskOutsideRange"]
 
 
 class Clip:
@@ -110,7 +110,11 @@ class Mask:
         return frame.assign(**{n: frame[n].mask(_COMPARE[w](frame[n], v)) for n, (w, v) in self.tests.items()})
 
 
-class _Chosen(Section):
+class MaskInfs(Made):
+    """Make infinite values missing, of the columns that are named or begin in a way."""
+
+    short: ClassVar[str] = "columns"
+
     columns: Names = ()
     column_prefix: Text = ""
 
@@ -123,22 +127,10 @@ class _Chosen(Section):
             raise wrong(*(((name,), _PLACES) for name in places))
         return self
 
-
-class MaskInfs:
-    """Make infinite values missing."""
-
-    # ``columns``: names; or ``column_prefix``: how they begin.
-
-    short = "columns"
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        chosen = settings_of(_Chosen, config)
-        self.columns, self.prefix = chosen.columns, chosen.column_prefix
-
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with NaN for infinite values."""
-        begun = [c for c in frame.columns if c.startswith(self.prefix) and c not in COMPULSORY]
-        columns = list(self.columns) or begun or [self.prefix]
+        begun = [c for c in frame.columns if c.startswith(self.column_prefix) and c not in COMPULSORY]
+        columns = list(self.columns) or begun or [self.column_prefix]
         need(frame, columns)
         return frame.assign(**{c: frame[c].mask(np.isinf(frame[c])) for c in columns})
 
@@ -162,23 +154,6 @@ class ExcludeDates:
                 gone |= (dates >= np.datetime64(first)) & (dates < np.datetime64(last) + np.timedelta64(1, "D"))
             columns[name] = frame[name].mask(gone)
         return frame.assign(**columns)
-
-
-class SortBy:
-    """Sort the rows of a part.  A store has its own order; this decides which of duplicates is the first."""
-
-    # ``columns``: names, the first one decides first.
-
-    short = "columns"
-    whole = True
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.columns = settings_of(Columns, config).columns
-
-    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows sorted; equal ones stay in their order."""
-        need(frame, self.columns)
-        return frame.sort_values(list(self.columns), kind="stable")
 
 
 def _periods(pairs: Any) -> list[tuple[datetime, datetime]]:
