@@ -25,7 +25,6 @@ from cfagg.observations.checking_rows import (
     BREACHES,
     EntryCheck,
     RowRules,
-    Runs,
     chosen_range,
     compare_part,
     compare_statistics,
@@ -34,6 +33,7 @@ from cfagg.observations.checking_rows import (
 )
 from cfagg.observations.describe import stored_objects
 from cfagg.observations.findings import CheckReport, finding_of
+from cfagg.observations.indexes.protocol import Joining
 from cfagg.observations.statistics import Accumulator
 
 if TYPE_CHECKING:
@@ -125,7 +125,6 @@ class _Check:
         self.progress = progress
         self.findings: list[Finding] = []
         self.indexes: dict[str, Index] = {}
-        self.damaged = False
 
     def run(self) -> CheckReport:
         """Return the report."""
@@ -137,7 +136,7 @@ class _Check:
         chosen = chosen_range(self.store, index)
         accumulator = Accumulator(len(self.store.variables)) if self.whole and chosen is not None else None
         entries = {kind: EntryCheck(index.blocks()) for kind, index in self.indexes.items()} if self.whole else {}
-        runs = Runs()
+        runs = Joining()
         before: Block | None = None
         for start, stop, block in self._blocks():
             if block is None:
@@ -151,8 +150,7 @@ class _Check:
                 self._compare_parts(block, start, stop)
                 before = None
             else:
-                found = runs.feed(block, start)
-                self._compare_entries(entries, found)
+                self._compare_entries(entries, runs.feed(runs_of(block, start)))
             if accumulator is not None and chosen is not None:
                 lo, hi = max(start, chosen[0]), min(stop, chosen[1])
                 accumulator.accumulate(block[max(lo - start, 0) : max(hi - start, 0), 4:])
@@ -262,26 +260,30 @@ class _Check:
                 if last:
                     check.close()
             except CfaggError as error:
-                self.findings.append(finding_of("OBS021", f"index {kind}", error.message))
-                del entries[kind]
-                continue
-            if check.problem:
-                rows = (check.row,) if check.row >= 0 else ()
-                self.findings.append(finding_of("OBS022", f"index {kind}", check.problem, rows, len(rows)))
-                del entries[kind]
+                self._broken(entries, kind, error)
+            else:
+                self._disagree(entries, kind, check)
 
     def _compare_parts(self, block: Block, start: int, stop: int) -> None:
         ends = {"whole_start": start == 0, "whole_end": stop == self.store.rows}
         for kind, index in list(self.indexes.items()):
             try:
-                wrong = compare_part(index, runs_of(block, start), **ends)
+                check = compare_part(index, runs_of(block, start), **ends)
             except CfaggError as error:
-                self.findings.append(finding_of("OBS021", f"index {kind}", error.message))
-                del self.indexes[kind]
-                continue
-            if wrong is not None:
-                self.findings.append(finding_of("OBS022", f"index {kind}", wrong[1], (wrong[0],), 1))
-                del self.indexes[kind]
+                self._broken(self.indexes, kind, error)
+            else:
+                self._disagree(self.indexes, kind, check)
+
+    def _broken(self, of: dict[str, Any], kind: str, error: CfaggError) -> None:
+        self.findings.append(finding_of("OBS021", f"index {kind}", error.message))
+        del of[kind]
+
+    def _disagree(self, of: dict[str, Any], kind: str, check: EntryCheck | None) -> None:
+        """Tell, once, where an index is not that of the rows."""
+        if check is not None and check.problem:
+            rows = (check.row,) if check.row >= 0 else ()
+            self.findings.append(finding_of("OBS022", f"index {kind}", check.problem, rows, len(rows)))
+            del of[kind]
 
     def _rules(self, rules: RowRules) -> None:
         for code, tally in rules.tallies.items():

@@ -24,7 +24,6 @@ __all__ = [
     "BREACHES",
     "EntryCheck",
     "RowRules",
-    "Runs",
     "Tally",
     "chosen_range",
     "compare_part",
@@ -144,30 +143,6 @@ def runs_of(block: Floats, start: int) -> Int64:
     return np.stack([epochs[first], first + start, np.diff(first, append=len(block))], axis=1)
 
 
-class Runs:
-    """Runs of consecutive blocks; those cut by the end of a block go on in the next."""
-
-    def __init__(self) -> None:
-        self._open = np.empty((0, 3), np.int64)
-
-    def feed(self, block: Floats, start: int) -> Int64:
-        """Return the runs that are complete with this block, shape (k, 3)."""
-        found = runs_of(block, start)
-        if not len(found):
-            return found
-        if len(self._open):
-            if self._open[0, 0] == found[0, 0]:
-                found[0] = found[0, 0], self._open[0, 1], self._open[0, 2] + found[0, 2]
-            else:
-                found = np.concatenate([self._open, found])
-        self._open = found[-1:].copy()
-        return found[:-1]
-
-    def close(self) -> Int64:
-        """Return the last run, shape (0, 3) or (1, 3)."""
-        return self._open
-
-
 class EntryCheck:
     """Compares all entries of an index with all runs of rows, as both come; `row` is -1 where no row is wrong."""
 
@@ -176,34 +151,24 @@ class EntryCheck:
         self.row = -1
         self._blocks = blocks
         self._left = np.empty((0, 3), np.int64)
-        self._number = 0
 
     def feed(self, runs: Int64) -> None:
         """Compare the next entries with runs, shape (k, 3)."""
         while len(runs) and not self.problem:
-            if not self._fill():
-                epoch, start, length = runs[0].tolist()
-                self._say(start, f"ends after {self._number:,} entries; expected one {_text(epoch, start, length)}")
-                return
+            there = self._fill()
             n = min(len(runs), len(self._left))
             wrong = (self._left[:n] != runs[:n]).any(axis=1)
-            if wrong.any():
-                i = int(np.argmax(wrong))
-                found, expected = _text(*self._left[i].tolist()), _text(*runs[i].tolist())
-                said = f"entry {self._number + i:,} is {found}; the rows are {expected}"
-                self._say(int(runs[i, 1]), said)
-                return
+            if wrong.any() or not there:
+                i = int(np.argmax(wrong)) if there else 0
+                found = f"one {_text(*self._left[i].tolist())}" if there else "none"
+                self.row = int(runs[i, 1])
+                self.problem = f"it has {found} where the rows have one {_text(*runs[i].tolist())}"
             runs, self._left = runs[n:], self._left[n:]
-            self._number += n
 
     def close(self) -> None:
         """Look for entries beyond the rows."""
         if not self.problem and self._fill():
-            said = f"entry {self._number:,} is {_text(*self._left[0].tolist())}, beyond the last row"
-            self._say(-1, said)
-
-    def _say(self, row: int, problem: str) -> None:
-        self.row, self.problem = row, problem
+            self.problem = f"it has one {_text(*self._left[0].tolist())} where the rows have none"
 
     def _fill(self) -> bool:
         """Get more entries where none is left, and tell whether there are."""
@@ -215,25 +180,17 @@ class EntryCheck:
         return True
 
 
-def compare_part(index: Index, runs: Int64, *, whole_start: bool, whole_end: bool) -> tuple[int, str] | None:
-    """Compare the entries of an index with the runs of some rows; return a row and what is wrong."""
+def compare_part(index: Index, runs: Int64, *, whole_start: bool, whole_end: bool) -> EntryCheck | None:
+    """Compare the entries of an index with the runs of some rows; `None` where there is nothing to compare."""
     # The first and the last run are left out where the choice of rows cuts them.
     runs = runs[0 if whole_start else 1 : len(runs) if whole_end else len(runs) - 1]
-    if not len(runs):
-        return None
     epochs = runs[:, 0]
-    if (np.diff(epochs) <= 0).any():
+    if not len(runs) or (np.diff(epochs) <= 0).any():
         return None  # rows out of order are told as such
-    entries = np.stack(index.entries_between(int(epochs[0]), int(epochs[-1]) + 1), axis=1)
-    if np.array_equal(entries, runs):
-        return None
-    n = min(len(entries), len(runs))
-    wrong: npt.NDArray[Any] = (entries[:n] != runs[:n]).any(axis=1)
-    i = int(np.argmax(wrong)) if wrong.any() else n
-    expected = f"one {_text(*runs[i].tolist())}" if i < len(runs) else "none"
-    found = f"one {_text(*entries[i].tolist())}" if i < len(entries) else "none"
-    at = int(runs[min(i, len(runs) - 1), 1])
-    return at, f"it has {found} where the rows have {expected}"
+    check = EntryCheck(iter([index.entries_between(int(epochs[0]), int(epochs[-1]) + 1)]))
+    check.feed(runs)
+    check.close()
+    return check
 
 
 def _text(epoch: int, start: int, length: int) -> str:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.observations.checking_rows import EntryCheck, Runs, compare_part, runs_of
+from cfagg.observations.checking_rows import EntryCheck, compare_part, runs_of
+from cfagg.observations.indexes.protocol import Joining
 from tests.effort import examples
 
 seconds = st.lists(st.integers(0, 3 * 86400), max_size=30).map(sorted)
@@ -30,9 +31,9 @@ def cut(array, cuts):
 
 def checked(entries, epochs, cuts=(), entry_cuts=()):
     blocks = (tuple(part.T) for _, part in cut(entries, entry_cuts))
-    check, runs = EntryCheck(blocks), Runs()
+    check, runs = EntryCheck(blocks), Joining()
     for start, part in cut(rows_of(epochs), cuts):
-        check.feed(runs.feed(part, start))
+        check.feed(runs.feed(runs_of(part, start)))
     check.feed(runs.close())
     check.close()
     return check
@@ -54,17 +55,17 @@ def test_any_changed_entry_is_found(epochs, data):
     wrong[i, data.draw(st.integers(0, 2))] += data.draw(st.sampled_from([-1, 1, 1000]))
     check = checked(wrong, epochs, data.draw(st.lists(st.integers(0, 30), max_size=3)))
     assert check.row == entries[i, 1]
-    assert f"entry {i} " in check.problem
+    assert f"rows {entries[i, 1]:,} to" in check.problem
 
 
 def test_entries_that_lack_or_go_beyond_the_rows_are_found():
     epochs = [5, 5, 7, 9]
     assert (
-        "ends after 2 entries; expected one (1970-01-01T00:00:09, rows 3 to 3)"
+        "it has none where the rows have one (1970-01-01T00:00:09, rows 3 to 3)"
         in checked(entries_of(epochs)[:2], epochs).problem
     )
     beyond = np.concatenate([entries_of(epochs), [[11, 4, 2]]])
-    assert checked(beyond, epochs).problem.endswith("beyond the last row")
+    assert checked(beyond, epochs).problem.endswith("where the rows have none")
 
 
 def test_rows_with_senseless_dates_have_some_run():
@@ -89,7 +90,8 @@ def test_a_part_of_the_rows_agrees_with_its_entries(epochs, ends):
     start, stop = (min(e, len(epochs)) for e in ends)
     runs = runs_of(rows_of(epochs)[start:stop], start)
     whole = {"whole_start": start == 0, "whole_end": stop == len(epochs)}
-    assert compare_part(Table(entries_of(epochs)), runs, **whole) is None
+    check = compare_part(Table(entries_of(epochs)), runs, **whole)
+    assert check is None or not check.problem
 
 
 @pytest.mark.parametrize(
@@ -103,6 +105,6 @@ def test_a_part_of_the_rows_agrees_with_its_entries(epochs, ends):
 )
 def test_entries_that_differ_from_a_part_are_told(entries, said):
     runs = runs_of(rows_of([5, 5, 7, 9]), 0)
-    row, text = compare_part(Table(np.array(entries)), runs, whole_start=True, whole_end=True)
-    assert text.startswith(said)
-    assert row in (2, 3)
+    check = compare_part(Table(np.array(entries)), runs, whole_start=True, whole_end=True)
+    assert check.problem.startswith(said)
+    assert check.row in (2, 3)
