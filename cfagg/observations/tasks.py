@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from itertools import islice
 from types import TracebackType
@@ -23,17 +22,16 @@ class Pool:
     """Workers for tasks; use it as a context."""
 
     def __init__(self, workers: int, client: Any = None) -> None:
-        self._threads: ThreadPoolExecutor | None = None
-        self._client: Any = None
         self._open = ExitStack()
-        if client is None:
-            self._threads = ThreadPoolExecutor(workers, thread_name_prefix="cfagg-build")
-            self._open.callback(self._threads.shutdown, cancel_futures=True)
-            self._ahead = 2 * workers
-            return
-        require("builds on a Dask cluster (client=)", "distributed")
-        self._client = self._open.enter_context(cluster_of(client))
-        self._ahead = 2 * max(1, sum(self._client.nthreads().values()))
+        self._client: Any = None
+        self._workers: Executor = ThreadPoolExecutor(workers, thread_name_prefix="cfagg-build")
+        self._open.callback(self._workers.shutdown, cancel_futures=True)
+        if client is not None:
+            require("builds on a Dask cluster (client=)", "distributed")
+            self._client = self._open.enter_context(cluster_of(client))
+            self._workers = self._client.get_executor(pure=False)
+            workers = max(1, sum(self._client.nthreads().values()))
+        self._ahead = 2 * workers
 
     def __enter__(self) -> Self:
         return self
@@ -46,11 +44,11 @@ class Pool:
     @property
     def remote(self) -> bool:
         """Whether tasks are done in other processes."""
-        return self._threads is None
+        return self._client is not None
 
     def share(self, value: Any) -> Any:
         """Return what stands for a value that many tasks take: it is sent to each worker once."""
-        if self._threads is not None:
+        if self._client is None:
             return value
         import pickle
 
@@ -66,48 +64,28 @@ class Pool:
     def run(self, tasks: Iterable[Task], *, ordered: bool = False) -> Iterator[Any]:
         """Yield the results of tasks as they are ready, or `ordered`; the first error ends all."""
         left = iter(tasks)
-        pending: deque[Any] = deque(self._submit(*t) for t in islice(left, self._ahead))
+        pending = [self._workers.submit(f, *given) for f, given in islice(left, self._ahead)]
         try:
             while pending:
-                if ordered:
-                    ready = [pending.popleft()]
-                else:
-                    done = self._done(pending)
-                    ready = [f for f in pending if f in done]
-                    pending = deque(f for f in pending if f not in done)
+                ready = pending[:1] if ordered else [*wait(pending, return_when=FIRST_COMPLETED).done]
+                pending = [f for f in pending if f not in ready]
                 for future in ready:
                     result = self._result(future)
-                    pending.extend(self._submit(*t) for t in islice(left, 1))
+                    pending += [self._workers.submit(f, *given) for f, given in islice(left, 1)]
                     yield result
         finally:
             for future in pending:
                 future.cancel()
-            if self._threads is not None:
+            if self._client is None:
                 wait(pending)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function returns in a thread that is not the main one."""
-        if self._threads is not None:
-            return self._threads.submit(function, *arguments).result()
+        """Return what a function returns in a thread of this process that is not the main one."""
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(function, *arguments).result()
 
-    def _submit(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        if self._threads is not None:
-            return self._threads.submit(function, *arguments)
-        return self._client.submit(function, *arguments, pure=False)
-
-    def _done(self, pending: Collection[Any]) -> set[Any]:
-        """Wait until some tasks are ready, and return them."""
-        if self._threads is not None:
-            return wait(pending, return_when=FIRST_COMPLETED).done
-        from distributed import wait as wait_for
-
-        ready: set[Any] = wait_for(list(pending), return_when="FIRST_COMPLETED").done
-        return ready
-
-    def _result(self, future: Any) -> Any:
-        if self._threads is not None:
+    def _result(self, future: Future[Any]) -> Any:
+        if self._client is None:
             return future.result()
         from distributed import KilledWorker
 
