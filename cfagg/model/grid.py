@@ -20,7 +20,7 @@ import numpy.typing as npt
 from cfagg.errors import ModelError, Problem
 from cfagg.model.hook import html_of
 
-__all__ = ["Grid", "Regular"]
+__all__ = ["Grid", "Regular", "touched"]
 
 Int64 = npt.NDArray[np.int64]
 Slices = tuple[slice, ...]
@@ -179,7 +179,7 @@ class Grid:
         >>> list(Grid.regular((10,), (4,)).touched([slice(1, 9, 3)]))
         [((0,), (slice(0, 1, None),), (slice(1, 2, 3),)), ((1,), (slice(1, 3, None),), (slice(0, 4, 3),))]
         """
-        rows = (list(_touched(a, range(s.start, s.stop, s.step))) for a, s in zip(self.axes, slices, strict=True))
+        rows = (list(touched(a, range(s.start, s.stop, s.step))) for a, s in zip(self.axes, slices, strict=True))
         for chosen in itertools.product(*rows):
             index, place, within = zip(*chosen, strict=True) if chosen else ((), (), ())
             yield index, place, within
@@ -204,7 +204,7 @@ class Grid:
         return (Grid, (self.axes, self.shape))
 
 
-def _touched(axis: Regular | Int64, picked: range) -> Iterator[tuple[int, slice, slice]]:
+def touched(axis: Regular | Int64, picked: range) -> Iterator[tuple[int, slice, slice]]:
     """Yield the cells along one dimension from which indices are picked."""
     at = 0
     while at < len(picked):

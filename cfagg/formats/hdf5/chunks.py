@@ -5,6 +5,7 @@ Only the look-up of positions in the library's tables holds its lock.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Iterator, Sequence
@@ -17,15 +18,15 @@ from cfagg.conventions import limits
 from cfagg.errors import AccessError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import indexes, library_variables
-from cfagg.formats.hdf5.boxes import Axis, Box, boxes
 from cfagg.formats.hdf5.head import Head
 from cfagg.formats.hdf5.listing import Listing, listing
 from cfagg.formats.hdf5.proof import UnsoundError, prove_index
 from cfagg.formats.values import by_table, filters
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.storage import Chunked
-from cfagg.model import Grid
+from cfagg.model import Grid, Regular
 from cfagg.model.chunks import ChunkTable
+from cfagg.model.grid import touched
 from cfagg.storage.files import Context
 from cfagg.storage.gate import Checked
 
@@ -45,6 +46,9 @@ _ITERATES = (1, 14, 2)
 
 #: The mask of a chunk that passed no filter.
 _ALL = 2**32 - 1
+
+#: Neighbouring chunks: of each axis some that are touched, with their places in the block and in the chunk.
+_Box = Sequence[Sequence[tuple[int, slice, slice]]]
 
 
 def can_read(storage: Chunked) -> bool:
@@ -95,14 +99,17 @@ def _placed(
         if known is not None:
             yield touch, shape, 0, known[0], None
             return
-    table = _Table(checked, storage, context, opened)
-    for box in boxes([Axis(*a) for a in zip(shape, slices, strict=True)], _BATCH):
+    table = _Table(checked, storage, slices, context, opened)
+    for box in _boxes(list(zip(shape, slices, strict=True)), _BATCH):
         entries, fill = table.look_up(box)
         if entries is None:
-            yield (box.first, box.place, ()), shape, 0, (0, None, 0), fill
+            first = tuple(rows[0][0] for rows in box)
+            place = tuple(slice(rows[0][1].start, rows[-1][1].stop) for rows in box)
+            yield (first, place, ()), shape, 0, (0, None, 0), fill
             continue
-        for touch, entry in zip(box.touches(), entries, strict=True):
-            yield touch, shape, 0, entry, fill
+        for chosen, entry in zip(itertools.product(*box), entries, strict=True):
+            index, place, within = zip(*chosen, strict=True)
+            yield (index, place, within), shape, 0, entry, fill
 
 
 def _single(chunks: Sequence[int], slices: Sequence[slice]) -> by_table.Touch | None:
@@ -120,30 +127,61 @@ def _single(chunks: Sequence[int], slices: Sequence[slice]) -> by_table.Touch | 
     return tuple(index), tuple(place), tuple(within)
 
 
+def _boxes(axes: Sequence[tuple[int, slice]], most: int) -> Iterator[_Box]:
+    """Cut the chunks that a hyperslab touches into boxes of at most so many, in C order; axes: chunk length, slice."""
+    (chunk, taken), *inner = axes
+    rows = touched(Regular(taken.stop, chunk), range(taken.start, taken.stop, taken.step))
+    count = math.prod(_count(*axis) for axis in inner)
+    if count > most:
+        for row in rows:
+            for box in _boxes(inner, most):
+                yield [[row], *box]
+        return
+    whole = [list(touched(Regular(s.stop, c), range(s.start, s.stop, s.step))) for c, s in inner]
+    for part in itertools.batched(rows, most // count):
+        yield [part, *whole]
+
+
+def _count(chunk: int, taken: slice) -> int:
+    """Return how many chunks along an axis are touched."""
+    picked = range(taken.start, taken.stop, taken.step)
+    return len(picked) if picked.step >= chunk else picked[-1] // chunk - picked[0] // chunk + 1
+
+
+def _indices(box: _Box) -> Iterator[tuple[int, ...]]:
+    return itertools.product(*([index for index, _, _ in rows] for rows in box))
+
+
 class _Table:
     """Where chunks stand in the file, as one reading of a hyperslab asks for them."""
 
-    def __init__(self, checked: Checked, storage: Chunked, context: Context, opened: Any) -> None:
+    def __init__(
+        self, checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any
+    ) -> None:
         self.checked, self.storage, self.context, self.opened = checked, storage, context, opened
+        self._last = [range(s.start, s.stop, s.step)[-1] // c for s, c in zip(slices, storage.chunks, strict=True)]
         self._held: ChunkTable | None = None
         self._fill: Any = None
 
-    def look_up(self, box: Box) -> tuple[list[by_table.Entry] | None, Any]:
+    def look_up(self, box: _Box) -> tuple[list[by_table.Entry] | None, Any]:
         """Return an entry per chunk, or `None` where no chunk was ever written, and the value of unwritten ones."""
         if self._held is None:
             # A table that the netCDF library writes is read without the HDF5 library, if it is small and complete.
-            if self.storage.tree is not None and box.count <= indexes.MOST:
+            if self.storage.tree is not None and math.prod(map(len, box)) <= indexes.MOST:
                 head = Head(self.checked.handle)
-                known = indexes.positions(head, self.storage.tree, self.storage.chunks, list(box.indices()))
+                known = indexes.positions(head, self.storage.tree, self.storage.chunks, list(_indices(box)))
                 if known is not None:
                     return known, None
             found = self._ask(box)
             if found is not None:
                 return (found if any(e[1] is not None for e in found) else None), self._fill
-        held = self._held
-        return None if held is None else by_table.entries(held, box.cells(held.grid.matrix_shape)), self._fill
+        if self._held is None:
+            return None, self._fill
+        indices: Any = np.ix_(*([index for index, _, _ in rows] for rows in box))
+        cells: Any = np.ravel_multi_index(indices, self._held.grid.matrix_shape)
+        return by_table.entries(self._held, cells.reshape(-1)), self._fill
 
-    def _ask(self, box: Box) -> list[by_table.Entry] | None:
+    def _ask(self, box: _Box) -> list[by_table.Entry] | None:
         """Let the library look; `None` where the whole table is held from now on."""
         import h5py
 
@@ -172,23 +210,23 @@ class _Table:
                 ) from error
         return found
 
-    def _found(self, dataset: Any, box: Box, listed: Listing | None, plain_edges: bool) -> list[by_table.Entry] | None:
+    def _found(self, dataset: Any, box: _Box, listed: Listing | None, plain_edges: bool) -> list[by_table.Entry] | None:
         """Return the entries of a box, or `None` after the whole table was read."""
         # With plain edges, chunks across the dataset's end pass no filter, which the library's masks do not say.
         import h5py
 
         chunks = self.storage.chunks
         whole = tuple(map(operator.floordiv, dataset.shape, chunks))
-        at_once = box.count > _SINGLY and h5py.version.hdf5_version_tuple >= _ITERATES
+        at_once = math.prod(map(len, box)) > _SINGLY and h5py.version.hdf5_version_tuple >= _ITERATES
         if not at_once or dataset.get_num_chunks() > _HELD:
-            indices = box.indices() if listed is None else map(listed.listed, box.indices())
+            indices = _indices(box) if listed is None else map(listed.listed, _indices(box))
             found = _looked_up(dataset, [tuple(map(operator.mul, index, chunks)) for index in indices], at_once)
             if plain_edges:
-                edges = (any(map(operator.ge, index, whole)) for index in box.indices())
+                edges = (any(map(operator.ge, index, whole)) for index in _indices(box))
                 found = [(_ALL, *e[1:]) if edge else e for e, edge in zip(found, edges, strict=True)]
             return found
         grid = Grid.regular(dataset.shape, chunks)
-        if any(a.index(a.count - 1) >= n for a, n in zip(box.axes, grid.matrix_shape, strict=True)):
+        if any(map(operator.ge, self._last, grid.matrix_shape)):
             raise UnsoundError("it has fewer chunks than its header says")
         rows: list[tuple[int, ...]] = []
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import h5py
 import numpy as np
 import pytest
@@ -12,8 +15,7 @@ import cfagg
 from cfagg.formats import values
 from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.hdf5 import listing as hdf5_listing
-from cfagg.formats.hdf5.boxes import Axis, boxes
-from cfagg.formats.hdf5.chunks import _looked_up
+from cfagg.formats.hdf5.chunks import _boxes, _count, _looked_up
 from cfagg.formats.values import find
 from cfagg.storage.files import CONTEXT_SOURCE
 from tests.effort import examples
@@ -126,17 +128,17 @@ def test_millions_of_neighbours_that_were_never_written_come_as_few(tmp_path):
 @settings(max_examples=examples(200), deadline=None)
 def test_boxes_hold_each_touched_chunk_once_in_order_and_no_more_than_asked_for(selection, most):
     shape, chunks, _, slices = selection
-    made = list(boxes([Axis(*a) for a in zip(chunks, slices, strict=True)], most))
-    assert max(box.count for box in made) <= most
+    made = list(_boxes(list(zip(chunks, slices, strict=True)), most))
+    assert max(math.prod(map(len, box)) for box in made) <= most
+    whole = [_count(*axis) for axis in zip(chunks, slices, strict=True)]
+    assert sum(math.prod(map(len, box)) for box in made) == math.prod(whole)
     places = np.zeros([len(range(*s.indices(n))) for s, n in zip(slices, shape, strict=True)], int)
-    for box in made:
-        assert places[box.place].any() == 0
-        for index, place, within in box.touches():
-            assert all(a <= i <= b for a, i, b in zip(box.first, index, box.last, strict=True))
-            grid = np.ix_(*(range(i * c, (i + 1) * c)[w] for i, c, w in zip(index, chunks, within, strict=True)))
-            taken = np.ix_(*(range(s.start, s.stop, s.step)[p] for s, p in zip(slices, place, strict=True)))
-            assert all(np.array_equal(a, b) for a, b in zip(grid, taken, strict=True))
-            places[place] += 1
+    for chosen in itertools.chain(*(itertools.product(*box) for box in made)):
+        index, place, within = zip(*chosen, strict=True)
+        grid = np.ix_(*(range(i * c, (i + 1) * c)[w] for i, c, w in zip(index, chunks, within, strict=True)))
+        taken = np.ix_(*(range(s.start, s.stop, s.step)[p] for s, p in zip(slices, place, strict=True)))
+        assert all(np.array_equal(a, b) for a, b in zip(grid, taken, strict=True))
+        places[place] += 1
     assert (places == 1).all()
 
 
