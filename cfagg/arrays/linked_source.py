@@ -8,7 +8,6 @@ itself, and so is what only the netCDF library describes; other variables are as
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Mapping
 from typing import Any
 
@@ -113,9 +112,9 @@ def linked_group(handle: Handle) -> LinkedGroup | None:
     references = followed(handle, CONTEXT_SOURCE, strange=True)
     if references is None or any(r.kind not in _LINKS for r in references):
         return None
-    with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data, LIBRARY:
+    with LIBRARY:
         file = file_of(handle)
-        root = LinkedGroup(hdf5.open_file(file, handle, data).root, "/", {})
+        root = LinkedGroup(hdf5.describe(file, handle).root, "/", {})
         todo = [root]
         try:
             while todo:

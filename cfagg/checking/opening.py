@@ -7,13 +7,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cfagg.checking.options import Options
+from cfagg.errors import SourceError
 from cfagg.formats import cdl
 from cfagg.formats.metadata.standard_input import StandardInput, saved_input
-from cfagg.formats.opening import HEAD, NETCDF, a_name, built_in
+from cfagg.formats.opening import EXPECTED, HEAD, NETCDF, a_name, built_in, not_netcdf
 from cfagg.formats.values.kinds import kind
 from cfagg.formats.values.open_variable import OpenVariable
 from cfagg.model.dataset import Dataset, Variable
-from cfagg.storage.files import Handle
+from cfagg.storage.files import Handle, open_regular
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -161,9 +162,7 @@ def _file(path: str, name: str, *, foreign: bool = True) -> Dataset:
 
     With `foreign` it may be of a format of a plug-in: such files can be checked, but not read as partitions.
     """
-    from cfagg.formats.metadata import netcdf
-
-    handle = netcdf.opened(path, name)
+    handle = _regular(path, name)
     try:
         head = handle.some(HEAD, 0)
         form = built_in(handle, head=head)
@@ -181,7 +180,20 @@ def _file(path: str, name: str, *, foreign: bool = True) -> Dataset:
                 dataset = plugin.open(handle)
                 dataset.path = path
                 return dataset
-        return netcdf.of_handle(handle, path)
     except BaseException:
         handle.close()
         raise
+    handle.close()
+    raise SourceError(not_netcdf(name, head, EXPECTED))
+
+
+def _regular(path: str, name: str) -> Handle:
+    """Return a regular file under the name that messages call it; nothing else is opened."""
+    try:
+        handle = open_regular(path)
+    except SourceError as error:
+        if path == name:
+            raise
+        raise type(error)(error.message.replace(path, name)) from error
+    handle.key = handle.key._replace(path=name)
+    return handle

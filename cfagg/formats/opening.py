@@ -17,6 +17,7 @@ from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 __all__ = [
     "CDL",
     "CLASSIC",
+    "EXPECTED",
     "FORMATS",
     "HDF5",
     "HEAD",
@@ -41,6 +42,9 @@ ZIP = "Zip"
 
 #: What is read as netCDF is, or refused with a word about netCDF.
 NETCDF = (CLASSIC, HDF5, CDL, ZIP)
+
+#: What can be checked, for messages.
+EXPECTED = "netCDF, Zarr or CDL"
 
 #: First bytes of a file that are looked at; CDL may begin with comments.
 HEAD = 4096

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cfagg.errors import LimitError, SourceError
@@ -12,12 +11,12 @@ if TYPE_CHECKING:
     from cfagg.model.dataset import Dataset
     from cfagg.storage.files import Handle
 
-__all__ = ["FORMAT", "Cdl", "open_text"]
+__all__ = ["FORMAT", "Cdl"]
 
 _START = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|//[^\n]*\n)*netcdf[\s{]")
 
-#: Bytes of the longest text.
-_LONGEST = 1 << 26
+#: Bytes of the longest text, here and on another machine.
+_LONGEST, _FAR = 1 << 26, 1 << 24
 
 
 class Cdl:
@@ -31,21 +30,18 @@ class Cdl:
 
     def open(self, handle: Handle) -> Dataset:
         """Return the dataset that a file describes; the file is closed."""
-        dataset = open_text(handle.key.path, handle.key.size, lambda: handle.exactly(handle.key.size, 0), _LONGEST)
+        from cfagg.formats.cdl.parsing import parse_cdl
+
+        name, size = handle.key.path, handle.key.size
+        longest = _LONGEST if handle.data is None else _FAR
+        if size > longest:
+            raise LimitError(f"{name} has {size:,} bytes of CDL; up to {longest:,} are read")
+        try:
+            dataset = parse_cdl(handle.exactly(size, 0).decode("utf-8-sig"), name)
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{name} is not UTF-8 text: {error}") from error
         handle.close()
         return dataset
-
-
-def open_text(name: str, size: int, read: Callable[[], bytes], longest: int) -> Dataset:
-    """Return the dataset that a text describes, which is read if it is not too long."""
-    from cfagg.formats.cdl.parsing import parse_cdl
-
-    if size > longest:
-        raise LimitError(f"{name} has {size:,} bytes of CDL; up to {longest:,} are read")
-    try:
-        return parse_cdl(read().decode("utf-8-sig"), name)
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{name} is not UTF-8 text: {error}") from error
 
 
 FORMAT = Cdl()

@@ -5,13 +5,12 @@ Source: the netCDF classic and 64-bit data format specifications.
 
 from __future__ import annotations
 
-import mmap
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cfagg.errors import FragmentReadError, SourceError
+from cfagg.errors import FragmentReadError, LimitError, SourceError
 from cfagg.formats.classic import header as raw
 from cfagg.formats.metadata.foreign import name_of, too_long, value_of
 from cfagg.formats.values.open_variable import OpenVariable
@@ -21,32 +20,31 @@ from cfagg.storage.files import Context, Handle
 if TYPE_CHECKING:
     from cfagg.formats.values.storage import StoredVariable
 
-__all__ = ["open_classic", "parse"]
+__all__ = ["open_classic"]
+
+#: Bytes of the longest header that is read of a file on another machine.
+_FAR = 1 << 28
 
 _KINDS: dict[str, Kind] = {"i": "integer", "u": "integer", "f": "float", "S": "char"}
 
 
 def open_classic(handle: Handle) -> Dataset:
-    """Return the model of a classic file, which is closed with it."""
-    source = handle.key.path
-    with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data:
-        read = parse(data, handle)
-    if read is None:
-        raise SourceError(f"{source} changes while it is read; check it again")
-    return Dataset(source, "netcdf", read[0], close=handle.close, damage=read[1])
-
-
-def parse(data: mmap.mmap | bytes, handle: Handle) -> tuple[Group, str | None] | None:
-    """Return the root group and what is wrong with a file cut off in its values; `None`: `data` must have more."""
+    """Return the model of a classic file, which is closed with it; `damage` tells of one cut off in its values."""
     source, size = handle.key.path, handle.key.size
+
+    def first(count: int) -> bytes:
+        if handle.data is not None and count > _FAR:
+            raise LimitError(f"{source} has a header of more than {_FAR:,} bytes; copy the file to this machine")
+        return handle.some(count, 0)
+
     try:
-        header = raw.parse(data, size)
+        header, data = raw.read(first, size)
     except raw.CutError as error:
         raise SourceError(
             f"{source} is netCDF and ends within its header, after {size:,} bytes: it is cut off; copy or make it again"
         ) from error
-    except raw.ShortError:
-        return None
+    except raw.ShortError as error:
+        raise SourceError(f"{source} changes while it is read; check it again") from error
     except raw.DamagedError as error:
         raise SourceError(f"{source} is netCDF with a damaged header: {error}; copy or make it again") from error
     short = (
@@ -54,10 +52,10 @@ def parse(data: mmap.mmap | bytes, handle: Handle) -> tuple[Group, str | None] |
         if header.end > size
         else None
     )
-    return _root(header, data, handle), short
+    return Dataset(source, "netcdf", _root(header, data, handle), close=handle.close, damage=short)
 
 
-def _root(header: raw.Header, data: mmap.mmap | bytes, handle: Handle) -> Group:
+def _root(header: raw.Header, data: bytes, handle: Handle) -> Group:
     """Return the whole."""
     root, context = Group(), Context("", FragmentReadError, FragmentReadError)
     dimensions = [
@@ -78,7 +76,7 @@ def _root(header: raw.Header, data: mmap.mmap | bytes, handle: Handle) -> Group:
     return root
 
 
-def _attributes(stored: list[raw.Attribute], data: mmap.mmap | bytes) -> dict[str, AttributeValue]:
+def _attributes(stored: list[raw.Attribute], data: bytes) -> dict[str, AttributeValue]:
     found: dict[str, AttributeValue] = {}
     for attribute in stored:
         name, dtype = name_of(attribute.name), raw.DTYPES[attribute.type]

@@ -8,15 +8,25 @@ Source: the netCDF classic and 64-bit data format specifications.
 
 from __future__ import annotations
 
-import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["DTYPES", "MAGIC", "Attribute", "CutError", "DamagedError", "Header", "ShortError", "Variable", "parse"]
+__all__ = [
+    "DTYPES",
+    "MAGIC",
+    "Attribute",
+    "CutError",
+    "DamagedError",
+    "Header",
+    "ShortError",
+    "Variable",
+    "parse",
+    "read",
+]
 
 #: First bytes of the formats.
 MAGIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
@@ -80,7 +90,20 @@ class Header(NamedTuple):
     end: int
 
 
-def parse(data: bytes | mmap.mmap, size: int) -> Header:
+def read(first: Callable[[int], bytes], size: int) -> tuple[Header, bytes]:
+    """Return the header of a file of `size` bytes, of which `first` gives so many, and the bytes in which it stands."""
+    count = 2**16
+    while True:
+        data = first(min(count, size))
+        try:
+            return parse(data, size), data
+        except ShortError as error:
+            if count >= size or isinstance(error, CutError):
+                raise
+        count *= 4
+
+
+def parse(data: bytes, size: int) -> Header:
     r"""Parse the header of a file of `size` bytes, of which the first are given.
 
     >>> parse(b"CDF\1" + bytes(28), 32)
@@ -96,7 +119,7 @@ def parse(data: bytes | mmap.mmap, size: int) -> Header:
 class _Cursor:
     """Walks over the bytes of a header."""
 
-    def __init__(self, data: bytes | mmap.mmap, size: int) -> None:
+    def __init__(self, data: bytes, size: int) -> None:
         if data[0:4] not in MAGIC:
             raise DamagedError("it does not start like a classic netCDF file")
         self.data, self.size, self.at = data, size, 4

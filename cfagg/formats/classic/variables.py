@@ -78,16 +78,8 @@ def _header(handle: Handle, context: Context) -> _Classic:
 
 def _read_header(handle: Handle, context: Context) -> _Classic:
     key = handle.key
-    size = min(2**16, key.size)
     try:
-        while True:
-            data = handle.some(size, 0, context)
-            try:
-                return _named(raw.parse(data, key.size), data)
-            except raw.ShortError as error:
-                if size == key.size or isinstance(error, raw.CutError):
-                    raise
-                size = min(size * 4, key.size)
+        return _named(*raw.read(lambda count: handle.some(count, 0, context), key.size))
     except raw.ShortError as error:
         raise context.broken(
             context.said(f"{key.path} is truncated: it ends within its header; restore the file")

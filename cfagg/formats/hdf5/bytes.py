@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 from weakref import ref
 
 from cfagg.storage.files import Handle
 
-__all__ = ["Bytes", "HandleBytes", "Shifted"]
+__all__ = ["Bytes", "HandleBytes", "Shifted", "bytes_of"]
 
 
 class Bytes(Protocol):
@@ -18,6 +21,16 @@ class Bytes(Protocol):
 
     def __getitem__(self, where: slice) -> bytes:
         """Return some, fewer where they end: the slice has a start, a stop and no step."""
+
+
+@contextmanager
+def bytes_of(handle: Handle) -> Iterator[Bytes]:
+    """Hold the bytes of a file, here or on another machine."""
+    if handle.data is not None:
+        yield handle.data
+        return
+    with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data:
+        yield data
 
 
 class Shifted:

@@ -8,8 +8,6 @@ Source: HDF5 File Format Specification, version 3.
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +16,8 @@ import numpy as np
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Description
 from cfagg.formats.hdf5.attributes import Attributes
-from cfagg.formats.hdf5.bytes import Bytes
-from cfagg.formats.hdf5.library import close_hdf5, open_hdf5, release
+from cfagg.formats.hdf5.bytes import Bytes, bytes_of
+from cfagg.formats.hdf5.library import close_hdf5, open_file, release
 from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.messages import shape_of, type_of
 from cfagg.formats.hdf5.objects import LAYOUT, SPACE, TYPE, Object, Objects
@@ -38,18 +36,16 @@ __all__ = ["open_fast", "parsed"]
 
 def open_fast(handle: Handle) -> Dataset | None:
     """Return the model of an HDF5-based file, closed with it, or `None` where the library has to look itself."""
-    with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data:
-        read = parsed(data, handle, lambda: open_hdf5(handle.library_path))
-        if read is None or damaged(data, read[1]):
-            return None
-    return read[0]
+    with bytes_of(handle) as data:
+        read = parsed(data, handle)
+        return None if read is None or damaged(data, read[1]) else read[0]
 
 
-def parsed(data: Bytes, handle: Handle, opens: Callable[[], Any]) -> tuple[Dataset, list[tuple[int, int, int]]] | None:
+def parsed(data: Bytes, handle: Handle) -> tuple[Dataset, list[tuple[int, int, int]]] | None:
     """Return the model and the structures whose checksums are still to be compared, `None` as `open_fast`."""
     source = handle.key.path
     try:
-        reader = _Reader(Space(data), handle, opens)
+        reader = _Reader(Space(data), handle)
         root = reader.root()
     except OverlapError as error:
         raise SourceError(f"{source} is HDF5 and damaged: its structures overlap; copy or make it again") from error
@@ -61,14 +57,14 @@ def parsed(data: Bytes, handle: Handle, opens: Callable[[], Any]) -> tuple[Datas
 class _File:
     """The file as the HDF5 library opens it, when the first values are read."""
 
-    def __init__(self, handle: Handle, opens: Callable[[], Any]) -> None:
-        self.handle, self.opens = handle, opens
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
         self.opened: Any = None
 
     def __call__(self) -> Any:
         """Return the low-level file."""
         if self.opened is None:
-            self.opened = self.opens()
+            self.opened = open_file(self.handle)
         return self.opened
 
     def close(self) -> None:
@@ -83,10 +79,10 @@ class _File:
 
 
 class _Reader:
-    def __init__(self, space: Space, handle: Handle, opens: Callable[[], Any]) -> None:
+    def __init__(self, space: Space, handle: Handle) -> None:
         self.space, self.source = space, handle.key.path
         self.objects = Objects(space)
-        self.values = _File(handle, opens)
+        self.values = _File(handle)
         self.assembly = Assembly(handle.key.size)
         self.known: dict[int, Description] = {}
         self.stored: dict[int, Object] = {}

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from cfagg.formats.values.pool import Pool
 from cfagg.storage.files import Handle
 
-__all__ = ["ERRORS", "address_of", "attribute_values", "close_hdf5", "file_of", "open_bytes", "open_hdf5", "release"]
+__all__ = ["ERRORS", "address_of", "attribute_values", "close_hdf5", "file_of", "open_file", "release"]
 
 #: What h5py raises about a damaged file.
 ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError, OverflowError)
 
 
-def open_hdf5(path: str) -> Any:
+def _open_path(path: str) -> Any:
     """Return a file that is only read."""
     # HDF5 opens a file again only in the way in which the process has it open already, and without a lock one that
     # another program is writing; so several ways are tried.
@@ -42,12 +42,14 @@ def open_hdf5(path: str) -> Any:
     raise first
 
 
-def open_bytes(data: Any) -> Any:
-    """Return a file that the HDF5 library reads through a file object."""
+def open_file(handle: Handle) -> Any:
+    """Return a file that is only read, one on another machine through a file object; it is not kept."""
+    if handle.data is None:
+        return _open_path(handle.library_path)
     import h5py
 
     _close_at_exit()
-    return h5py.File(data, "r").id
+    return h5py.File(handle.data, "r").id
 
 
 @cache
@@ -79,17 +81,13 @@ def attribute_values(attribute: Any) -> npt.NDArray[Any] | None:
     return values if is_text else values.astype(values.dtype.newbyteorder("="))
 
 
-def _open(handle: Handle) -> Any:
-    return open_hdf5(handle.library_path) if handle.data is None else open_bytes(handle.data)
-
-
 def close_hdf5(opened: Any) -> None:
     """Close a file that was only read: whatever the library says of it, nothing is lost."""
     with contextlib.suppress(OSError, RuntimeError):
         opened.close()
 
 
-_pool = Pool(_open, close_hdf5)
+_pool = Pool(open_file, close_hdf5)
 
 
 def file_of(handle: Handle) -> Any:

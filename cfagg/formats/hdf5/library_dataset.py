@@ -8,7 +8,6 @@ Source: "NetCDF-4 file format" in the netCDF user guide; HDF5 dimension scales s
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,9 +16,8 @@ import numpy as np
 from cfagg.errors import LimitError, SourceError
 from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Description, texts_of
 from cfagg.formats.hdf5.attributes import OwnAttributes
-from cfagg.formats.hdf5.bytes import Bytes, Shifted
-from cfagg.formats.hdf5.library import ERRORS, address_of, attribute_values, close_hdf5
-from cfagg.formats.hdf5.library import open_hdf5 as open_library
+from cfagg.formats.hdf5.bytes import Bytes, Shifted, bytes_of
+from cfagg.formats.hdf5.library import ERRORS, address_of, attribute_values, close_hdf5, open_file
 from cfagg.formats.hdf5.links import LeavesError, member
 from cfagg.formats.hdf5.objects import MOST
 from cfagg.formats.hdf5.sound import Sound
@@ -31,22 +29,22 @@ from cfagg.formats.values.netcdf4_names import INTERNAL
 from cfagg.model.dataset import AttributeValue, Dataset, Group, Kind
 from cfagg.storage.files import Handle
 
-__all__ = ["open_file", "open_hdf5"]
+__all__ = ["describe", "open_hdf5"]
 
 
 def open_hdf5(handle: Handle) -> Dataset:
     """Return the model of an HDF5-based file, which is closed with it."""
     source = handle.key.path
-    with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data, LIBRARY:
+    with LIBRARY:
         try:
-            file = open_library(handle.library_path)
+            file = open_file(handle)
         except ERRORS as error:
             raise SourceError(
                 f"{source} cannot be opened: it begins as HDF5, and the HDF5 library says: {handle.said(error)}; "
                 "copy or make it again"
             ) from error
         try:
-            dataset = open_file(file, handle, data)
+            dataset = describe(file, handle)
         except BaseException:
             close_hdf5(file)
             raise
@@ -54,10 +52,10 @@ def open_hdf5(handle: Handle) -> Dataset:
     return dataset
 
 
-def open_file(file: Any, handle: Handle, data: Bytes) -> Dataset:
-    """Return the model of a file that the library has open, given its bytes too; it stays open."""
+def describe(file: Any, handle: Handle) -> Dataset:
+    """Return the model of a file that the library has open; it stays open."""
     source = handle.key.path
-    with LIBRARY:
+    with bytes_of(handle) as data, LIBRARY:
         try:
             begin = int(file.get_create_plist().get_userblock())
             Sound(Shifted(data, begin)).check()

@@ -42,7 +42,7 @@ def open_object(source: Any) -> Dataset:
 
 def _h5py(file: Any) -> Dataset:
     """Return the model of a file that h5py has open: its attributes are read from its bytes."""
-    from cfagg.formats.hdf5.library_dataset import open_file
+    from cfagg.formats.hdf5.library_dataset import describe
     from cfagg.storage.files import Borrowed
 
     source = f"h5py.File {file.filename}"
@@ -50,12 +50,11 @@ def _h5py(file: Any) -> Dataset:
         file.flush()
     if file.driver == "sec2":
         # The very file that the library has open: by its name there may be another one meanwhile.
-        return open_file(file.id, Borrowed(source, _Open(file.id)), _Open(file.id))
+        return describe(file.id, Borrowed(source, _Open(file.id)))
     size = file.id.get_filesize()
     if size > _LARGEST:
         raise LimitError(f"{source} has {size:,} bytes, but only {_LARGEST:,} are read in memory; give its path")
-    image = file.id.get_file_image()
-    return open_file(file.id, Borrowed(source, image), image)
+    return describe(file.id, Borrowed(source, file.id.get_file_image()))
 
 
 class _Open:

@@ -9,12 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError
-from cfagg.formats.cdl import open_text
-from cfagg.formats.classic import dataset as classic
-from cfagg.formats.hdf5.library import ERRORS, close_hdf5, open_bytes
-from cfagg.formats.metadata.netcdf import EXPECTED
-from cfagg.formats.opening import CDL, CLASSIC, HDF5, HEAD, format_of, not_netcdf
+from cfagg.errors import AccessError, FragmentReadError, SourceError
+from cfagg.formats.opening import EXPECTED, HEAD, NETCDF, built_in, not_netcdf
 from cfagg.formats.values.kinds import is_page
 from cfagg.model.dataset import Dataset
 from cfagg.storage.files import Borrowed, Handle
@@ -25,14 +21,11 @@ from cfagg.storage.urls import Url, a_place
 
 __all__ = ["file_at", "is_consolidated", "of_handle", "open_url", "store_at"]
 
-#: Bytes of the longest header and of everything that is read of one file for its metadata.
-_HEADER, _MOST = 1 << 26, 1 << 29
+#: Bytes that are read of one file for its metadata.
+_MOST = 1 << 29
 
 #: Seconds that a server may take for one request, and how many times as long for a whole dataset.
 _WAIT, _WAITS = 30.0, 10
-
-#: Bytes of the longest text in CDL.
-_CDL = 1 << 24
 
 
 def file_at(url: Url) -> Handle | None:
@@ -135,47 +128,10 @@ def _file(remote: Any, name: str, url: str) -> RemoteBytes | None:
 
 
 def of_handle(handle: Handle) -> Dataset:
-    """Return the model of a file on another machine."""
-    url, data = str(handle.key.path), handle.data
-    head = data[0:HEAD]
-    form = format_of(handle, head=head)
-    if form == CLASSIC:
-        return _open_classic(handle)
-    if form == HDF5:
-        return _open_hdf5(data, url)
-    if form == CDL:
-        return open_text(url, len(data), lambda: data[0 : len(data)], _CDL)
-    raise SourceError(not_netcdf(url, head, EXPECTED))
-
-
-def _open_classic(handle: Handle) -> Dataset:
-    url, size = str(handle.key.path), BLOCK
-    while True:
-        read = classic.parse(handle.data[0:size], handle)
-        if read is not None:
-            return Dataset(url, "netcdf", read[0], damage=read[1])
-        if size > _HEADER:
-            raise LimitError(f"{url} has a header of more than {_HEADER:,} bytes; copy the file to this machine")
-        size *= 4
-
-
-def _open_hdf5(file: RemoteBytes, url: str) -> Dataset:
-    from cfagg.formats.hdf5.dataset import parsed
-    from cfagg.formats.hdf5.library_dataset import open_file
-    from cfagg.formats.hdf5.lookup3 import damaged
-
-    handle = Borrowed(url, file)
-    read = parsed(file, handle, lambda: open_bytes(file))
-    if read is not None and not damaged(file, read[1]):
-        return read[0]
-    try:
-        opened = open_bytes(file)
-    except ERRORS as error:
-        raise SourceError(f"{url} cannot be opened: the HDF5 library says: {error}; make it again") from error
-    try:
-        dataset = open_file(opened, handle, file)
-    except BaseException:
-        close_hdf5(opened)
-        raise
-    dataset.close = lambda: close_hdf5(opened)
-    return dataset
+    """Return the model of a file on another machine, which stays open."""
+    own = Borrowed(handle.key.path, handle.data)
+    head = own.some(HEAD, 0)
+    form = built_in(own, head=head)
+    if form is None or form.name not in NETCDF:
+        raise SourceError(not_netcdf(own.key.path, head, EXPECTED))
+    return form.open(own)

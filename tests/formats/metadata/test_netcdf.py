@@ -21,8 +21,8 @@ from cfagg.formats.classic.dataset import open_classic
 from cfagg.formats.hdf5.dataset import open_fast, parsed
 from cfagg.formats.hdf5.library_dataset import open_hdf5
 from cfagg.formats.metadata.foreign import Foreign
-from cfagg.formats.metadata.netcdf import open_netcdf
 from cfagg.formats.metadata.netcdf4 import open_netcdf4
+from cfagg.formats.opening import built_in
 from cfagg.storage.files import Borrowed, open_regular
 from tests.checking.writing import write_cdl
 from tests.formats.metadata.seen import seen
@@ -64,7 +64,10 @@ def slow(path: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", sorted(p.name for p in SAMPLES.iterdir() if p.suffix in (".nc", ".nca")))
 def test_the_samples_are_seen_as_the_library_sees_them(name: str) -> None:
-    with open_netcdf(str(SAMPLES / name)) as dataset:
+    handle = open_regular(str(SAMPLES / name))
+    form = built_in(handle)
+    assert form is not None
+    with form.open(handle) as dataset:
         assert seen(dataset, values=True) == library(SAMPLES / name, values=True)
 
 
@@ -288,7 +291,7 @@ def end_of(path: Path, format_: str) -> str:
     try:
         if format_ == "NETCDF4":
             # As if the checksums were right.
-            read = parsed(path.read_bytes(), handle, lambda: None)
+            read = parsed(path.read_bytes(), handle)
             if read is None:
                 return "left to the library"
             dataset = read[0]
@@ -634,8 +637,8 @@ def test_a_named_type_that_refers_to_itself_is_left_to_the_library(tmp_path: Pat
     changed = bytearray(raw)
     changed[own + 3] |= 2
     changed[own + 4 : own + 14] = raw[reference : reference + 10]
-    assert parsed(bytes(changed), Borrowed("a.h5"), lambda: None) is None
-    assert parsed(raw, Borrowed("a.h5"), lambda: None) is not None
+    assert parsed(bytes(changed), Borrowed("a.h5")) is None
+    assert parsed(raw, Borrowed("a.h5")) is not None
 
 
 @pytest.mark.parametrize("name", ["test1.nc", "sst.nca"])
