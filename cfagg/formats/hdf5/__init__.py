@@ -37,10 +37,14 @@ class Hdf5:
 
     def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> StoredVariable | None:
         """Return where the values of a variable stand, `None` where only the netCDF library knows."""
-        from cfagg.formats.hdf5 import library_variables, variables
+        from cfagg.formats.hdf5 import variables
 
         found = variables.find(handle, head, address, group) if head.startswith(MAGIC) else None
-        return library_variables.find(handle, address, context, group) if found is None else found
+        if found is not None:
+            return found
+        from cfagg.formats.hdf5 import library_variables
+
+        return library_variables.find(handle, address, context, group)
 
 
 FORMAT = Hdf5()

@@ -9,7 +9,7 @@ import itertools
 import math
 import operator
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,10 @@ import numpy.typing as npt
 from cfagg.conventions import limits
 from cfagg.errors import AccessError
 from cfagg.formats.codecs import check_chunk
-from cfagg.formats.hdf5 import indexes, library_variables
+from cfagg.formats.hdf5 import indexes
 from cfagg.formats.hdf5.head import Head
-from cfagg.formats.hdf5.listing import Listing, listing
-from cfagg.formats.hdf5.proof import UnsoundError, prove_index
+from cfagg.formats.hdf5.library import ERRORS
+from cfagg.formats.hdf5.space import UnsoundError
 from cfagg.formats.values import by_table, filters
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.storage import Chunked
@@ -29,6 +29,9 @@ from cfagg.model.chunks import ChunkTable
 from cfagg.model.grid import touched
 from cfagg.storage.files import Context
 from cfagg.storage.gate import Checked
+
+if TYPE_CHECKING:
+    from cfagg.formats.hdf5.listing import Listing
 
 __all__ = ["can_read", "raw", "read", "scan"]
 
@@ -185,6 +188,10 @@ class _Table:
         """Let the library look; `None` where the whole table is held from now on."""
         import h5py
 
+        from cfagg.formats.hdf5 import library_variables
+        from cfagg.formats.hdf5.listing import listing
+        from cfagg.formats.hdf5.proof import prove_index
+
         checked, context = self.checked, self.context
         with LIBRARY:
             try:
@@ -201,7 +208,7 @@ class _Table:
                     )
             except AccessError:
                 raise
-            except (*library_variables.ERRORS, UnsoundError) as error:
+            except (*ERRORS, UnsoundError) as error:
                 raise context.broken(
                     context.said(
                         f"the chunk table of {self.storage.path!r} in {checked.handle.key.path} is damaged: {error}; "

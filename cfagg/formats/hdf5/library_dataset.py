@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import h5py
 import numpy as np
 
 from cfagg.errors import LimitError, SourceError
@@ -84,9 +85,7 @@ class _Walk:
     """Reads all groups of one file."""
 
     def __init__(self, file: Any, handle: Handle, data: Bytes) -> None:
-        import h5py
-
-        self.h5, self.file, self.handle, self.source = h5py, file, handle, handle.key.path
+        self.file, self.handle, self.source = file, handle, handle.key.path
         #: What the library says of a place begins behind the user block.
         self.own = OwnAttributes(Shifted(data, int(file.get_create_plist().get_userblock())))
         self.assembly = Assembly(handle.key.size)
@@ -99,7 +98,7 @@ class _Walk:
     def root(self) -> Group:
         """Return the whole."""
         root = Group()
-        top = self.h5.h5g.open(self.file, b"/")
+        top = h5py.h5g.open(self.file, b"/")
         seen = {address_of(top)}
         waiting = [(root, top, b"", 0)]
         while waiting:
@@ -110,12 +109,12 @@ class _Walk:
             below = []
             for name in self._names(opened):
                 inner = self._member(opened, name)
-                if isinstance(inner, self.h5.h5g.GroupID):
+                if isinstance(inner, h5py.h5g.GroupID):
                     address = address_of(inner)
                     if address not in seen:
                         seen.add(address)
                         below.append((group.child(name_of(name)), inner, path + b"/" + name, depth + 1))
-                elif isinstance(inner, self.h5.h5d.DatasetID):
+                elif isinstance(inner, h5py.h5d.DatasetID):
                     self._dataset(group, path + b"/" + name, inner)
             waiting.extend(reversed(below))
         self.assembly.finish()
@@ -123,9 +122,9 @@ class _Walk:
 
     def _names(self, group: Any) -> list[bytes]:
         """Return the names of what a group links, by creation where that is tracked, else by name."""
-        tracked = group.get_create_plist().get_link_creation_order() & self.h5.h5p.CRT_ORDER_TRACKED
+        tracked = group.get_create_plist().get_link_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
         names: list[bytes] = []
-        order = self.h5.h5.INDEX_CRT_ORDER if tracked else self.h5.h5.INDEX_NAME
+        order = h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME
         group.links.iterate(names.append, idx_type=order)
         self.objects += len(names)
         if self.objects > MOST:
@@ -157,8 +156,8 @@ class _Walk:
             space = dataset.get_space()
             shape = tuple(map(int, space.get_simple_extent_dims() or ()))
             attributes, internal, scales = self._attributes(dataset, path, len(shape))
-            grows = tuple(n == self.h5.h5s.UNLIMITED for n in space.get_simple_extent_dims(True)) if shape else ()
-            dtype, kind = _type(self.h5, dataset.get_type())
+            grows = tuple(n == h5py.h5s.UNLIMITED for n in space.get_simple_extent_dims(True)) if shape else ()
+            dtype, kind = _type(dataset.get_type())
             found = self.known[address] = Description(address, shape, grows, dtype, kind, attributes, internal, scales)
         # Not the dataset is kept, which would keep the file open, but its path.
         file, handle, source = self.file, self.handle, self.source
@@ -178,47 +177,47 @@ class _Walk:
             return own
         names: list[bytes] = []
         # Where no order is kept this is the order in which they are stored, or that of their names.
-        self.h5.h5a.iterate(owner, names.append, index_type=self.h5.h5.INDEX_CRT_ORDER)
+        h5py.h5a.iterate(owner, names.append, index_type=h5py.h5.INDEX_CRT_ORDER)
         shown: dict[str, AttributeValue] = {}
         internal: dict[str, AttributeValue] = {}
         for raw in names:
             name = name_of(raw)
             if name in ("REFERENCE_LIST", "_NCProperties"):
                 continue
-            attribute = self.h5.h5a.open(owner, raw)
+            attribute = h5py.h5a.open(owner, raw)
             if name == "DIMENSION_LIST":
-                if isinstance(attribute.get_type(), self.h5.h5t.TypeVlenID) and attribute.shape == (rank,):
+                if isinstance(attribute.get_type(), h5py.h5t.TypeVlenID) and attribute.shape == (rank,):
                     raise SourceError(
                         f"{self.source} is HDF5 and damaged: the references of {name_of(path)!r} to its dimensions "
                         "cannot be followed; copy or make it again"
                     )
                 continue
-            value = _value(self.h5, name, attribute)
+            value = _value(name, attribute)
             (internal if name in INTERNAL else shown)[name] = value
             self._spend(value)
         return shown, internal, None
 
 
-def _type(h5: Any, stored: Any) -> tuple[np.dtype[Any], Kind]:
+def _type(stored: Any) -> tuple[np.dtype[Any], Kind]:
     """Return the NumPy type and what a variable of an HDF5 type holds."""
-    if isinstance(stored, h5.h5t.TypeStringID):
+    if isinstance(stored, h5py.h5t.TypeStringID):
         if stored.is_variable_str() or stored.get_size() > 1:
             return np.dtype(object), "string"
         return np.dtype("S1"), "char"
-    if isinstance(stored, h5.h5t.TypeIntegerID):
+    if isinstance(stored, h5py.h5t.TypeIntegerID):
         return np.dtype(stored.dtype.str).newbyteorder("="), "integer"
-    if isinstance(stored, h5.h5t.TypeFloatID):
+    if isinstance(stored, h5py.h5t.TypeFloatID):
         return np.dtype(stored.dtype.str).newbyteorder("="), "float"
     return np.dtype(object), "other"
 
 
-def _value(h5: Any, name: str, attribute: Any) -> AttributeValue:
+def _value(name: str, attribute: Any) -> AttributeValue:
     """Return the value of an attribute."""
     stored, space = attribute.get_type(), attribute.get_space()
-    empty = space.get_simple_extent_type() == h5.h5s.NULL
-    if isinstance(stored, h5.h5t.TypeStringID):
+    empty = space.get_simple_extent_type() == h5py.h5s.NULL
+    if isinstance(stored, h5py.h5t.TypeStringID):
         return _texts(name, attribute, stored, empty)
-    if not isinstance(stored, h5.h5t.TypeIntegerID | h5.h5t.TypeFloatID):
+    if not isinstance(stored, h5py.h5t.TypeIntegerID | h5py.h5t.TypeFloatID):
         return Foreign("a value of a user-defined type")
     if empty or 0 in attribute.shape:
         return np.empty(0, np.dtype(stored.dtype.str).newbyteorder("="))

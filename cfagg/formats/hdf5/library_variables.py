@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import h5py
 import numpy as np
 
 from cfagg.cf.header import Header
 from cfagg.errors import AccessError
 from cfagg.formats.hdf5.library import ERRORS, attribute_values, file_of
 from cfagg.formats.hdf5.links import LeavesError, outside, reach
-from cfagg.formats.hdf5.proof import UnsoundError, prove, prove_file
+from cfagg.formats.hdf5.proof import prove, prove_file
+from cfagg.formats.hdf5.space import UnsoundError
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
 from cfagg.formats.values.storage import Chunked, Contiguous, Library, StoredVariable
@@ -24,7 +26,7 @@ from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Checked, Reference, admit
 
-__all__ = ["ERRORS", "chunked", "dataset", "fill", "find", "references", "stored"]
+__all__ = ["chunked", "dataset", "fill", "find", "references", "stored"]
 
 _INTERNAL = frozenset(name.encode() for name in INTERNAL)
 
@@ -61,8 +63,6 @@ def stored(
 ) -> tuple[str, Chunked | Contiguous] | None:
     """Return path and storage of a variable that the netCDF library has described, `None` where only that reads it."""
     # The library finds names for dimensions that have none, but lacks filters that are read here.
-    import h5py
-
     where, _, name = path.lstrip("/").rpartition("/")
     with LIBRARY:
         try:
@@ -103,8 +103,6 @@ def references(handle: Handle, path: str) -> list[Reference] | None:
 
 def _leads(file: Any, path: str) -> list[Reference] | None:
     """Return by what the dataset at a path leads out of the file, `None` where there is none."""
-    import h5py
-
     try:
         found = reach(file, path)
     except LeavesError as error:
@@ -129,8 +127,6 @@ def dataset(checked: Checked, context: Context) -> Any:
 
 def _dataset(handle: Handle, file: Any, address: str, group: str) -> tuple[str, Any, list[Reference]] | None:
     """Return path, dataset and what leads out of the file, of a variable that is searched from `group` upwards."""
-    import h5py
-
     where, _, name = address.rpartition("/")
     start = [] if address.startswith("/") else [p for p in group.split("/") if p]
     inner = [p for p in where.split("/") if p]
@@ -159,8 +155,6 @@ def _dataset(handle: Handle, file: Any, address: str, group: str) -> tuple[str, 
 
 
 def _is_bare_dimension(dataset: Any) -> bool:
-    import h5py
-
     if not h5py.h5a.exists(dataset, b"NAME") or not h5py.h5a.exists(dataset, b"CLASS"):
         return False
     try:
@@ -200,8 +194,6 @@ def _described(
 
 def _storage(file: Any, name: str, dataset: Any, plist: Any, dtype: np.dtype[Any]) -> Chunked | Contiguous | Library:
     """Return how the values of a dataset are stored."""
-    import h5py
-
     layout = plist.get_layout()
     based = bool(file.get_create_plist().get_userblock())
     if layout == h5py.h5d.CONTIGUOUS and not based:
@@ -221,8 +213,6 @@ def chunked(plist: Any, dtype: np.dtype[Any], name: str) -> Chunked:
 
 def fill(dataset: Any) -> Any:
     """Return the value of what was never written, in native byte order; the library lock is held."""
-    import h5py
-
     plist = dataset.get_create_plist()
     value = np.zeros((), dataset.dtype)
     if plist.fill_value_defined() != h5py.h5d.FILL_VALUE_UNDEFINED:
@@ -234,8 +224,6 @@ def _dimensions(
     file: Any, name: str, dataset: Any, shape: tuple[int, ...], attributes: Sequence[bytes]
 ) -> tuple[str, ...]:
     """Return the names of the dimensions; the lengths are the netCDF ones where this returns."""
-    import h5py
-
     if not shape:
         return ()
     limits = dataset.get_space().get_simple_extent_dims(True)
@@ -268,8 +256,6 @@ def _dimensions(
 
 def _longest(file: Any, scale: Any) -> int:
     """Return the length of an unlimited netCDF dimension."""
-    import h5py
-
     if not isinstance(scale, h5py.h5d.DatasetID) or not scale.shape:
         raise _UnclearError
     longest = int(scale.shape[0])
@@ -296,8 +282,6 @@ def _longest(file: Any, scale: Any) -> int:
 
 def _attribute_names(dataset: Any, plist: Any) -> list[bytes]:
     """Return the names of all attributes, by creation order where it is tracked, as the netCDF library does."""
-    import h5py
-
     tracked = plist.get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED
     names: list[bytes] = []
     h5py.h5a.iterate(dataset, names.append, index_type=h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
@@ -306,15 +290,11 @@ def _attribute_names(dataset: Any, plist: Any) -> list[bytes]:
 
 def _attributes(dataset: Any, names: Sequence[bytes]) -> dict[str, Any]:
     """Return the attributes in the form in which netCDF4-python gives them."""
-    import h5py
-
     return {n.decode(): _attribute(h5py.h5a.open(dataset, n)) for n in names if n not in _INTERNAL}
 
 
 def _attribute(attribute: Any) -> Any:
     """Return the value of an attribute."""
-    import h5py
-
     kind, shape = attribute.get_type(), attribute.shape
     is_text = isinstance(kind, h5py.h5t.TypeStringID)
     several = is_text and kind.is_variable_str()

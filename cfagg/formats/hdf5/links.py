@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import h5py
 import numpy as np
 
 from cfagg.errors import CfaggError, UnsupportedError
 from cfagg.formats.hdf5.library import ERRORS, address_of, file_of
-from cfagg.formats.hdf5.proof import UnsoundError, prove, prove_file
+from cfagg.formats.hdf5.proof import prove, prove_file
+from cfagg.formats.hdf5.space import UnsoundError
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import Reference
@@ -37,14 +39,10 @@ class LeavesError(Exception):
 
 def reach(file: Any, path: str, hops: int = _HOPS) -> Any:
     """Return the object at a path within the file, `None` where there is none; the library lock is held."""
-    import h5py
-
     return _walk(h5py.h5g.open(file, b"/"), file, path.encode("utf-8", "surrogateescape"), hops)
 
 
 def _walk(start: Any, file: Any, path: bytes, hops: int) -> Any:
-    import h5py
-
     at = h5py.h5g.open(file, b"/") if path.startswith(b"/") else start
     for word in path.split(b"/"):
         if word in (b"", b"."):
@@ -57,8 +55,6 @@ def _walk(start: Any, file: Any, path: bytes, hops: int) -> Any:
 
 def member(group: Any, file: Any, name: bytes, hops: int = _HOPS) -> Any:
     """Return what a link leads to within the file, `None` where it leads nowhere; else raise `LeavesError`."""
-    import h5py
-
     kind = group.links.get_info(name).type
     if kind == h5py.h5l.TYPE_HARD:
         return h5py.h5o.open(group, name)
@@ -69,8 +65,6 @@ def member(group: Any, file: Any, name: bytes, hops: int = _HOPS) -> Any:
 
 def _leaving(group: Any, name: bytes, kind: int) -> Reference:
     """Return what a link that is neither hard nor soft leads to."""
-    import h5py
-
     if kind == h5py.h5l.TYPE_EXTERNAL:
         file, path = group.links.get_val(name)
         return Reference("an external link", f"{_text(file)}:{_text(path)}")
@@ -79,8 +73,6 @@ def _leaving(group: Any, name: bytes, kind: int) -> Reference:
 
 def outside(dataset: Any) -> list[Reference]:
     """Return the files from which an open dataset takes its values; the library lock is held."""
-    import h5py
-
     plist = dataset.get_create_plist()
     found = [Reference("external storage", _text(plist.get_external(i)[0])) for i in range(plist.get_external_count())]
     if plist.get_layout() == h5py.h5d.VIRTUAL:
@@ -116,8 +108,6 @@ def followed(handle: Handle, context: Context, *, strange: bool = False) -> list
 
 
 def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> list[Reference] | None:
-    import h5py
-
     found: list[Reference] = []
     safe: set[int] = set()
     prove_file(handle, file)
@@ -183,8 +173,6 @@ def _level(group: Any) -> _Level:
 
 def _has_numbers_of_netcdf(dataset: Any) -> bool:
     """Whether the netCDF library knows the type of a dataset's numbers; it frees others as if they were strings."""
-    import h5py
-
     kind = dataset.get_type()
     if isinstance(kind, h5py.h5t.TypeFloatID):
         return any(
@@ -196,8 +184,6 @@ def _has_numbers_of_netcdf(dataset: Any) -> bool:
 
 def _has_text_to_free(dataset: Any) -> bool:
     """Whether a dataset has a fill value of fixed length, which the netCDF library frees as a pointer to a string."""
-    import h5py
-
     kind = dataset.get_type()
     fixed = isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str() and kind.get_size() > 1
     return fixed and dataset.get_create_plist().fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
@@ -205,8 +191,6 @@ def _has_text_to_free(dataset: Any) -> bool:
 
 def _extent(dataset: Any) -> list[Reference]:
     """Return the sources by which the extent of a virtual dataset is known."""
-    import h5py
-
     plist = dataset.get_create_plist()
     if plist.get_layout() != h5py.h5d.VIRTUAL:
         return []
@@ -223,8 +207,6 @@ def _extent(dataset: Any) -> list[Reference]:
 
 def _scales(dataset: Any) -> list[Reference]:
     """Return the reference to dimensions of a kind that may lead into another file."""
-    import h5py
-
     if not h5py.h5a.exists(dataset, b"DIMENSION_LIST"):
         return []
     kind = h5py.h5a.open(dataset, b"DIMENSION_LIST").get_type()
@@ -237,8 +219,6 @@ def _scales(dataset: Any) -> list[Reference]:
 
 def _check_attributes(owner: Any, name: bytes) -> None:
     """Refuse attributes that the netCDF library would read into less memory than they take."""
-    import h5py
-
     if isinstance(owner, h5py.h5g.GroupID):
         _check_text(owner, name, b"_NCProperties")
         return
@@ -273,8 +253,6 @@ def _check_attributes(owner: Any, name: bytes) -> None:
 
 
 def _check_text(owner: Any, name: bytes, attribute: bytes) -> None:
-    import h5py
-
     if h5py.h5a.exists(owner, attribute):
         found = h5py.h5a.open(owner, attribute)
         count = found.get_space().get_simple_extent_npoints()

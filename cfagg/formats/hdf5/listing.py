@@ -13,7 +13,9 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from cfagg.formats.hdf5.proof import UnsoundError
+import h5py
+
+from cfagg.formats.hdf5.space import UnsoundError
 
 __all__ = ["Listing", "listing"]
 
@@ -50,8 +52,6 @@ class Listing:
 
 def listing(dataset: Any, kind: int, chunks: Sequence[int]) -> Listing | None:
     """Return how the chunks of a dataset are listed where that is not as they are; the library lock is held."""
-    import h5py
-
     if kind != _EXTENSIBLE:
         return None
     most = dataset.get_space().get_simple_extent_dims(True)
@@ -66,8 +66,6 @@ def listing(dataset: Any, kind: int, chunks: Sequence[int]) -> Listing | None:
 @cache
 def _listed_wrongly() -> bool:
     """Return whether the library lists chunks as if the unlimited dimension were the first."""
-    import h5py
-
     with h5py.File("listing", "w", driver="core", backing_store=False, libver="latest") as file:
         dataset = file.create_dataset("v", (2, 2), "i1", chunks=(1, 1), maxshape=(2, None))
         dataset[1, 0] = 1

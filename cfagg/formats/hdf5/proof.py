@@ -9,18 +9,16 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import h5py
+
 from cfagg.formats.hdf5.bytes import HandleBytes
 from cfagg.formats.hdf5.library import address_of
 from cfagg.formats.hdf5.messages import Layout
 from cfagg.formats.hdf5.sound import Sound
-from cfagg.formats.hdf5.space import BrokenError
+from cfagg.formats.hdf5.space import BrokenError, UnsoundError
 from cfagg.storage.files import Handle
 
-__all__ = ["UnsoundError", "prove", "prove_file", "prove_index", "sound_of"]
-
-
-class UnsoundError(Exception):
-    """Something that the library must not read."""
+__all__ = ["prove", "prove_file", "prove_index", "sound_of"]
 
 
 _known: WeakKeyDictionary[Handle, Sound] = WeakKeyDictionary()
@@ -59,8 +57,6 @@ def sound_of(handle: Handle, file: Any) -> Sound:
 
 def prove(handle: Handle, file: Any, owner: Any) -> None:
     """Compare the attributes of an object that the library has open with its file; the library lock is held."""
-    import h5py
-
     doubtful = sound_of(handle, file).unproven(address_of(owner))
     if doubtful is None or doubtful:
         names: list[bytes] = []
@@ -73,8 +69,6 @@ def prove(handle: Handle, file: Any, owner: Any) -> None:
 
 def _varies(kind: Any) -> bool:
     """Return whether values of a type have a variable length, or hold what has."""
-    import h5py
-
     if isinstance(kind, h5py.h5t.TypeVlenID):
         return True
     if isinstance(kind, h5py.h5t.TypeStringID):

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import h5py
 import numpy as np
 
 from cfagg.formats.hdf5 import chunks
 from cfagg.formats.hdf5.library import address_of, file_of
 from cfagg.formats.hdf5.library_variables import chunked
 from cfagg.formats.hdf5.links import reach
-from cfagg.formats.hdf5.proof import UnsoundError, sound_of
-from cfagg.formats.hdf5.space import UnusualError
+from cfagg.formats.hdf5.proof import sound_of
+from cfagg.formats.hdf5.space import UnsoundError, UnusualError
 from cfagg.formats.values import contiguous, filters
 from cfagg.formats.values.by_table import damaged
 from cfagg.formats.values.netcdf4_names import NON_COORDINATE
@@ -30,8 +31,6 @@ __all__ = ["prove_named", "prove_values"]
 
 def prove_named(checked: Checked, slices: Sequence[slice], context: Context) -> None:
     """Look at what netCDF could read as a hyperslab of a variable, given by its path; the library lock is held."""
-    import h5py
-
     file = file_of(checked.handle)
     where, _, name = checked.dataset.rpartition("/")
     for path in (f"{where}/{n}" for n in (name, NON_COORDINATE + name)):
@@ -46,8 +45,6 @@ def prove_named(checked: Checked, slices: Sequence[slice], context: Context) -> 
 
 def prove_values(checked: Checked, dataset: Any, slices: Sequence[slice], context: Context) -> None:
     """Look at the values of a hyperslab before the library reads them; the library lock is held."""
-    import h5py
-
     handle, plist = checked.handle, dataset.get_create_plist()
     sound = sound_of(handle, h5py.h5i.get_file_id(dataset))
     at = address_of(dataset)

@@ -12,7 +12,16 @@ import numpy as np
 
 from cfagg.formats.hdf5.bytes import Bytes
 
-__all__ = ["ERRORS", "UNDEFINED", "BrokenError", "OverlapError", "Space", "TooManyError", "UnusualError"]
+__all__ = [
+    "ERRORS",
+    "UNDEFINED",
+    "BrokenError",
+    "OverlapError",
+    "Space",
+    "TooManyError",
+    "UnsoundError",
+    "UnusualError",
+]
 
 #: The address of what does not exist.
 UNDEFINED = 2**64 - 1
@@ -41,6 +50,10 @@ class TooManyError(UnusualError):
 
 class OverlapError(Exception):
     """Structures share bytes, so that a small file would take for ever to read."""
+
+
+class UnsoundError(Exception):
+    """Something that the library must not read."""
 
 
 #: What comes of bytes that are unusual or damaged; beside these, an `OverlapError`.

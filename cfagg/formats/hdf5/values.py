@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import h5py
 import numpy as np
 import numpy.typing as npt
 
@@ -18,8 +19,9 @@ from cfagg.formats.hdf5 import chunks
 from cfagg.formats.hdf5.library import ERRORS
 from cfagg.formats.hdf5.library_variables import chunked, fill
 from cfagg.formats.hdf5.links import LeavesError, outside, reach
-from cfagg.formats.hdf5.proof import UnsoundError, prove_file
+from cfagg.formats.hdf5.proof import prove_file
 from cfagg.formats.hdf5.proof_values import prove_values
+from cfagg.formats.hdf5.space import UnsoundError
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.storage import Chunked
 from cfagg.storage.files import CONTEXT_SOURCE, Handle
@@ -57,8 +59,6 @@ class Values:
 
     def _found(self) -> tuple[Any, list[Reference]]:
         """Return the low-level dataset, and what leads from it, or on the way to it, out of the file."""
-        import h5py
-
         file = self.file()
         prove_file(self.handle, file)
         try:
@@ -72,21 +72,19 @@ class Values:
 
 def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
     """Read a hyperslab of a dataset of a file that is still open."""
-    import h5py as h5
-
     checked.handle  # noqa: B018 - raises where the file was closed since
     shape = dataset.shape or ()  # of a space without any element there is none
     ranges = [range(s.start or 0, s.stop, s.step or 1) for s in slices]
     counts = tuple(map(len, ranges))
     dtype = dataset.dtype
-    text = isinstance(dataset.get_type(), h5.h5t.TypeStringID)
+    text = isinstance(dataset.get_type(), h5py.h5t.TypeStringID)
     native = dtype if dtype.kind in "OSV" else dtype.newbyteorder("=")
     if len(shape) != len(counts) or 0 in counts:
         return np.empty(counts, object if native.kind in "OV" else native)
-    if dataset.get_space().get_simple_extent_type() == h5.h5s.NULL:
+    if dataset.get_space().get_simple_extent_type() == h5py.h5s.NULL:
         return np.full(counts, _fill(dataset, native), native)
     plist = dataset.get_create_plist()
-    if plist.get_layout() == h5.h5d.CHUNKED:
+    if plist.get_layout() == h5py.h5d.CHUNKED:
         # The library takes memory for a whole chunk, whatever is read of it.
         size = dataset.get_type().get_size()
         check_chunk(math.prod(plist.get_chunk()) * size, f"a chunk of {checked.dataset!r} in {checked.handle.key.path}")
@@ -102,7 +100,7 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
         space = dataset.get_space()
         if stored:
             space.select_hyperslab(tuple(r.start for r in ranges), stored, tuple(r.step for r in ranges))
-        memory = h5.h5s.create_simple(stored) if stored else h5.h5s.create(h5.h5s.SCALAR)
+        memory = h5py.h5s.create_simple(stored) if stored else h5py.h5s.create(h5py.h5s.SCALAR)
         dataset.read(memory, space, block)
     if stored != counts:
         whole = np.full(counts, _fill(dataset, native), native)
@@ -115,9 +113,7 @@ def _read(checked: Checked, dataset: Any, slices: tuple[slice, ...]) -> npt.NDAr
 
 def _numbers(checked: Checked, plist: Any, dtype: np.dtype[Any]) -> Chunked | None:
     """Return how numbers in chunks are stored that are decoded here: the library reads beyond short chunks."""
-    import h5py as h5
-
-    if plist.get_layout() != h5.h5d.CHUNKED or dtype.kind not in "iuf":
+    if plist.get_layout() != h5py.h5d.CHUNKED or dtype.kind not in "iuf":
         return None
     stored = chunked(plist, np.dtype(dtype.str), checked.dataset)
     return stored if chunks.can_read(stored) else None

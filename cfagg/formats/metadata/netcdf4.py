@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.formats.hdf5 import library_variables as hdf5
 from cfagg.formats.metadata.foreign import Foreign, value_of
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.netcdf import path_of
@@ -71,6 +70,8 @@ class _Gate:
         if not self._files:
             # The library itself makes nothing that leads elsewhere; what was read into memory may.
             return admit(own, path, () if _is_writable(self._source) else None)
+        from cfagg.formats.hdf5 import library_variables as hdf5
+
         for handle in self._files:
             admit(own, path, hdf5.references(handle, path))
         return admit(own, path, ())

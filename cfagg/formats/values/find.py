@@ -14,7 +14,6 @@ from cfagg.cf.header import Header
 from cfagg.errors import UnsupportedError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import MAGIC, head, variables
-from cfagg.formats.hdf5 import library_variables as hdf5
 from cfagg.formats.opening import built_in
 from cfagg.formats.values import netcdf, reading
 from cfagg.formats.values.by_table import Part
@@ -122,6 +121,8 @@ def _by_library(handle: Handle, address: str, context: Context, group: str) -> S
     try:
         return _described(handle, address, context, group)
     except UnsupportedError:
+        from cfagg.formats.hdf5 import library_variables as hdf5
+
         found = hdf5.find(handle, address, context, group, unnamed=True)
         if found is None:
             raise
@@ -130,6 +131,8 @@ def _by_library(handle: Handle, address: str, context: Context, group: str) -> S
 
 def _described(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
     """Return a variable as the netCDF library describes it."""
+    from cfagg.formats.hdf5 import library_variables as hdf5
+
     with netcdf.opened_handle(handle, context) as dataset:
         variable = netcdf.lookup(dataset, address, group)
         if variable is None:

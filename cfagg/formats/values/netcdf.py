@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from cfagg.errors import UnsupportedError
 from cfagg.formats.classic import variables as classic
-from cfagg.formats.hdf5 import links as hdf5_links
-from cfagg.formats.hdf5.proof import UnsoundError
+from cfagg.formats.hdf5.space import UnsoundError
 from cfagg.formats.opening import CLASSIC, HDF5, HEAD, format_of, not_netcdf
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.values.pool import Pool
@@ -98,7 +97,9 @@ def check_file(handle: Handle, context: Context) -> Checked:
         return admit(handle, WHOLE, (), context)
     if form != HDF5:
         raise context.broken(context.said(not_netcdf(handle.key.path, head, "netCDF-3 or netCDF-4")))
-    return admit(handle, WHOLE, hdf5_links.followed(handle, context), context)
+    from cfagg.formats.hdf5.links import followed
+
+    return admit(handle, WHOLE, followed(handle, context), context)
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from h5py import h5t
 
 from cfagg.formats.hdf5 import proof as hdf5_proof
 from cfagg.formats.hdf5.bytes import HandleBytes
-from cfagg.formats.hdf5.proof import UnsoundError, prove, prove_file
+from cfagg.formats.hdf5.proof import prove, prove_file
+from cfagg.formats.hdf5.space import UnsoundError
 from cfagg.storage.files import open_regular
 
 
