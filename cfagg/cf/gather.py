@@ -58,48 +58,20 @@ def gather(
     valid_max: Any = None,
     fill: Any = None,
 ) -> tuple[int, int]:
-    """Write ``source * scale + offset`` into `target`, with missing values as `fill`.
+    """Write ``source * scale + offset`` into `target`, with missing values and NaN as `fill`.
 
-    Transposed, reversed and stepped blocks are given as NumPy views; size-1 dimensions are added or dropped by
-    indexing.
+    Both are views of any strides and byte order, of integers, float32 or float64.  Scale and offset are applied in
+    float64 and the result is rounded once; with 1 and 0, values are only cast, and none may change but for the rounding
+    of float64 to float32.  Missing are `fills` and what lies outside of the valid range; without a `fill` they become
+    NaN, for which integers have no value.
 
-    Parameters
-    ----------
-    source, target : ndarray
-        Arrays or views of equal shape and any strides and byte order, of integers, float32 or float64.  They do not
-        overlap; `target` is written.
-    scale, offset : float
-        Applied in float64, the result rounded once to the target's type: to the nearest, for integers half to even.
-        With 1 and 0 the values are only cast, and none may change but for the rounding of float64 to float32.
-    fills : iterable of numbers
-        Source values that mean missing; one that the source's type cannot hold is never met.
-    valid_min, valid_max : number, optional
-        Smallest and largest source value that is not missing.
-    fill : number, optional
-        What missing values and NaN become.  By default NaN; an integer target then has no value for them.
+    Returned are the number of elements that the target cannot hold, where it is undefined, and the flat index of the
+    first or -1: values beyond its range, missing ones without a `fill`, integers that would be rounded, fractions cast
+    to integers, and computed integers beyond 2**53.  `ConformError`: shapes differ, or a number cannot be used.
 
-    Returns
-    -------
-    bad, first : int
-        Number of elements that `target` cannot hold, and the flat index of the first in C order of `target`, or -1.
-        The target is undefined at such an element.  Bad are: values outside the target's range;
-        finite values that become infinite; missing ones without a `fill`; integers that the target type would round,
-        and fractions cast to integers, where values are only cast; and, where integers are computed, those beyond
-        2**53 that float64 does not hold exactly.
-
-    Raises
-    ------
-    ConformError
-        Shapes differ, `scale` or `offset` is not finite, or `fill` is not a value of the target's type.
-    UnsupportedError
-        A type that is neither integer nor float32 nor float64.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> out = np.zeros((2, 3), "f4")
-    >>> packed = np.array([[10, 20], [-1, 40], [50, 60]], "i2")
-    >>> gather(packed.T[::-1], out, scale=0.5, offset=1.0, fills=[-1])
+    >>> gather(np.array([[10, 20], [-1, 40], [50, 60]], "i2").T[::-1], out, scale=0.5, offset=1.0, fills=[-1])
     (0, -1)
     >>> out
     array([[11., 21., 31.],

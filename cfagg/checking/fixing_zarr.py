@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg.errors import AccessError, SourceError, TargetError
-from cfagg.formats.metadata.json_values import LONGEST, document
 from cfagg.formats.metadata.stores import joined
 from cfagg.formats.zarr.creating import document_bytes
+from cfagg.formats.zarr.documents import MAX_DOCUMENT, parse
 from cfagg.runtime.files import write_whole
 from cfagg.runtime.publishing import public_name, reason
 from cfagg.storage.tree import read_file
@@ -57,7 +57,7 @@ def _node(path: str, node: str) -> tuple[str, dict[str, Any]] | None:
 def _read(path: str, file: Path) -> dict[str, Any] | None:
     """Return a document of the store, `None` where there is no such file."""
     try:
-        found = read_file(path, str(file), LONGEST)
+        found = read_file(path, str(file), MAX_DOCUMENT)
     except AccessError as error:
         # The copy has the links of the original; one with an absolute path leads into that one.
         raise TargetError(
@@ -66,7 +66,7 @@ def _read(path: str, file: Path) -> dict[str, Any] | None:
         ) from error
     except SourceError as error:
         raise TargetError(f"{public_name(file)} is not a regular file, or cannot be read") from error
-    return None if found is None else document(found[0], public_name(file))
+    return None if found is None else parse(found[0], public_name(file))
 
 
 def _change(attributes: dict[str, Any], one: Change) -> None:

@@ -83,27 +83,12 @@ def stored_most(most: int) -> int:
 
 def inflate(stored: Any, fewest: int, most: int, out: Bytes | None = None, *, members: bool = True) -> Any:
     """Undo gzip or zlib, into `out` where that is given; gzip files may have several `members`."""
-    parts = []
-    total = 0
-    rest: Any = stored
-    try:
-        while len(rest):
-            # 47: either header, recognised by its first bytes.
-            stream = cast("Any", fastzlib.decompressobj)(47)
-            # One byte too many is enough to know that the chunk is damaged, whatever it would grow to.
-            part = stream.decompress(rest, most - total + 1)
-            total += len(part)
-            if total > most:
-                raise DamagedError(f"it decodes to too many bytes, expected {most:,}")
-            if not stream.eof:
-                raise DamagedError("its compressed stream ends early")
-            parts.append(part)
-            rest = stream.unused_data
-            if not members:
-                break
-    except fastzlib.ERRORS as error:
-        raise DamagedError(_DAMAGED) from error
-    return _placed(parts, total, fewest, most, out)
+    return _streams(_inflater, fastzlib.ERRORS, stored, fewest, most, out, members=members)
+
+
+def _inflater() -> Any:
+    # 47: either header, recognised by its first bytes.
+    return cast("Any", fastzlib.decompressobj)(47)
 
 
 def bunzip2(stored: Any, fewest: int, most: int, out: Bytes | None = None) -> Any:
@@ -130,13 +115,16 @@ def _streams(
     fewest: int,
     most: int,
     out: Bytes | None,
+    *,
+    members: bool = True,
 ) -> Any:
-    """Undo one stream after another by decompressors of the standard library."""
+    """Undo one stream after another, or only the first, by decompressors such as those of the standard library."""
     parts, total = [], 0
     rest: Any = stored
     try:
         while len(rest):
             stream = make()
+            # One byte too many is enough to know that the chunk is damaged, whatever it would grow to.
             part = stream.decompress(rest, most - total + 1)
             total += len(part)
             if total > most:
@@ -144,6 +132,8 @@ def _streams(
             if not stream.eof:
                 raise DamagedError("its compressed stream ends early")
             parts.append(part)
+            if not members:
+                break
             rest = stream.unused_data
     except errors as error:
         if isinstance(error, DamagedError):

@@ -73,7 +73,8 @@ def journal(text: str) -> None:
 
 @target("Zarr documents", seeds=lambda: ['{"zarr_format": 3, "node_type": "group", "attributes": {"a": [1, NaN]}}'])
 def json_documents(text: str) -> None:
-    from cfagg.formats.metadata.json_values import document, value_of_json
+    from cfagg.formats.metadata.json_values import value_of_json
+    from cfagg.formats.zarr.documents import parse as document
 
     for value in document(text.encode("utf-8", "surrogatepass"), "a document").values():
         for type_ in (None, "<i4", ">S1", "<f8"):

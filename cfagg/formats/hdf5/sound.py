@@ -44,9 +44,12 @@ class Sound:
         self._indexed: dict[int, Layout | None] = {}
         #: Each object is looked at once, for the bytes that may be read are counted.
         self._unproven: dict[int, frozenset[bytes] | None] = {}
+        self._is_checked = False
 
     def check(self) -> None:
-        """Look at all objects of the file."""
+        """Look at all objects of the file, once."""
+        if self._is_checked:
+            return
         # What only a table of shared messages explains is left to the library, and so are more objects than are
         # counted.
         seen: set[int] = set()
@@ -77,6 +80,7 @@ class Sound:
                 except (OverlapError, struct.error, IndexError) as error:
                     raise BrokenError from error
         self._space.renew()
+        self._is_checked = True
 
     def _below(self, at: int) -> list[int]:
         """Return the objects that one links, after a look at its attributes."""

@@ -7,21 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.errors import LimitError
-from cfagg.formats.zarr.documents import parse
+from cfagg.formats.zarr.fields import NON_FINITE
 from cfagg.model.dataset import AttributeValue
 
-__all__ = ["LONGEST", "document", "value_of_json"]
-
-#: Bytes of one document.
-LONGEST = 1 << 28
-
-
-def document(raw: bytes, where: str) -> dict[str, Any]:
-    """Return a JSON object, neither too long nor nested too deeply."""
-    if len(raw) > LONGEST:
-        raise LimitError(f"{where} has {len(raw):,} bytes; metadata documents are read up to {LONGEST:,}")
-    return parse(raw, where)
+__all__ = ["value_of_json"]
 
 
 def value_of_json(given: Any, type_: str | None = None) -> AttributeValue:
@@ -65,8 +54,7 @@ def _is_text(text: str) -> bool:
 
 def _with_names(values: list[Any]) -> list[Any] | None:
     """Return numbers among which some are written by name, as JSON has no infinities; `None` where others are."""
-    names = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
-    found = [names.get(v, v) if isinstance(v, str) else v for v in values]
+    found = [NON_FINITE.get(v, v) if isinstance(v, str) else v for v in values]
     plain = all(isinstance(v, int | float) and not isinstance(v, bool) for v in found)
     return found if plain and any(not isinstance(v, str) for v in values) else None
 

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store
+from zarr.abc.store import ByteRequest, RangeByteRequest, Store
 from zarr.core.buffer import Buffer, BufferPrototype
 
-from cfagg.formats.metadata.json_values import document
-from cfagg.formats.zarr.checked_store import refuse_code
+from cfagg.formats.zarr.checked_store import cut, vetted
 
-__all__ = ["KeyStore", "vetted"]
-
-
-#: How the netCDF library writes the type of characters, which have no order of bytes, and what zarr-python takes.
-_ORDERED, _PLAIN = re.compile(rb'("dtype"\s*:\s*")[<>](S\d+")'), rb"\1|\2"
-
-
-def vetted(key: str, raw: bytes | None) -> bytes | None:
-    """Return what zarr-python may be given of a store."""
-    if raw is None or key.rpartition("/")[2] not in (".zarray", "zarr.json"):
-        return raw
-    refuse_code(document(raw, key), key)
-    return _ORDERED.sub(_PLAIN, raw) if key.endswith(".zarray") else raw
+__all__ = ["KeyStore"]
 
 
 class KeyStore(Store):
@@ -51,7 +37,9 @@ class KeyStore(Store):
         return f"KeyStore({self.source!r})"
 
     def _read(self, key: str) -> bytes | None:
-        return vetted(key, self.source.read(key))
+        raw: bytes | None = self.source.read(key)
+        name = key.rpartition("/")[2]
+        return raw if raw is None or name not in (".zarray", "zarr.json") else vetted(name, raw, key)
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -69,11 +57,7 @@ class KeyStore(Store):
             found: bytes = self.source.read_range(key, part.start, part.end - part.start)
             return found
         whole = self._read(key)
-        if whole is None or part is None:
-            return whole
-        if isinstance(part, OffsetByteRequest):
-            return whole[part.offset :]
-        return whole[-part.suffix :] if part.suffix else b""
+        return None if whole is None else cut(whole, part)
 
     async def get_partial_values(
         self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]

@@ -6,14 +6,12 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
-from cfagg.errors import LimitError, SourceError
-from cfagg.formats.zarr.settings import unequal_chunks
-from cfagg.storage.tree import listed, prefixes, read_file
+from cfagg.errors import SourceError
+from cfagg.formats.zarr.documents import read_text
+from cfagg.formats.zarr.settings import open_plainly
+from cfagg.storage.tree import listed, prefixes
 
 __all__ = ["LocalStore", "MemoryStore", "RemoteStore", "Store", "joined"]
-
-#: Bytes of one document.
-_LONGEST = 1 << 28
 
 
 class Store(Protocol):
@@ -58,13 +56,8 @@ class LocalStore:
 
     def read(self, key: str) -> bytes | None:
         """Return a document, `None` where there is none."""
-        path = f"{self.path}/{key}"
-        found = read_file(self.path, path, _LONGEST, self.allow)
-        if found is None:
-            return None
-        if len(found[0]) > _LONGEST:
-            raise LimitError(f"{path} has {found[1].st_size:,} bytes; metadata documents are read up to {_LONGEST:,}")
-        return found[0]
+        found = read_text(self.path, key, self.path, self.allow)
+        return None if found is None else found[0]
 
     def children(self, path: str) -> Iterator[str]:
         """Yield the names of the directories in a group; of links that lead in a circle, none."""
@@ -120,13 +113,13 @@ class MemoryStore:
 
     def array(self, path: str, format_: int) -> Any:
         """Return an array, opened with zarr-python."""
-        key = joined(path, "zarr.json" if format_ == 3 else ".zarray")
-        raw = self.read(key)
-        if raw is not None:
-            from cfagg.formats.metadata.remote_store import vetted
+        from cfagg.formats.zarr.checked_store import vetted
 
-            vetted(key, raw)
-        return _opened(self._store, "/".join(p for p in (self._path, path) if p), format_)
+        name = "zarr.json" if format_ == 3 else ".zarray"
+        raw = self.read(joined(path, name))
+        if raw is not None:
+            vetted(name, raw, joined(path, name))
+        return open_plainly(self._store, "/".join(p for p in (self._path, path) if p), format_)
 
 
 class RemoteStore:
@@ -152,12 +145,4 @@ class RemoteStore:
         """Return an array, opened with zarr-python."""
         from cfagg.formats.metadata.remote_store import KeyStore
 
-        return _opened(KeyStore(self.remote), path, format_)
-
-
-def _opened(store: Any, path: str, format_: int) -> Any:
-    import zarr
-
-    form: Any = format_
-    with unequal_chunks():
-        return zarr.open_array(store, path=path, mode="r", zarr_format=form)
+        return open_plainly(KeyStore(self.remote), path, format_)

@@ -56,13 +56,12 @@ def store_at(url: Url) -> Any:
 
 def is_consolidated(store: Any) -> bool:
     """Return whether a store has a table of all its metadata."""
-    from cfagg.formats.metadata.json_values import document
+    from cfagg.formats.zarr.documents import parse
 
     raw = store.read("zarr.json")
     if raw is None:
         return store.read(".zmetadata") is not None
-    found = document(raw, "zarr.json")
-    return found.get("consolidated_metadata") is not None
+    return parse(raw, "zarr.json").get("consolidated_metadata") is not None
 
 
 def _looks_like_store(url: str) -> bool:

@@ -20,11 +20,12 @@ import numpy.typing as npt
 from cfagg.conventions import limits
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, SourceError
 from cfagg.formats.metadata.foreign import too_long
-from cfagg.formats.metadata.json_values import document, value_of_json
+from cfagg.formats.metadata.json_values import value_of_json
 from cfagg.formats.metadata.nczarr import HIDDEN, Notes, notes_of
 from cfagg.formats.metadata.stores import LocalStore, Store, joined
 from cfagg.formats.metadata.zarr_types import fill_attribute, kind_of
 from cfagg.formats.opening import no_store
+from cfagg.formats.zarr.documents import parse
 from cfagg.model.dataset import Dataset, Dimension, Group, Variable
 from cfagg.storage.store import raise_ours
 
@@ -113,14 +114,14 @@ def read_node(store: Store, path: str, format_: int | None = None) -> Node | Non
     if format_ != 2:
         raw = store.read(joined(path, "zarr.json"))
         if raw is not None:
-            return _node_v3(path, document(raw, f"{store.source}/{joined(path, 'zarr.json')}"), store.source)
+            return _node_v3(path, parse(raw, f"{store.source}/{joined(path, 'zarr.json')}"), store.source)
     if format_ != 3:
         for name, is_array in ((".zarray", True), (".zgroup", False)):
             raw = store.read(joined(path, name))
             if raw is not None:
-                found = document(raw, f"{store.source}/{joined(path, name)}")
+                found = parse(raw, f"{store.source}/{joined(path, name)}")
                 own = store.read(joined(path, ".zattrs"))
-                attributes = document(own, f"{store.source}/{joined(path, '.zattrs')}") if own is not None else {}
+                attributes = parse(own, f"{store.source}/{joined(path, '.zattrs')}") if own is not None else {}
                 return Node(path, 2, found, attributes, is_array)
     return None
 
@@ -148,7 +149,7 @@ def _consolidated(store: Store, top: Node) -> dict[str, list[tuple[str, Node]]] 
                 nodes[path] = _node_v3(path, found, store.source)
     else:
         raw = store.read(".zmetadata")
-        listed = document(raw, f"{store.source}/.zmetadata").get("metadata") if raw is not None else None
+        listed = parse(raw, f"{store.source}/.zmetadata").get("metadata") if raw is not None else None
         if not isinstance(listed, dict):
             return None
         for key, found in listed.items():

@@ -11,15 +11,10 @@ import numpy as np
 
 from cfagg.cf.missing import is_default_fill
 from cfagg.formats.metadata.json_values import value_of_json
-from cfagg.formats.zarr.fields import fill_number
+from cfagg.formats.zarr.fields import NON_FINITE, V3_TYPES, fill_number
 from cfagg.model.dataset import Kind, Variable
 
 __all__ = ["fill_attribute", "kind_of"]
-
-_V3 = {
-    "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8", "uint8": "u1", "uint16": "u2", "uint32": "u4",
-    "uint64": "u8", "float16": "f2", "float32": "f4", "float64": "f8",
-}  # fmt: skip
 
 #: Types of Zarr v3 that hold texts.
 _TEXTS = frozenset({"string", "fixed_length_utf32", "variable_length_utf8", "null_terminated_bytes"})
@@ -41,7 +36,7 @@ def kind_of(document: Mapping[str, Any], format_: int) -> tuple[np.dtype[Any], K
                 return np.dtype("S1"), "char"
         if isinstance(given, str) and given in _TEXTS:
             return np.dtype(object), "string"
-        given = _V3.get(given, "") if isinstance(given, str) else ""
+        given = V3_TYPES.get(given, "") if isinstance(given, str) else ""
     if not isinstance(given, str) or not given or len(given) > 16:
         return np.dtype(object), "other"
     if given == "|O":
@@ -76,8 +71,7 @@ def fill_attribute(variable: Variable, document: Mapping[str, Any], format_: int
         fill = document.get("fill_value")
         given = value_of_json(fill) if fill not in (None, 0, "", False) and not isinstance(fill, dict) else None
         if isinstance(given, str) and variable.kind == "float":
-            named = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
-            given = np.array([named[given]]) if given in named else None
+            given = np.array([NON_FINITE[given]]) if given in NON_FINITE else None
         elif isinstance(given, str) and variable.is_text:
             given = _decoded(given)
         if isinstance(given, np.ndarray) and variable.is_numeric and is_default_fill(variable.dtype, given):
@@ -108,9 +102,8 @@ def _decoded(text: str) -> str:
 
 
 def _from_base64(text: str, variable: Variable) -> Any:
-    named = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
-    if text in named:
-        return np.array([named[text]])
+    if text in NON_FINITE:
+        return np.array([NON_FINITE[text]])
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -166,31 +166,6 @@ def _needed(number: int, parameters: tuple[int, ...], data: memoryview, size: in
     return None
 
 
-def _inflate(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
-    # The HDF5 library takes the first stream, and so what follows it does not count.
-    return codecs.inflate(data, fewest, most, members=False)
-
-
-def _unshuffle(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
-    return codecs.unshuffle(data, parameters[0] if parameters else 1, out)
-
-
-def _check(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
-    return codecs.strip_fletcher32(data)
-
-
-def _unzstd(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
-    return codecs.unzstd(data, fewest, most, out)
-
-
-def _unblosc(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
-    return codecs.unblosc(data, fewest, most, out)
-
-
-def _bunzip2(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
-    return codecs.bunzip2(data, fewest, most, out)
-
-
 def _unlzf(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out: _Memory) -> Any:  # noqa: ARG001
     from cfagg.kernels.lzf import unpack_lzf
 
@@ -229,12 +204,13 @@ def _unszip(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out:
 
 #: By the filters' numbers: deflate, shuffle, fletcher32, szip, bzip2, LZF, Blosc, zstd.
 _FILTERS: dict[int, _Filter] = {
-    1: _Filter(_inflate, None),
-    _SHUFFLE: _Filter(_unshuffle, 0),
-    3: _Filter(_check, 4),
+    # The HDF5 library takes the first stream, and so what follows it does not count.
+    _DEFLATE: _Filter(lambda data, _, fewest, most, out: codecs.inflate(data, fewest, most, members=False), None),  # noqa: ARG005
+    _SHUFFLE: _Filter(lambda data, sizes, fewest, most, out: codecs.unshuffle(data, (*sizes, 1)[0], out), 0),  # noqa: ARG005
+    3: _Filter(lambda data, *_: codecs.strip_fletcher32(data), 4),
     4: _Filter(_unszip, None),
-    307: _Filter(_bunzip2, None),
+    307: _Filter(lambda data, _, *sizes: codecs.bunzip2(data, *sizes), None),
     32000: _Filter(_unlzf, None),
-    32001: _Filter(_unblosc, None),
-    32015: _Filter(_unzstd, None),
+    32001: _Filter(lambda data, _, *sizes: codecs.unblosc(data, *sizes), None),
+    32015: _Filter(lambda data, _, *sizes: codecs.unzstd(data, *sizes), None),
 }

@@ -22,7 +22,7 @@ from cfagg.formats.zarr.metadata import ZarrArray, open_array
 from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import listed, open_file, prefixes, read_file
 
-__all__ = ["METADATA", "CheckedStore", "cut", "decoded_array", "refuse_code"]
+__all__ = ["METADATA", "CheckedStore", "cut", "decoded_array", "vetted"]
 
 #: Names of documents.
 METADATA = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json")
@@ -51,6 +51,14 @@ def refuse_code(found: Any, where: str) -> None:
             if any(isinstance(c, str) and c.lower() in _CODE for c in one):
                 raise UnsupportedError(f"{where} uses the codec 'pickle', which executes what it reads: never used")
             waiting += one
+
+
+def vetted(name: str, raw: bytes, where: str) -> bytes:
+    """Return the document of a name as zarr-python may be given it."""
+    if name == ".zattrs":
+        return raw
+    refuse_code(parse(raw, where), where)
+    return _ORDERED.sub(_PLAIN, raw) if name == ".zarray" else raw
 
 
 def decoded_array(root: str, path: str, allow: Iterable[str | os.PathLike[str]]) -> ZarrArray | None:
@@ -100,9 +108,7 @@ class CheckedStore(LocalStore):
         data = found[0]
         if len(data) > MAX_DOCUMENT:
             raise LimitError(f"{path} has more than {MAX_DOCUMENT:,} bytes of metadata")
-        if name != ".zattrs":
-            refuse_code(parse(data, path), path)
-        return cut(_ORDERED.sub(_PLAIN, data) if name == ".zarray" else data, byte_range)
+        return cut(vetted(name, data, path), byte_range)
 
     def get_sync(
         self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None

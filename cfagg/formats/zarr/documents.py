@@ -77,7 +77,9 @@ def read_document(folder: str, name: str, root: str | None = None, allow: Sequen
 
 
 def parse(text: bytes, path: str) -> dict[str, Any]:
-    """Return a JSON object; what is none, or too deeply nested, is refused."""
+    """Return a JSON object; what is none, too long, or too deeply nested, is refused."""
+    if len(text) > MAX_DOCUMENT:
+        raise LimitError(f"{path} has {len(text):,} bytes; metadata documents are read up to {MAX_DOCUMENT:,}")
     try:
         found = json.loads(text)
     except RecursionError as error:

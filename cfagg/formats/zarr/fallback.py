@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cfagg.errors import CfaggError, FragmentReadError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.formats.zarr.metadata import ZarrArray, open_array
-from cfagg.formats.zarr.settings import unequal_chunks
+from cfagg.formats.zarr.settings import open_plainly
 from cfagg.storage.urls import Url
 
 __all__ = ["open_by_zarr", "read_by_zarr", "store_of"]
@@ -47,13 +47,9 @@ def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[
 
 def open_by_zarr(store: Any, path: str, zarr_format: int | None) -> Any:
     """Return an array of what `store_of` returned, by zarr-python; a `SourceError` says what is damaged."""
-    import zarr
-
-    form: Any = zarr_format
     where = f"{store.path}: array {path!r}"
     try:
-        with unequal_chunks():
-            return zarr.open_array(store, path=path, mode="r", zarr_format=form)
+        return open_plainly(store, path, zarr_format)
     except CfaggError:
         raise
     except FileNotFoundError as error:
@@ -83,13 +79,9 @@ def _opened(array: ZarrArray) -> Any:
     opened = array.__dict__.get("_by_zarr_python")
     if opened is not None:
         return opened
-    import zarr
-
-    form: Any = array.zarr_format
     try:
-        with _opening, unequal_chunks():
-            store = store_of(array.store, array.allow)
-            opened = zarr.open_array(store, path=array.path, mode="r", zarr_format=form)
+        with _opening:
+            opened = open_plainly(store_of(array.store, array.allow), array.path, array.zarr_format)
     except CfaggError:
         raise
     except Exception as error:  # as many kinds as there are codecs and metadata

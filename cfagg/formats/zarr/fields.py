@@ -15,12 +15,15 @@ from cfagg.errors import LimitError, ModelError, Problem, UnsupportedError
 from cfagg.formats.zarr.codecs import named
 from cfagg.model import Grid, Regular
 
-__all__ = ["data_type", "dim_names", "fill_number", "grid_v2", "grid_v3", "key_form"]
+__all__ = ["NON_FINITE", "V3_TYPES", "data_type", "dim_names", "fill_number", "grid_v2", "grid_v3", "key_form"]
 
-_V3_TYPES = {
+V3_TYPES = {
     "bool": "?", "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8", "uint8": "u1", "uint16": "u2",
     "uint32": "u4", "uint64": "u8", "float16": "f2", "float32": "f4", "float64": "f8",
 }  # fmt: skip
+#: How JSON writes numbers that it does not have.
+NON_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
 _V2_TYPE = re.compile(r"[<>|](b1|[iu][1248]|f[248])")
 
 
@@ -30,8 +33,8 @@ def data_type(given: Any, zarr_format: int, where: str) -> np.dtype[Any]:
     >>> data_type("float32", 3, "a"), data_type(">i2", 2, "a")
     (dtype('float32'), dtype('int16'))
     """
-    if zarr_format == 3 and isinstance(given, str) and given in _V3_TYPES:
-        return np.dtype(_V3_TYPES[given])
+    if zarr_format == 3 and isinstance(given, str) and given in V3_TYPES:
+        return np.dtype(V3_TYPES[given])
     if zarr_format == 2 and isinstance(given, str) and _V2_TYPE.fullmatch(given):
         return np.dtype(given).newbyteorder("=")
     raise UnsupportedError(f"{where} has the data type {shorten(given)}; booleans, integers and real numbers are read")
@@ -44,9 +47,8 @@ def fill_number(given: Any, dtype: np.dtype[Any], problems: list[Problem]) -> in
     (-inf, nan)
     """
     if dtype.kind == "f" and isinstance(given, str):
-        named = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
-        if given in named:
-            return named[given]
+        if given in NON_FINITE:
+            return NON_FINITE[given]
         if re.fullmatch(rf"0x[0-9a-fA-F]{{{2 * dtype.itemsize}}}", given):
             form = {2: "e", 4: "f", 8: "d"}[dtype.itemsize]
             return float(struct.unpack(f">{form}", bytes.fromhex(given[2:]))[0])

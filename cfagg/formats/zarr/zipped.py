@@ -19,8 +19,8 @@ from zarr.storage import ZipStore
 from cfagg.conventions import limits
 from cfagg.errors import ConventionError, FragmentReadError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
-from cfagg.formats.zarr.checked_store import METADATA, cut, refuse_code
-from cfagg.formats.zarr.documents import MAX_DOCUMENT, parse
+from cfagg.formats.zarr.checked_store import METADATA, cut, vetted
+from cfagg.formats.zarr.documents import MAX_DOCUMENT
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
 from cfagg.storage.files import close_read
 
@@ -78,9 +78,7 @@ class CheckedZip(ZipStore):
         finally:
             close_read(fd)
         name = key.rpartition("/")[2]
-        if name in METADATA and name != ".zattrs":
-            refuse_code(parse(found, f"{self.path}/{key}"), f"{self.path}/{key}")
-        return found
+        return vetted(name, found, f"{self.path}/{key}") if name in METADATA else found
 
     def decoded(self, path: str) -> ZarrArray | None:
         """Return an array whose chunks are decoded here, `None` where they are not; damaged metadata are refused."""

@@ -45,6 +45,16 @@ def test_values_are_those_that_zarr_python_reads(tmp_path: Path, zarr_format: in
         np.testing.assert_array_equal(found["a"].values, array[:])
 
 
+def test_characters_are_read_as_the_netcdf_library_writes_their_type(tmp_path: Path) -> None:
+    array = create(tmp_path / "s", "a", (3,), (3,), dtype="S1", zarr_format=2, compressors=None)
+    array[:] = np.array([b"a", b"b", b"c"])
+    array.attrs["_ARRAY_DIMENSIONS"] = ["x"]
+    document = tmp_path / "s" / "a" / ".zarray"
+    document.write_text(document.read_text().replace('"|S1"', '"<S1"'))
+    with cfagg.read(zipped(tmp_path / "s")) as found, cfagg.read(tmp_path / "s") as expected:
+        assert found["a"].values.tolist() == expected["a"].values.tolist() == b"abc"
+
+
 def test_shards_texts_and_scalars_are_read(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "s", mode="w", zarr_format=3)
     data = np.arange(24.0).reshape(4, 6)
