@@ -65,6 +65,14 @@ class Context(NamedTuple):
         """Return `text` behind the place it is about."""
         return f"{self.where}: {text}" if self.where else text
 
+    def damage(self, text: str) -> CfaggError:
+        """Return the error about a file that is there and cannot be read."""
+        return self.broken(self.said(text))
+
+    def absence(self, text: str) -> CfaggError:
+        """Return the error about something that is not there."""
+        return self.missing(self.said(text))
+
 
 #: Context of files that a user names, not a partition.
 CONTEXT_SOURCE = Context("", SourceNotFoundError, SourceError, "check the path")

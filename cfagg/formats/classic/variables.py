@@ -81,11 +81,9 @@ def _read_header(handle: Handle, context: Context) -> _Classic:
     try:
         return _named(*raw.read(lambda count: handle.some(count, 0, context), key.size))
     except raw.ShortError as error:
-        raise context.broken(
-            context.said(f"{key.path} is truncated: it ends within its header; restore the file")
-        ) from error
+        raise context.damage(f"{key.path} is truncated: it ends within its header; restore the file") from error
     except raw.DamagedError as error:
-        raise context.broken(context.said(f"the header of {key.path} is damaged: {error}; restore the file")) from error
+        raise context.damage(f"the header of {key.path} is damaged: {error}; restore the file") from error
 
 
 def _named(header: raw.Header, data: bytes) -> _Classic:

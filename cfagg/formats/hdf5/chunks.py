@@ -209,11 +209,9 @@ class _Table:
             except AccessError:
                 raise
             except (*ERRORS, UnsoundError) as error:
-                raise context.broken(
-                    context.said(
-                        f"the chunk table of {self.storage.path!r} in {checked.handle.key.path} is damaged: {error}; "
-                        "restore the file"
-                    )
+                raise context.damage(
+                    f"the chunk table of {self.storage.path!r} in {checked.handle.key.path} is damaged: {error}; "
+                    "restore the file"
                 ) from error
         return found
 

@@ -100,11 +100,9 @@ def followed(handle: Handle, context: Context, *, strange: bool = False) -> list
         except CfaggError:
             raise
         except UnsoundError as error:
-            raise context.broken(
-                context.said(f"{handle.key.path} is damaged: {error}; restore or replace the file")
-            ) from error
+            raise context.damage(f"{handle.key.path} is damaged: {error}; restore or replace the file") from error
         except ERRORS as error:
-            raise context.broken(context.said(handle.failed(error))) from error
+            raise context.damage(handle.failed(error)) from error
 
 
 def _followed(handle: Handle, file: Any, context: Context, strange: bool) -> list[Reference] | None:

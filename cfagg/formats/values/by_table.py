@@ -114,10 +114,8 @@ def raw(
 
 def damaged(checked: Checked, index: tuple[int, ...], error: Exception, context: Context) -> CfaggError:
     """Return the error about a chunk that does not decode."""
-    return context.broken(
-        context.said(
-            f"chunk {index} of {checked.dataset!r} in {checked.handle.key.path} is damaged: {error}; restore the file"
-        )
+    return context.damage(
+        f"chunk {index} of {checked.dataset!r} in {checked.handle.key.path} is damaged: {error}; restore the file"
     )
 
 
@@ -150,11 +148,9 @@ def _held(
                 check_chunk(nbytes, context.said(f"a chunk of {checked.dataset!r} in {key.path}"))
             most = stored_most(nbytes)
         if offset + size > key.size:
-            raise context.broken(
-                context.said(
-                    f"{key.path} is truncated: it has {key.size} bytes, and chunk {index} of {checked.dataset!r} "
-                    f"reaches to byte {offset + size}; restore the file"
-                )
+            raise context.damage(
+                f"{key.path} is truncated: it has {key.size} bytes, and chunk {index} of {checked.dataset!r} "
+                f"reaches to byte {offset + size}; restore the file"
             )
         if size > most:
             raise damaged(

@@ -30,11 +30,9 @@ def read(
 
     def check(end: int) -> None:
         if end > handle.key.size:
-            raise context.broken(
-                context.said(
-                    f"{handle.key.path} is truncated: it has {handle.key.size} bytes, and values reach to byte {end}; "
-                    "restore the file"
-                )
+            raise context.damage(
+                f"{handle.key.path} is truncated: it has {handle.key.size} bytes, and values reach to byte {end}; "
+                "restore the file"
             )
 
     return gather(storage, shape, slices, lambda count, at: handle.exactly(count, at, context), check)

@@ -46,9 +46,7 @@ def read(checked: Checked, slices: Sequence[slice], context: Context) -> npt.NDA
     with of_handle(checked.handle) as dataset:
         found = _lookup(dataset, checked.dataset, "/")
         if found is None or found.read is None:
-            raise context.broken(
-                context.said(f"{checked.handle.key.path} has no variable {checked.dataset!r} any more")
-            )
+            raise context.damage(f"{checked.handle.key.path} has no variable {checked.dataset!r} any more")
         values = np.asarray(found.read(tuple(slices)))
         if found.kind == "string":
             return _texts(values, checked, context)
@@ -63,7 +61,7 @@ def _texts(values: npt.NDArray[Any], checked: Checked, context: Context) -> npt.
             texts[index] = value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError as error:
         where = f"variable {checked.dataset!r} of {checked.handle.key.path}"
-        raise context.broken(context.said(f"{where} is not text in UTF-8: {error}")) from error
+        raise context.damage(f"{where} is not text in UTF-8: {error}") from error
     return texts
 
 

@@ -96,7 +96,7 @@ def check_file(handle: Handle, context: Context) -> Checked:
         classic.names(handle, context)
         return admit(handle, WHOLE, (), context)
     if form != HDF5:
-        raise context.broken(context.said(not_netcdf(handle.key.path, head, "netCDF-3 or netCDF-4")))
+        raise context.damage(not_netcdf(handle.key.path, head, "netCDF-3 or netCDF-4"))
     from cfagg.formats.hdf5.links import followed
 
     return admit(handle, WHOLE, followed(handle, context), context)
@@ -116,17 +116,15 @@ def opened_handle(handle: Handle, context: Context = CONTEXT_SOURCE) -> Iterator
         try:
             yield _dataset(handle if _pool.has(handle) else check_file(handle, context).handle, context)
         except UnicodeDecodeError as error:
-            raise context.broken(
-                context.said(f"{handle.key.path} has a name that is not UTF-8: {error.object!r}; restore the file")
+            raise context.damage(
+                f"{handle.key.path} has a name that is not UTF-8: {error.object!r}; restore the file"
             ) from error
         except (AttributeError, RuntimeError, OSError) as error:
             # What the library says of damage that it finds only when it is asked for an attribute or a dimension.
             if not str(error).startswith("NetCDF: "):
                 raise
-            raise context.broken(
-                context.said(
-                    f"{handle.key.path} is damaged, the library says: {handle.said(error)}; restore or replace the file"
-                )
+            raise context.damage(
+                f"{handle.key.path} is damaged, the library says: {handle.said(error)}; restore or replace the file"
             ) from error
 
 
@@ -135,7 +133,7 @@ def _dataset(handle: Handle, context: Context) -> netCDF4.Dataset:
     try:
         found: netCDF4.Dataset = _pool.get(handle)
     except _LIBRARY_ERRORS as error:
-        raise context.broken(context.said(handle.failed(error))) from error
+        raise context.damage(handle.failed(error)) from error
     return found
 
 
@@ -211,7 +209,7 @@ def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArra
     with opened_handle(checked.handle, context) as dataset:
         variable = lookup(dataset, address)
         if variable is None:
-            raise context.missing(context.said(f"{path} has no variable {address!r}"))
+            raise context.absence(f"{path} has no variable {address!r}")
         dtype = dtype_of(variable)
         try:
             if dataset.disk_format == "HDF5":
@@ -220,14 +218,10 @@ def read(checked: Checked, key: Sequence[slice], context: Context) -> npt.NDArra
                 prove_named(checked, key, context)
             values = variable[tuple(key)] if key else variable[...]
         except UnsoundError as error:
-            raise context.broken(
-                context.said(f"variable {address!r} of {path} cannot be read: {error}; restore the file")
-            ) from error
+            raise context.damage(f"variable {address!r} of {path} cannot be read: {error}; restore the file") from error
         except _LIBRARY_ERRORS as error:
-            raise context.broken(
-                context.said(
-                    f"variable {address!r} of {path} cannot be read, the library says: {error}; restore the file"
-                )
+            raise context.damage(
+                f"variable {address!r} of {path} cannot be read, the library says: {error}; restore the file"
             ) from error
     if dtype.kind == "O":
         # A scalar string comes as str, and NumPy must not make a fixed-width or nested array of what it is given.

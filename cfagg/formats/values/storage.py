@@ -93,9 +93,7 @@ class StoredVariable:
 
 def no_variable(handle: Handle, address: str, names: Iterable[str], context: Context) -> CfaggError:
     """Return the error about a variable that is not among those of a file."""
-    return context.missing(
-        context.said(f"{handle.key.path} has no variable {address!r}; its variables are: {_names(names)}")
-    )
+    return context.absence(f"{handle.key.path} has no variable {address!r}; its variables are: {_names(names)}")
 
 
 def _names(names: Iterable[str]) -> str:
