@@ -41,8 +41,7 @@ IMPORTERS = {
     "zarr": {
         "cfagg/formats/zarr/checked_store.py",  # stores that are not directories
         "cfagg/formats/zarr/zipped.py",  # members of bounded size
-        "cfagg/formats/zarr/settings.py",  # a setting
-        "cfagg/formats/zarr/fallback.py",
+        "cfagg/formats/zarr/settings.py",  # opens what is not decoded here
         "cfagg/formats/metadata/stores.py",
         "cfagg/formats/metadata/remote_store.py",
         "cfagg/accumulation/provenance.py",
