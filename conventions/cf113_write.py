@@ -16,6 +16,7 @@ from cfagg.conventions import encoded
 from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes, of_versions
 from cfagg.conventions.fragment_arrays import (
     directions,
+    fill_of,
     fragment_dimensions,
     missing,
     sizes,
@@ -48,7 +49,7 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
         either = "an array has either unique values or fragments"
         yield from of_codes(~partitions.present, "missing fragment", ["no fragment"], None, either)
         yield from of_codes(unique, "unique value", map(str, partitions.values.tolist()), partitions.value, either)
-    elif gone.any() and _fill(aggregation) is None:
+    elif gone.any() and fill_of(aggregation) is None:
         why = "a missing unique value is the _FillValue of the variable, which has none; give it one"
         yield from of_codes(gone, "missing fragment", ["no fragment"], None, why)
         # Where these become fragments, the others have to.
@@ -128,19 +129,10 @@ def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     return Encoded(DIALECT, aggregation.dtype, own | marks, dimensions, variables)
 
 
-def _fill(aggregation: Aggregation) -> Any:
-    """Return the missing value of the array, `None` where none is declared."""
-    if aggregation.dtype.kind in "OUT":
-        return ""
-    default = np.nan if aggregation.dtype.kind == "f" else None
-    found = aggregation.attributes.get("_FillValue", aggregation.attributes.get("missing_value", default))
-    return None if found is None else np.asarray(found).reshape(-1)[0]
-
-
 def _unique(aggregation: Aggregation, shape: tuple[int, ...]) -> tuple[npt.NDArray[Any], dict[str, Any]]:
     """Return the unique values of all partitions, and attributes of the variable."""
     partitions = aggregation.partitions
-    fill, gone = _fill(aggregation), missing(partitions)
+    fill, gone = fill_of(aggregation), missing(partitions)
     given = np.ma.getdata(partitions.values)
     table = np.empty(given.size + 1, given.dtype if given.size else aggregation.dtype)
     table[:-1] = given

@@ -17,6 +17,7 @@ from cfagg.conventions import encoded
 from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes
 from cfagg.conventions.fragment_arrays import (
     directions,
+    fill_of,
     fragment_dimensions,
     missing,
     sizes,
@@ -42,7 +43,9 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     yield from directions(aggregation)
     yield from whole_packing(aggregation, before=True)
     values = map(str, partitions.values.tolist())
-    unique = (partitions.value >= 0) & ~missing(partitions)
+    unique = partitions.value >= 0
+    if fill_of(aggregation) is not None:  # else a missing fragment could not be read
+        unique &= ~missing(partitions)
     yield from of_codes(unique, "unique value", values, partitions.value, "a fragment is a variable")
     for other in partitions.versions:
         both = partitions.present & other.present
@@ -81,8 +84,14 @@ def losses(aggregation: Aggregation) -> list[Loss]:
 
 
 def notes(aggregation: Aggregation) -> list[str]:
-    """Return what is left out because it is said elsewhere."""
-    return unsaid(aggregation)
+    """Return what is left out because it is said elsewhere, and what has another form."""
+    count = int((missing(aggregation.partitions) & aggregation.partitions.present).sum())
+    count = 0 if fill_of(aggregation) is None else count  # listed as losses
+    gaps = (
+        f"variable {aggregation.name!r}: {count:,} missing unique value{'s'[: count != 1]} "
+        f"{'is' if count == 1 else 'are'} written as missing fragment{'s'[: count != 1]}, which missing='fill' reads"
+    )
+    return [*unsaid(aggregation), *([gaps] if count else [])]
 
 
 def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:

@@ -15,7 +15,17 @@ from cfagg.conventions.encoded import Lack, Names, numbered, of_byte_orders, of_
 from cfagg.conventions.nca_layouts import is_netcdf
 from cfagg.model import Aggregation, Layout, Partitions
 
-__all__ = ["directions", "fragment_dimensions", "lacks", "missing", "sizes", "texts", "unsaid", "whole_packing"]
+__all__ = [
+    "directions",
+    "fill_of",
+    "fragment_dimensions",
+    "lacks",
+    "missing",
+    "sizes",
+    "texts",
+    "unsaid",
+    "whole_packing",
+]
 
 _OWN = "this convention takes it from the file of the fragment"
 
@@ -58,6 +68,15 @@ def missing(partitions: Partitions) -> npt.NDArray[np.bool_]:
     gaps = np.append(np.ma.getmaskarray(partitions.values), False)
     found: npt.NDArray[np.bool_] = ~partitions.present | gaps[partitions.value]
     return found
+
+
+def fill_of(aggregation: Aggregation) -> Any:
+    """Return the missing value of the array, `None` where none is declared."""
+    if aggregation.dtype.kind in "OUT":
+        return ""
+    default = np.nan if aggregation.dtype.kind == "f" else None
+    found = aggregation.attributes.get("_FillValue", aggregation.attributes.get("missing_value", default))
+    return None if found is None else np.asarray(found).reshape(-1)[0]
 
 
 def lacks(aggregation: Aggregation) -> Iterator[Lack]:

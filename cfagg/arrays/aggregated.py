@@ -7,6 +7,7 @@ in blocks, so that memory is bounded whatever a partition's size.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,6 +71,7 @@ class AggregationReader(Reader):
         self.aggregation = aggregation
         self.access = access
         self.missing = missing
+        self.has_gaps = missing == "fill"  # partitions that are declared missing are read, as missing values
         self.workers = workers
         self.dims, self.shape, self.dtype = aggregation.dims, aggregation.shape, aggregation.dtype
         self.attributes = aggregation.attributes
@@ -86,6 +88,12 @@ class AggregationReader(Reader):
             ),
         )
         self._begin()
+
+    def with_gaps(self) -> AggregationReader:
+        """Return a reader that gives missing values where a partition is declared missing, and an error elsewhere."""
+        found = copy.copy(self)
+        found.has_gaps = True
+        return found
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
@@ -141,7 +149,7 @@ class AggregationReader(Reader):
                 yield constant(out, target, self._value(int(partitions.value[i])))
                 continue
             if not partitions.present[i]:
-                if self.missing == "error":
+                if not self.has_gaps:
                     raise FragmentNotFoundError(
                         f"{self._fragments.where(i)}: the partition is declared missing; pass missing='fill' to read "
                         "missing values there"

@@ -8,12 +8,15 @@ limited depth and never in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+import numpy.typing as npt
+
 from cfagg.arrays.canonical import layout_of
+from cfagg.arrays.characters import as_texts, is_characters
 from cfagg.arrays.identity import UNKNOWN, Identity, check_order, is_square
 from cfagg.arrays.source import BOUNDS
 from cfagg.arrays.subarray import Fragment
@@ -36,6 +39,7 @@ from cfagg.storage.handles import handles
 
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
+    from cfagg.formats.values.storage import StoredVariable
 
 __all__ = ["MAX_NESTING", "Fragments"]
 
@@ -122,25 +126,25 @@ class Fragments:
         located = locate(path, address, context, self.group if own else "/", judge)
         if mark_of(located.header.attributes, located.header.dims) is not None:
             return self._nested(i, located.key, address, own, where)
-        layout = self._layout(i, located.header, where)
+        header, chunks = located.header, located.chunks
+
+        values: Callable[[Sequence[slice]], npt.NDArray[Any]] = partial(_read, located, context)
+        texts = self.aggregation.dtype.kind == "O" and is_characters(header)
+        if texts:
+            header, values = as_texts(header, values, where)
+            chunks = None
+        layout = self._layout(i, header, where)
         self._check_order(
             layout,
-            located.header,
+            header,
             partial(_identity_in, located.key, address, context, self.group if own else "/", judge),
             i,
         )
-        header = located.header
         if self.aggregation.bounds_of is not None and layout.units is None and "units" not in header.attributes:
             found = _units_of_coordinate(located.key, address, self.group if own else "/")
             header = replace(header, attributes={**header.attributes, **found})
-        return Fragment(
-            header,
-            located.chunks,
-            lambda slices: read(located, slices, context),
-            where,
-            lambda slices: scan(located, slices, context),
-            layout,
-        )
+        parts = None if texts else lambda slices: scan(located, slices, context)
+        return Fragment(header, chunks, values, where, parts, layout)
 
     def _layout(self, i: int, header: Header, where: str) -> Layout:
         """Return the layout of partition `i` by what the aggregation and the file say."""
@@ -251,6 +255,10 @@ def _names(key: FileKey) -> tuple[str, ...]:
     context = Context(key.path)
     with opened_handle(handles.of(key, context), context) as dataset:
         return tuple(dataset.variables)
+
+
+def _read(located: StoredVariable, context: Context, slices: Sequence[slice]) -> npt.NDArray[Any]:
+    return read(located, slices, context)
 
 
 def _identity_of(source: Source, group: str, dim: str) -> Identity:

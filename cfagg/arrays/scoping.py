@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.characters import joined
 from cfagg.conventions import limits
 from cfagg.conventions.scope import Described, Scope
 from cfagg.errors import ConventionError, LimitError, SourceError
@@ -160,7 +161,7 @@ def _masked(variable: Variable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return values with those masked that are missing: empty texts, and what the attributes say."""
     if variable.is_text:
         fills = {f for n in ("_FillValue", "missing_value") for f in _texts(variable.attributes.get(n))}
-        texts = values if values.dtype.kind == "O" else _joined(values, fills)
+        texts = values if values.dtype.kind == "O" else joined(values, fills)
         flat = texts.ravel().tolist()
         fills.add("")
         # No text is hashed where none but empty ones are missing.
@@ -188,24 +189,3 @@ def _texts(value: Any) -> Iterator[str]:
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, str | bytes):
             yield one if isinstance(one, str) else one.decode("utf-8", "replace")
-
-
-def _joined(values: npt.NDArray[Any], fills: set[str]) -> npt.NDArray[Any]:
-    """Return characters as texts along their last dimension, without what pads them; those of fill alone are empty."""
-    if not values.ndim:
-        values = values.reshape(1)
-    length, shape = values.shape[-1], values.shape[:-1]
-    texts = np.empty(shape, object)
-    if not length or not texts.size:
-        texts[...] = ""
-        return texts
-    found = np.ascontiguousarray(values).view(f"S{length}").ravel().tolist()
-    try:
-        decoded = [t.split(b"\0", 1)[0].decode().rstrip(" ") for t in found]
-    except UnicodeDecodeError as error:
-        raise ConventionError(f"its text is not UTF-8: {error}") from None
-    for fill in fills - {"", " "}:
-        if len(fill) == 1:
-            decoded = ["" if t and not t.strip(fill) else t for t in decoded]
-    texts.ravel()[...] = decoded
-    return texts

@@ -18,7 +18,7 @@ from cfagg.writing import dialects, fragments
 from cfagg.writing.content import Content, Held
 from cfagg.writing.netcdf import define, set_attributes, write_held, write_small
 from cfagg.writing.plan import OnLoss, Work, decreasing, plan
-from cfagg.writing.references import relative
+from cfagg.writing.references import as_path, relative
 from cfagg.writing.report import Report
 
 __all__ = ["Target", "write_file", "written"]
@@ -167,7 +167,7 @@ def _write(
             path = f"{group.path.rstrip('/')}/{name}"
             if path not in works:
                 continue
-            files = [change(f"{folder.name}/{file}") for file in made[path]]
+            files = [change(as_path(f"{folder.name}/{file}")) for file in made[path]]
             aggregation = works[path].with_fragments(files, name, target.to)
             encoded = dialects.encode(aggregation, target.to, names)
             for dim, size in encoded.dimensions.items():

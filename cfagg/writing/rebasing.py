@@ -25,7 +25,7 @@ from cfagg.storage.handles import handles
 from cfagg.storage.urls import a_place, absolute, is_url, refuse_url
 from cfagg.writing import dialects
 from cfagg.writing.aggregation_file import written
-from cfagg.writing.references import home_of, relative, renamed
+from cfagg.writing.references import as_path, home_of, relative, renamed
 from cfagg.writing.report import Report
 
 __all__ = ["rebase"]
@@ -177,7 +177,7 @@ class _Change:
             return None
         if is_url(self.new) or name.startswith("/"):
             return _joined(self.new if is_url(self.new) else os.path.abspath(self.new), rest)  # noqa: PTH100
-        return os.path.relpath(_joined(os.path.abspath(self.new), rest), os.path.realpath(self.base))  # noqa: PTH100
+        return as_path(os.path.relpath(_joined(os.path.abspath(self.new), rest), os.path.realpath(self.base)))  # noqa: PTH100
 
 
 def _below(name: str, prefix: str) -> str | None:

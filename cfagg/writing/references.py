@@ -10,7 +10,7 @@ from cfagg.errors import SourceError
 from cfagg.model import Aggregation, Partitions, Strings
 from cfagg.storage.urls import Url, absolute, is_url
 
-__all__ = ["home_of", "moved", "relative", "renamed"]
+__all__ = ["as_path", "home_of", "moved", "relative", "renamed"]
 
 
 def moved(aggregation: Aggregation, home: str, base: str) -> Aggregation:
@@ -44,9 +44,14 @@ def relative(home: str, base: str) -> Callable[[str], str]:
             folder = "/"
         if folder not in known:
             known[folder] = folder_of(folder)
-        return last if known[folder] == "." else f"{known[folder].rstrip('/')}/{last}"
+        return as_path(last if known[folder] == "." else f"{known[folder].rstrip('/')}/{last}")
 
     return change
+
+
+def as_path(name: str) -> str:
+    """Return a path as a name that is no URI, whatever it begins with."""
+    return f"./{name}" if name[:5].lower() == "file:" else name
 
 
 def renamed(aggregation: Aggregation, change: Callable[[str], str]) -> Aggregation:

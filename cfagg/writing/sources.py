@@ -123,7 +123,7 @@ def aggregated(aggregation: Aggregation, reader: Reader | None) -> Aggregated:
     if not isinstance(reader, AggregationReader):
         return Aggregated(aggregation, home_of(aggregation.source, aggregation.partitions.files))
     home = home_of(reader.access.parent, aggregation.partitions.files)
-    return Aggregated(aggregation, home, reader.read, partial(_says, reader), partial(_dims, reader))
+    return Aggregated(aggregation, home, reader.with_gaps().read, partial(_says, reader), partial(_dims, reader))
 
 
 def _says(reader: AggregationReader, row: int, attribute: str) -> bool:

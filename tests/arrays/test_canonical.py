@@ -13,6 +13,7 @@ from cfagg.errors import (
     ConventionError,
     FragmentMismatchError,
     FragmentNotFoundError,
+    FragmentReadError,
     UnitsError,
 )
 from tests import instruction_files as files
@@ -331,3 +332,44 @@ def test_aggregated_bounds_have_the_units_of_their_coordinates_in_each_file(tmp_
     ds = cfagg.read(path, decode_times=False)
     assert ds.time.values.tolist() == [0.5, 1.5, 2.5, 3.5]
     assert ds.time_bounds.values.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]]
+
+
+def characters(folder, name, texts, dims, length, encoding="utf-8", **attributes):
+    """Write texts as characters."""
+    texts = np.array(texts, object)
+    with netCDF4.Dataset(folder / name, "w") as root:
+        for dim, n in (*zip(dims, texts.shape, strict=True), ("length", length)):
+            root.createDimension(dim, n)
+        variable = root.createVariable("tas", "S1", (*dims, "length"), fill_value=attributes.pop("fill", None))
+        variable.setncatts(attributes)
+        variable.set_auto_chartostring(False)
+        flat = np.array([t.encode(encoding) for t in texts.ravel()], f"S{length}")
+        variable[...] = flat.view("S1").reshape(*texts.shape, length)
+
+
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_texts_are_read_from_fragments_of_characters(tmp_path, dialect):
+    texts = np.array([["a", "bb "], ["é", ""], ["", "x y"]], object)
+    characters(tmp_path, "p0.nc", texts[:1], ["time", "lat"], 4)
+    characters(tmp_path, "p1.nc", texts[1:2], ["t", "y"], 6, "latin-1", _Encoding="latin-1", fill=b"-")
+    with netCDF4.Dataset(tmp_path / "p2.nc", "w") as root:
+        files.dimensions(root, time=1, lat=2)
+        files.text(root, "tas", ("time", "lat"), texts[2:])
+    names = [[f"p{k}.nc"] for k in range(3)]
+    path = WRITERS[dialect](tmp_path / "a.nc", "tas", str, {"time": 3, "lat": 2}, [[1] * 3, [2]], names)
+    np.testing.assert_array_equal(data(path), texts)
+    assert cfagg.read(path).tas[::-1, 1].values.tolist() == ["x y", "", "bb "]
+
+
+def test_texts_are_read_from_transposed_characters(tmp_path):
+    texts = np.array([["a", "b", "cc"], ["d", "e", "f"]], object)
+    characters(tmp_path, "p.nc", texts.T, ["lat", "time"], 2)
+    path = files.cf(tmp_path / "a.nc", "tas", str, {"time": 2, "lat": 3}, [[2], [3]], [["p.nc"]])
+    np.testing.assert_array_equal(data(path), texts)
+
+
+def test_characters_that_are_no_text_are_refused_with_their_place(tmp_path):
+    characters(tmp_path, "p.nc", ["\xff"], ["time"], 2, "latin-1")
+    path = files.cf(tmp_path / "a.nc", "tas", str, {"time": 1}, [[1]], ["p.nc"])
+    with pytest.raises(FragmentReadError, match=r"partition \(0,\): 'tas' of .*p.nc: its text is not UTF-8"):
+        data(path)

@@ -14,10 +14,21 @@ import pytest
 import xarray as xr
 
 import cfagg
+from cfagg.arrays.opening import open_reader
+from cfagg.arrays.source import open_source
 from cfagg.conventions import nca
 from cfagg.demo import sample
-from cfagg.errors import ConventionError, LossError, OptionError, TargetError, TargetExistsError
+from cfagg.errors import (
+    ConventionError,
+    FragmentNotFoundError,
+    LossError,
+    OptionError,
+    TargetError,
+    TargetExistsError,
+)
 from cfagg.runtime.targets import DIALECTS
+from cfagg.storage.access import Access
+from cfagg.writing.sources import aggregated
 from tests import instruction_files, nca_files
 
 SAMPLES = {
@@ -547,6 +558,64 @@ def test_names_with_colons_come_back_from_uris_as_they_were(tmp_path):
     cfagg.convert(path, tmp_path / "b.nc", to="CF-1.13")
     assert list(cfagg.open_aggregation(tmp_path / "b.nc", "tas").partitions.files) == ["a:b.nc"]
     assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("to", DIALECTS)
+@pytest.mark.parametrize("name", ["file:z.nc", "FILE:z.nc", "file:/z.nc"])
+def test_a_name_that_begins_as_a_uri_does_is_written_as_a_path(tmp_path, to, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    nca_files.fragment(tmp_path / name, "tas", np.arange(3.0), ["t"], {})
+    cfagg.write(cfagg.read(tmp_path / name), tmp_path / "b.nc", to=to)
+    assert list(cfagg.open_aggregation(tmp_path / "b.nc", "tas").partitions.files) == [f"./{name}"]
+    assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
+
+
+def test_references_and_fragments_whose_names_begin_as_uris_do_are_paths(tmp_path):
+    tas = xr.DataArray(np.arange(3.0), dims="t", name="tas")
+    cfagg.write(tas, tmp_path / "file:o.nc")
+    assert cfagg.read(tmp_path / "file:o.nc")["tas"].values.tolist() == [0, 1, 2]
+    (tmp_path / "file:o.nc.fragments").rename(tmp_path / "FILE:n")
+    moved = (str(tmp_path / "file:o.nc.fragments"), str(tmp_path / "FILE:n"))
+    cfagg.rebase(tmp_path / "file:o.nc", *moved, output=tmp_path / "b.nc")
+    assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("to", ["NCA-0.1", "CFA-0.4", "CF-1.13"])
+@pytest.mark.parametrize("fill", [None, -9.0])
+def test_partitions_that_are_declared_missing_are_materialised(tmp_path, to, fill):
+    nca_files.fragment(tmp_path / "p0.nc", "tas", np.arange(3.0), ["t"], {})
+    attributes = {} if fill is None else {"_FillValue": fill}
+    path = instruction_files.cfa(
+        tmp_path / "a.nc", "tas", "f8", {"t": 6}, [[3, 3]], ["p0.nc", None], attributes=attributes
+    )
+    for source in (cfagg.read(path), cfagg.open_aggregation(path, "tas")):
+        report = cfagg.write(source, tmp_path / "b.nc", to=to, on_loss="materialise", overwrite=True)
+        assert (report.fragments, report.losses) == (1, ())
+        expected = cfagg.read(path, missing="fill")["tas"].values
+        np.testing.assert_array_equal(cfagg.read(tmp_path / "b.nc")["tas"].values, expected)
+
+
+def test_a_file_that_is_gone_is_not_materialised_as_missing(tmp_path):
+    path = instruction_files.cfa(tmp_path / "a.nc", "tas", "f8", {"t": 6}, [[3, 3]], ["gone.nc", None])
+    made = aggregated(cfagg.open_aggregation(path, "tas"), open_reader(open_source(path), "tas", Access(path)))
+    assert np.isnan(made.read((slice(3, 6),))).all()
+    with pytest.raises(FragmentNotFoundError, match="gone"):
+        made.read((slice(0, 3),))
+
+
+@pytest.mark.parametrize(("dtype", "fragments"), [("f8", 1), ("i4", 2)])
+def test_missing_unique_values_become_missing_fragments_where_these_can_be_read(tmp_path, dtype, fragments):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as root:
+        root.Conventions = "CF-1.13"
+        instruction_files.dimensions(root, t=5, f_t=2)
+        instruction_files.sizes(root, "m", [[2, 3]])
+        root.createVariable("u", dtype, ["f_t"])[0] = 7
+        instruction_files.aggregated(root, "x", dtype, ["t"], {"map": "m", "unique_values": "u"})
+    report = cfagg.convert(tmp_path / "a.nc", tmp_path / "b.nc", to="CFA-0.6.2", on_loss="materialise")
+    assert report.fragments == fragments
+    assert any("1 missing unique value is written as missing fragment" in n for n in report.notes) is (dtype == "f8")
+    expected = cfagg.read(tmp_path / "a.nc")["x"]
+    np.testing.assert_array_equal(cfagg.read(tmp_path / "b.nc", missing="fill")["x"], expected)
 
 
 @pytest.mark.parametrize("to", DIALECTS)
