@@ -179,10 +179,14 @@ def open_aggregation(
     ((12, 36), (64,), (128,))
     """
     from cfagg.arrays.source import open_source
+    from cfagg.storage.handles import handles
 
     a_text(variable, "variable", "the name or path of a variable")
     changes = texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}")
-    source = open_source(a_place(path, storage_options), changes)
+    place = a_place(path, storage_options)
+    if isinstance(place, Url):
+        handles.renew(place)  # as it is now, whatever was kept of it
+    source = open_source(place, changes)
     _, found = source.find(variable)
     if isinstance(found, Aggregation):
         return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from cfagg.cli.storage_options import add_storage_option, storage_options
+
 __all__ = ["add_parser", "run"]
 
 _EPILOG = """\
@@ -12,7 +14,7 @@ examples:
   cfagg rebase temperature.nca --from /archive/cmip5 --to /data/cmip5
   cfagg rebase temperature.nc --from /data --to s3://bucket/data -o remote.nc
 
-No data are touched. Without -o the file itself is replaced, whole or not at all.
+No data are touched. Without -o the file itself is replaced, whole or not at all. FILE and OUT may be URLs.
 """
 
 
@@ -30,6 +32,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--to", metavar="B", dest="new", required=True, help="what they are to begin with")
     parser.add_argument("-o", "--output", metavar="OUT", help="write another file and leave FILE as it is")
     parser.add_argument("--overwrite", action="store_true", help="replace OUT")
+    add_storage_option(parser, where="FILE")
+    add_storage_option(parser, of="target", where="OUT")
     parser.add_argument("-q", "--quiet", action="store_true", help="no notes or summary")
     parser.add_argument("--json", action="store_true", help="print the report as strict JSON")
 
@@ -38,7 +42,10 @@ def run(args: argparse.Namespace) -> int:
     """Move references; the file's name goes to stdout, notes to stderr."""
     from cfagg.writing.rebasing import rebase
 
-    report = rebase(args.file, args.old, args.new, output=args.output, overwrite=args.overwrite)
+    report = rebase(
+        args.file, args.old, args.new, output=args.output, overwrite=args.overwrite,
+        storage_options=storage_options(args), target_options=storage_options(args, "target"),
+    )  # fmt: skip
     if args.json:
         from cfagg.display.as_json import dump
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,10 @@ from cfagg.errors.arguments import a_path
 from cfagg.model import Aggregation
 from cfagg.runtime.netcdf_files import closing_written, created
 from cfagg.runtime.targets import DIALECTS
+from cfagg.storage.files import Handle
 from cfagg.storage.handles import handles
-from cfagg.storage.urls import a_place, absolute, is_url, refuse_url
+from cfagg.storage.objects import ObjectStore
+from cfagg.storage.urls import Url, a_place, absolute, is_url, refuse_url
 from cfagg.writing import dialects
 from cfagg.writing.aggregation_file import written
 from cfagg.writing.references import as_path, home_of, relative, renamed
@@ -47,6 +50,8 @@ def rebase(
     *,
     output: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Move the references of an aggregation file from one directory or URL to another, without touching data.
 
@@ -56,13 +61,16 @@ def rebase(
     Parameters
     ----------
     path : path
-        An aggregation file in a dialect that is written: NCA-0.1, CFA-0.4, CFA-0.6.2 or CF-1.13.
+        An aggregation file in a dialect that is written, or its URL: NCA-0.1, CFA-0.4, CFA-0.6.2 or CF-1.13.
     old, new : path
         Directories or URLs, compared and replaced by whole components.
     output : path, optional
-        Another file for the result; by default the file itself is replaced, whole or not at all.
+        Another file for the result, or its URL in an object store; by default the file itself is replaced, whole or not
+        at all.
     overwrite : bool
         Replace `output`.
+    storage_options, target_options : mapping, optional
+        What the servers of `path` and `output` want, where these are URLs.
 
     Returns
     -------
@@ -74,7 +82,7 @@ def rebase(
     SourceError
         There is no such file.
     OptionError
-        No reference begins with `old`.
+        No reference begins with `old`, or references of a file behind a URL would mean files of this machine.
     UnsupportedError
         A dialect that is not written, or names in arrays of characters; convert the file first.
 
@@ -82,10 +90,9 @@ def rebase(
     --------
     >>> cfagg.rebase("temperature.nca", "/archive/cmip5", "/data/cmip5")  # doctest: +SKIP
     """
-    given = a_place(path)
+    given = a_place(path, storage_options)
     before, after = (a_path(p, n, expected="name a directory").rstrip("/") for p, n in ((old, "old"), (new, "new")))
-    if is_url(given):
-        refuse_url(given, "written")
+    target = _target(given, output, target_options, overwrite=overwrite)
     source = open_any(given)
     handle = handles.get(absolute(given))
     if isinstance(source, OtherSource):
@@ -105,25 +112,20 @@ def rebase(
                 f"{given}: variable {name.lstrip('/')!r} is an aggregation in {one.dialect}, which is read and not "
                 "written: convert the file first, for instance with to='CFA-0.4' (--to CFA-0.4)"
             )
-    # Through a link, so that the file is replaced and not the link.
-    here = Path(os.path.realpath(given))
-    target = here if output is None else Path(os.path.realpath(a_path(output, "output", expected="name a file")))
-    if target != here and os.path.lexists(target) and not overwrite:
-        raise TargetExistsError(f"{target} exists; replace it with overwrite=True (--overwrite), or give another name")
-    if target.is_dir() or not target.parent.is_dir():
-        raise TargetError(f"{target} cannot be written: it is a directory, or there is none for it")
-    change = _Change(before or "/", after or "/", str(target.parent))
+    base = target.place[0] if isinstance(target, Url) else str(target.parent)
+    change = _Change(before or "/", after or "/", base)
     counts = {name: change.count(one) for name, one in found.items()}
     if not any(counts.values()):
         seen = next((name for one in found.values() for name in one.partitions.files), None)
         example = f"; one is {seen!r}" if seen is not None else ", for all fragments are in the file itself"
         raise OptionError(f"{given}: no reference begins with {before!r} or lies in it{example}")
-    with written(target) as aside:
+    with _written(target, handle, create=output is not None and not overwrite) as aside:
         # The very file whose references were judged, whatever its name leads to by now.
         with aside.open("wb") as copy:
             for offset in range(0, handle.key.size, _BLOCK):
                 copy.write(handle.exactly(min(_BLOCK, handle.key.size - offset), offset))
-        shutil.copymode(here, aside)
+        if not is_url(given):
+            shutil.copymode(os.path.realpath(given), aside)
         if not handle.is_unchanged():
             raise TargetError(f"{given} was changed while it was copied; move its references again")
         _edit(aside, found, change)
@@ -135,6 +137,50 @@ def rebase(
         partitions=sum(one.grid.size for one in found.values()),
         notes=(f"{moved:,} file name{'s'[: moved != 1]} moved from {before or '/'} to {after or '/'}",),
     )
+
+
+def _target(given: str, output: Any, options: Mapping[str, Any] | None, *, overwrite: bool) -> Path | Url:
+    """Return the file to be written; links are resolved, so that the file is replaced and not the link."""
+    name = given if output is None else a_place(output, options, name="output", expected="name a file",
+                                                options_name="target_options")  # fmt: skip
+    if isinstance(name, Url):
+        if name.lower().startswith("http"):
+            refuse_url(name, "written")
+        objects, key = _object(name)
+        if output is not None and not overwrite and objects.size(key) is not None:
+            raise _exists(name)
+        return name
+    target = Path(os.path.realpath(name))
+    if output is not None and str(target) != os.path.realpath(given) and os.path.lexists(target) and not overwrite:
+        raise _exists(target)
+    if target.is_dir() or not target.parent.is_dir():
+        raise TargetError(f"{target} cannot be written: it is a directory, or there is none for it")
+    return target
+
+
+def _exists(target: object) -> TargetExistsError:
+    return TargetExistsError(f"{target} exists; replace it with overwrite=True (--overwrite), or give another name")
+
+
+def _object(url: Url) -> tuple[ObjectStore, str]:
+    """Return the object store that a file is in, and its key there."""
+    home, name = url.place
+    return ObjectStore(home, url.options.given, options_name="target_options"), name
+
+
+@contextmanager
+def _written(target: Path | Url, handle: Handle, *, create: bool) -> Iterator[Path]:
+    """Give the name of a new file that takes the place of the target; in an object store, if that is as it was read."""
+    if not isinstance(target, Url):
+        with written(target) as aside:
+            yield aside
+        return
+    objects, name = _object(target)
+    with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
+        aside = Path(folder) / "file.nc"
+        yield aside
+        match = handle.data.tag if handle.key.path == target else None
+        objects.put(name, aside, create=create, match=match)
 
 
 class _Change:
@@ -153,9 +199,19 @@ class _Change:
             found = self.moved(name, home)
             if found is not None:
                 return found
+            if home == self.base:
+                return name
+            if is_url(self.base) and not is_url(home) and not is_url(name):
+                raise self._not_there(name)
             return name if name.startswith("/") else keep(name)
 
         return change
+
+    def _not_there(self, name: str) -> OptionError:
+        return OptionError(
+            f"the reference {name!r} would be one of a file behind a URL, in {self.base}, to this machine, which is "
+            "never read: move it to a URL, or choose an output on this machine"
+        )
 
     def count(self, aggregation: Aggregation) -> int:
         """Return how many distinct names move."""
@@ -168,7 +224,10 @@ class _Change:
         rest = _below(name, self.old)
         if rest is not None:
             return _joined(self.new, rest)
-        if is_url(name) or is_url(self.old):
+        if is_url(home) and is_url(self.old) and not is_url(name):
+            rest = _below(f"{home}/{name}", self.old)
+            return None if rest is None else _joined(self.new, rest)
+        if is_url(name) or is_url(self.old) or is_url(home):
             return None
         folder, _, last = name.rpartition("/")
         there = os.path.realpath(os.path.join(home, folder or ("/" if name.startswith("/") else "")))  # noqa: PTH118
@@ -177,6 +236,8 @@ class _Change:
             return None
         if is_url(self.new) or name.startswith("/"):
             return _joined(self.new if is_url(self.new) else os.path.abspath(self.new), rest)  # noqa: PTH100
+        if is_url(self.base):
+            raise self._not_there(name)
         return as_path(os.path.relpath(_joined(os.path.abspath(self.new), rest), os.path.realpath(self.base)))  # noqa: PTH100
 
 
