@@ -74,6 +74,8 @@ def format_of(handle: Handle, context: Context = CONTEXT_SOURCE, head: bytes | N
 
 def built_in(handle: Handle, context: Context = CONTEXT_SOURCE, head: bytes | None = None) -> Format | None:
     """Return the format of cfagg's own that an open file has, as `format_of`."""
+    if head is not None and hdf5.FORMAT.recognise(head, ""):  # the usual one, of thousands of fragments
+        return hdf5.FORMAT
     name = format_of(handle, context, head)
     return next((form for form in FORMATS if form.name == name), None)
 

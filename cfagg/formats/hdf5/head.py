@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
 from cfagg.formats.hdf5.space import BrokenError, TooManyError
@@ -64,14 +64,21 @@ class Head:
         self._read.append((at, data))
         return data[: end - at]
 
-    def record(self) -> None:
-        """Note from now on which bytes are taken."""
-        self._taken = []
+    def record(self) -> list[tuple[int, int]]:
+        """Note from now on which bytes are taken; return what was noted before."""
+        before, self._taken = self._taken, []
+        return before
 
-    def recorded(self) -> list[slice] | None:
+    def take(self, places: Iterable[slice]) -> None:
+        """Note bytes that were taken, though not here."""
+        self._taken += [(place.start, place.stop) for place in places]
+
+    def recorded(self, before: list[tuple[int, int]]) -> list[slice] | None:
         """Return the places of the bytes taken since `record`; `None` where some are not among the first bytes."""
+        taken = sorted(self._taken)
+        self._taken = before + taken
         places: list[slice] = []
-        for at, end in sorted(self._taken):
+        for at, end in taken:
             if end > len(self.head):
                 return None
             if places and at <= places[-1].stop:
@@ -95,14 +102,15 @@ _known: OrderedDict[Hashable, tuple[_Answer, ...]] = OrderedDict()
 def remembered[T](question: Hashable, file: Head, parse: Callable[[], T]) -> T:
     """Return what `parse` returns, from before where a file with the same bytes was asked the same question."""
     # The question has all that `parse` depends on beside the bytes that it takes; its result is shared, and not
-    # changed.
+    # changed.  `parse` may ask further questions.
     head = file.head
     for answer in _known.get(question, ()):
         if all(head[place] == data for place, data in answer.bytes):
+            file.take(place for place, _ in answer.bytes)
             return answer.value  # type: ignore[no-any-return]
-    file.record()
+    before = file.record()
     value = parse()
-    places = file.recorded()
+    places = file.recorded(before)
     if places is not None:
         made = _Answer(tuple((place, head[place]) for place in places), value)
         with _lock:

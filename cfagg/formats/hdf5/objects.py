@@ -65,6 +65,8 @@ class Objects:
         #: Whether the file may have what only an extended superblock tells of.
         self.extended = True
         self.root: int | None = None
+        #: Where the file ends, as its superblock has it.
+        self.end = 0
 
     def _shared(self) -> NoReturn:
         """Refuse a message that is kept in the table of shared ones, which only an extended file has."""
@@ -95,7 +97,7 @@ class Objects:
                 raise UnusualError
         else:
             raise UnusualError
-        self.root = int(root)
+        self.root, self.end = int(root), int(end)
         if base or end > self.space.size:
             raise UnusualError
         return int(root)

@@ -104,14 +104,22 @@ def _found(handle: Handle, head: bytes, name: str, question: Literal["variable",
         return None
     try:
         first = Head(handle, head)
-        file = _File(Objects(Space(first, checksum=compiled())))
-        root = file.objects.top()
-        links = remembered(("links", root), first, lambda: file.links(root))
-        answer = file.variable if question == "variable" else file.is_only_a_dimension
-        return remembered((question, name, tuple(links.items())), first, lambda: answer(links, name))
+        answer, end = remembered((question, name), first, lambda: _parsed(first, name, question))
     except (OverlapError, OSError, *ERRORS):
         # The library finds out what is wrong, and says it in its words.
         return None
+    # The same first bytes may be those of a file that was cut off.
+    return answer if end <= first.size else None
+
+
+def _parsed(first: Head, name: str, question: Literal["variable", "only a dimension"]) -> tuple[Any, int]:
+    """Return the answer about an object of the root group, and where the file ends by its own account."""
+    file = _File(Objects(Space(first, checksum=compiled())))
+    root = file.objects.top()
+    # Most files of a series differ in the headers of their variables, and not in what leads to these.
+    links = remembered(("links", root), first, lambda: file.links(root))
+    answer = file.variable if question == "variable" else file.is_only_a_dimension
+    return answer(links, name), file.objects.end
 
 
 class _File:

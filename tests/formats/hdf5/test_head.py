@@ -61,7 +61,11 @@ class Counted:
     def record(self):
         self.noting = True
 
-    def recorded(self):
+    def take(self, places):
+        assert list(places) == list(self.places)
+
+    def recorded(self, before):
+        assert before is None
         assert self.noting
         self.noting = False
         return self.places
@@ -97,6 +101,26 @@ def test_every_byte_that_was_taken_has_to_be_the_same():
     for head in (b"abcdef", b"abXXef", b"Xbcdef", b"abcdXf", b"abcdef"):
         module.remembered("q", Counted(head, places), lambda head=head: parsed.append(head))
     assert parsed == [b"abcdef", b"Xbcdef", b"abcdXf"]
+    module.forget()
+
+
+@pytest.mark.parametrize("changed", [0, 10, 20])
+def test_what_a_question_within_a_question_took_is_taken_by_both(tmp_path, changed):
+    module.forget()
+
+    def ask(raw):
+        file = module.Head(Borrowed("a", raw), raw)
+
+        def outer():
+            return file[0:2], module.remembered("inner", file, lambda: file[10:12]), file[20:22]
+
+        return module.remembered("outer", file, outer)
+
+    raw = bytes(range(100))
+    other = raw[:changed] + b"X" + raw[changed + 1 :]
+    # Of a third file with other bytes in front, only the question within is answered from memory.
+    for one in (raw, other, raw, b"Y" + raw[1:], b"Y" + other[1:]):
+        assert ask(one) == (one[0:2], one[10:12], one[20:22])
     module.forget()
 
 
