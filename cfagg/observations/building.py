@@ -331,7 +331,7 @@ def _tendencies(
     wanted = recipe.statistics
     if not wanted.tendencies or chosen[0] >= chosen[1]:
         return {}
-    from cfagg.observations.tendencies import tendencies, tendency_grid
+    from cfagg.observations.statistics import tendencies, tendency_grid
 
     columns = np.memmap(entries.path, np.int64, "r", shape=(entries.count, 3))
 

@@ -251,7 +251,7 @@ class Statistics(Section):
     @model_validator(mode="after")
     def _one_choice(self) -> Self:
         """See that one choice is made, and that the tendencies can be computed, before anything is read."""
-        from cfagg.observations.tendencies import tendency_grid
+        from cfagg.observations.statistics import tendency_grid
 
         choices = {"start": self.start or self.end, "records": self.records, "period": self.period}
         chosen = [key for key, value in choices.items() if value is not None]

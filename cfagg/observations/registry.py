@@ -44,7 +44,7 @@ _OWN: dict[Kind, dict[str, str]] = {
         "rename": "cfagg.observations.filters.choosing:Rename",
         "select": "cfagg.observations.filters.choosing:Select",
         "sort_by": "cfagg.observations.filters.choosing:SortBy",
-        "thin": "cfagg.observations.filters.thin:Thin",
+        "thin": "cfagg.observations.filters.choosing:Thin",
     },
 }
 

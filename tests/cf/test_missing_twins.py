@@ -18,7 +18,7 @@ from cfagg.conversion.attributes import variable_attributes
 from cfagg.conversion.packing import decoded
 from cfagg.kernels.cumulative.mask import Mask
 from cfagg.model.dataset import Dimension, Group, Variable
-from cfagg.observations.sources.times import numbers_of
+from cfagg.observations.sources.tables import numbers_of
 from tests import oracles
 from tests.effort import examples
 

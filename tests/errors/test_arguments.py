@@ -14,7 +14,7 @@ import zarr
 import cfagg
 from cfagg.accumulation.accumulated import Accumulated
 from cfagg.observations.exchange import import_netcdf, import_parquet
-from cfagg.observations.exchange.assembling import written_aside
+from cfagg.observations.exchange.netcdf_read import written_aside
 
 FILE, STORE = cfagg.demo.sample("test1.nc"), "a.zarr"
 RECIPE: dict[str, Any] = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cfagg.errors import ConventionError
 from cfagg.observations.dates import as_duration
-from cfagg.observations.tendencies import TendencyGrid, cells_of, tendencies, tendency_grid
+from cfagg.observations.statistics import TendencyGrid, cells_of, tendencies, tendency_grid
 from tests.effort import examples
 
 

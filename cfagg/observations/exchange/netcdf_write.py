@@ -25,8 +25,8 @@ from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.cf.references import DIMENSION_LISTS, REFERRING
 from cfagg.errors import ConventionError, OptionError
 from cfagg.formats.values.locks import LIBRARY
-from cfagg.observations.exchange.assembling import written_aside
 from cfagg.observations.exchange.documents import KEY, document_of, table_of
+from cfagg.observations.exchange.netcdf_read import written_aside
 from cfagg.observations.exchange.table import FEATURES, META, Instances, Table, epochs_of, find_instances, text_of
 from cfagg.runtime.netcdf_files import closing_written, created
 

@@ -13,8 +13,8 @@ import numpy as np
 from cfagg.errors import ConventionError, Problem, SourceError, SourceNotFoundError
 from cfagg.errors.arguments import a_path
 from cfagg.errors.extras import require
-from cfagg.observations.exchange.assembling import assemble, written_aside
 from cfagg.observations.exchange.documents import KEY, Document, document_of, parse_document, plain, table_of
+from cfagg.observations.exchange.netcdf_read import assemble, written_aside
 from cfagg.observations.exchange.table import BLOCK_ROWS, COLUMNS, META, Table, epochs_of
 from cfagg.storage.urls import refuse_url
 

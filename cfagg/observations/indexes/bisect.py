@@ -14,8 +14,7 @@ import numpy as np
 
 from cfagg.errors import SourceError
 from cfagg.observations.indexes.protocol import Entries, Int64, Store, checked
-from cfagg.observations.indexes.searching import TableIndex
-from cfagg.observations.indexes.table import Table, ZarrFormat, new_table
+from cfagg.observations.indexes.table import Table, TableIndex, ZarrFormat, new_table
 
 __all__ = ["NAME", "BisectIndex", "open_bisect", "write_bisect"]
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from cfagg.errors import ConventionError, SourceError
 from cfagg.observations.indexes.protocol import Entries, Int64, Store, checked
-from cfagg.observations.indexes.searching import TableIndex
-from cfagg.observations.indexes.table import Table, TableWriter, ZarrFormat, new_table
+from cfagg.observations.indexes.table import Table, TableIndex, TableWriter, ZarrFormat, new_table
 
 __all__ = ["NAME", "BTreeIndex", "open_btree", "write_btree"]
 

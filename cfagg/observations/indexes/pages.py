@@ -22,8 +22,7 @@ from cfagg.kernels.lookup import HEAD, page_words, unpack_page
 from cfagg.observations.arrays import read_json
 from cfagg.observations.indexes.pages_writing import FORMAT, NAME, PAGE
 from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, checked
-from cfagg.observations.indexes.searching import Searched
-from cfagg.observations.indexes.table import is_there
+from cfagg.observations.indexes.table import Searched, is_there
 
 if TYPE_CHECKING:
     from cfagg.storage.store import Source

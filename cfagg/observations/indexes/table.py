@@ -1,21 +1,22 @@
-"""Tables of 64-bit integers in a Zarr store: read a few rows at a time, and written a chunk at a time."""
+"""Tables of 64-bit integers in a Zarr store: read a few rows at a time, searched by blocks, and written by chunks."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from cfagg.errors import AccessError, CfaggError, SourceError, TargetError
+from cfagg.errors import AccessError, CfaggError, ConventionError, Problem, SourceError, TargetError
 from cfagg.formats.zarr.creating import NewArray, array_documents, write_documents
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.observations.arrays import open_stored, read_json
-from cfagg.observations.indexes.protocol import Int64
+from cfagg.observations.indexes.protocol import Entries, Int64, as_interval, as_intervals, checked, columns_of
 from cfagg.observations.rows import Rows
 from cfagg.runtime.files import NewFolder
 from cfagg.runtime.publishing import public_name, put, reason, sync_tree
@@ -23,7 +24,7 @@ from cfagg.runtime.publishing import public_name, put, reason, sync_tree
 if TYPE_CHECKING:
     from cfagg.storage.store import Source
 
-__all__ = ["Table", "TableWriter", "ZarrFormat", "aside", "is_there", "new_table"]
+__all__ = ["Searched", "Table", "TableIndex", "TableWriter", "ZarrFormat", "aside", "is_there", "new_table", "resolve"]
 
 #: Columns of a table, of which a search reads whole rows.
 _WIDEST = 1 << 20
@@ -152,3 +153,215 @@ class TableWriter:
         path.write_bytes(self._thread.submit(self._encode, self._buffer).result())
         self._buffer[:] = 0
         self._used = 0
+
+
+#: Bytes of blocks that are kept, and what keeping one takes beside them: some eight million entries.
+_CACHED, _EACH = 2**26, 2**10
+
+#: Entries that are given together, about.
+_TOGETHER = 2**16
+
+
+def resolve(lo: Int64, hi: Int64, rows: Callable[[Int64], Int64]) -> Int64:
+    """Return ranges of rows of intervals; `rows` finds the rows of epochs that rise, without repetition."""
+    wanted, back = np.unique(np.concatenate([lo, hi]), return_inverse=True)
+    found = rows(wanted)[back.reshape(-1)]
+    out = np.empty((len(lo), 2), np.int64)
+    out[:, 0] = found[: len(lo)]
+    np.maximum(out[:, 0], found[len(lo) :], out=out[:, 1])
+    return out
+
+
+class Searched:
+    """An index that knows the first rows that are not before epochs (see `Index` for the methods)."""
+
+    #: Name of the array or group.
+    name: str
+
+    def find_many(self, lo: npt.ArrayLike, hi: npt.ArrayLike) -> Int64:
+        """Return ranges of rows for many intervals, shape (m, 2)."""
+        return resolve(*as_intervals(lo, hi), self._rows)
+
+    def validate(self, full: bool = False) -> list[Problem]:
+        """Return what is wrong with some entries, or with all."""
+        try:
+            self._check(full)
+        except CfaggError as error:
+            return [Problem(self.name, error.message)]
+        return []
+
+    def _rows(self, wanted: Int64) -> Int64:
+        """Return the first rows that are not before epochs, which rise."""
+        raise NotImplementedError
+
+    def _check(self, full: bool) -> None:
+        """Raise where entries are wrong: of some, or of all."""
+        raise NotImplementedError
+
+
+class TableIndex(Searched):
+    """Entries in blocks of a table; a block is read with the entry after it, checked, and kept in a third of its size.
+
+    A kind tells in which block an epoch is, and what its entries are; that they agree is seen at each search.
+    """
+
+    def __init__(self, table: Table, rows: int, ends: tuple[Int64, Int64] | None) -> None:
+        self._table, self.rows = table, rows
+        self.first: int | None = None
+        self.last: int | None = None
+        self._forget()
+        if ends is not None:
+            first, last = ends
+            if first[1] != 0 or last[2] < 1 or last[1] + last[2] != rows or first[0] > last[0]:
+                raise ConventionError(
+                    f"{table.where}: its first entry is {first.tolist()} and its last {last.tolist()}, which do not "
+                    f"cover {rows:,} rows; build the index again"
+                )
+            self.first, self.last = int(first[0]), int(last[0])
+        elif rows:
+            raise ConventionError(f"{table.where} has no entries for {rows:,} rows; build the index again")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._table.where}: dates of {self.rows:,} rows>"
+
+    def _forget(self) -> None:
+        """Begin with nothing kept."""
+        self._cached: dict[int, _Block] = {}
+        self._room = _CACHED
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in ("_table", "rows", "first", "last")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    def _before(self, epoch: int) -> int:
+        """Return the last block that begins before an epoch."""
+        raise NotImplementedError
+
+    def _part(self, block: int) -> tuple[Int64, bool]:
+        """Return the entries of a block and the one after it, shape (n, 3), and whether that is the last of all."""
+        raise NotImplementedError
+
+    def _tables(self, epoch: int | None = None) -> Iterator[Int64]:
+        """Return all entries, or those from some before an epoch on, in tables of shape (n, 3)."""
+        raise NotImplementedError
+
+    def find(self, lo: int, hi: int) -> tuple[int, int]:
+        """Return the first row, and the row after the last, with ``lo <= epoch < hi``."""
+        lo, hi = as_interval(lo, hi)
+        start = self._row(lo)
+        return start, start if hi <= lo else self._row(hi)
+
+    def entries_between(self, lo: int, hi: int) -> Entries:
+        """Return the entries with ``lo <= epoch < hi``."""
+        lo, hi = as_interval(lo, hi)
+        found = [np.empty((0, 3), np.int64)]
+        for table in self._tables(lo) if lo < hi else ():
+            found.append(table[(table[:, 0] >= lo) & (table[:, 0] < hi)])
+            if table[-1, 0] >= hi:
+                break
+        return columns_of(np.concatenate(found))
+
+    def blocks(self) -> Iterator[Entries]:
+        """Return all entries in blocks."""
+        waiting: list[Int64] = []
+        for table in self._tables():
+            waiting.append(table)
+            if sum(map(len, waiting)) >= _TOGETHER:
+                yield columns_of(np.concatenate(waiting))
+                waiting = []
+        if waiting:
+            yield columns_of(np.concatenate(waiting))
+
+    def _check(self, full: bool) -> None:
+        if full:
+            for epoch, _, _ in checked(self.blocks(), self._table.where, self.rows, strict=False):
+                self._rows(self._probes_of(epoch))
+        elif self.first is not None and self.last is not None:
+            self._rows(np.unique(np.linspace(self.first, self.last, 16, dtype=np.int64)))
+
+    def _probes_of(self, epoch: Int64) -> Int64:
+        """Return those of all epochs that are looked for when all entries are checked."""
+        return epoch[:0]
+
+    def _row(self, epoch: int) -> int:
+        """Return the first row that is not before an epoch."""
+        if self.first is None or epoch <= self.first:
+            return 0
+        return self._block(epoch).row_of(epoch)
+
+    def _rows(self, wanted: Int64) -> Int64:
+        out = np.zeros(len(wanted), np.int64)
+        done = len(wanted) if self.first is None else int(wanted.searchsorted(self.first, side="right"))
+        while done < len(wanted):
+            block = self._block(int(wanted[done]))
+            if wanted[done] > block.last:
+                out[done:] = block.end
+                break
+            stop = int(wanted.searchsorted(block.last, side="right"))
+            part = wanted[done:stop] - block.first
+            ranks = block.epochs.searchsorted(part.astype(block.epochs.dtype))
+            out[done:stop] = block.starts[ranks].astype(np.int64) + block.row
+            done = stop
+        return out
+
+    def _block(self, epoch: int) -> _Block:
+        """Return the block with the first entry that is not before an epoch, or the last where none is."""
+        number = self._before(epoch)
+        block = self._cached.get(number) or self._load(number)
+        # Nothing is before the first entry of a block but in the first; nothing is after the last but after all.
+        if (epoch <= block.first and block.row) or (epoch > block.last and block.end != self.rows):
+            raise ConventionError(
+                f"{self._table.where}: the entries of rows {block.row:,} to {block.end - 1:,} do not agree with where "
+                f"epoch {epoch} is looked for: epochs do not rise, or the index was changed; build the index again"
+            )
+        return block
+
+    def _load(self, number: int) -> _Block:
+        """Read a block, check it, and keep it."""
+        table, is_last = self._part(number)
+        start = int(table[0, 1]) if len(table) else -1
+        where = f"{self._table.where}, counted from the entry of row {start:,}"
+        if not 0 <= start < self.rows or (number == 0 and start):  # pages of a tree count from 1
+            raise ConventionError(f"{where} of {self.rows:,}: entries do not agree; build the index again")
+        columns = (table[:, 0], table[:, 1] - start, table[:, 2])
+        for _ in checked([columns], where, strict=False):
+            pass
+        end = start + int(columns[1][-1]) + int(columns[2][-1])
+        if end > self.rows or is_last != (end == self.rows):
+            raise ConventionError(
+                f"{where}: its entries end at row {end:,} of {self.rows:,} and do not agree with others; build the "
+                "index again"
+            )
+        block = _Block(columns[0], columns[1], start, end)
+        taken = block.epochs.nbytes + block.starts.nbytes + _EACH
+        self._room -= taken
+        if self._room < 0:
+            # A new dictionary and not a smaller one: other threads may be reading the old.
+            self._cached, self._room = {}, _CACHED - taken
+        self._cached[number] = block
+        return block
+
+
+class _Block:
+    """Entries that follow each other; starts are counted from the first, `row` and `end` are before and after all."""
+
+    __slots__ = ("end", "epochs", "first", "last", "row", "starts")
+
+    def __init__(self, epoch: Int64, start: Int64, row: int, end: int) -> None:
+        self.row, self.end = row, end
+        self.first, self.last = int(epoch[0]), int(epoch[-1])
+        self.epochs, self.starts = _narrow(epoch - self.first), _narrow(start)
+
+    def row_of(self, epoch: int) -> int:
+        """Return the first row that is not before an epoch, which is not before the block."""
+        if epoch > self.last:
+            return self.end
+        return self.row + int(self.starts[self.epochs.searchsorted(self.epochs.dtype.type(max(epoch - self.first, 0)))])
+
+
+def _narrow(rising: Int64) -> npt.NDArray[Any]:
+    """Return numbers from 0 on, which rise, in 32 bits where they have room."""
+    return rising.astype(np.uint32 if rising[-1] < 2**32 else np.int64)

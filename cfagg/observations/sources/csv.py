@@ -20,7 +20,7 @@ from cfagg.observations.frames import with_attributes
 from cfagg.observations.registry import closest
 from cfagg.observations.settings import ByName, Names, Paths, Section, Text, Whole, settings_of, wrong
 from cfagg.observations.sources.sorted_rows import FileSource, as_file
-from cfagg.observations.sources.times import dates_of_numbers, dates_of_text
+from cfagg.observations.sources.tables import dates_of_numbers, dates_of_text
 from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:

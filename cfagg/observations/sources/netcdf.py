@@ -27,7 +27,7 @@ from cfagg.observations.frames import with_attributes
 from cfagg.observations.settings import ByName, Names, Paths, Section, Text, settings_of
 from cfagg.observations.sources.geometry import Described, Geometry, find_geometry
 from cfagg.observations.sources.sorted_rows import FileSource
-from cfagg.observations.sources.times import dates_of_numbers, described, numbers_of
+from cfagg.observations.sources.tables import dates_of_numbers, described, numbers_of
 from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ def test_a_second_way_round_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_many_runs_are_merged_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cfagg.observations.exchange.assembling.RUN_BYTES", 2000)
+    monkeypatch.setattr("cfagg.observations.exchange.netcdf_read.RUN_BYTES", 2000)
     monkeypatch.setattr("cfagg.observations.exchange.parquet.BLOCK_ROWS", 17)
     wanted = table()
     shuffled = np.random.default_rng(1).permutation(wanted.read(0, wanted.rows))

@@ -10,7 +10,7 @@ import zarr
 
 from cfagg.errors import ConventionError, FragmentReadError, SourceError
 from cfagg.observations.cache import DEFAULT_BUDGET, set_cache_size
-from cfagg.observations.indexes import bisect, open_index, searching, write_bisect
+from cfagg.observations.indexes import bisect, open_index, table, write_bisect
 from cfagg.observations.indexes.bisect import NAME
 from tests.observations.indexes.made import Counting, Store, cut, even, uneven, write
 from tests.oracles import rows_between
@@ -65,13 +65,13 @@ def test_a_window_near_an_earlier_one_reads_nothing(tmp_path):
 
 def test_blocks_that_are_kept_stay_within_their_room(tmp_path, monkeypatch):
     monkeypatch.setattr(bisect, "_BLOCK", 64)
-    monkeypatch.setattr(searching, "_CACHED", 10_000)
+    monkeypatch.setattr(table, "_CACHED", 10_000)
     monkeypatch.setattr(bisect, "_PROBES", 3)
     entries = uneven(5000)
     index = open_index(write(tmp_path, "bisect", entries), "bisect")
     for at in np.random.default_rng(1).integers(-50, entries[0][-1] + 50, 300).tolist():
         assert index.find(at, at + 99) == tuple(rows_between(*entries, at, at + 99))
-        assert sum(b.epochs.nbytes + b.starts.nbytes + searching._EACH for b in index._cached.values()) <= 10_000
+        assert sum(b.epochs.nbytes + b.starts.nbytes + table._EACH for b in index._cached.values()) <= 10_000
         assert len(index._probes) <= 3
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.observations.indexes import bisect, btree, open_index, pages_writing, searching
+from cfagg.observations.indexes import bisect, btree, open_index, pages_writing, table
 from cfagg.observations.indexes.protocol import Index
 from tests import strategies as s
 from tests.effort import examples
@@ -27,7 +27,7 @@ def _small():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bisect, "_CHUNK", {2: 100, 3: 64})
         patch.setattr(bisect, "_BLOCK", 16)
-        patch.setattr(searching, "_CACHED", 5 * (searching._EACH + 136))
+        patch.setattr(table, "_CACHED", 5 * (table._EACH + 136))
         patch.setattr(bisect, "_PROBES", 7)
         patch.setattr(btree, "PAGE", 5)
         patch.setattr(btree, "_CHUNK", {2: 7, 3: 11})

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import CalendarError
-from cfagg.observations.sources.times import dates_of_numbers
+from cfagg.observations.sources.tables import dates_of_numbers
 from tests.effort import examples
 
 
