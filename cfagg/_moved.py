@@ -25,6 +25,7 @@ MOVED_IN = {
         "cfagg.checking.rule": "cfagg.findings",
         "cfagg.checking.versions": "cfagg.findings",
         "cfagg.observations.exchange.parquet_read": "cfagg.observations.exchange.parquet",
+        "cfagg.observations.filters.thin": "cfagg.observations.filters.choosing",
         "cfagg.observations.sources.arrow": "cfagg.observations.sources.parquet",
         "cfagg.plan": "cfagg.arrays.plan",
         "cfagg.readers": "cfagg.formats.values",

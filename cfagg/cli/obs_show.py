@@ -85,7 +85,7 @@ def _plot(store: ObservationStore, target: str) -> None:
 
     from cfagg.cf.instants import epoch_text
     from cfagg.display import coverage
-    from cfagg.observations.coverage import map_coverage, time_coverage
+    from cfagg.observations.describe import map_coverage, time_coverage
 
     index = store.index()
     counts, looked_at = map_coverage(store)

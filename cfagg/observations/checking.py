@@ -32,8 +32,8 @@ from cfagg.observations.checking_rows import (
     runs_of,
 )
 from cfagg.observations.describe import stored_objects
+from cfagg.observations.findings import CheckReport, finding_of
 from cfagg.observations.indexes.protocol import Joining
-from cfagg.observations.rules import CheckReport, finding_of
 from cfagg.observations.statistics import Accumulator
 
 if TYPE_CHECKING:

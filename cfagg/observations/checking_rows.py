@@ -13,7 +13,7 @@ from cfagg.cf.instants import epoch_text
 from cfagg.errors import OptionError, SelectionError
 from cfagg.findings.finding import Finding
 from cfagg.observations.dates import first_second, last_second
-from cfagg.observations.rules import finding_of
+from cfagg.observations.findings import finding_of
 
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Entries, Index

@@ -20,7 +20,7 @@ from cfagg.observations.dates import first_second, last_second, parse_frequency
 
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index
-    from cfagg.observations.plan import Plan
+    from cfagg.observations.selection import Plan
     from cfagg.observations.store import ObservationStore
 
 __all__ = ["ALL", "Choice", "Taken", "chosen_statistics", "parse_choice", "stored_tendencies"]

@@ -12,9 +12,9 @@ import numpy as np
 
 from cfagg.cf.instants import epoch_text
 from cfagg.errors import ConventionError, SelectionError
-from cfagg.observations.dates import sample_numbers
-from cfagg.observations.plan import DELTATIME, Plan, Window
+from cfagg.observations.dates import Window, sample_numbers
 from cfagg.observations.sample import Details, Header, Sample, seconds_of
+from cfagg.observations.selection import DELTATIME, Plan
 
 if TYPE_CHECKING:
     from cfagg.observations.indexes.protocol import Index

@@ -1,13 +1,17 @@
-"""Dates of samples, from a start in steps to an end, and the periods and parts of time that recipes name, in UTC."""
+"""Dates of samples, windows around them, and the periods and parts of time that recipes name, in UTC.
+
+*window*: a range of time around a date, such as six hours before it to three hours after it.
+"""
 
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,11 +23,13 @@ __all__ = [
     "Part",
     "Period",
     "SampleDates",
+    "Window",
     "as_date",
     "as_duration",
     "first_second",
     "last_second",
     "parse_frequency",
+    "parse_window",
     "sample_dates",
     "sample_numbers",
 ]
@@ -143,6 +149,66 @@ def _several(key: Any, count: int, extent: Callable[[], str]) -> Int64:
     if beyond.any():
         raise SelectionError(f"there is no sample {numbers[beyond][0]}: there are {count}{extent()}")
     return numbers.astype(np.int64) % max(count, 1)
+
+
+#: Longer text of an offset is a mistake.
+_MOST_TEXT = 100
+_WINDOW = re.compile(r"\s*([\[(])([^,\[\]()]*),([^,\[\]()]*)([\])])\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A range of time relative to a sample's date: offsets in seconds, and whether each end belongs to it."""
+
+    start: Fraction
+    end: Fraction
+    closed_start: bool = False
+    closed_end: bool = True
+
+    def __post_init__(self) -> None:
+        if self.end < self.start:
+            raise OptionError(f"the window {self} is reversed: its start is after its end")
+        lo, hi = self.offsets
+        if lo >= hi:
+            why = "observations have dates of whole seconds, and none lies in it"
+            raise OptionError(f'the window {self} is empty: {why}; "[0,0]" keeps the sample\'s own second')
+
+    @property
+    def offsets(self) -> tuple[int, int]:
+        """First second of the window and the second after its last, relative to the sample's date."""
+        lo = -(-self.start // 1) if self.closed_start else self.start // 1 + 1
+        hi = self.end // 1 + 1 if self.closed_end else -(-self.end // 1)
+        return int(lo), int(hi)
+
+    def epochs(self, date: int) -> tuple[int, int]:
+        """Return the seconds of the window as a half-open range: an observation at t is in it where lo <= t < hi."""
+        lo, hi = self.offsets
+        return date + lo, date + hi
+
+    @classmethod
+    def of(cls, value: str | Self) -> Window:
+        """Return `value` itself where it is a window, else the window that its text describes."""
+        return value if isinstance(value, Window) else parse_window(value)
+
+    def __str__(self) -> str:
+        left, right = "[" if self.closed_start else "(", "]" if self.closed_end else ")"
+        return f"{left}{format_duration(self.start)},{format_duration(self.end)}{right}"
+
+
+def parse_window(text: Any) -> Window:
+    """Return the window that a text describes: ``(-3,+3]`` in hours, ``(-1d,0]``, ``[-PT90M,06:00)``."""
+    wrong = f'{text!r} is not a window such as "(-3,+3]" or "[-1d,0]"'
+    if not isinstance(text, str) or len(text) > 2 * _MOST_TEXT:
+        raise OptionError(wrong[: 4 * _MOST_TEXT])
+    match = _WINDOW.fullmatch(text)
+    if match is None:
+        raise OptionError(f"{wrong}: two spans of time with a comma between, in round or square brackets")
+    left, start, end, right = match.groups()
+    try:
+        ends = parse_duration(start), parse_duration(end)
+    except OptionError as error:
+        raise OptionError(f"{wrong}: {error.message}") from None
+    return Window(*ends, left == "[", right == "]")
 
 
 #: Start and end of a part of a build, in UTC without a time zone; the end is not included.

@@ -1,17 +1,19 @@
-"""What is in a store of observations: variables, units, statistics, dates, density, indexes; as text and as JSON."""
+"""What is in a store of observations: variables, statistics, density over time and the Earth; as text and as JSON."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.cf.instants import epoch_text
 from cfagg.display.as_json import dump, encode
-from cfagg.display.coverage import span_text
+from cfagg.display.coverage import TimeCoverage, span_text
 from cfagg.display.escape import printable
 from cfagg.display.sizes import size_text
 from cfagg.errors import CfaggError
@@ -23,16 +25,9 @@ if TYPE_CHECKING:
     from cfagg.observations.store import ObservationStore
 
 __all__ = [
-    "FORM_VERSION",
-    "Description",
-    "Variable",
-    "describe",
-    "description_json",
-    "description_lines",
-    "sample_json",
-    "sample_lines",
-    "stored_objects",
-]
+    "DEGREES", "FORM_VERSION", "Description", "Variable", "describe", "description_json", "description_lines",
+    "map_coverage", "sample_json", "sample_lines", "stored_objects", "time_coverage",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,9 @@ def describe(store: ObservationStore) -> Description:
     ends: tuple[int | None, int | None] = store.span or (None, None)
     if index is not None:
         try:
-            busiest, entries, ends = _busiest(index), index.entries, (index.first, index.last)
+            coverage = time_coverage(index)
+            busiest = coverage.step, int(coverage.counts.max(initial=0))
+            entries, ends = index.entries, (index.first, index.last)
         except CfaggError as error:
             index, problem = None, error.message
     return Description(
@@ -116,7 +113,7 @@ def describe(store: ObservationStore) -> Description:
         held=array.held[0],
         codecs=_codecs(array.document),
         stored_bytes=_stored_bytes(store),
-        statistics_of=_statistics_of(store),
+        statistics_of=" to ".join(filter(None, (given.statistics_start_date, given.statistics_end_date))),
         attributes=said,
     )
 
@@ -150,20 +147,11 @@ def _indexes(store: ObservationStore) -> tuple[Index | None, tuple[str, ...], st
         return None, kinds, error.message
 
 
-def _busiest(index: Index) -> tuple[int, int]:
-    """Return a length of time, and the most rows in so long a bin."""
-    from cfagg.observations.coverage import time_coverage
-
-    coverage = time_coverage(index)
-    return coverage.step, int(coverage.counts.max(initial=0))
-
-
 def _variables(store: ObservationStore) -> tuple[Variable, ...]:
     """Return the variables with what is known of them."""
-    try:
+    statistics: Mapping[str, Any] = {}
+    with suppress(CfaggError):
         statistics = store.statistics
-    except CfaggError:
-        statistics = {}
     found = []
     for i, name in enumerate(store.variables):
         known = store.attributes.variables_metadata.get(name, {})
@@ -191,12 +179,6 @@ def _stored_bytes(store: ObservationStore) -> int | None:
         return None
 
 
-def _statistics_of(store: ObservationStore) -> str:
-    given = store.attributes
-    ends = [given.statistics_start_date, given.statistics_end_date]
-    return " to ".join(str(e) for e in ends if e is not None)
-
-
 #: Raised when a member of a JSON form is renamed, removed or changes its meaning.
 FORM_VERSION = 1
 
@@ -211,7 +193,7 @@ def description_lines(store: Description, *, rows: int | None = 24) -> list[str]
         distinct = f" ({store.entries:,} distinct)" if store.entries else ""
         entries.append(("dates", f"{epoch_text(store.first)} to {epoch_text(store.last)}{distinct}"))
         step, most = store.busiest
-        day = f"{_count(store.per_day)} rows a day on average"
+        day = f"{store.per_day:{',.0f' if store.per_day >= 10 else '.3g'}} rows a day on average"
         entries.append(("density", f"{day}, at most {most:,} in any {_bin(step)}" if most else day))
     entries.append(("index", _text_indexes(store)))
     together = f"{store.chunk:,} rows" + (f" in shards of {store.held:,}" if store.held != store.chunk else "")
@@ -239,33 +221,28 @@ def _text_indexes(store: Description) -> str:
 
 def _text_variables(store: Description, rows: int | None) -> list[str]:
     """Return a table of the variables."""
-    count = len(store.variables)
-    shown: list[int | None] = list(range(count))
-    if rows is not None and count > rows:
-        head = (rows + 1) // 2
-        shown = [*range(head), None, *range(count - rows // 2, count)]
     names = ("mean", "stdev", "minimum", "maximum")
-    table = [["variable", "units", "mean", "st. dev.", "minimum", "maximum", "missing"]]
-    for i in shown:
-        if i is None:
-            table.append(["…", *[""] * 6])
-            continue
+
+    def cells(i: int) -> list[str]:
         variable = store.variables[i]
         numbers = [_number(variable.statistics.get(n)) for n in names]
-        table.append(
-            [variable.name, variable.units, *numbers, _share(variable.statistics.get("nan_count"), store.rows)]
-        )
-    return _columns(table, left=2)
+        return [variable.name, variable.units, *numbers, _share(variable.statistics.get("nan_count"), store.rows)]
+
+    heads = ["variable", "units", "mean", "st. dev.", "minimum", "maximum", "missing"]
+    return _table(heads, cells, len(store.variables), rows)
 
 
-def _columns(table: Sequence[Sequence[str]], *, left: int) -> list[str]:
-    """Return rows of text in columns, the first `left` of them flush left; empty columns are left out."""
-    if not table:
-        return []
-    shown = [j for j in range(len(table[0])) if any(row[j] for row in table[1:]) or j == 0]
-    widths = {j: max(len(row[j]) for row in table) for j in shown}
-    cells = [[f"{r[j]:<{widths[j]}}" if j < left else f"{r[j]:>{widths[j]}}" for j in shown] for r in table]
-    return [f"  {'  '.join(row)}".rstrip() for row in cells]
+def _table(heads: list[str], cells: Callable[[int], list[str]], count: int, most: int | None) -> list[str]:
+    """Return lines in columns, those in the middle left out where there are too many; so are empty columns."""
+    shown: list[int | None] = list(range(count))
+    if most is not None and count > most:
+        shown = [*range((most + 1) // 2), None, *range(count - most // 2, count)]
+    table = [heads, *(["…", *[""] * (len(heads) - 1)] if i is None else cells(i) for i in shown)]
+    used = [j for j in range(len(heads)) if any(row[j] for row in table[1:]) or j == 0]
+    widths = {j: max(len(row[j]) for row in table) for j in used}
+    # The first two columns are text.
+    lines = ["  ".join(f"{r[j]:<{widths[j]}}" if j < 2 else f"{r[j]:>{widths[j]}}" for j in used) for r in table]
+    return [f"  {line}".rstrip() for line in lines]
 
 
 def description_json(store: Description) -> str:
@@ -280,48 +257,41 @@ def description_json(store: Description) -> str:
 
 def sample_lines(dataset: Observations, sample: Sample, *, rows: int | None = 24) -> list[str]:
     """Return one sample in lines of text."""
-    lo, hi = dataset.window.offsets
-    date = int(sample.reference_date.astype("M8[s]").astype(np.int64))
-    entries = [
-        ("date", epoch_text(date)),
-        ("window", f"{dataset.window}: {epoch_text(date + lo)} to {epoch_text(date + hi - 1)}"),
-        ("rows", f"{len(sample):,}"),
-    ]
+    date, first, last = _times(dataset, sample)
+    entries = [("date", date), ("window", f"{dataset.window}: {first} to {last}"), ("rows", f"{len(sample):,}")]
     lines = [dataset.path, *(f"  {key:<6}  {text}" for key, text in entries)]
-    if not len(sample):
-        return [printable(line) for line in lines]
-    shown: list[int | None] = list(range(len(sample)))
-    if rows is not None and len(sample) > rows:
-        head = (rows + 1) // 2
-        shown = [*range(head), None, *range(len(sample) - rows // 2, len(sample))]
-    metadata = dataset.variables_metadata
-    units = [str(metadata.get(name, {}).get("units", "")) for name in dataset.columns]
-    heads = [f"{name} ({unit})" if unit else name for name, unit in zip(dataset.columns, units, strict=True)]
-    table = [["row", "date", "latitude", "longitude", *heads]]
-    dates, places = sample.dates, (sample.latitudes, sample.longitudes)
-    for i in shown:
-        if i is None:
-            table.append(["…", *[""] * (len(table[0]) - 1)])
-            continue
-        where = [_number(p[i]) for p in places]
-        table.append([f"{i:,}", str(dates[i]), *where, *(_number(v) for v in np.asarray(sample[i]).ravel())])
-    return [printable(line) for line in [*lines, "", *_columns(table, left=2)]]
+    if len(sample):
+        units = [str(dataset.variables_metadata.get(name, {}).get("units", "")) for name in dataset.columns]
+        heads = [f"{name} ({unit})" if unit else name for name, unit in zip(dataset.columns, units, strict=True)]
+
+        def cells(i: int) -> list[str]:
+            numbers = (sample.latitudes[i], sample.longitudes[i], *np.asarray(sample[i]).ravel())
+            return [f"{i:,}", str(sample.dates[i]), *map(_number, numbers)]
+
+        lines += ["", *_table(["row", "date", "latitude", "longitude", *heads], cells, len(sample), rows)]
+    return [printable(line) for line in lines]
+
+
+def _times(dataset: Observations, sample: Sample) -> tuple[str, str, str]:
+    """Return the date of a sample, and the first and last second of its window."""
+    date = int(sample.reference_date.astype("M8[s]").astype(np.int64))
+    lo, hi = dataset.window.epochs(date)
+    return epoch_text(date), epoch_text(lo), epoch_text(hi - 1)
 
 
 def sample_json(dataset: Observations, sample: Sample) -> str:
     """Return one sample as strict JSON: dates, latitudes, longitudes, and a list of values for each column."""
-    lo, hi = dataset.window.offsets
-    date = int(sample.reference_date.astype("M8[s]").astype(np.int64))
+    date, first, last = _times(dataset, sample)
     values = np.asarray(sample)
     return dump(
         {
             "form": "cfagg obs window",
             "form_version": FORM_VERSION,
             "store": dataset.path,
-            "date": epoch_text(date),
+            "date": date,
             "window": str(dataset.window),
-            "first": epoch_text(date + lo),
-            "last": epoch_text(date + hi - 1),
+            "first": first,
+            "last": last,
             "rows": len(sample),
             "columns": list(dataset.columns),
             "variables": encode(dataset.variables_metadata),
@@ -340,10 +310,6 @@ def _bin(seconds: int) -> str:
     return text if text[0].isdigit() else f"1 {text}"
 
 
-def _count(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
-
-
 def _number(value: Any) -> str:
     """Return a number in six digits, empty where it is missing."""
     if value is None or math.isnan(value):
@@ -359,3 +325,74 @@ def _share(count: float | None, rows: int) -> str:
         return "0"
     percent = 100 * count / rows
     return f"{percent:.1f}%" if percent >= 0.05 else f"{count:,.0f}"
+
+
+type Int64 = npt.NDArray[np.int64]
+
+#: Height and width of a cell of the map.
+DEGREES = 0.25
+
+_DAY = 86400
+#: Lengths of bins of time in seconds; longer ones are 1, 2 or 5 times a power of ten of days.
+_STEPS = (1, 10, 60, 600, 3600, 3 * 3600, 6 * 3600, 12 * 3600, _DAY, 2 * _DAY, 5 * _DAY)
+#: Most rows that a map is counted from; of larger stores in so many places.
+_MOST_ROWS, _PLACES = 2**22, 256
+
+
+def time_coverage(index: Index, bins: int = 200) -> TimeCoverage:
+    """Return how many rows there are at which time, in so many bins of a round length at most; no row is read."""
+    if index.first is None or index.last is None:
+        empty = np.empty(0, np.int64)
+        return TimeCoverage(_DAY, empty, empty)
+    bins = max(bins, 2)  # one would not do where 1970 lies within
+    step = _round_step((index.last - index.first + 1) / bins)
+    while index.last // step - index.first // step >= bins:
+        step = _round_step(step + 1)
+    starts = np.arange(index.first // step, index.last // step + 1, dtype=np.int64) * step
+    ranges = np.asarray(index.find_many(starts, starts + step))
+    return TimeCoverage(step, starts, ranges[:, 1] - ranges[:, 0])
+
+
+def _round_step(least: float) -> int:
+    """Return the shortest round length that is not below a number of seconds."""
+    for step in _STEPS:
+        if step >= least:
+            return step
+    power = 10
+    while True:
+        for factor in (1, 2, 5):
+            if factor * power * _DAY >= least:
+                return factor * power * _DAY
+        power *= 10
+
+
+def map_coverage(store: ObservationStore, start: int = 0, stop: int | None = None) -> tuple[Int64, int]:
+    """Return rows in cells of a quarter of a degree, (720, 1440) from 90°S and 0°E, and how many rows were read."""
+    stop = store.rows if stop is None else stop
+    shape = round(180 / DEGREES), round(360 / DEGREES)
+    counts = np.zeros(shape[0] * shape[1], np.int64)
+    looked_at = 0
+    for a, b in _ranges(start, stop):
+        places = store.data.read(a, b, slice(2, 4))
+        counts += np.bincount(_cells(places, shape), minlength=counts.size + 1)[:-1]
+        looked_at += b - a
+    return counts.reshape(shape), looked_at
+
+
+def _ranges(start: int, stop: int) -> list[tuple[int, int]]:
+    if stop - start <= _MOST_ROWS:
+        size = 2**18
+        return [(a, min(a + size, stop)) for a in range(start, stop, size)]
+    size = _MOST_ROWS // _PLACES
+    starts = np.linspace(start, stop - size, _PLACES).astype(np.int64).tolist()
+    return [(a, a + size) for a in starts]
+
+
+def _cells(places: npt.NDArray[np.float32], shape: tuple[int, int]) -> npt.NDArray[Any]:
+    """Return the cell of each place, one beyond all where there is none."""
+    latitude, longitude = np.asarray(places, np.float64).T
+    with np.errstate(invalid="ignore"):
+        known = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 360)
+        row = np.minimum((np.where(known, latitude, 0) + 90) // DEGREES, shape[0] - 1)
+        column = np.minimum(np.where(known, longitude, 0) % 360 // DEGREES, shape[1] - 1)
+    return np.where(known, row * shape[1] + column, shape[0] * shape[1]).astype(np.int64)

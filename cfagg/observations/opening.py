@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from cfagg.errors import OptionError
 from cfagg.observations.dataset import Observations, with_statistics
-from cfagg.observations.dates import sample_dates
-from cfagg.observations.plan import Plan, Window
-from cfagg.observations.selection import Columns, parse_area, parse_thinning
+from cfagg.observations.dates import Window, sample_dates
+from cfagg.observations.selection import Columns, Plan, parse_area, parse_thinning
 
 __all__ = ["open_observations"]
 

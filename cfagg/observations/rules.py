@@ -1,123 +1,22 @@
-"""Rules for stores of observations: rows, indexes and statistics, with the findings of ``cfagg obs check``."""
+"""Stores of observations: rows, indexes and statistics, with the findings of ``cfagg obs check``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from cfagg.conventions.aside import is_observations
 from cfagg.findings.context import Context
-from cfagg.findings.finding import Finding, Hit, Severity
+from cfagg.findings.finding import Hit
 from cfagg.findings.rule import Explanation, Rule
 from cfagg.findings.versions import Version
+from cfagg.observations.findings import CODES
 from cfagg.runtime.progress import task
 
-__all__ = ["CODES", "CheckReport", "Finding", "finding_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """The findings of one store.
-
-    Parameters
-    ----------
-    path : str
-        The store.
-    rows : int
-        Its rows; 0 where it cannot be opened.
-    checked : int
-        How many of them were looked at.
-    full : bool
-        Whether all of them were, and all entries of its indexes.
-    indexes : tuple of str
-        The kinds of its indexes, all of them checked.
-    findings : tuple of Finding
-        In the order of their codes.
-    """
-
-    path: str
-    rows: int
-    checked: int
-    full: bool
-    indexes: tuple[str, ...]
-    findings: tuple[Finding, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether there is no error; warnings do not count."""
-        return not any(f.severity == "error" for f in self.findings)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all of it as plain objects, for JSON."""
-        findings = [
-            {
-                "code": f.code,
-                "where": f.where,
-                "message": f.message,
-                "rows": list(f.rows),
-                "count": f.count,
-                "severity": f.severity,
-            }
-            for f in self.findings
-        ]
-        return {
-            "store": self.path,
-            "rows": self.rows,
-            "checked": self.checked,
-            "full": self.full,
-            "indexes": list(self.indexes),
-            "ok": self.ok,
-            "findings": findings,
-        }
-
-    def __repr__(self) -> str:
-        return f"<CheckReport of {str(self).partition(chr(10))[0]}>"
-
-    def _repr_html_(self) -> str:
-        from cfagg.display.facts import facts_html
-
-        facts = (
-            ("store", self.path),
-            ("rows", f"{self.checked:,} of {self.rows:,} checked"),
-            ("verdict", "no errors" if self.ok else "errors found"),
-        )
-        return facts_html("Check of observations", facts, [("findings", self.findings)])
-
-    def __str__(self) -> str:
-        if any(f.code == "OBS001" for f in self.findings):
-            return "\n".join([f"{self.path}: not checked", *map(str, self.findings)])
-        share = f"all {self.rows:,} rows" if self.checked >= self.rows else f"{self.checked:,} of {self.rows:,} rows"
-        errors = sum(f.severity == "error" for f in self.findings)
-        warnings = len(self.findings) - errors
-        counts = [f"{n} {word}{'s' if n > 1 else ''}" for n, word in ((errors, "error"), (warnings, "warning")) if n]
-        return "\n".join([f"{self.path}: {', '.join(counts) or 'nothing wrong'} in {share}", *map(str, self.findings)])
-
-
-#: Rules by their codes: how severe a breach is, and what they ask for.
-CODES: dict[str, tuple[Severity, str]] = {
-    "OBS001": ("error", "the store can be opened"),
-    "OBS002": ("error", "no chunk is absent or damaged"),
-    "OBS011": ("error", "rows are in the order of all their columns"),
-    "OBS012": ("error", "no row is there twice"),
-    "OBS013": ("error", "dates are whole days since 1970"),
-    "OBS014": ("error", "times are whole seconds of a day"),
-    "OBS015": ("error", "latitudes are from -90 to 90"),
-    "OBS016": ("error", "longitudes are at least 0 and below 360"),
-    "OBS021": ("error", "indexes can be read and keep their own rules"),
-    "OBS022": ("error", "indexes are those of the rows"),
-    "OBS023": ("warning", "the index beside the store is of the rows as they are"),
-    "OBS031": ("error", "statistics are those of the rows"),
-    "OBS032": ("warning", "statistics are there"),
-    "OBS041": ("warning", "attributes agree with the data"),
-}
-
-
-def finding_of(code: str, where: str, message: str, rows: tuple[int, ...] = (), count: int = 0) -> Finding:
-    """Return a finding about an array or attribute of a store, such as ``data`` or ``statistics.mean``."""
-    return Finding(code, CODES[code][0], where, None, message, rows=rows, count=count)
+if TYPE_CHECKING:
+    from cfagg.observations.findings import CheckReport
 
 
 def _place(c: Context) -> str | None:

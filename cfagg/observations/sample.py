@@ -145,7 +145,7 @@ class Header:
 
     names: tuple[str, ...]
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    #: Names of columns that are not variables (see `cfagg.observations.plan.DELTATIME`).
+    #: Names of columns that are not variables (see `cfagg.observations.selection.DELTATIME`).
     leading: frozenset[str] = frozenset()
 
     def __getitem__(self, columns: Any) -> Header:

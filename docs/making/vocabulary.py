@@ -29,7 +29,7 @@ TERMS = {
     "journal": "cfagg.conversion.journal",
     "accumulation": "cfagg.accumulation",
     "sample of sums": "cfagg.accumulation",
-    "window": "cfagg.observations.plan",
+    "window": "cfagg.observations.dates",
     "sample": "cfagg.observations.sample",
     "index": "cfagg.observations.indexes",
     "rule": "cfagg.findings.rule",

@@ -15,7 +15,7 @@ from cfagg.checking.report import SourceReport
 from cfagg.demo import sample
 from cfagg.model import Grid, Layout, Partitions
 from cfagg.observations.fields import Fields
-from cfagg.observations.rules import CheckReport, finding_of
+from cfagg.observations.findings import CheckReport, finding_of
 from tests.display.test_html import ELEMENTS, EVIL, Elements
 
 #: A repr has at most so many lines, of at most so many characters in all.

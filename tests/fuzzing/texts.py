@@ -158,7 +158,7 @@ def dates(text: str) -> None:
 
 @target("windows", seeds=lambda: ["(-6,0]", "[-1d, 12h)", "(-3h,3h)", "6h"], tokens=["(", "[", ")", "]", ",", "-", "h"])
 def windows(text: str) -> None:
-    from cfagg.observations.plan import parse_window
+    from cfagg.observations.dates import parse_window
 
     str(parse_window(text))
 

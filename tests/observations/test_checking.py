@@ -10,7 +10,7 @@ import zarr
 from cfagg.errors import FragmentReadError, SourceError
 from cfagg.observations import checking
 from cfagg.observations.checking import check_store
-from cfagg.observations.rules import CODES, finding_of
+from cfagg.observations.findings import CODES, finding_of
 from tests.observations.written import write_rows
 
 

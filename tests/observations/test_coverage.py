@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.observations import coverage
-from cfagg.observations.coverage import map_coverage, time_coverage
+from cfagg.observations import describe
+from cfagg.observations.describe import map_coverage, time_coverage
 from cfagg.observations.store import open_store
 from tests.effort import examples
 from tests.observations.small_stores import NEW_YEAR, epochs_of, hourly, table, write
@@ -58,7 +58,7 @@ def test_rows_without_a_place_are_left_out(tmp_path):
 
 
 def test_of_a_large_store_so_many_rows_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(coverage, "_MOST_ROWS", 256)
+    monkeypatch.setattr(describe, "_MOST_ROWS", 256)
     path, rows = hourly(tmp_path / "a.zarr")
     counts, looked_at = map_coverage(open_store(path))
     assert looked_at == counts.sum() == 256 < len(rows)

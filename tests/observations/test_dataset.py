@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import ConventionError, OptionError, SelectionError
+from cfagg.observations.dates import parse_window
 from cfagg.observations.opening import open_observations
-from cfagg.observations.plan import parse_window
 from cfagg.observations.selection import Area, Thinning
 from tests.effort import examples
 from tests.observations.small_stores import NEW_YEAR, VARIABLES, epochs_of, hourly, table, write

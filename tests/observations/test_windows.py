@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cfagg.cf.durations import format_duration, parse_duration
 from cfagg.errors import OptionError
-from cfagg.observations.plan import Window, parse_window
+from cfagg.observations.dates import Window, parse_window
 from tests.effort import examples
 from tests.oracles import in_window
 from tests.strategies import offsets
