@@ -68,7 +68,7 @@ def cases(draw):
 
 
 @given(cases())
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(45))
 def test_every_array_equals_sums_of_the_whole(case):
     raw, dims, chunks, combinations, stride, attributes, options, full, form = case
     source = {"zarr_format": form, "attributes": attributes, "coordinates": False}

@@ -55,7 +55,7 @@ SELECTIONS = [
 ]
 
 
-@pytest.mark.few(17)
+@pytest.mark.few(10)
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("dim", [None, ..., "time", ("lat", "lon"), ["lon", "time"], "lat", ()])
 def test_statistics_are_those_of_xarray(rich, statistic, dim):
@@ -93,6 +93,7 @@ def test_any_coordinate_groups(plain, key, statistic):
     assert_same_groups(*plain, statistic, key, None, {})
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("key", KEYS[:4])
 def test_any_calendar_groups(other, key):
     assert_same_groups(*other, "mean", key, None, {"time": slice("2000-02", "2002-02-28")})
@@ -155,7 +156,7 @@ PACKINGS = [
 ]
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("encoding", PACKINGS)
 def test_packed_values_are_decoded(tmp_path, encoding, zarr_format):

@@ -112,7 +112,7 @@ def arrays(draw: st.DrawFn) -> tuple[np.ndarray, tuple[int, ...]]:
 
 
 @settings(
-    max_examples=examples(60),
+    max_examples=examples(45),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take minutes
@@ -144,7 +144,7 @@ def test_every_answer_lies_within_the_bound_of_the_exact_one(
             check(acc, raw, over, ranges, weights)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("listed", [4096, 0], ids=["listed", "too many to be listed"])
 @pytest.mark.parametrize("precision", ["float64", "double-double"])
 @pytest.mark.parametrize(

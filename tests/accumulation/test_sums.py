@@ -98,7 +98,7 @@ def expected(raw, dims, rules, options, request):
     return *found, float(np.abs(real * weights).sum()) or 1.0
 
 
-@settings(max_examples=examples(70))
+@settings(max_examples=examples(45))
 @given(st.data(), accumulations())
 def test_sums_weights_and_counts_are_those_of_the_whole_array(data, made):
     raw, dims, chunks, combinations, rules, options, compressors = made

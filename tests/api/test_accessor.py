@@ -387,7 +387,7 @@ def test_an_array_without_a_name_is_answered(store):
     assert (result.encoding["cfagg"], result.name) == (FROM, None)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "how",
     [
@@ -406,6 +406,7 @@ def test_cfagg_read_gives_arrays_with_an_accumulation(store):
     assert cfagg.read(store).tas.cfagg.mean("time").encoding["cfagg"] == FROM
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("line", ["import xarray, cfagg", "import cfagg.api.accessor, xarray"])
 def test_imports_register_the_accessor(line: str) -> None:
     code = f"{line}; print(hasattr(xarray.DataArray, 'cfagg'))"

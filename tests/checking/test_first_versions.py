@@ -79,6 +79,7 @@ def with_examples() -> Iterator[Any]:
             yield pytest.param(code, id=code)
 
 
+@pytest.mark.few(100)
 @pytest.mark.parametrize("code", list(with_examples()))
 def test_a_rule_is_broken_from_its_first_version_on_and_not_before(code: str) -> None:
     rule = registered()[code]

@@ -55,7 +55,7 @@ def two(first, second, **keys):
 
 
 @pytest.mark.parametrize("dialect", [d for d in DIALECTS if d != "NCA-0.1"])
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 @given(case=strategies.nca_documents())
 def test_any_aggregation_written_in_a_version_is_read_back_with_every_value_in_place(dialect, case):
     doc, dims, sizes, arrays, master = case

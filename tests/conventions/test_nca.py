@@ -191,7 +191,7 @@ def test_any_document_assembles_into_its_master_array(case):
     np.testing.assert_array_equal(assemble(parse(doc, " ".join(dims), sizes), arrays), master)
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(75))
 @given(strategies.nca_documents())
 def test_parse_write_parse_is_the_identity_and_writing_is_byte_stable(case):
     doc, dims, sizes, _, _ = case
@@ -476,13 +476,13 @@ def many(n):
     )
 
 
-def test_100_000_partitions_take_at_most_64_bytes_each():
-    n = 100_000
+def test_20_000_partitions_take_at_most_64_bytes_each():
+    n = 20_000
     text = many(n)
     read = parse(text, "time lat", {"time": 3 * n, "lat": 3})
     assert len(read.partitions) == n
     assert read.partitions.nbytes <= 64 * n
-    assert read.partitions.file_name(n - 1) == "archive/tas_0099999.nc"
+    assert read.partitions.file_name(n - 1) == "archive/tas_0019999.nc"
     assert nca.write(read)["nca_array"] == text
 
 

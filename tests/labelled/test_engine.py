@@ -108,11 +108,11 @@ def test_a_dataset_is_pickled_lazily_and_reads_in_the_copy(path, expected):
         xr.testing.assert_identical(copy.load(), expected)
 
 
-def test_processes_of_dask_distributed_read_the_partitions(path, expected):
+def test_a_process_of_dask_distributed_reads_the_partitions(path, expected):
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None) as cluster,
         Client(cluster),
     ):
         ds = xr.open_dataset(path, engine="cfagg", chunks={})

@@ -325,7 +325,7 @@ def _read(store, start, stop):
     return store.data.read(start, stop)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.full)])
 def test_worker_processes_read_from_a_web_server(server, method):
     store = open_store(server.store)
     store.data.read(0, 10)

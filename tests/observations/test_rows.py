@@ -343,6 +343,7 @@ def test_a_process_forked_while_threads_read_does_not_wait_for_them(stores):
 # ---- damage -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("left", [0, 10, 0.5, -1])
 def test_a_truncated_chunk_is_named(tmp_path, form, left):

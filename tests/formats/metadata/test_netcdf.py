@@ -175,6 +175,7 @@ def test_a_dimension_that_two_variables_fill_differently_is_as_long_as_the_longe
         assert dataset.root.variables["b"].values().tolist() == [1, -2147483647, -2147483647]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", [True, False])
 @pytest.mark.parametrize("libver", ["earliest", "latest", "v108"])
 def test_plain_hdf5_has_dimensions_without_names(tmp_path: Path, order: bool, libver: str) -> None:
@@ -196,11 +197,11 @@ def test_many_variables_with_many_attributes_are_seen_by_both_readers(tmp_path: 
     path = tmp_path / "a.nc"
     with netCDF4.Dataset(path, "w") as file:
         file.createDimension("x", 2)
-        for i in range(600):
+        for i in range(200):
             v = file.createVariable(f"variable_{i}", "f4", ("x",))
             for k in range(i % 13):
                 v.setncattr(f"attribute_{k}", f"text {i} {k}")
-        for k in range(600):
+        for k in range(200):
             file.setncattr(f"global_{k}", k)
     assert fast(path) == library(path)
     assert slow(path) == library(path)
@@ -618,7 +619,7 @@ def test_many_variables_of_one_named_type_are_seen(tmp_path: Path) -> None:
         file.createDimension("x", 2)
         names = {f"a long name of a member that takes room {i}": i for i in range(200)}
         cloud = file.createEnumType("u1", "cloud", names)
-        for i in range(300):
+        for i in range(100):
             file.createVariable(f"v{i}", cloud, ("x",))
     assert fast(path) == slow(path) == library(path)
 

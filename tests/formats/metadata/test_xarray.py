@@ -60,6 +60,7 @@ def opened(path: Path, ways: dict[str, Any]) -> Any:
         return xr.open_datatree(path, **ways) if grouped else xr.open_dataset(path, **ways)
 
 
+@pytest.mark.few(30)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "number"), every_way(CLEAN))
 def test_a_clean_dataset_opened_by_xarray_is_checked_as_it_is_written(name: str, number: int, tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_a_clean_dataset_opened_by_xarray_is_checked_as_it_is_written(name: str,
     assert ours == found(tmp_path / "written.nc")
 
 
-@pytest.mark.few(40)
+@pytest.mark.few(15)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("defect", DEFECTS[::4], ids=lambda d: d.name)
 def test_a_defect_that_xarray_keeps_is_found_as_it_is_written(defect: Defect, tmp_path: Path) -> None:

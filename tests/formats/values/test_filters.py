@@ -269,7 +269,7 @@ def test_the_environment_raises_the_limit_of_a_chunk():
     assert done.stdout.split() == [b"123"]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("pipeline", [(DEFLATE,), (BZIP2,), (ZSTD,), (SHUFFLE, ZSTD), (DEFLATE, DEFLATE), (ZSTD, ZSTD)])
 def test_a_stream_that_grows_without_end_takes_no_memory(pipeline):
     packs = {DEFLATE: "zlib.compress", BZIP2: "bz2.compress", ZSTD: "numcodecs.Zstd(1).encode"}

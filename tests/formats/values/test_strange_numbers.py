@@ -32,7 +32,7 @@ def test_they_are_read_as_the_hdf5_library_reads_them(path):
             np.testing.assert_array_equal(found[name].values, file[name][...])
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("words", ["show", "check --data", "convert -o out.zarr"])
 def test_the_command_survives_them(path, tmp_path, words):
     verb, *rest = words.split()
@@ -53,6 +53,7 @@ def test_the_netcdf_library_does_not_get_the_file(path):
         pass
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["S5", h5py.string_dtype("utf-8", 6)])
 def test_strings_of_fixed_length_with_a_fill_value_are_refused_and_the_rest_of_the_file_is_read(tmp_path, kind):
     with h5py.File(tmp_path / "a.h5", "w") as file:

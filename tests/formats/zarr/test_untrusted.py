@@ -268,6 +268,7 @@ DAMAGE = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("damage", DAMAGE, ids=str)
 @pytest.mark.parametrize("reader", READERS)
 def test_damaged_metadata_are_errors_of_cfagg(tmp_path, reader, damage):

@@ -75,6 +75,7 @@ def test_blocks_that_are_kept_stay_within_their_room(tmp_path, monkeypatch):
         assert len(index._probes) <= 3
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("step", [2**18, 2**33, 2**40])
 @pytest.mark.parametrize("length", [2**18, 2**21])
 def test_epochs_and_rows_beyond_32_bits_are_found(tmp_path, step, length):

@@ -23,6 +23,7 @@ def rows_of(path):
     return zarr.open_array(path / NAME, mode="r")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("n", [1, 255, 256, 257, 512, 70_000])
 def test_pages_are_those_of_loading_a_tree_from_sorted_entries(tmp_path, n):
     entries = uneven(n)
