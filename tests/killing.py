@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
 from cfagg.errors import CfaggError
+from tests.durability.tracing import forked
 
-__all__ = ["Reader", "ended", "start"]
+__all__ = ["Reader", "ended"]
 
 #: Seconds after which something hangs, also on a machine that has much else to do.
 PATIENCE = 600
-
-
-def start(work: Callable[..., object], *arguments: object) -> int:
-    """Run a function in a process of its own and return the process's number."""
-    child = os.fork()
-    if child:
-        return child
-    status = 3
-    try:
-        work(*arguments)
-        status = 0
-    except BaseException:  # noqa: BLE001  a forked process must not go on as its parent
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        os._exit(status)
 
 
 def ended(process: int) -> None:
@@ -61,7 +44,7 @@ class Reader:
         self._ask = ask
 
     def __enter__(self) -> Self:
-        self._process = start(self._read)
+        self._process = forked(self._read)
         return self
 
     def __exit__(self, *_: object) -> None:

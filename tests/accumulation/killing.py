@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import zarr
@@ -24,7 +25,8 @@ from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.ranges import Request, Runs
 from cfagg.accumulation.sums import sums
 from cfagg.errors import CfaggError, NotAccumulatedError, StaleError
-from tests.killing import Reader, ended, start
+from tests.durability.tracing import forked
+from tests.killing import Reader, ended
 
 DIMS = ("time", "lat", "lon")
 SHAPE, CHUNKS = (60, 4, 6), (4, 2, 3)
@@ -147,7 +149,8 @@ def main(folder: str, seed: int, kills: int) -> None:
             # By the time that it has worked a builder gets as far on a busy machine as on an idle one; by the clock it
             # is also killed while it waits.
             by_work = chance.random() < 0.5
-            builder = start(build, store, random.Random(chance.random()), seconds if by_work else 0.0)
+            worked, draws = seconds if by_work else 0.0, random.Random(chance.random())
+            builder = forked(partial(build, store, draws, worked))
             if not by_work:
                 time.sleep(seconds)
                 os.kill(builder, signal.SIGKILL)

@@ -1,6 +1,5 @@
 """Builds that are killed, interrupted, run into a full disk, or whose array is written meanwhile."""
 
-import json
 import os
 import resource
 import signal
@@ -21,6 +20,7 @@ from cfagg.errors import NotAccumulatedError, StaleError, TargetError, TargetExi
 from cfagg.formats.zarr import open_array
 from tests.accumulation import reference
 from tests.accumulation.comparing import chunks_read
+from tests.durability import tracing
 
 DIMS = ("time", "lat", "lon")
 
@@ -56,15 +56,20 @@ def workshop(store):
 
 
 def killed(store, steps, sign=signal.SIGKILL, **options):
-    """Start a build, end it after some chunks, and return what it said."""
-    arguments = [str(store), json.dumps(options), "0.02"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    """Start a build in a process of its own, and end it after some chunks."""
+    steps_done, step_done = os.pipe()
+
+    def slowly(_done, _total):
+        os.write(step_done, b".")
+        time.sleep(0.02)
+
+    process = tracing.forked(lambda: accumulate(store, "tas", workers=1, progress=slowly, **options) and None)
+    os.close(step_done)
     for _ in range(steps + 1):
-        process.stdout.readline()
-    process.send_signal(sign)
-    return process.communicate(timeout=300)[1]
+        os.read(steps_done, 1)
+    os.kill(process, sign)
+    os.waitpid(process, 0)
+    os.close(steps_done)
 
 
 def right(store, raw=None):
@@ -170,9 +175,9 @@ def test_appending_and_refreshing_go_on_by_themselves(store, read):
     assert right(store)
 
 
-def test_an_interrupt_is_one_sentence_and_what_is_done_is_kept(store):
-    err = killed(store, 6, signal.SIGINT)
-    last = err.strip().splitlines()[-1]
+def test_an_interrupt_is_one_sentence_and_what_is_done_is_kept(store, capfd):
+    killed(store, 6, signal.SIGINT)
+    last = capfd.readouterr().err.strip().splitlines()[-1]
     assert last.startswith("KeyboardInterrupt: interrupted: ")
     assert "resume=True" in last
     assert accumulate(store, "tas", resume=True).resumed >= 6

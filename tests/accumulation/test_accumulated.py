@@ -87,6 +87,7 @@ def test_groups_are_those_of_xarray(rich, statistic, key, dim):
     assert_same_groups(*rich, statistic, key, dim, {"time": slice("2000-05", "2001-03"), "lat": slice(-40, 20)})
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("statistic", ["mean", "max"])
 def test_any_coordinate_groups(plain, key, statistic):

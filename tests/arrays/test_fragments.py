@@ -161,6 +161,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("storage", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("share", [0.03, 0.3, 0.6, 0.97])
 def test_a_file_that_is_cut_off_never_gives_values(tmp_path, storage, share):

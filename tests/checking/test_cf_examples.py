@@ -35,6 +35,7 @@ def test_a_clean_dataset_has_no_error(key: str) -> None:
     assert [str(f) for f in found if f.severity == "error"] == []
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize("key", CLEAN)
 def test_a_clean_dataset_has_no_error_where_values_are_not_read(key: str) -> None:
     with parse_cdl(CLEAN[key], key) as dataset:

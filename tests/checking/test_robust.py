@@ -70,7 +70,7 @@ def test_a_hundred_thousand_attributes_end_in_time() -> None:
     assert seconds(made(variable, root=root)) < 10
 
 
-@pytest.mark.few(27)
+@pytest.mark.few(9)
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_a_long_attribute_ends_in_time(name: str) -> None:
     root = Group()

@@ -13,13 +13,15 @@ import signal
 import sys
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 
 import cfagg
 from cfagg.errors import CfaggError, SourceError, TargetError
 from cfagg.observations.store import open_store
-from tests.killing import Reader, ended, start
+from tests.durability.tracing import forked
+from tests.killing import Reader, ended
 from tests.observations import builds
 
 #: Last days of the recipes, the rows of which a reader may find.
@@ -102,7 +104,7 @@ def main(folder: str, seed: int, kills: int) -> None:
     # A store that is not there yet, or is replaced while it is read, is refused by an error that says so.
     with Reader(store, lambda: rows_of(store) in wanted) as reader:
         for _ in range(kills):
-            builder = start(build, store, form, random.Random(chance.random()))
+            builder = forked(partial(build, store, form, random.Random(chance.random())))
             time.sleep(chance.choice([0.02, 0.1, 0.5]) * chance.random())
             os.kill(builder, signal.SIGKILL)
             ended(builder)

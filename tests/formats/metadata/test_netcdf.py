@@ -642,6 +642,7 @@ def test_a_named_type_that_refers_to_itself_is_left_to_the_library(tmp_path: Pat
     assert parsed(raw, Borrowed("a.h5")) is not None
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["test1.nc", "sst.nca"])
 def test_opening_netcdf_loads_no_other_library(name: str) -> None:
     code = (

@@ -233,6 +233,7 @@ def test_unknown_types_are_of_another_kind(tmp_path: Path, given: Any, form: int
             dataset.variables[0].values()
 
 
+@pytest.mark.few(1)
 def test_checking_metadata_does_not_load_zarr(tmp_path: Path, store: Path) -> None:
     import subprocess
     import sys

@@ -58,6 +58,7 @@ def packed(data, options, block, kind=None, before=(), after=()):
     )
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("dtype", ["u1", "i1", "<i2", ">i2", "<u4", ">i4", "<f4", ">f4", "<i8", "<f8", ">f8"])
 @pytest.mark.parametrize("options", [PLAIN, STEPS])
 def test_chunks_are_what_the_hdf5_library_has_packed(dtype, options):
@@ -86,6 +87,7 @@ def test_numbers_of_fewer_bits_than_their_bytes_are_unpacked(size, big):
         assert filters.decode(raw, mask, *storage).tobytes() == data.tobytes(), (bits, options)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("dtype", ["u1", "<i2", "<f4", "<f8"])
 @pytest.mark.parametrize("options", [PLAIN, STEPS])
 @pytest.mark.parametrize("kind", ["steps", "few"])

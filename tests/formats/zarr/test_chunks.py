@@ -252,6 +252,7 @@ def chunk_file(array, index=None):
     return Path(array.folder) / array.key(array.object_of(index))
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("left", [0, 1, 3, 0.5, -1], ids=str)
 @pytest.mark.parametrize("name", sorted(V2.keys() & V3.keys() | {"lz4", "zlib", "blosc", "blosc-lz4", "zstd+crc32c"}))
