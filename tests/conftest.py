@@ -2,6 +2,7 @@
 
 import gc
 import os
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -37,13 +38,24 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let each of several processes begin to collect elsewhere, so that one loads what another has compiled."""
+    worker = getattr(config, "workerinput", None)
+    here = Path(__file__).parent
+    if worker and [Path(a).resolve() for a in config.args] == [here]:
+        rooms = sorted(p for p in here.iterdir() if p.is_dir() or p.name.startswith("test_"))
+        first = int(worker["workerid"][2:]) * len(rooms) // worker["workercount"]
+        config.args[:] = [str(room) for room in rooms[first:] + rooms[:first]]
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave most of the parameters of a test that is marked ``few(n)`` to the longer runs.
+    """Order tests alike in all processes, and leave most parameters of tests marked ``few(n)`` to the longer runs.
 
     Which ones are tried every day is drawn by the name of the test: always the same, and of no pattern that the product
     of several parameters could share.
     """
+    items.sort(key=lambda item: item.path.parts)
     found: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("few"):

@@ -74,6 +74,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = cfagg.nothing
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "before",
     [

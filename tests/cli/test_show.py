@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import netCDF4
 import pytest
@@ -209,14 +207,3 @@ def test_groups_and_their_aggregations_are_shown(show, tmp_path):
     assert "partition matrix: scalar, 1 partition" in out
     assert "a.nc" in show(path, "--variable", "/model/v").out
     assert strict(show(path, "--references", "--json").out)["variables"][0]["variable"] == "/model/v"
-
-
-def test_show_on_netcdf_imports_none_of_the_heavy_libraries():
-    code = (
-        "import sys; from cfagg.cli.main import main; status = main(sys.argv[1:]); "
-        "print(status, sorted({'zarr', 'numba', 'pandas', 'xarray', 'dask', 'matplotlib'} & set(sys.modules)))"
-    )
-    for options in ([], ["--json"], ["--references"]):
-        command = [sys.executable, "-c", code, "show", str(sample("sst.nca")), *options]
-        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        assert out.splitlines()[-1] == "0 []"

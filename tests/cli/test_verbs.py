@@ -74,7 +74,7 @@ def refuse(text: str) -> None:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_json_of_a_verb_is_strict_and_names_its_form_which_only_grows_within_one_version(
+def test_json_of_a_verb_is_strict_and_its_form_only_grows_within_one_version(
     verb: str, places: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main([*(a.format(**places) for a in VERBS[verb]), "--json"]) == 0
