@@ -38,6 +38,7 @@ def check(
     config: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     storage_options: Mapping[str, Any] | None = None,
+    word_size: int | None = None,
 ) -> Report:
     """Check datasets against the CF conventions.
 
@@ -66,6 +67,8 @@ def check(
         Processes for a list of files.  With more than one, a script needs its ``if __name__ == "__main__"`` guard.
     storage_options : mapping, optional
         Of a URL, as for `cfagg.read`.
+    word_size : {1, 4, 8}, optional
+        Bytes by which addresses in PP files count, with `references`; by default the structure of each file decides.
 
     Returns
     -------
@@ -105,6 +108,7 @@ def check(
         timeout=timeout,
         tables={name: Path(path) for name, path in (tables or {}).items()},
         storage=storage_of(storage_options),
+        word_size=word_size,
     )
     if not several:
         return _report([check_one(source, options, settings.suppressions, drawn=True)], settings.suppressions)
@@ -131,6 +135,8 @@ def options_of(settings: Any, **given: Any) -> Options:
             raise OptionError(f"cf_version={options.cf_version!r} is not text; write it in quotes, such as '1.8'")
         if parse(options.cf_version) is None:
             raise OptionError(f"{options.cf_version!r} is not a version of CF; known are 1.0 to 1.13 and 1.14-draft")
+    if options.word_size not in (None, 1, 4, 8):
+        raise OptionError(f"word_size={options.word_size!r} is not known; choose 1, 4 or 8")
     if options.tables:
         try:
             table_versions(options.tables)

@@ -103,7 +103,7 @@ def survey(c: Context) -> Survey:
                 continue
             uses.setdefault(path, []).append(use)
     with task("fragments", len(uses)) as step:
-        for problem in _opened(uses, access, step) if access is not None else ():
+        for problem in _opened(uses, access, step, c.options.word_size) if access is not None else ():
             found.add(problem)
     return found
 
@@ -133,7 +133,7 @@ def _path(name: str, description: Description) -> str:
     return name
 
 
-def _opened(uses: dict[str, list[_Use]], access: Access, step: object) -> Iterator[Problem]:
+def _opened(uses: dict[str, list[_Use]], access: Access, step: object, word_size: int | None) -> Iterator[Problem]:
     """Yield the problems of all files, in their order."""
     tell = step if callable(step) else None
     names = list(uses)
@@ -141,13 +141,13 @@ def _opened(uses: dict[str, list[_Use]], access: Access, step: object) -> Iterat
     workers = min(len(batches), 2 * (os.cpu_count() or 1), 16)
     if workers <= 1:
         for batch in batches:
-            yield from _files(batch, uses, access, tell)
+            yield from _files(batch, uses, access, tell, word_size)
         return
     with ThreadPoolExecutor(workers) as pool:
         waiting: list[Future[list[Problem]]] = []
         try:
             for batch in batches:
-                waiting.append(pool.submit(_files, batch, uses, access, tell))
+                waiting.append(pool.submit(_files, batch, uses, access, tell, word_size))
                 if len(waiting) > _WAITING:
                     yield from waiting.pop(0).result()
             while waiting:
@@ -157,17 +157,19 @@ def _opened(uses: dict[str, list[_Use]], access: Access, step: object) -> Iterat
                 future.cancel()
 
 
-def _files(paths: list[str], uses: dict[str, list[_Use]], access: Access, tell: object) -> list[Problem]:
+def _files(
+    paths: list[str], uses: dict[str, list[_Use]], access: Access, tell: object, word_size: int | None
+) -> list[Problem]:
     """Return the problems of some files."""
     found: list[Problem] = []
     for path in paths:
-        found += _file(path, uses[path], access)
+        found += _file(path, uses[path], access, word_size)
         if callable(tell):
             tell()
     return found
 
 
-def _file(path: str, uses: list[_Use], access: Access) -> list[Problem]:
+def _file(path: str, uses: list[_Use], access: Access, word_size: int | None) -> list[Problem]:
     """Return the problems of one file."""
     from cfagg.checking.opening import open_dataset, open_file
 
@@ -175,7 +177,7 @@ def _file(path: str, uses: list[_Use], access: Access) -> list[Problem]:
     uses = [u for u in uses if _is_readable(u)]
     found: list[Problem] = []
     for use in others:
-        found += _fields(path, use, access) if is_field(_format(use)) else [_unread(path, use)]
+        found += _fields(path, use, access, word_size) if is_field(_format(use)) else [_unread(path, use)]
     if not uses:
         return found
     try:
@@ -212,7 +214,7 @@ def _elsewhere(url: Url) -> Dataset:
     return open_store(store_at(url)) if handle is None else of_handle(handle)
 
 
-def _fields(path: str, use: _Use, access: Access) -> Iterator[Problem]:
+def _fields(path: str, use: _Use, access: Access, word_size: int | None) -> Iterator[Problem]:
     """Yield the problems of fragments that are fields of PP files: those for which they could not be read."""
     from cfagg.arrays.aggregated import AggregationReader
 
@@ -220,7 +222,7 @@ def _fields(path: str, use: _Use, access: Access) -> Iterator[Problem]:
     if handles.lacks(path) or aggregation is None:
         yield _gone(use)
         return
-    reader = AggregationReader(aggregation, access)
+    reader = AggregationReader(aggregation, access, word_size=word_size)
     for fragment in use.fragments.tolist():
         one = use._replace(fragments=np.array([fragment]))
         try:

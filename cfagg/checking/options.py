@@ -25,6 +25,8 @@ class Options(NamedTuple):
     tables: Mapping[str, Path] = {}
     #: Of a URL; they are not pickled where they are secrets.
     storage: StorageOptions | None = None
+    #: Bytes by which addresses in PP files count.
+    word_size: int | None = None
 
     def chooses(self, code: str) -> bool:
         """Whether a rule is to be run; of several beginnings the longest counts.

@@ -71,6 +71,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_storage_option(what)
     what.add_argument(
+        "--word-size",
+        type=int,
+        choices=(1, 4, 8),
+        help="bytes by which addresses in PP files count (default: the structure of each file decides)",
+    )
+    what.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
@@ -271,6 +277,7 @@ class Chosen:
                 "timeout": args.timeout,
                 "tables": _tables(args),
                 "storage": storage_of(storage_options(args)),
+                "word_size": args.word_size,
             }
             # The settings are kept, so that the identity stays theirs.
             self._known[id(settings)] = (settings, options_of(settings, **given))

@@ -120,7 +120,7 @@ def convert(
         What to write, by default what the name of the target says: a Zarr store, or NCA-0.1 in ``.nca``.  A file in
         another dialect refers to the same partitions, and its ordinary variables are copied; values of Zarr stores
         go to fragments beside it, and those of PP files where the dialect cannot refer to them.  Of the other options,
-        only `variables`, `allow`, `on_loss`, `overwrite` and `storage_options` are for it.
+        only `variables`, `allow`, `word_size`, `on_loss`, `overwrite` and `storage_options` are for it.
     relative_to : path, optional
         Directory at which references of an aggregation file start, by default its own; ``"/"`` makes them absolute.
 
@@ -167,7 +167,6 @@ def convert(
             "codec": codec != "zstd",
             "level": level is not None,
             "missing": missing != "error",
-            "word_size": word_size is not None,
             "resume": resume,
             "verify": verify,
             "workers": workers is not None,
@@ -179,7 +178,7 @@ def convert(
 
         file = target_of(name, kind, on_loss, relative_to, overwrite=overwrite, netcdf=kind)
         place_of = a_place(source, storage_options, paths(allow), name="source")
-        return translate(place_of, file, variables=variables, allow=paths(allow))
+        return translate(place_of, file, variables=variables, allow=paths(allow), word_size=word_size)
     if kind != "zarr":
         raise OptionError(
             f"{name} would be {'plain netCDF-4' if kind == 'netcdf' else 'Icechunk'}, which cannot be written yet; "

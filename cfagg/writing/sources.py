@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,13 @@ DESCRIBING = ("bounds", "climatology", "grid_mapping", "coordinates")
 
 
 def content_of(
-    source: Source, access: Access, to: str, *, variables: Sequence[str] | None = None, drop: bool = False
+    source: Source,
+    access: Access,
+    to: str,
+    *,
+    variables: Sequence[str] | None = None,
+    drop: bool = False,
+    word_size: int | None = None,
 ) -> tuple[Content, tuple[Loss, ...]]:
     """Return what a file contains, and the losses of what cannot be read and may be left out."""
     unreadable = [
@@ -43,7 +49,8 @@ def content_of(
         for group, name, error in unreadable
     )
     wanted = None if variables is None else _with_references(source, variables)
-    return _content(source, source.root, access, to, wanted), losses
+    opened = partial(open_reader, source, access=access, word_size=word_size)
+    return _content(source, source.root, opened, to, wanted), losses
 
 
 def _path(group: Group, name: str) -> str:
@@ -72,7 +79,9 @@ def _with_references(source: Source, variables: Sequence[str]) -> set[str]:
     return found
 
 
-def _content(source: Source, group: Group, access: Access, to: str, wanted: set[str] | None) -> Content:
+def _content(
+    source: Source, group: Group, opened: Callable[[str], Reader], to: str, wanted: set[str] | None
+) -> Content:
     """Return one group and those below."""
     variables: dict[str, Held | Aggregated] = {}
     # The arrays of an aggregation file are its own; those of another file stay there.
@@ -84,7 +93,7 @@ def _content(source: Source, group: Group, access: Access, to: str, wanted: set[
             continue
         if not private and wanted is not None and _path(group, name) not in wanted:
             continue
-        reader = open_reader(source, _path(group, name), access)
+        reader = opened(_path(group, name))
         if isinstance(one, Aggregation):
             variables[name] = aggregated(one, reader)
         elif stay and one.dims and one.dims != (name,) and name not in words:
@@ -96,7 +105,7 @@ def _content(source: Source, group: Group, access: Access, to: str, wanted: set[
         group.public_dimensions if to == "CF-1.13" else group.dimensions,
         group.public_attributes,
         variables,
-        tuple(_content(source, inner, access, to, wanted) for inner in group.groups.values()),
+        tuple(_content(source, inner, opened, to, wanted) for inner in group.groups.values()),
     )
 
 

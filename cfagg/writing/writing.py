@@ -100,6 +100,7 @@ def translate(
     *,
     variables: Sequence[str] | None = None,
     allow: Iterable[str | os.PathLike[str]] = (),
+    word_size: int | None = None,
 ) -> Report:
     """Write the content of a file of any format as an aggregation file in a dialect."""
     from cfagg.arrays.opening import open_any
@@ -107,7 +108,9 @@ def translate(
     target.check()
     opened = open_any(source, tuple(allow))
     access = Access(opened.path, allow)
-    content, losses = content_of(opened, access, target.to, variables=variables, drop=target.on_loss == "drop")
+    content, losses = content_of(
+        opened, access, target.to, variables=variables, drop=target.on_loss == "drop", word_size=word_size
+    )
     return write_file(content, target, losses)
 
 

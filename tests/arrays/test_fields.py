@@ -89,6 +89,26 @@ def test_conversion_takes_the_unit_of_addresses_from_the_user(tmp_path: Path) ->
         cfagg.convert(path, tmp_path / "c.zarr", word_size=3)
 
 
+def test_fragments_of_a_translation_take_the_unit_of_addresses_from_the_user(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(b"".join(field(SIX + 10 * n) for n in range(4)))
+    path = aggregated(tmp_path, [{"file": "a.pp", "file_offset": 74}])
+    for unit, first in ((None, 10), (8, 20)):
+        cfagg.convert(path, tmp_path / "a.nc", to="CF-1.13", on_loss="materialise", word_size=unit, overwrite=True)
+        assert cfagg.read(tmp_path / "a.nc").tas.values[0, 0, 0] == first
+
+
+def test_a_check_takes_the_unit_of_addresses_from_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.pp").write_bytes(b"".join(field(SIX + 10 * n) for n in range(4)))
+    path = aggregated(tmp_path, [{"file": "a.pp", "file_offset": 74}])
+    assert "REF004" not in {f.code for f in cfagg.check(path, references=True, word_size=8).findings}
+    (found,) = [f for f in cfagg.check(path, references=True, word_size=1).findings if f.code == "REF004"]
+    assert "no field of" in found.message
+    main(["check", str(path), "--references", "--word-size", "1"])
+    assert "REF004" in capsys.readouterr().out
+    with pytest.raises(OptionError, match="word_size=3 is not known"):
+        cfagg.check(path, word_size=3)
+
+
 def test_how_an_address_was_understood_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.pp").write_bytes(field(SIX) * 2)
     reader: Any = open_reader(aggregated(tmp_path, [{"file": "a.pp", "file_offset": 74}]), "tas")

@@ -280,7 +280,7 @@ def _points(
     if land is None:
         raise context.missing(
             f"{where} holds {name} points alone, and there is no land-sea mask (STASH m01s00i030); add its field to "
-            "the file"
+            "the file: PP files are joined end to end, as by cat"
         )
     if len(shape) == 2 and shape != land.shape:
         raise context.broken(f"{where} has shape {shape}, and the land-sea mask {land.shape}; add the right mask")

@@ -584,8 +584,12 @@ def test_points_of_land_without_rows_have_the_shape_of_the_mask(tmp_path: Path) 
 def test_points_of_land_without_a_mask_are_refused_where_they_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.pp"
     path.write_bytes(field([7, 8, 9], LBPACK=120, **INSTANT))
-    with pytest.raises(CfaggError, match="there is no land-sea mask"):
+    with pytest.raises(CfaggError, match=r"there is no land-sea mask .*joined end to end"):
         data_of(path, "air_temperature")
+    with path.open("ab") as file:
+        file.write(field([1, 0, 1, 0, 0, 1], **{**INSTANT, "LBUSER4": 30}))
+    missing = float(np.float32(-1e30))
+    assert data_of(path, "air_temperature").tolist() == [[7, missing, 8], [missing, missing, 9]]
 
 
 def test_an_axis_of_another_kind_has_no_coordinate() -> None:
