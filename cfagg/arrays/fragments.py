@@ -114,16 +114,19 @@ class Fragments:
         self._check_format(i, where)
         path = self.path(i) if path is None else path
         judge = partial(self._judge, i)
-        if is_field(partitions.layout_of(i).format):
+        address = partitions.address_name(i)
+        field_wanted = is_field(partitions.layout_of(i).format)
+        # A name is that of a variable of the file as a whole.
+        if field_wanted and (address is None or address.isdecimal()):
             from cfagg.arrays.fields import open_field
 
             return open_field(self.aggregation, i, path, where, judge, self._identity, self.word_size)
-        address = partitions.address_name(i)
         if address is None:
             address = self._numbered(i, path, where)
         own = partitions.file_name(i) is None
         context = Context(where)
-        located = locate(path, address, context, self.group if own else "/", judge)
+        of_name = Context(f"{where}: {address!r} is no address of a field") if field_wanted else context
+        located = locate(path, address, of_name, self.group if own else "/", judge)
         if mark_of(located.header.attributes, located.header.dims) is not None:
             return self._nested(i, located.key, address, own, where)
         header, chunks = located.header, located.chunks

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -27,9 +29,11 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.storage.access import Access
+from cfagg.storage.handles import handles
 from tests import nca_files
 from tests.formats.pp.making import field, fields_file
 
+PP = Path(__file__).parents[2] / "sample_data" / "pp"
 SIX = np.arange(6.0).reshape(2, 3)
 ONE = 296  # bytes of a field of six values of 4 bytes
 DIMS = ["t", "y", "x"]
@@ -201,7 +205,12 @@ def test_the_only_field_of_a_file_needs_no_address(tmp_path: Path) -> None:
     [
         (field(SIX), {"file_offset": 5}, FragmentNotFoundError, "no field of .* begins at the address 5"),
         (field(SIX), {"file_offset": 0, "lbpack": 1}, FragmentMismatchError, "LBPACK = 0, the aggregation says 1"),
-        (field(SIX), {"ncvar": "tas"}, FragmentNotFoundError, "'tas' is no address of a field"),
+        (
+            field(SIX),
+            {"ncvar": "tas"},
+            FragmentNotFoundError,
+            "'tas' is no address of a field: .*a.pp has no variable 'tas'",
+        ),
         (
             field(SIX, LBROW=3, LBNPT=2),
             {"file_offset": 0},
@@ -325,3 +334,74 @@ def test_addresses_of_cfa_0_6_2_are_texts(tmp_path: Path, addresses: list[str], 
     else:
         with pytest.raises(FragmentNotFoundError, match=rf"partition \(1, 0, 0\): {text}"):
             values(tmp_path / "agg.nc")
+
+
+def named(folder: Path, file: str, name: str, shape: tuple[int, ...], units: str = "K") -> Path:
+    """Write a CF-1.13 file of one aggregation of one fragment, given by its name."""
+    path = folder / f"{file}-{name}.nc"
+    with netCDF4.Dataset(path, "w") as nc:
+        nc.Conventions = "CF-1.13"
+        dims = [f"d{k}" for k in range(len(shape))]
+        for dim, size in zip(dims, shape, strict=True):
+            nc.createDimension(dim, size)
+        tas = nc.createVariable("tas", "f8", ())
+        tas.units, tas.missing_value = units, np.float64(-1e30)
+        tas.aggregated_dimensions = " ".join(dims)
+        tas.aggregated_data = "map: m uris: u identifiers: i"
+        ones = [f"f{k}" for k in range(len(shape))]
+        for dim in ones:
+            nc.createDimension(dim, 1)
+        nc.createDimension("rank", len(shape))
+        nc.createVariable("m", "i4", ("rank", "f0"))[:] = np.array(shape)[:, None]
+        for variable, text in (("u", file), ("i", name)):
+            nc.createVariable(variable, str, ones)[...] = np.full((1,) * len(shape), text, object)
+    return path
+
+
+@pytest.mark.parametrize("name", ["umfile.pp", "wgdos_73x96_le.pp", "air_temp.pp"])
+def test_a_fragment_may_be_a_variable_of_a_pp_file_by_its_name(tmp_path: Path, name: str) -> None:
+    shutil.copy(PP / name, tmp_path)
+    with cfagg.read(tmp_path / name, decode_cf=False) as ds:
+        variable = max(ds.variables.values(), key=lambda v: v.size)
+        wanted = {k: v for k, v in ds.variables.items() if v is variable or k == "latitude"}
+        for identifier, found in wanted.items():
+            path = named(tmp_path, name, str(identifier), found.shape, found.attrs["units"])
+            np.testing.assert_array_equal(values_of(path), np.where(found.values < -1e29, -1e30, found.values))
+            assert [f for f in cfagg.check(path, references=True).findings if f.severity == "error"] == []
+
+
+def values_of(path: Path) -> np.ndarray:
+    reader = open_reader(path, "tas")
+    return reader.read([slice(None)] * len(reader.shape))
+
+
+def test_a_name_that_no_variable_of_a_pp_file_has_is_refused_with_those_that_it_has(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(field(SIX, LBUSER4=24, LBUSER7=1))
+    with pytest.raises(FragmentNotFoundError, match=r"a\.pp has no variable 'tas'; its variables are: .*surface"):
+        values_of(named(tmp_path, "a.pp", "tas", (2, 3)))
+
+
+def test_names_of_an_older_convention_are_those_of_variables_too(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(field(SIX, LBUSER4=24, LBUSER7=1))
+    path = aggregated(tmp_path, [{"file": "a.pp", "ncvar": "surface_temperature"}], attributes={"units": "K"})
+    assert values(path)[0].tolist() == SIX.tolist()
+
+
+def test_boundary_conditions_by_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.pp").write_bytes(field(SIX, LBUSER4=24, LBUSER7=1, LBHEM=99))
+    with pytest.raises(UnsupportedError, match=r"partition \(0, 0\): .*lateral boundary conditions"):
+        values_of(named(tmp_path, "a.pp", "surface_temperature", (2, 3)))
+
+
+def test_no_file_stays_open_for_variables_of_pp_files(tmp_path: Path) -> None:
+    limit = handles.limit
+    try:
+        handles.limit = 4
+        for n in range(20):
+            (tmp_path / f"{n}.pp").write_bytes(field(SIX + n, LBUSER4=24, LBUSER7=1, BDATUM=1.0))
+            path = named(tmp_path, f"{n}.pp", "surface_temperature", (2, 3))
+            assert values_of(path)[0, 0] == n + 1
+        opened = [os.path.realpath(fd) for fd in Path("/proc/self/fd").iterdir()]
+        assert sum(name.startswith(str(tmp_path)) and name.endswith(".pp") for name in opened) <= 4
+    finally:
+        handles.limit = limit

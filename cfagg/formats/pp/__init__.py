@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cfagg.formats.values.storage import StoredVariable
     from cfagg.model.dataset import Dataset
-    from cfagg.storage.files import Handle
+    from cfagg.storage.files import Context, Handle
 
 __all__ = ["FORMAT", "Pp"]
 
@@ -29,6 +30,12 @@ class Pp:
         from cfagg.formats.pp.dataset import dataset_of
 
         return dataset_of(handle, scan_fields(handle))
+
+    def locate(self, handle: Handle, head: bytes, address: str, group: str, context: Context) -> StoredVariable:  # noqa: ARG002
+        """Return the variable of a name, with the table of its fields."""
+        from cfagg.formats.pp.locating import stored_variable
+
+        return stored_variable(handle, address, group, context)
 
 
 FORMAT = Pp()
