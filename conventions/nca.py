@@ -24,6 +24,7 @@ from cfagg.conventions.nca_write import write
 from cfagg.conventions.versions import NCA_0_1, Version
 from cfagg.errors import ConventionError, LimitError
 from cfagg.model import Aggregation, Partitions, Strings
+from cfagg.model.partitions import in_order_of_use
 
 __all__ = ["ROLES", "based", "dimensions", "is_private", "parse", "text_of", "write"]
 
@@ -361,10 +362,10 @@ def _partitions(
 ) -> Partitions:
     """Return the partition table in C order, with every table in order of first use."""
     columns = {name: records.column(name)[order] for name in ("file", "address", "part", "offset")}
-    file, files = _in_order_of_use(columns["file"], list(records.files))
-    address, addresses = _in_order_of_use(columns["address"], list(records.addresses))
-    part, parts = _in_order_of_use(columns["part"], list(records.parts))
-    codes, used = _in_order_of_use(layout[order], layouts)
+    file, files = in_order_of_use(columns["file"], list(records.files))
+    address, addresses = in_order_of_use(columns["address"], list(records.addresses))
+    part, parts = in_order_of_use(columns["part"], list(records.parts))
+    codes, used = in_order_of_use(layout[order], layouts)
     return Partitions.build(
         len(order),
         file=file,
@@ -377,16 +378,3 @@ def _partitions(
         parts=Strings(parts),
         layouts=used,
     )
-
-
-def _in_order_of_use(codes: npt.NDArray[np.int32], table: list[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
-    """Return codes and table such that entries stand in the order in which the codes first use them."""
-    used, first = np.unique(codes, return_index=True)
-    if len(used) and used[0] == -1:
-        used, first = used[1:], first[1:]
-    if len(used) == len(table) and (np.diff(first) > 0).all():
-        return codes, table
-    ranked = used[np.argsort(first)]
-    new = np.full(len(table) + 1, -1, np.int32)  # the last entry is what -1 finds
-    new[ranked] = np.arange(len(ranked), dtype=np.int32)
-    return new[codes], [table[i] for i in ranked]

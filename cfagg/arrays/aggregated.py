@@ -89,6 +89,24 @@ class AggregationReader(Reader):
         )
         self._begin()
 
+    @property
+    def group(self) -> str:
+        """The group that the aggregation is in."""
+        return self._fragments.group
+
+    def reading(self, aggregation: Aggregation) -> AggregationReader:
+        """Return a reader of another aggregation of the same file."""
+        own = self._fragments
+        return AggregationReader(
+            aggregation,
+            self.access,
+            missing=self.missing,
+            workers=self.workers,
+            group=own.group,
+            chain=own.chain,
+            word_size=own.word_size,
+        )
+
     def with_gaps(self) -> AggregationReader:
         """Return a reader that gives missing values where a partition is declared missing, and an error elsewhere."""
         found = copy.copy(self)

@@ -338,6 +338,15 @@ class Partitions:
         """Return the layout of partition `i`."""
         return self.layouts[int(self.layout[i])]
 
+    def take(self, rows: npt.NDArray[np.integer[Any]]) -> Partitions:
+        """Return some partitions, in tables of what they use, in order of first use."""
+        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        tables: dict[str, Any] = {}
+        for name, table in (("file", "files"), ("address", "addresses"), ("part", "parts"), ("layout", "layouts")):
+            columns[name], tables[table] = in_order_of_use(columns[name], list(getattr(self, table)))
+        versions = [other.take(rows) for other in self.versions]
+        return Partitions.build(len(rows), **columns, **tables, values=self.values, versions=versions)
+
     @property
     def nbytes(self) -> int:
         """Bytes held by columns and string tables."""
@@ -345,6 +354,19 @@ class Partitions:
         held: int = sum(c.nbytes if c.size == 0 or any(c.strides) else c.itemsize for c in columns)
         held += self.values.nbytes + sum(other.nbytes for other in self.versions)
         return held + self.files.nbytes + self.addresses.nbytes + self.parts.nbytes
+
+
+def in_order_of_use(codes: npt.NDArray[np.int32], table: list[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
+    """Return codes and table such that entries stand in the order in which the codes first use them."""
+    used, first = np.unique(codes, return_index=True)
+    if len(used) and used[0] == -1:
+        used, first = used[1:], first[1:]
+    if len(used) == len(table) and (np.diff(first) > 0).all():
+        return codes, table
+    ranked = used[np.argsort(first)]
+    new = np.full(len(table) + 1, -1, np.int32)  # the last entry is what -1 finds
+    new[ranked] = np.arange(len(ranked), dtype=np.int32)
+    return new[codes], [table[i] for i in ranked]
 
 
 def same_value(a: Any, b: Any) -> bool:

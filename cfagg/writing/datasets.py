@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,10 @@ from cfagg.arrays.reader import Reader
 from cfagg.arrays.stored import NetcdfReader
 from cfagg.errors import OptionError
 from cfagg.model import Aggregation, Grid
+from cfagg.writing import dialects
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere
+from cfagg.writing.extracts import Box, extract, outside
 from cfagg.writing.sources import DESCRIBING, aggregated, held
 
 if TYPE_CHECKING:
@@ -25,12 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["content_of_dataset", "reader_of"]
 
 
-def content_of_dataset(dataset: xr.Dataset, to: str) -> Content:
-    """Return what a dataset contains, for a dialect."""
+def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
+    """Return what a dataset contains, for a dialect; `replaced` is the file that there will be no more."""
     import xarray as xr
 
     described_by, attributes = xr.conventions.encode_dataset_coordinates(dataset)
-    readers = {name: reader_of(variable, str(name)) for name, variable in dataset.variables.items()}
+    readers = {name: reader_of(variable, str(name), to, replaced) for name, variable in dataset.variables.items()}
     # What stays where it is, is not encoded: that would read dates.
     plain = {n: v for n, v in described_by.items() if not isinstance(readers[n], AggregationReader)}
     encoded = {**described_by, **xr.conventions.cf_encoder(plain, {})[0]}
@@ -57,8 +59,11 @@ def content_of_dataset(dataset: xr.Dataset, to: str) -> Content:
     return Content(dimensions=sizes, attributes=attributes, variables=variables)
 
 
-def reader_of(variable: xr.Variable, name: str) -> Reader | None:
-    """Return the reader that gives a variable's values as stored, `None` where they are other ones or selected."""
+def reader_of(variable: xr.Variable, name: str, to: str, replaced: str) -> Reader | None:
+    """Return the reader that gives a variable's values as stored, `None` where they are other ones.
+
+    Of a slice it refers to what is in it, where the dialect can say that.
+    """
     data: Any = variable._data
     if hasattr(data, "__dask_graph__"):
         # Only what dask makes of one array has a layer of this name; any computation has another.
@@ -68,38 +73,59 @@ def reader_of(variable: xr.Variable, name: str) -> Reader | None:
             return None
         data = next(iter(source.values()))
         data = getattr(data, "value", data)
-    reader, functions = _unwrapped(data)
-    if reader is None or tuple(reader.shape) != variable.shape:
+    reader, functions, box = _unwrapped(data)
+    if reader is None:
         return None
     expected = _unwrapped(_decoded(reader, name)._data)[1]
     rest = iter(expected)
-    return reader if all(any(_same(f, e) for e in rest) for f in functions) else None
+    if not all(any(_same(f, e) for e in rest) for f in functions):
+        return None
+    if isinstance(reader, AggregationReader):
+        made = outside(reader, replaced)
+        if box is not None and made is not None:
+            made = extract(made, box, parts=dialects.has_parts(to))
+        reader = None if made is None else reader.reading(made)
+    elif box is not None:
+        return None
+    return reader if reader is not None and tuple(reader.shape) == variable.shape else None
 
 
-def _unwrapped(data: Any) -> tuple[Reader | None, list[Any]]:
-    """Return the reader below xarray's wrappers and the functions that decode, innermost first; `None` elsewhere."""
+def _unwrapped(data: Any) -> tuple[Reader | None, list[Any], Box | None]:
+    """Return the reader below xarray's wrappers, the functions that decode, innermost first, and what is selected."""
     from xarray.coding.common import _ElementwiseFunctionArray
     from xarray.core import indexing
 
     from cfagg.labelled.lazy import LazyArray
 
     functions: list[Any] = []
+    box: Box | None = None
     while True:
         kind = type(data)
         if kind is LazyArray:
-            return data.reader, functions[::-1]
+            return data.reader, functions[::-1], box
         if kind is _ElementwiseFunctionArray:
             functions.append(data.func)
         elif kind is indexing.LazilyIndexedArray:
-            if any(k != slice(None) for k in data.key.tuple):
-                return None, []
+            if not all(isinstance(k, slice) and k == slice(None) for k in data.key.tuple):
+                # Slices of slices are one here, unless something decodes in between.
+                box, before = _box(data.key.tuple, data.array.shape), box
+                if box is None or before is not None:
+                    return None, [], None
         elif kind not in (
             indexing.MemoryCachedArray,
             indexing.CopyOnWriteArray,
             indexing.ImplicitToExplicitIndexingAdapter,
         ):
-            return None, []
+            return None, [], None
         data = data.array
+
+
+def _box(key: Sequence[Any], shape: Sequence[int]) -> Box | None:
+    """Return what slices select of an array, `None` where that is no box."""
+    if len(key) != len(shape) or not all(isinstance(k, slice) for k in key):
+        return None
+    found = [k.indices(n) for k, n in zip(key, shape, strict=True)]
+    return None if any(step != 1 for *_, step in found) else tuple((start, stop) for start, stop, _ in found)
 
 
 def _decoded(reader: Reader, name: str) -> xr.Variable:

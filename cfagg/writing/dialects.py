@@ -9,7 +9,16 @@ from types import ModuleType
 from cfagg.conventions.encoded import Encoded, Lack, Names
 from cfagg.model import Aggregation
 
-__all__ = ["conventions_of", "encode", "has_addresses", "has_own_fragments", "has_versions", "lacks", "notes"]
+__all__ = [
+    "conventions_of",
+    "encode",
+    "has_addresses",
+    "has_own_fragments",
+    "has_parts",
+    "has_versions",
+    "lacks",
+    "notes",
+]
 
 _MODULES = {
     "NCA-0.1": "nca_write",
@@ -44,6 +53,11 @@ def notes(aggregation: Aggregation, to: str) -> list[str]:
 def has_own_fragments(to: str) -> bool:
     """Return whether fragments may stand in the aggregation file itself."""
     return to != "CF-1.13"
+
+
+def has_parts(to: str) -> bool:
+    """Return whether a partition may be a part of a fragment."""
+    return to in ("NCA-0.1", "CFA-0.4")
 
 
 def has_addresses(to: str) -> bool:

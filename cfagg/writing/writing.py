@@ -91,7 +91,7 @@ def write(
         return write_file(content, target, losses)
     from cfagg.writing.datasets import content_of_dataset
 
-    return write_file(content_of_dataset(_as_dataset(obj), target.to), target)
+    return write_file(content_of_dataset(_as_dataset(obj), target.to, str(target.path)), target)
 
 
 def translate(

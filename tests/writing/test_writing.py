@@ -334,13 +334,74 @@ def test_what_is_not_the_array_in_the_files_is_written_by_its_values(parts, chan
     ds = cfagg.read(parts / "a.nca", chunks={} if change == "computed" else None)
     made = {
         "computed": lambda: ds.assign(tas=ds["tas"] * 2),
-        "selected": lambda: ds.isel(time=slice(1, 4)),
+        "selected": lambda: ds.isel(time=[1, 3]),
         "loaded": lambda: ds.load(),
         "decoded otherwise": lambda: xr.decode_cf(ds.assign(tas=ds["tas"].assign_attrs(scale_factor=3.0))),
     }[change]()
     report = cfagg.write(made, parts / "b.nc")
     assert report.fragments > 0
     xr.testing.assert_equal(cfagg.read(parts / "b.nc"), made)
+
+
+SLICES = {
+    "whole partitions": {"time": slice(2, 5)},
+    "parts": {"time": slice(1, 4), "lat": slice(1, 3)},
+    "of slices": {"time": slice(None), "lat": slice(2, None)},
+}
+
+
+@pytest.mark.parametrize("to", DIALECTS)
+@pytest.mark.parametrize("name", SLICES)
+def test_slices_stay_references_where_the_dialect_can_say_them(parts, to, name):
+    ds = cfagg.read(parts / "a.nca").isel(lat=slice(0, 4)).isel(SLICES[name])
+    report = cfagg.write(ds, parts / "b.nc", to=to)
+    says = name == "whole partitions" or to in ("NCA-0.1", "CFA-0.4")
+    assert bool(report.fragments) is not says
+    assert any("written to b.nc.fragments" in note for note in report.notes) is not says
+    xr.testing.assert_equal(cfagg.read(parts / "b.nc"), ds.load())
+    if says:
+        assert cfagg.open_aggregation(parts / "b.nc", "tas").partitions.files[0].startswith("data/p")
+
+
+@pytest.mark.parametrize(
+    "change", [{"time": [0, 3, 1]}, {"time": slice(None, None, 2)}, {"time": slice(None, None, -1)}, {"time": 3}]
+)
+def test_what_is_no_box_is_written_by_its_values(parts, change):
+    ds = cfagg.read(parts / "a.nca").isel(change)
+    assert cfagg.write(ds, parts / "b.nca").fragments
+    xr.testing.assert_equal(cfagg.read(parts / "b.nca"), ds.load())
+
+
+@pytest.mark.parametrize("to", DIALECTS)
+def test_arrays_of_the_file_that_a_dataset_was_read_from_are_referred_to_there(samples, to):
+    ds = cfagg.read(samples / "temperature2.nca")
+    cfagg.write(ds, samples / "own.nc", to=to, on_loss="materialise", overwrite=True)
+    np.testing.assert_array_equal(cfagg.read(samples / "own.nc")["tas"].values, ds["tas"].values)
+
+
+def test_arrays_of_a_file_that_is_replaced_are_written_beside_it(samples, tmp_path):
+    for name in ("temperature2.nca", *(p.name for p in samples.glob("test*.nc"))):
+        shutil.copy(samples / name, tmp_path)
+    ds = cfagg.read(tmp_path / "temperature2.nca")
+    expected = ds["tas"].values
+    fresh = cfagg.read(tmp_path / "temperature2.nca")
+    assert cfagg.write(fresh, tmp_path / "temperature2.nca", overwrite=True).fragments
+    np.testing.assert_array_equal(cfagg.read(tmp_path / "temperature2.nca")["tas"].values, expected)
+
+
+def test_arrays_of_a_group_are_referred_to_by_their_path(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nca", "w") as root:
+        root.createDimension("t", 3)
+        group = root.createGroup("run")
+        own = group.createVariable("own", "f8", ("t",))
+        own.nca_private, own[:] = np.int32(1), [1, 2, 3]
+        record = {"index": [], "location": [[0, 3]], "data": {"shape": [3], "ncvar": "own"}}
+        array = {"directions": {"t": True}, "pdimensions": [], "pshape": [], "Partitions": [record]}
+        group.createVariable("tas", "f8", ()).setncatts({"nca_dimensions": "t", "nca_array": json.dumps(array)})
+    cfagg.write(cfagg.read(tmp_path / "a.nca", group="run"), tmp_path / "b.nc", to="CF-1.13")
+    found = cfagg.open_aggregation(tmp_path / "b.nc", "tas").partitions
+    assert (found.file_name(0), found.address_name(0)) == ("a.nca", "/run/own")
+    assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("to", DIALECTS)
