@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from cfagg.findings.finding import Hit, Severity
 from cfagg.findings.versions import Version
@@ -28,6 +28,8 @@ __all__ = ["FUNCTIONS", "Explanation", "Need", "Rule", "RuleFunction", "rule", "
 
 #: It takes a `cfagg.findings.context.Context`, which some rules ask for more than the protocol promises.
 RuleFunction = Callable[[Any], Iterable[Hit]]
+
+F = TypeVar("F", bound=Callable[..., Iterable[Any]])
 
 #: What a rule looks at.  Values of variables are read only where they are asked for (``data``), and so are the files
 #: that an aggregation refers to (``references``).
@@ -118,17 +120,48 @@ FUNCTIONS: dict[str, tuple[RuleFunction, Need, Version | None, Version | None]] 
 
 
 def rule(
-    code: str, *, needs: Need = "metadata", until: Version | None = None, back_to: Version | None = None
-) -> Callable[[RuleFunction], RuleFunction]:
-    """Register the function of a rule in ``tables/rules.csv``."""
+    code: str,
+    *,
+    each: str | Callable[[Any], Iterable[Any]] | None = None,
+    needs: Need = "metadata",
+    until: Version | None = None,
+    back_to: Version | None = None,
+) -> Callable[[F], F]:
+    """Register the function of a rule in ``tables/rules.csv``.
 
-    def register(function: RuleFunction) -> RuleFunction:
+    With `each`, the name of an attribute, it is called for every variable that has the attribute, and may yield a
+    message alone, which is about that attribute of it.  With `each`, a function of the context that returns a list, it
+    is called for every member, for a tuple with all in it as arguments.
+    """
+
+    def register(function: F) -> F:
         if code in FUNCTIONS and FUNCTIONS[code][0].__module__ != function.__module__:
             raise ValueError(f"rule {code} is registered twice")
-        FUNCTIONS[code] = (function, needs, until, back_to)
+        whole: RuleFunction = function
+        if each is not None:
+            whole = _having(function, each) if isinstance(each, str) else _over(function, each)
+        whole.__module__ = function.__module__
+        FUNCTIONS[code] = (whole, needs, until, back_to)
         return function
 
     return register
+
+
+def _having(function: Callable[..., Iterable[Hit | str]], attribute: str) -> RuleFunction:
+    def found(c: Any) -> Iterator[Hit]:
+        for v in c.with_attribute(attribute):
+            for hit in function(c, v):
+                yield Hit(v, attribute, hit) if isinstance(hit, str) else hit
+
+    return found
+
+
+def _over(function: Callable[..., Iterable[Hit]], each: Callable[[Any], Iterable[Any]]) -> RuleFunction:
+    def found(c: Any) -> Iterator[Hit]:
+        for one in c.once(each):
+            yield from function(c, *one) if type(one) is tuple else function(c, one)
+
+    return found
 
 
 def shared(function: Callable[..., Iterable[Hit]], *, needs: Need = "metadata", **cases: Any) -> None:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from cfagg.cf.attribute_types import holds, said, said_type, same_type
 from cfagg.checking.context import Context
 from cfagg.checking.missing import missing_mask, packing, unpacked, unsigned, valid_limits
-from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
 
@@ -22,29 +21,24 @@ def _packing_types(v: Variable) -> set[np.dtype[Any]]:
     return {given.dtype.newbyteorder("=") for given in found if given is not None}
 
 
-@rule("DAT004")
-def actual_range_has_the_type_of_the_data(c: Context) -> Iterator[Hit]:
+@rule("DAT004", each="actual_range")
+def actual_range_has_the_type_of_the_data(c: Context, v: Variable) -> Iterator[str]:
     """``actual_range`` has the type of the variable, of ``scale_factor`` and ``add_offset`` if it is packed."""
-    for v in c.with_attribute("actual_range"):
-        value = v.attributes["actual_range"]
-        types = _packing_types(v)
-        told = f"it holds {said(value, typed=c.dataset.typed)}"
-        if v.is_text:
-            yield Hit(
-                v,
-                "actual_range",
-                f"{told}, but the variable holds text, and actual_range applies only to numbers: remove it",
-            )
-        elif holds(value) in ("bytes", "other"):
-            continue
-        elif not types:
-            if not same_type(v, value, typed=c.dataset.typed):
-                yield Hit(v, "actual_range", f"{told}, the variable {said_type(v)}: give it the type of the variable")
-        elif not isinstance(value, np.ndarray):
-            yield Hit(v, "actual_range", f"{told}; expected numbers of the type of scale_factor and add_offset")
-        elif len(types) == 1 and c.dataset.typed and value.dtype.newbyteorder("=") not in types:
-            expected = next(iter(types)).name
-            yield Hit(v, "actual_range", f"{told}; expected {expected}, the type of scale_factor and add_offset")
+    value = v.attributes["actual_range"]
+    types = _packing_types(v)
+    told = f"it holds {said(value, typed=c.dataset.typed)}"
+    if v.is_text:
+        yield (f"{told}, but the variable holds text, and actual_range applies only to numbers: remove it")
+    elif holds(value) in ("bytes", "other"):
+        return
+    elif not types:
+        if not same_type(v, value, typed=c.dataset.typed):
+            yield (f"{told}, the variable {said_type(v)}: give it the type of the variable")
+    elif not isinstance(value, np.ndarray):
+        yield (f"{told}; expected numbers of the type of scale_factor and add_offset")
+    elif len(types) == 1 and c.dataset.typed and value.dtype.newbyteorder("=") not in types:
+        expected = next(iter(types)).name
+        yield (f"{told}; expected {expected}, the type of scale_factor and add_offset")
 
 
 class _Extremes(NamedTuple):
@@ -99,49 +93,46 @@ def _equal(v: Variable, given: Any, value: Any) -> bool:
     return bool(abs(float(given) - float(value)) <= 8 * float(digits) * size)
 
 
-@rule("DAT005")
-def actual_range_is_that_of_the_data(c: Context) -> Iterator[Hit]:
+@rule("DAT005", each="actual_range")
+def actual_range_is_that_of_the_data(c: Context, v: Variable) -> Iterator[str]:
     """``actual_range`` holds the smallest and the largest value of the unpacked data."""
-    for v in c.with_attribute("actual_range"):
-        given = _comparable(v)
-        if given is None:
-            continue
-        if given.size != 2:
-            told = f"it holds {given.size} value{'' if given.size == 1 else 's'}"
-            yield Hit(v, "actual_range", f"{told}; expected two, the smallest and the largest")
-            continue
-        if given[0] > given[1]:
-            yield Hit(v, "actual_range", f"{given[0]} is larger than {given[1]}; expected the smallest value first")
-            continue
-        ends = c.once(_extremes).get(id(v)) if c.options.data else None
-        if ends is None or _invalid(v, given):
-            continue  # values beyond the valid range count as missing, of which DAT007 tells
-        least, most = sorted(unpacked(v, np.array([ends.low, ends.high])).tolist())
-        shown = unpacked(v, np.array([ends.low, ends.high]))
-        real = shown.dtype.type
-        if not (_equal(v, given[0], real(least)) and _equal(v, given[1], real(most))):
-            told = f"it is {given[0]} to {given[1]}, the values are {real(least)} to {real(most)}"
-            yield Hit(v, "actual_range", f"{told}: write these values")
+    given = _comparable(v)
+    if given is None:
+        return
+    if given.size != 2:
+        told = f"it holds {given.size} value{'' if given.size == 1 else 's'}"
+        yield (f"{told}; expected two, the smallest and the largest")
+        return
+    if given[0] > given[1]:
+        yield (f"{given[0]} is larger than {given[1]}; expected the smallest value first")
+        return
+    ends = c.once(_extremes).get(id(v)) if c.options.data else None
+    if ends is None or _invalid(v, given):
+        return  # values beyond the valid range count as missing, of which DAT007 tells
+    least, most = sorted(unpacked(v, np.array([ends.low, ends.high])).tolist())
+    shown = unpacked(v, np.array([ends.low, ends.high]))
+    real = shown.dtype.type
+    if not (_equal(v, given[0], real(least)) and _equal(v, given[1], real(most))):
+        told = f"it is {given[0]} to {given[1]}, the values are {real(least)} to {real(most)}"
+        yield (f"{told}: write these values")
 
 
-@rule("DAT006", needs="data")
-def actual_range_is_of_something(c: Context) -> Iterator[Hit]:
+@rule("DAT006", each="actual_range", needs="data")
+def actual_range_is_of_something(c: Context, v: Variable) -> Iterator[str]:
     """There is no ``actual_range`` where all values are missing."""
-    for v in c.with_attribute("actual_range"):
-        given = _comparable(v)
-        beyond = given is not None and given.size == 2 and _invalid(v, given)
-        if c.once(_extremes).get(id(v), ...) is None and not beyond:
-            yield Hit(v, "actual_range", "all values of the variable are missing: remove it")
+    given = _comparable(v)
+    beyond = given is not None and given.size == 2 and _invalid(v, given)
+    if c.once(_extremes).get(id(v), ...) is None and not beyond:
+        yield ("all values of the variable are missing: remove it")
 
 
-@rule("DAT007")
-def actual_range_is_valid(c: Context) -> Iterator[Hit]:
+@rule("DAT007", each="actual_range")
+def actual_range_is_valid(_: Context, v: Variable) -> Iterator[str]:
     """``actual_range`` lies within the valid range."""
-    for v in c.with_attribute("actual_range"):
-        given = _comparable(v)
-        told = _invalid(v, given) if given is not None and given.size == 2 else ""
-        if told:
-            yield Hit(v, "actual_range", told)
+    given = _comparable(v)
+    told = _invalid(v, given) if given is not None and given.size == 2 else ""
+    if told:
+        yield (told)
 
 
 def _invalid(v: Variable, given: npt.NDArray[Any]) -> str:

@@ -27,88 +27,80 @@ _DRAFT = {"location": "uris", "variable": "identifiers", "unique_value": "unique
 _NAMED = 3
 
 
-def _described(c: Context) -> Iterator[Instructions]:
-    """Yield the instructions of the variables that CF describes."""
-    return (i for i in c.once(instructions).values() if i.dialect == "CF")
+def _described(c: Context) -> list[Instructions]:
+    """Return the instructions of the variables that CF describes."""
+    return [i for i in c.once(instructions).values() if i.dialect == "CF"]
 
 
 def _plural(n: int, word: str) -> str:
     return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
-@rule("AGG001")
-def dimensions_are_text(c: Context) -> Iterator[Hit]:
+@rule("AGG001", each=_described)
+def dimensions_are_text(_: Context, i: Instructions) -> Iterator[Hit]:
     """``aggregated_dimensions`` is one text, perhaps empty."""
-    for i in _described(c):
-        v = i.variable
-        if "aggregated_dimensions" not in v.attributes:
-            message = (
-                "it has aggregated_data but no aggregated_dimensions; add the names of its dimensions, or an empty text"
-            )
-            yield Hit(v, "aggregated_dimensions", message)
-        elif v.text("aggregated_dimensions") is None:
-            message = (
-                "aggregated_dimensions is not text; expected names of dimensions, separated by blanks, in one text"
-            )
-            yield Hit(v, "aggregated_dimensions", message)
+    v = i.variable
+    if "aggregated_dimensions" not in v.attributes:
+        message = (
+            "it has aggregated_data but no aggregated_dimensions; add the names of its dimensions, or an empty text"
+        )
+        yield Hit(v, "aggregated_dimensions", message)
+    elif v.text("aggregated_dimensions") is None:
+        message = "aggregated_dimensions is not text; expected names of dimensions, separated by blanks, in one text"
+        yield Hit(v, "aggregated_dimensions", message)
 
 
-@rule("AGG002")
-def dimensions_exist(c: Context) -> Iterator[Hit]:
+@rule("AGG002", each=_described)
+def dimensions_exist(c: Context, i: Instructions) -> Iterator[Hit]:
     """Every aggregated dimension is a dimension of the dataset."""
-    for i in _described(c):
-        v = i.variable
-        for name in v.words("aggregated_dimensions"):
-            if c.resolver.dimension(name, v.group) is None and not left_to_search(c, v, name):
-                remedy = "names are separated by blanks" if "," in name else "define it, or correct the name"
-                message = f"there is no dimension {name!r}; {remedy}"
-                # Elsewhere than in netCDF a dimension that no variable has cannot be there.
-                yield Hit(v, "aggregated_dimensions", message, None if has_free_dimensions(c) else "warning")
+    v = i.variable
+    for name in v.words("aggregated_dimensions"):
+        if c.resolver.dimension(name, v.group) is None and not left_to_search(c, v, name):
+            remedy = "names are separated by blanks" if "," in name else "define it, or correct the name"
+            message = f"there is no dimension {name!r}; {remedy}"
+            # Elsewhere than in netCDF a dimension that no variable has cannot be there.
+            yield Hit(v, "aggregated_dimensions", message, None if has_free_dimensions(c) else "warning")
 
 
-@rule("AGG003")
-def variable_is_scalar(c: Context) -> Iterator[Hit]:
+@rule("AGG003", each=_described)
+def variable_is_scalar(_: Context, i: Instructions) -> Iterator[Hit]:
     """An aggregation variable is stored without dimensions."""
-    for i in _described(c):
-        v = i.variable
-        if v.stored:
-            names = ", ".join(d.name for d in v.stored)
-            message = (
-                f"it is stored with dimensions ({names}); an aggregation variable is a scalar, and the attribute "
-                "aggregated_dimensions names the dimensions of its data: store it without any"
-            )
-            yield Hit(v, None, message)
+    v = i.variable
+    if v.stored:
+        names = ", ".join(d.name for d in v.stored)
+        message = (
+            f"it is stored with dimensions ({names}); an aggregation variable is a scalar, and the attribute "
+            "aggregated_dimensions names the dimensions of its data: store it without any"
+        )
+        yield Hit(v, None, message)
 
 
-@rule("AGG004")
-def features_are_complete(c: Context) -> Iterator[Hit]:
+@rule("AGG004", each=_described)
+def features_are_complete(c: Context, i: Instructions) -> Iterator[Hit]:
     """``aggregated_data`` names the variables of map, uris and identifiers, or of map and unique_values."""
-    for i in _described(c):
-        if i.problem is not None:
-            yield Hit(i.variable, "aggregated_data", i.problem)
-            continue
-        given = set(i.terms)
-        if given not in (_FULL, _UNIQUE):
-            message = (
-                f"the features are {', '.join(i.terms)}; expected map, uris and identifiers, or map and unique_values"
-            )
-            fix: tuple[Edit, ...] = ()
-            lower = [k.lower() for k in i.terms]
-            if set(lower) in (_FULL, _UNIQUE) and len(lower) == len(set(lower)):
-                message += "; features are in lower case"
-                value = " ".join(f"{k}: {name}" for k, name in zip(lower, i.terms.values(), strict=True))
-                fix = (Edit(i.variable.path, "aggregated_data", value),)
-            elif given & _OLD:
-                message += f"; {', '.join(sorted(given & _OLD))} were used only in drafts and in CFA"
-                new = [_DRAFT.get(k, k) for k in i.terms]
-                if set(new) in (_FULL, _UNIQUE) and len(new) == len(set(new)):
-                    value = " ".join(f"{k}: {name}" for k, name in zip(new, i.terms.values(), strict=True))
-                    fix = (Edit(i.variable.path, "aggregated_data", value, safe=False),)
-            yield Hit(i.variable, "aggregated_data", message, fix=fix)
-        for feature, name in i.terms.items():
-            if feature not in i.targets and not left_to_search(c, i.variable, name):
-                message = f"{feature} names the variable {name!r}, which is not in the dataset; add it, or name another"
-                yield Hit(i.variable, "aggregated_data", message)
+    if i.problem is not None:
+        yield Hit(i.variable, "aggregated_data", i.problem)
+        return
+    given = set(i.terms)
+    if given not in (_FULL, _UNIQUE):
+        message = f"the features are {', '.join(i.terms)}; expected map, uris and identifiers, or map and unique_values"
+        fix: tuple[Edit, ...] = ()
+        lower = [k.lower() for k in i.terms]
+        if set(lower) in (_FULL, _UNIQUE) and len(lower) == len(set(lower)):
+            message += "; features are in lower case"
+            value = " ".join(f"{k}: {name}" for k, name in zip(lower, i.terms.values(), strict=True))
+            fix = (Edit(i.variable.path, "aggregated_data", value),)
+        elif given & _OLD:
+            message += f"; {', '.join(sorted(given & _OLD))} were used only in drafts and in CFA"
+            new = [_DRAFT.get(k, k) for k in i.terms]
+            if set(new) in (_FULL, _UNIQUE) and len(new) == len(set(new)):
+                value = " ".join(f"{k}: {name}" for k, name in zip(new, i.terms.values(), strict=True))
+                fix = (Edit(i.variable.path, "aggregated_data", value, safe=False),)
+        yield Hit(i.variable, "aggregated_data", message, fix=fix)
+    for feature, name in i.terms.items():
+        if feature not in i.targets and not left_to_search(c, i.variable, name):
+            message = f"{feature} names the variable {name!r}, which is not in the dataset; add it, or name another"
+            yield Hit(i.variable, "aggregated_data", message)
 
 
 def _targets(c: Context, feature: str) -> Iterator[tuple[Instructions, Variable]]:
@@ -317,7 +309,7 @@ def map_fills_the_dimensions(c: Context) -> Iterator[Hit]:
 @rule("AGG019")
 def containers_are_no_aggregations(c: Context) -> Iterator[Hit]:
     """Variables whose data have no meaning are not aggregations."""
-    found = list(_described(c))
+    found = c.once(_described)
     if not found:
         return
     kinds = (

@@ -33,8 +33,8 @@ _USED = re.compile(r"\$\{[^{}$]{0,200}\}?")
 _NAMED = 3
 
 
-def _described(c: Context) -> Iterator[Instructions]:
-    return (i for i in c.once(instructions).values() if i.dialect == "CFA")
+def _described(c: Context) -> list[Instructions]:
+    return [i for i in c.once(instructions).values() if i.dialect == "CFA"]
 
 
 def _targets(c: Context, term: str) -> Iterator[tuple[Instructions, Variable]]:
@@ -44,49 +44,45 @@ def _targets(c: Context, term: str) -> Iterator[tuple[Instructions, Variable]]:
             yield i, target
 
 
-@rule("CFA011")
-def dimensions_exist(c: Context) -> Iterator[Hit]:
+@rule("CFA011", each=_described)
+def dimensions_exist(c: Context, i: Instructions) -> Iterator[Hit]:
     """``aggregated_dimensions`` is text that names dimensions of the dataset."""
-    for i in _described(c):
-        v = i.variable
-        if v.text("aggregated_dimensions") is None:
-            message = (
-                "aggregated_dimensions is missing or is not text; write the names of the dimensions, separated by "
-                "blanks"
-            )
-            yield Hit(v, "aggregated_dimensions", message)
-        for name in v.words("aggregated_dimensions"):
-            if c.resolver.dimension(name, v.group) is None:
-                message = f"there is no dimension {name!r}; define it, or correct the name"
-                yield Hit(v, "aggregated_dimensions", message, None if has_free_dimensions(c) else "warning")
+    v = i.variable
+    if v.text("aggregated_dimensions") is None:
+        message = (
+            "aggregated_dimensions is missing or is not text; write the names of the dimensions, separated by blanks"
+        )
+        yield Hit(v, "aggregated_dimensions", message)
+    for name in v.words("aggregated_dimensions"):
+        if c.resolver.dimension(name, v.group) is None:
+            message = f"there is no dimension {name!r}; define it, or correct the name"
+            yield Hit(v, "aggregated_dimensions", message, None if has_free_dimensions(c) else "warning")
 
 
-@rule("CFA012")
-def variable_is_scalar(c: Context) -> Iterator[Hit]:
+@rule("CFA012", each=_described)
+def variable_is_scalar(_: Context, i: Instructions) -> Iterator[Hit]:
     """An aggregation variable is stored without dimensions."""
-    for i in _described(c):
-        if i.variable.stored:
-            names = ", ".join(d.name for d in i.variable.stored)
-            yield Hit(i.variable, None, f"it is stored with dimensions ({names}); store it as a scalar")
+    if i.variable.stored:
+        names = ", ".join(d.name for d in i.variable.stored)
+        yield Hit(i.variable, None, f"it is stored with dimensions ({names}); store it as a scalar")
 
 
-@rule("CFA013")
-def terms_are_complete(c: Context) -> Iterator[Hit]:
+@rule("CFA013", each=_described)
+def terms_are_complete(_: Context, i: Instructions) -> Iterator[Hit]:
     """``aggregated_data`` names variables of the dataset for location, file, format and address."""
-    for i in _described(c):
-        if i.problem is not None:
-            yield Hit(i.variable, "aggregated_data", i.problem)
-            continue
-        for term in _TERMS:
-            if term not in i.terms:
-                message = (
-                    f"there is no {term!r} among the terms {', '.join(i.terms)}; all of {', '.join(_TERMS)} are needed"
-                )
-                yield Hit(i.variable, "aggregated_data", message)
-        for term, name in i.terms.items():
-            if term not in i.targets:
-                message = f"{term} names the variable {name!r}, which is not in the dataset; add it, or name another"
-                yield Hit(i.variable, "aggregated_data", message)
+    if i.problem is not None:
+        yield Hit(i.variable, "aggregated_data", i.problem)
+        return
+    for term in _TERMS:
+        if term not in i.terms:
+            message = (
+                f"there is no {term!r} among the terms {', '.join(i.terms)}; all of {', '.join(_TERMS)} are needed"
+            )
+            yield Hit(i.variable, "aggregated_data", message)
+    for term, name in i.terms.items():
+        if term not in i.targets:
+            message = f"{term} names the variable {name!r}, which is not in the dataset; add it, or name another"
+            yield Hit(i.variable, "aggregated_data", message)
 
 
 @rule("CFA014")
@@ -220,7 +216,7 @@ def own_fragments_exist(c: Context) -> Iterator[Hit]:
 @rule("CFA022")
 def conventions_say_so(c: Context) -> Iterator[Hit]:
     """``Conventions`` names the version of CFA."""
-    if not any(True for _ in _described(c)):
+    if not c.once(_described):
         return
     words = (c.dataset.root.text("Conventions") or "").replace(",", " ").split()
     if not any(w.startswith("CFA-") for w in words):

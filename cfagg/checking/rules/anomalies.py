@@ -17,91 +17,81 @@ from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
 
 
-@rule("ANO001")
-def norm_is_an_ancillary_variable(c: Context) -> Iterator[Hit]:
+@rule("ANO001", each=methods)
+def norm_is_an_ancillary_variable(c: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit]:
     """What follows anomaly_wrt is a variable of the dataset, and ancillary_variables names it."""
-    for v, parsed in c.once(methods):
-        for entry in parsed.entries:
-            if not entry.is_anomaly:
-                continue
-            if entry.norm is None:
-                yield Hit(v, "cell_methods", "no norm follows 'anomaly_wrt'; expected the name of a variable")
-                continue
-            norm, _ = c.resolver.variable(entry.norm, v.group)
-            if norm is None or norm is v:
-                which = "is the data variable itself" if norm is v else "is not a variable of the dataset"
-                yield Hit(v, "cell_methods", f"the norm {entry.norm!r} {which}; name the variable of the norm")
-            elif not any(r.target is norm for r in c.references_of(v, "ancillary_variables")):
-                yield Hit(
-                    v,
-                    "ancillary_variables",
-                    f"the norm {entry.norm!r} is not named by ancillary_variables; add it there",
-                )
-
-
-@rule("ANO002")
-def anomaly_axes_have_standard_names(c: Context) -> Iterator[Hit]:
-    """The coordinates along which an anomaly was taken have a standard name."""
-    for a in c.once(anomalies):
-        for name in unnamed(c, a):
-            yield Hit(
-                a.data,
-                "cell_methods",
-                f"{name!r} before 'anomaly_wrt' is not a coordinate of {a.data.path!r}; "
-                "expected one with a standard_name",
-            )
-        for x in a.axes:
-            if not standard_name(x):
-                yield Hit(
-                    x, "standard_name", f"anomalies of {a.data.path!r} are along this coordinate; add standard_name"
-                )
-
-
-@rule("ANO003")
-def anomaly_and_norm_have_one_standard_name(c: Context) -> Iterator[Hit]:
-    """Data and norm have the same standard name, and not one of anomalies."""
-    for a in c.once(anomalies):
-        names = {v: standard_name(v) for v in (a.data, a.norm)}
-        ending = [v for v, name in names.items() if name.endswith("_anomaly")]
-        for v in ending:
-            yield Hit(
-                v,
-                "standard_name",
-                f"standard_name is {names[v]!r}; with 'anomaly_wrt' it must be that of the quantity itself",
-            )
-        if not ending and all(names.values()) and names[a.data] != names[a.norm]:
-            yield Hit(
-                a.norm,
-                "standard_name",
-                f"standard_name is {names[a.norm]!r}, that of the anomalies {a.data.path!r} is {names[a.data]!r}; they "
-                "must be the same",
-            )
-
-
-@rule("ANO004")
-def norm_has_not_the_anomaly_axes(c: Context) -> Iterator[Hit]:
-    """The coordinates along which an anomaly was taken are not those of the norm, but for a selected climatology."""
-    for a in c.once(anomalies):
-        if a.selecting:
+    for entry in parsed.entries:
+        if not entry.is_anomaly:
             continue
-        shared = [x.name for x in a.axes if x.name in a.norm.dims or x in a.scalar_in_norm]
-        if shared:
+        if entry.norm is None:
+            yield Hit(v, "cell_methods", "no norm follows 'anomaly_wrt'; expected the name of a variable")
+            continue
+        norm, _ = c.resolver.variable(entry.norm, v.group)
+        if norm is None or norm is v:
+            which = "is the data variable itself" if norm is v else "is not a variable of the dataset"
+            yield Hit(v, "cell_methods", f"the norm {entry.norm!r} {which}; name the variable of the norm")
+        elif not any(r.target is norm for r in c.references_of(v, "ancillary_variables")):
             yield Hit(
-                a.norm,
-                None,
-                f"the norm of {a.data.path!r} has the coordinate {', '.join(shared)} along which the anomalies were "
-                "taken; it must have one of its own",
+                v, "ancillary_variables", f"the norm {entry.norm!r} is not named by ancillary_variables; add it there"
             )
 
 
-@rule("ANO005")
-def norm_has_coordinates_of_one_of_three_kinds(c: Context) -> Iterator[Hit]:
+@rule("ANO002", each=anomalies)
+def anomaly_axes_have_standard_names(c: Context, a: Anomaly) -> Iterator[Hit]:
+    """The coordinates along which an anomaly was taken have a standard name."""
+    for name in unnamed(c, a):
+        yield Hit(
+            a.data,
+            "cell_methods",
+            f"{name!r} before 'anomaly_wrt' is not a coordinate of {a.data.path!r}; expected one with a standard_name",
+        )
+    for x in a.axes:
+        if not standard_name(x):
+            yield Hit(x, "standard_name", f"anomalies of {a.data.path!r} are along this coordinate; add standard_name")
+
+
+@rule("ANO003", each=anomalies)
+def anomaly_and_norm_have_one_standard_name(_: Context, a: Anomaly) -> Iterator[Hit]:
+    """Data and norm have the same standard name, and not one of anomalies."""
+    names = {v: standard_name(v) for v in (a.data, a.norm)}
+    ending = [v for v, name in names.items() if name.endswith("_anomaly")]
+    for v in ending:
+        yield Hit(
+            v,
+            "standard_name",
+            f"standard_name is {names[v]!r}; with 'anomaly_wrt' it must be that of the quantity itself",
+        )
+    if not ending and all(names.values()) and names[a.data] != names[a.norm]:
+        yield Hit(
+            a.norm,
+            "standard_name",
+            f"standard_name is {names[a.norm]!r}, that of the anomalies {a.data.path!r} is {names[a.data]!r}; they "
+            "must be the same",
+        )
+
+
+@rule("ANO004", each=anomalies)
+def norm_has_not_the_anomaly_axes(_: Context, a: Anomaly) -> Iterator[Hit]:
+    """The coordinates along which an anomaly was taken are not those of the norm, but for a selected climatology."""
+    if a.selecting:
+        return
+    shared = [x.name for x in a.axes if x.name in a.norm.dims or x in a.scalar_in_norm]
+    if shared:
+        yield Hit(
+            a.norm,
+            None,
+            f"the norm of {a.data.path!r} has the coordinate {', '.join(shared)} along which the anomalies were "
+            "taken; it must have one of its own",
+        )
+
+
+@rule("ANO005", each=anomalies)
+def norm_has_coordinates_of_one_of_three_kinds(c: Context, a: Anomaly) -> Iterator[Hit]:
     """A norm has all other coordinates of the data, or none, or only the time of the data."""
-    for a in c.once(anomalies):
-        if a.case == 0 and not unnamed(c, a):
-            yield Hit(
-                a.norm, None, f"the coordinates of the norm of {a.data.path!r} fit none of the three cases: {_why(a)}"
-            )
+    if a.case == 0 and not unnamed(c, a):
+        yield Hit(
+            a.norm, None, f"the coordinates of the norm of {a.data.path!r} fit none of the three cases: {_why(a)}"
+        )
 
 
 def _why(a: Anomaly) -> str:
@@ -126,65 +116,61 @@ def _list(variables: list[Variable]) -> str:
     return ", ".join(v.name for v in variables)
 
 
-@rule("ANO006")
-def norm_data_have_all_other_coordinates(c: Context) -> Iterator[Hit]:
+@rule("ANO006", each=anomalies)
+def norm_data_have_all_other_coordinates(c: Context, a: Anomaly) -> Iterator[Hit]:
     """A norm that is data has all coordinates of the anomalies but those along which these were taken."""
-    for a in c.once(anomalies):
-        if a.case == 0 and not a.selecting and a.is_data and not unnamed(c, a):
-            yield Hit(a.norm, None, f"the norm of {a.data.path!r} lacks its coordinates {_list(a.lacking)}; add them")
+    if a.case == 0 and not a.selecting and a.is_data and not unnamed(c, a):
+        yield Hit(a.norm, None, f"the norm of {a.data.path!r} lacks its coordinates {_list(a.lacking)}; add them")
 
 
-@rule("ANO007")
-def norm_description_has_no_other_coordinates(c: Context) -> Iterator[Hit]:
+@rule("ANO007", each=anomalies)
+def norm_description_has_no_other_coordinates(c: Context, a: Anomaly) -> Iterator[Hit]:
     """A norm that is only described has none of the coordinates of the anomalies."""
-    for a in c.once(anomalies):
-        if a.case == 0 and not a.selecting and not a.is_data and not unnamed(c, a):
-            yield Hit(a.norm, None, f"the norm of {a.data.path!r} has its coordinates {_list(a.shared)}; remove them")
-        elif a.case == 2 and "_FillValue" not in a.norm.attributes:
+    if a.case == 0 and not a.selecting and not a.is_data and not unnamed(c, a):
+        yield Hit(a.norm, None, f"the norm of {a.data.path!r} has its coordinates {_list(a.shared)}; remove them")
+    elif a.case == 2 and "_FillValue" not in a.norm.attributes:
+        yield Hit(
+            a.norm,
+            "_FillValue",
+            f"the norm of {a.data.path!r} only describes how it was taken, and has no _FillValue; add it, and "
+            "let its value be missing (section 7.5.2, not in the conformance document)",
+            "warning",
+        )
+
+
+@rule("ANO008", each=anomalies)
+def norm_of_a_climatology_has_only_the_time(_: Context, a: Anomaly) -> Iterator[Hit]:
+    """A norm that selects times of a climatology has the time of the anomalies alone."""
+    if a.case == 0 and a.selecting:
+        yield Hit(a.norm, None, _not_alone(a))
+
+
+@rule("ANO009", each=anomalies)
+def norm_has_cells_of_its_own(c: Context, a: Anomaly) -> Iterator[Hit]:
+    """A norm has, for each axis of the anomalies, a single coordinate of that standard name with bounds."""
+    if a.selecting:
+        return
+    for x in a.axes:
+        name = standard_name(x)
+        partner = a.partners.get(x)
+        if not name or x.name in a.norm.dims:
+            continue  # ANO002, ANO004
+        if partner is None:
             yield Hit(
                 a.norm,
-                "_FillValue",
-                f"the norm of {a.data.path!r} only describes how it was taken, and has no _FillValue; add it, and "
-                "let its value be missing (section 7.5.2, not in the conformance document)",
-                "warning",
+                None,
+                f"the norm of {a.data.path!r} has no single coordinate with the standard_name {name!r}; add one, "
+                "scalar or of size one, whose bounds say over what the norm was taken",
             )
-
-
-@rule("ANO008")
-def norm_of_a_climatology_has_only_the_time(c: Context) -> Iterator[Hit]:
-    """A norm that selects times of a climatology has the time of the anomalies alone."""
-    for a in c.once(anomalies):
-        if a.case == 0 and a.selecting:
-            yield Hit(a.norm, None, _not_alone(a))
-
-
-@rule("ANO009")
-def norm_has_cells_of_its_own(c: Context) -> Iterator[Hit]:
-    """A norm has, for each axis of the anomalies, a single coordinate of that standard name with bounds."""
-    for a in c.once(anomalies):
-        if a.selecting:
-            continue
-        for x in a.axes:
-            name = standard_name(x)
-            partner = a.partners.get(x)
-            if not name or x.name in a.norm.dims:
-                continue  # ANO002, ANO004
-            if partner is None:
-                yield Hit(
-                    a.norm,
-                    None,
-                    f"the norm of {a.data.path!r} has no single coordinate with the standard_name {name!r}; add one, "
-                    "scalar or of size one, whose bounds say over what the norm was taken",
-                )
-            elif not {"bounds", "climatology"} & partner.attributes.keys():
-                yield Hit(
-                    partner,
-                    "bounds",
-                    f"the norm {a.norm.path!r} was taken over this coordinate, which has no bounds and no climatology; "
-                    "add one of them",
-                )
-            else:
-                yield from _doubts(c, a, partner)
+        elif not {"bounds", "climatology"} & partner.attributes.keys():
+            yield Hit(
+                partner,
+                "bounds",
+                f"the norm {a.norm.path!r} was taken over this coordinate, which has no bounds and no climatology; "
+                "add one of them",
+            )
+        else:
+            yield from _doubts(c, a, partner)
 
 
 def _doubts(c: Context, a: Anomaly, partner: Variable) -> Iterator[Hit]:
@@ -214,44 +200,40 @@ def _said(v: Variable) -> CellMethods | None:
     return parse(text) if text is not None else None
 
 
-@rule("ANO010")
-def norm_says_how_it_was_taken(c: Context) -> Iterator[Hit]:
+@rule("ANO010", each=anomalies)
+def norm_says_how_it_was_taken(c: Context, a: Anomaly) -> Iterator[Hit]:
     """The cell methods of a norm have an entry for its own coordinates."""
-    for a in c.once(anomalies):
-        if a.selecting:
-            continue
-        said = _said(a.norm)
-        own = set(a.partners.values())
-        if said is None:
-            yield Hit(
-                a.norm,
-                "cell_methods",
-                f"the norm of {a.data.path!r} has no cell_methods; expected an entry such as "
-                f"'{': '.join(n.name for n in a.partners.values()) or 'time'}: mean'",
-            )
-        elif own and not said.problems and not any(own <= covered(c, a.norm, [e]) for e in said.entries):
-            yield Hit(
-                a.norm, "cell_methods", f"cell_methods has no entry for {_list(list(a.partners.values()))} together"
-            )
+    if a.selecting:
+        return
+    said = _said(a.norm)
+    own = set(a.partners.values())
+    if said is None:
+        yield Hit(
+            a.norm,
+            "cell_methods",
+            f"the norm of {a.data.path!r} has no cell_methods; expected an entry such as "
+            f"'{': '.join(n.name for n in a.partners.values()) or 'time'}: mean'",
+        )
+    elif own and not said.problems and not any(own <= covered(c, a.norm, [e]) for e in said.entries):
+        yield Hit(a.norm, "cell_methods", f"cell_methods has no entry for {_list(list(a.partners.values()))} together")
 
 
-@rule("ANO011")
-def norm_of_a_climatology_says_within_and_over(c: Context) -> Iterator[Hit]:
+@rule("ANO011", each=anomalies)
+def norm_of_a_climatology_says_within_and_over(c: Context, a: Anomaly) -> Iterator[Hit]:
     """The cell methods of a norm that selects times of a climatology have entries with within and over."""
-    for a in c.once(anomalies):
-        if not a.selecting:
-            continue
-        said = _said(a.norm)
-        entries = list(said.entries) if said is not None else []
-        if _selects(c, a):
-            entries = [e for e in entries if _climatological(c, a, e.names)]
-        if not {"within", "over"} <= {e.within for e in entries}:
-            yield Hit(
-                a.norm,
-                "cell_methods",
-                "cell_methods has no entries with within and over for the time of the climatology; expected for "
-                "instance 'time: mean within years time: mean over years'",
-            )
+    if not a.selecting:
+        return
+    said = _said(a.norm)
+    entries = list(said.entries) if said is not None else []
+    if _selects(c, a):
+        entries = [e for e in entries if _climatological(c, a, e.names)]
+    if not {"within", "over"} <= {e.within for e in entries}:
+        yield Hit(
+            a.norm,
+            "cell_methods",
+            "cell_methods has no entries with within and over for the time of the climatology; expected for "
+            "instance 'time: mean within years time: mean over years'",
+        )
 
 
 def _selects(c: Context, a: Anomaly) -> bool:
@@ -273,49 +255,46 @@ def _climatological(c: Context, a: Anomaly, names: tuple[str, ...]) -> bool:
     return all(n in a.norm.dims or n in selected or n == "time" for n in names)
 
 
-@rule("ANO012")
-def described_norm_says_nothing_else(c: Context) -> Iterator[Hit]:
+@rule("ANO012", each=anomalies)
+def described_norm_says_nothing_else(c: Context, a: Anomaly) -> Iterator[Hit]:
     """The cell methods of a norm that is only described have no further entries."""
-    for a in c.once(anomalies):
-        said = _said(a.norm)
-        if said is None or said.problems or a.case not in (2, 3):
-            continue
-        if a.case == 3:
-            if not _selects(c, a):
-                continue  # ANO013
-            both = {"within", "over"} <= {e.within for e in said.entries}
-            further = [e for e in said.entries if not _climatological(c, a, e.names) or (both and e.within is None)]
-        else:
-            own = set(a.partners.values())
-            further = [e for e in said.entries if not covered(c, a.norm, [e]) & own] if own else []
-            about = [e for e in said.entries if e not in further]
-            if len(about) > 1 and not all(e.within for e in about):
-                further = further or about[1:]
-        for entry in further:
-            yield Hit(
-                a.norm,
-                "cell_methods",
-                f"the entry '{': '.join(entry.names)}: {entry.method}' is not about the coordinates of the norm; "
-                "delete it",
-            )
+    said = _said(a.norm)
+    if said is None or said.problems or a.case not in (2, 3):
+        return
+    if a.case == 3:
+        if not _selects(c, a):
+            return  # ANO013
+        both = {"within", "over"} <= {e.within for e in said.entries}
+        further = [e for e in said.entries if not _climatological(c, a, e.names) or (both and e.within is None)]
+    else:
+        own = set(a.partners.values())
+        further = [e for e in said.entries if not covered(c, a.norm, [e]) & own] if own else []
+        about = [e for e in said.entries if e not in further]
+        if len(about) > 1 and not all(e.within for e in about):
+            further = further or about[1:]
+    for entry in further:
+        yield Hit(
+            a.norm,
+            "cell_methods",
+            f"the entry '{': '.join(entry.names)}: {entry.method}' is not about the coordinates of the norm; delete it",
+        )
 
 
-@rule("ANO013")
-def norm_of_a_climatology_selects_its_times(c: Context) -> Iterator[Hit]:
+@rule("ANO013", each=anomalies)
+def norm_of_a_climatology_selects_its_times(c: Context, a: Anomaly) -> Iterator[Hit]:
     """A norm of a climatology has an integer coordinate that selects existing times of it."""
-    for a in c.once(anomalies):
-        if not a.selecting:
-            continue
-        found = selectors(c, a.norm)
-        if not found:
-            yield Hit(
-                a.norm,
-                "coordinates",
-                "the norm has the time of the anomalies and no auxiliary coordinate with the attribute select; add one "
-                "that holds the indices of the times of the climatology",
-            )
-        for s in found:
-            yield from _selector(c, s)
+    if not a.selecting:
+        return
+    found = selectors(c, a.norm)
+    if not found:
+        yield Hit(
+            a.norm,
+            "coordinates",
+            "the norm has the time of the anomalies and no auxiliary coordinate with the attribute select; add one "
+            "that holds the indices of the times of the climatology",
+        )
+    for s in found:
+        yield from _selector(c, s)
 
 
 def _selector(c: Context, s: Variable) -> Iterator[Hit]:

@@ -32,36 +32,34 @@ def _numbers(v: Variable, name: str) -> npt.NDArray[np.float64] | None:
     return value.astype(np.float64).ravel()
 
 
-@rule("APF001")
-def parameters_are_given(c: Context) -> Iterator[Hit]:
+@rule("APF001", each=grid_mapping_variables)
+def parameters_are_given(_: Context, v: Variable) -> Iterator[Hit]:
     """A grid mapping has the parameters that are not marked as optional."""
-    for v in grid_mapping_variables(c):
-        mapping = MAPPINGS.get(v.text("grid_mapping_name") or "")
-        for choice in mapping.needs if mapping is not None else ():
-            if v.attributes.keys().isdisjoint(choice):
-                wanted = " or ".join(choice)
-                instead = "; crs_wkt does not replace it" if "crs_wkt" in v.attributes else ""
-                yield Hit(v, choice[0], f"{v.text('grid_mapping_name')} needs {wanted}, which is missing{instead}")
+    mapping = MAPPINGS.get(v.text("grid_mapping_name") or "")
+    for choice in mapping.needs if mapping is not None else ():
+        if v.attributes.keys().isdisjoint(choice):
+            wanted = " or ".join(choice)
+            instead = "; crs_wkt does not replace it" if "crs_wkt" in v.attributes else ""
+            yield Hit(v, choice[0], f"{v.text('grid_mapping_name')} needs {wanted}, which is missing{instead}")
 
 
-@rule("APF002")
-def parameters_are_in_their_ranges(c: Context) -> Iterator[Hit]:
+@rule("APF002", each=grid_mapping_variables)
+def parameters_are_in_their_ranges(_: Context, v: Variable) -> Iterator[Hit]:
     """Parameters of a grid mapping have values and numbers of values that table F.1 allows."""
-    for v in grid_mapping_variables(c):
-        for name in v.attributes:
-            if TYPES.get(name) != "N":
-                continue
-            values = _numbers(v, name)
-            if values is None:
-                continue
-            counts = _COUNTS.get(name, (1,))
-            if values.size not in counts:
-                allowed = " or ".join(map(str, counts))
-                yield Hit(v, name, f"{name} has {values.size} values; expected {allowed}")
-            elif not np.isfinite(values).all():
-                yield Hit(v, name, f"{name} is not a finite number")
-            else:
-                yield from _in_domain(v, name, values)
+    for name in v.attributes:
+        if TYPES.get(name) != "N":
+            continue
+        values = _numbers(v, name)
+        if values is None:
+            continue
+        counts = _COUNTS.get(name, (1,))
+        if values.size not in counts:
+            allowed = " or ".join(map(str, counts))
+            yield Hit(v, name, f"{name} has {values.size} values; expected {allowed}")
+        elif not np.isfinite(values).all():
+            yield Hit(v, name, f"{name} is not a finite number")
+        else:
+            yield from _in_domain(v, name, values)
 
 
 def _in_domain(v: Variable, name: str, values: npt.NDArray[np.float64]) -> Iterator[Hit]:
@@ -86,25 +84,24 @@ def _in_domain(v: Variable, name: str, values: npt.NDArray[np.float64]) -> Itera
         yield Hit(v, name, f"{name} is {values[0]:g}; expected 90 or -90 for polar_stereographic")
 
 
-@rule("APF003")
-def parameters_agree(c: Context) -> Iterator[Hit]:
+@rule("APF003", each=grid_mapping_variables)
+def parameters_agree(_: Context, v: Variable) -> Iterator[Hit]:
     """Parameters that depend on each other do not contradict each other."""
-    for v in grid_mapping_variables(c):
-        if "geoid_name" in v.attributes and "geopotential_datum_name" in v.attributes:
-            yield Hit(v, "geoid_name", "geoid_name and geopotential_datum_name are both given; only one may be")
-        a, b, f = (_number(v, n) for n in ("semi_major_axis", "semi_minor_axis", "inverse_flattening"))
-        if a is not None and b is not None and a > 0:
-            if b > a * (1 + 1e-6):
-                yield Hit(v, "semi_minor_axis", f"semi_minor_axis {b:g} is longer than semi_major_axis {a:g}")
-            elif f is not None and abs((1 / f if f else 0.0) - (a - b) / a) > 1e-6:
-                yield Hit(
-                    v,
-                    "inverse_flattening",
-                    f"inverse_flattening is {f:g}; the two axes give {a / (a - b) if a > b else 0:.9g}",
-                )
-        radius = _number(v, "earth_radius")
-        if radius is not None and ((f is not None and f != 0) or (b is not None and a is not None and a != b)):
-            yield Hit(v, "earth_radius", "earth_radius describes a sphere, other attributes an ellipsoid", "warning")
+    if "geoid_name" in v.attributes and "geopotential_datum_name" in v.attributes:
+        yield Hit(v, "geoid_name", "geoid_name and geopotential_datum_name are both given; only one may be")
+    a, b, f = (_number(v, n) for n in ("semi_major_axis", "semi_minor_axis", "inverse_flattening"))
+    if a is not None and b is not None and a > 0:
+        if b > a * (1 + 1e-6):
+            yield Hit(v, "semi_minor_axis", f"semi_minor_axis {b:g} is longer than semi_major_axis {a:g}")
+        elif f is not None and abs((1 / f if f else 0.0) - (a - b) / a) > 1e-6:
+            yield Hit(
+                v,
+                "inverse_flattening",
+                f"inverse_flattening is {f:g}; the two axes give {a / (a - b) if a > b else 0:.9g}",
+            )
+    radius = _number(v, "earth_radius")
+    if radius is not None and ((f is not None and f != 0) or (b is not None and a is not None and a != b)):
+        yield Hit(v, "earth_radius", "earth_radius describes a sphere, other attributes an ellipsoid", "warning")
 
 
 @rule("APF004")
@@ -134,30 +131,27 @@ def indexing_scheme_is_known(c: Context) -> Iterator[Hit]:
             yield Hit(v, "indexing_scheme", f"{value!r} is not one of nested, ring, nuniq, zuniq")
 
 
-@rule("APF006")
-def coordinates_of_the_mapping_are_marked(c: Context) -> Iterator[Hit]:
+@rule("APF006", each="grid_mapping")
+def coordinates_of_the_mapping_are_marked(c: Context, v: Variable) -> Iterator[str]:
     """A variable with a grid mapping has coordinates with the standard names of that mapping."""
-    for v in c.with_attribute("grid_mapping"):
-        if not v.attributes.keys().isdisjoint(("geometry_type", "mesh")) or v in c.roles.coordinates:
+    if not v.attributes.keys().isdisjoint(("geometry_type", "mesh")) or v in c.roles.coordinates:
+        return
+    names: set[str] | None = None
+    for r in c.references_of(v, "grid_mapping"):
+        if r.key is not None or r.target is None:
             continue
-        names: set[str] | None = None
-        for r in c.references_of(v, "grid_mapping"):
-            if r.key is not None or r.target is None:
-                continue
-            wanted = _wanted(c, r.target)
-            if not wanted:
-                continue
-            if names is None:
-                names = _standard_names(c, v)
-            missing = [w for w in wanted if w not in names]
-            former = r.target.text("grid_mapping_name") == "geostationary" and "projection_x_coordinate" in names
-            if missing and not former:
-                yield Hit(
-                    v,
-                    "grid_mapping",
-                    f"no coordinate of {v.path!r} has the standard name {' or '.join(missing)}, "
-                    f"which {r.target.text('grid_mapping_name')} is a function of",
-                )
+        wanted = _wanted(c, r.target)
+        if not wanted:
+            continue
+        if names is None:
+            names = _standard_names(c, v)
+        missing = [w for w in wanted if w not in names]
+        former = r.target.text("grid_mapping_name") == "geostationary" and "projection_x_coordinate" in names
+        if missing and not former:
+            yield (
+                f"no coordinate of {v.path!r} has the standard name {' or '.join(missing)}, "
+                f"which {r.target.text('grid_mapping_name')} is a function of"
+            )
 
 
 def _wanted(c: Context, mapping: Variable) -> tuple[str, ...]:

@@ -101,14 +101,13 @@ def axis_is_for_coordinates(c: Context) -> Iterator[Hit]:
             )
 
 
-@rule("COO002")
-def axis_is_one_of_four(c: Context) -> Iterator[Hit]:
+@rule("COO002", each="axis")
+def axis_is_one_of_four(c: Context, v: Variable) -> Iterator[str]:
     """``axis`` is X, Y, Z or T, in any case."""
-    for v in c.with_attribute("axis"):
-        value = v.attributes["axis"]
-        if _axis(v) is None and not faulty_text(value, c.version):
-            shown = repr(value[:40]) if isinstance(value, str) else "not text"
-            yield Hit(v, "axis", f"axis is {shown}; expected X, Y, Z or T")
+    value = v.attributes["axis"]
+    if _axis(v) is None and not faulty_text(value, c.version):
+        shown = repr(value[:40]) if isinstance(value, str) else "not text"
+        yield (f"axis is {shown}; expected X, Y, Z or T")
 
 
 @rule("COO003")

@@ -91,36 +91,34 @@ def bounds_name_a_variable(c: Context) -> Iterator[Hit]:
     yield from one_existing_name(c, "bounds")
 
 
-@rule("BND002")
-def bounds_are_numbers(c: Context) -> Iterator[Hit]:
+@rule("BND002", each=bounded)
+def bounds_are_numbers(_: Context, v: Variable, b: Variable) -> Iterator[Hit]:
     """A bounds variable holds numbers."""
-    for v, b in c.once(bounded):
-        if not b.is_numeric:
-            yield Hit(b, None, f"the bounds variable of {v.path!r} holds {_held(b)}; expected numbers")
+    if not b.is_numeric:
+        yield Hit(b, None, f"the bounds variable of {v.path!r} holds {_held(b)}; expected numbers")
 
 
 def _held(b: Variable) -> str:
     return {"char": "characters", "string": "strings"}.get(b.kind, "values that are not numbers")
 
 
-@rule("BND003")
-def bounds_have_a_vertex_dimension(c: Context) -> Iterator[Hit]:
+@rule("BND003", each=bounded)
+def bounds_have_a_vertex_dimension(c: Context, v: Variable, b: Variable) -> Iterator[Hit]:
     """A bounds variable has the dimensions of its parent and one for the vertices behind them."""
-    for v, b in c.once(bounded):
-        if v.is_text or not b.is_numeric:
-            continue
-        if not b.dimensions or not same_dimensions(b.dimensions[:-1], v.dimensions):
-            parent = f"{shown(v.dimensions)} of {v.path!r}" if v.dimensions else f"none, as {v.path!r},"
-            yield Hit(
-                b,
-                None,
-                f"the dimensions are {shown(b.dimensions)}; expected those of the coordinate, {parent} "
-                "and then one for the vertices",
-            )
-            continue
-        found = _vertices(c, v, b.dimensions[-1].size)
-        if found is not None:
-            yield Hit(b, None, found[0], found[1])
+    if v.is_text or not b.is_numeric:
+        return
+    if not b.dimensions or not same_dimensions(b.dimensions[:-1], v.dimensions):
+        parent = f"{shown(v.dimensions)} of {v.path!r}" if v.dimensions else f"none, as {v.path!r},"
+        yield Hit(
+            b,
+            None,
+            f"the dimensions are {shown(b.dimensions)}; expected those of the coordinate, {parent} "
+            "and then one for the vertices",
+        )
+        return
+    found = _vertices(c, v, b.dimensions[-1].size)
+    if found is not None:
+        yield Hit(b, None, found[0], found[1])
 
 
 def _vertices(c: Context, v: Variable, size: int) -> tuple[str, Severity | None] | None:
@@ -163,18 +161,17 @@ def _same(c: Context, one: object, other: object) -> bool:
     return type(one) is type(other) and one == other
 
 
-@rule("BND006")
-def inherited_attributes_are_on_the_parent(c: Context) -> Iterator[Hit]:
+@rule("BND006", each=_inheriting)
+def inherited_attributes_are_on_the_parent(_: Context, v: Variable, b: Variable) -> Iterator[Hit]:
     """A bounds variable has an attribute that it would inherit only if its parent has it."""
-    for v, b in _inheriting(c):
-        for name in INHERITED:
-            if name in b.attributes and name not in v.attributes:
-                yield Hit(
-                    b,
-                    name,
-                    f"{name} is on the bounds variable but not on its coordinate {v.path!r}; move it there",
-                    fix=(Edit(b.path, name, safe=False),),
-                )
+    for name in INHERITED:
+        if name in b.attributes and name not in v.attributes:
+            yield Hit(
+                b,
+                name,
+                f"{name} is on the bounds variable but not on its coordinate {v.path!r}; move it there",
+                fix=(Edit(b.path, name, safe=False),),
+            )
 
 
 @rule("BND007")

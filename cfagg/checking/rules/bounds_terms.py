@@ -12,24 +12,23 @@ from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
 
 
-@rule("BND008")
-def bounds_of_parametric_coordinates_have_formula_terms(c: Context) -> Iterator[Hit]:
+@rule("BND008", each=bounded)
+def bounds_of_parametric_coordinates_have_formula_terms(c: Context, v: Variable, b: Variable) -> Iterator[Hit]:
     """Bounds of a parametric vertical coordinate have the same formula terms, at the bounds."""
-    for v, b in c.once(bounded):
-        terms = _terms(c, v)
-        if not terms:
-            continue
-        if "formula_terms" not in b.attributes:
-            yield Hit(
-                b,
-                "formula_terms",
-                f"{v.path!r} has formula_terms and its bounds variable has none; add them with the terms at the bounds",
-            )
-            continue
-        theirs = _terms(c, b)
-        if not theirs:
-            continue  # Grammar: a finding of another rule.
-        yield from _compared(c, v, b, terms, theirs)
+    terms = _terms(c, v)
+    if not terms:
+        return
+    if "formula_terms" not in b.attributes:
+        yield Hit(
+            b,
+            "formula_terms",
+            f"{v.path!r} has formula_terms and its bounds variable has none; add them with the terms at the bounds",
+        )
+        return
+    theirs = _terms(c, b)
+    if not theirs:
+        return  # Grammar: a finding of another rule.
+    yield from _compared(c, v, b, terms, theirs)
 
 
 def _terms(c: Context, v: Variable) -> dict[str, tuple[str, Variable | None]]:

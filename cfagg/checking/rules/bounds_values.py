@@ -42,25 +42,22 @@ def _real_bounds(v: Variable, b: Variable, raw: npt.NDArray[Any]) -> Floats:
     return values
 
 
-@rule("BND004", needs="data")
-def missing_vertices_come_last(c: Context) -> Iterator[Hit]:
+@rule("BND004", each=bounded, needs="data")
+def missing_vertices_come_last(_: Context, v: Variable, b: Variable) -> Iterator[Hit]:
     """Missing vertices of a cell are the last ones."""
-    for v, b in c.once(bounded):
-        if not _shaped(v, b):
-            continue
-        before = 0
-        for block in b.blocks():
-            gone = missing_mask(b, block)
-            bad = (gone[..., :-1] & ~gone[..., 1:]).any(axis=-1)
-            if bad.any():
-                cell = before + int(np.argmax(bad.ravel()))
-                yield Hit(
-                    b,
-                    None,
-                    f"cell {_index(v, cell)} has a missing vertex before one that is not; missing ones come last",
-                )
-                break
-            before += bad.size
+    if not _shaped(v, b):
+        return
+    before = 0
+    for block in b.blocks():
+        gone = missing_mask(b, block)
+        bad = (gone[..., :-1] & ~gone[..., 1:]).any(axis=-1)
+        if bad.any():
+            cell = before + int(np.argmax(bad.ravel()))
+            yield Hit(
+                b, None, f"cell {_index(v, cell)} has a missing vertex before one that is not; missing ones come last"
+            )
+            break
+        before += bad.size
 
 
 def _index(v: Variable, flat: int) -> str:
@@ -69,50 +66,48 @@ def _index(v: Variable, flat: int) -> str:
     return str(tuple(int(i) for i in np.unravel_index(min(flat, int(np.prod(shape)) - 1), shape))).replace(",)", ")")
 
 
-@rule("BND005", needs="data")
-def bounds_are_ordered_as_the_coordinate(c: Context) -> Iterator[Hit]:
+@rule("BND005", each=bounded, needs="data")
+def bounds_are_ordered_as_the_coordinate(c: Context, v: Variable, b: Variable) -> Iterator[Hit]:
     """Bounds of a coordinate variable rise where it rises and fall where it falls."""
-    for v, b in c.once(bounded):
-        if len(v.dimensions) != 1 or v.size < 2 or not _shaped(v, b) or b.dimensions[-1].size != 2:
-            continue
-        # The text speaks of coordinate variables; of others those that rise and fall along their axis are meant too.
-        if not v.is_coordinate and axis_of(c, v) not in ("Z", "T"):
-            continue
-        steps = np.diff(_real(v, v.values()))
-        rising = bool(np.all(steps > 0))
-        if not rising and not np.all(steps < 0):
-            continue  # Not monotonic: a finding of another rule.
-        edges = _real_bounds(v, b, b.values())
-        width = edges[:, 1] - edges[:, 0]
-        wrong = width < 0 if rising else width > 0
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            yield Hit(
-                b,
-                None,
-                f"{v.path!r} {'rises' if rising else 'falls'}, and {int(wrong.sum())} of its cells have bounds the "
-                f"other way, first cell {at}: {edges[at, 0]:.9g}, {edges[at, 1]:.9g}; swap them"
-                + (" or add 360 degrees" if is_longitude(v) else ""),
-                None if v.is_coordinate else "warning",
-            )
+    if len(v.dimensions) != 1 or v.size < 2 or not _shaped(v, b) or b.dimensions[-1].size != 2:
+        return
+    # The text speaks of coordinate variables; of others those that rise and fall along their axis are meant too.
+    if not v.is_coordinate and axis_of(c, v) not in ("Z", "T"):
+        return
+    steps = np.diff(_real(v, v.values()))
+    rising = bool(np.all(steps > 0))
+    if not rising and not np.all(steps < 0):
+        return  # Not monotonic: a finding of another rule.
+    edges = _real_bounds(v, b, b.values())
+    width = edges[:, 1] - edges[:, 0]
+    wrong = width < 0 if rising else width > 0
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        yield Hit(
+            b,
+            None,
+            f"{v.path!r} {'rises' if rising else 'falls'}, and {int(wrong.sum())} of its cells have bounds the "
+            f"other way, first cell {at}: {edges[at, 0]:.9g}, {edges[at, 1]:.9g}; swap them"
+            + (" or add 360 degrees" if is_longitude(v) else ""),
+            None if v.is_coordinate else "warning",
+        )
 
 
-@rule("BND009", needs="data")
-def points_are_in_their_cells(c: Context) -> Iterator[Hit]:
+@rule("BND009", each=bounded, needs="data")
+def points_are_in_their_cells(c: Context, v: Variable, b: Variable) -> Iterator[Hit]:
     """Coordinates lie within their cells or on their bounds."""
-    for v, b in c.once(bounded):
-        if not _shaped(v, b) or b.dimensions[-1].size < 2 or v.size == 0:
-            continue
-        count, first = 0, ""
-        for before, points, edges in _paired(v, b):
-            wrong = _outside(c, v, b, points, edges)
-            if wrong.any() and not count:
-                at = int(np.argmax(wrong.ravel()))
-                cell = ", ".join(f"{x:.9g}" for x in edges.reshape(-1, edges.shape[-1])[at][:8])
-                first = f"point {_index(v, before + at)}: {points.ravel()[at]:.9g} is not within {cell} of {b.path!r}"
-            count += int(wrong.sum())
-        if count:
-            yield Hit(v, None, f"{count} of {v.size} points lie outside their cells, first {first}")
+    if not _shaped(v, b) or b.dimensions[-1].size < 2 or v.size == 0:
+        return
+    count, first = 0, ""
+    for before, points, edges in _paired(v, b):
+        wrong = _outside(c, v, b, points, edges)
+        if wrong.any() and not count:
+            at = int(np.argmax(wrong.ravel()))
+            cell = ", ".join(f"{x:.9g}" for x in edges.reshape(-1, edges.shape[-1])[at][:8])
+            first = f"point {_index(v, before + at)}: {points.ravel()[at]:.9g} is not within {cell} of {b.path!r}"
+        count += int(wrong.sum())
+    if count:
+        yield Hit(v, None, f"{count} of {v.size} points lie outside their cells, first {first}")
 
 
 def _paired(v: Variable, b: Variable) -> Iterator[tuple[int, Floats, Floats]]:

@@ -100,26 +100,25 @@ def calendar_is_listed(c: Context) -> Iterator[Hit]:
             )
 
 
-@rule("TIM011", needs="data")
-def values_are_dates_of_the_calendar(c: Context) -> Iterator[Hit]:
+@rule("TIM011", each=times, needs="data")
+def values_are_dates_of_the_calendar(c: Context, t: Time) -> Iterator[Hit]:
     """No time coordinate stands for a datetime that its calendar does not have."""
-    for t in c.once(times):
-        if t.calendar not in ("utc", "tai", "standard", "julian"):
-            continue
-        span = _span(c, t)
-        if span is None:
-            continue
-        assert t.datetime is not None  # noqa: S101 - there is no span without
-        low, high = span
-        first = {"utc": (1972, 1, 1), "tai": (1958, 1, 1)}.get(t.calendar, (0, 1, 1))
-        if low < seconds_between(t.calendar, t.datetime, first):
-            when = "the year 0" if first[0] == 0 else f"{first[0]}-01-01"
-            yield Hit(t.variable, None, f"there are times before {when}, which calendar {t.calendar} does not have")
-        if t.calendar == "utc":
-            # A day more, since the clock of this machine may be behind.
-            today = time.gmtime(time.time() + 86400)
-            if high > seconds_between("utc", t.datetime, (today.tm_year, today.tm_mon, today.tm_mday)) + 86400:
-                yield Hit(t.variable, None, "there are times in the future, which calendar utc does not define yet")
+    if t.calendar not in ("utc", "tai", "standard", "julian"):
+        return
+    span = _span(c, t)
+    if span is None:
+        return
+    assert t.datetime is not None  # noqa: S101 - there is no span without
+    low, high = span
+    first = {"utc": (1972, 1, 1), "tai": (1958, 1, 1)}.get(t.calendar, (0, 1, 1))
+    if low < seconds_between(t.calendar, t.datetime, first):
+        when = "the year 0" if first[0] == 0 else f"{first[0]}-01-01"
+        yield Hit(t.variable, None, f"there are times before {when}, which calendar {t.calendar} does not have")
+    if t.calendar == "utc":
+        # A day more, since the clock of this machine may be behind.
+        today = time.gmtime(time.time() + 86400)
+        if high > seconds_between("utc", t.datetime, (today.tm_year, today.tm_mon, today.tm_mday)) + 86400:
+            yield Hit(t.variable, None, "there are times in the future, which calendar utc does not define yet")
 
 
 def _span(c: Context, t: Time) -> tuple[float, float] | None:
@@ -154,16 +153,15 @@ def invalid_references(c: Context) -> set[Variable]:
     return {t.variable for t in c.once(times) if _invalid(t, c.version)}
 
 
-@rule("TIM012")
-def reference_is_a_date_of_the_calendar(c: Context) -> Iterator[Hit]:
+@rule("TIM012", each=times)
+def reference_is_a_date_of_the_calendar(c: Context, t: Time) -> Iterator[Hit]:
     """The reference datetime exists in the calendar."""
-    for t in c.once(times):
-        wrong = _invalid(t, c.version)
-        if wrong:
-            # Up to CF-1.11 dates in the gap of October 1582 are discouraged, not ruled out.
-            gap = wrong == _GAP and c.version < Version(1, 12)
-            told = f"the reference datetime {t.text!r} is not valid: {wrong}"
-            yield Hit(t.variable, "units", told, "warning" if gap else None)
+    wrong = _invalid(t, c.version)
+    if wrong:
+        # Up to CF-1.11 dates in the gap of October 1582 are discouraged, not ruled out.
+        gap = wrong == _GAP and c.version < Version(1, 12)
+        told = f"the reference datetime {t.text!r} is not valid: {wrong}"
+        yield Hit(t.variable, "units", told, "warning" if gap else None)
 
 
 def _invalid(t: Time, version: Version) -> str:
@@ -218,17 +216,16 @@ def _last_day(t: Time, year: int, month: int) -> int | None:
     return int(lengths[month - 1]) + extra
 
 
-@rule("TIM013")
-def times_have_a_calendar(c: Context) -> Iterator[Hit]:
+@rule("TIM013", each=times)
+def times_have_a_calendar(_: Context, t: Time) -> Iterator[Hit]:
     """A time coordinate says which calendar it is in."""
-    for t in c.once(times):
-        if "calendar" not in t.variable.attributes and not explicit(t.variable):
-            yield Hit(
-                t.variable,
-                "calendar",
-                "there is no calendar, so the standard calendar applies; say so with calendar = 'standard', or "
-                "name another",
-            )
+    if "calendar" not in t.variable.attributes and not explicit(t.variable):
+        yield Hit(
+            t.variable,
+            "calendar",
+            "there is no calendar, so the standard calendar applies; say so with calendar = 'standard', or "
+            "name another",
+        )
 
 
 @rule("TIM014")
@@ -275,41 +272,39 @@ def standard_instead_of_gregorian(c: Context) -> Iterator[Hit]:
             )
 
 
-@rule("TIM016", needs="data")
-def times_stay_on_one_side_of_1582(c: Context) -> Iterator[Hit]:
+@rule("TIM016", each=times, needs="data")
+def times_stay_on_one_side_of_1582(c: Context, t: Time) -> Iterator[Hit]:
     """In the standard calendar, reference and times (before CF-1.13, the times) are on one side of October 1582."""
-    for t in c.once(times):
-        d = t.datetime
-        if t.calendar != "standard" or d is None:
-            continue
-        span = _span(c, t)
-        if span is None:
-            continue
-        change = seconds_between("standard", d, _NEW)
-        before, after = span[0] < change, span[1] >= change
-        if c.version < Version(1, 13):
-            if before and after:
-                yield Hit(
-                    t.variable,
-                    None,
-                    "the times are partly before and partly after October 1582, across the change of the calendar; use "
-                    "the calendar proleptic_gregorian",
-                )
-            continue
-        old = d.date <= _OLD
-        if (old and after) or (not old and before):
+    d = t.datetime
+    if t.calendar != "standard" or d is None:
+        return
+    span = _span(c, t)
+    if span is None:
+        return
+    change = seconds_between("standard", d, _NEW)
+    before, after = span[0] < change, span[1] >= change
+    if c.version < Version(1, 13):
+        if before and after:
             yield Hit(
                 t.variable,
                 None,
-                f"times {'after' if old else 'before'} October 1582 are counted from {t.text!r}, across the change of "
-                "the calendar; use a reference on the same side, or the calendar proleptic_gregorian",
+                "the times are partly before and partly after October 1582, across the change of the calendar; use "
+                "the calendar proleptic_gregorian",
             )
+        return
+    old = d.date <= _OLD
+    if (old and after) or (not old and before):
+        yield Hit(
+            t.variable,
+            None,
+            f"times {'after' if old else 'before'} October 1582 are counted from {t.text!r}, across the change of "
+            "the calendar; use a reference on the same side, or the calendar proleptic_gregorian",
+        )
 
 
-@rule("TIM017")
-def reference_is_not_a_leap_second(c: Context) -> Iterator[Hit]:
+@rule("TIM017", each=times)
+def reference_is_not_a_leap_second(c: Context, t: Time) -> Iterator[Hit]:
     """In the calendar utc the reference datetime is not within a leap second."""
-    for t in c.once(times):
-        d = t.datetime
-        if t.calendar == "utc" and d is not None and d.clock[2] >= 60 and not _invalid(t, c.version):
-            yield Hit(t.variable, "units", f"the reference datetime {t.text!r} is within a leap second; use another")
+    d = t.datetime
+    if t.calendar == "utc" and d is not None and d.clock[2] >= 60 and not _invalid(t, c.version):
+        yield Hit(t.variable, "units", f"the reference datetime {t.text!r} is within a leap second; use another")

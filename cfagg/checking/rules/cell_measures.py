@@ -19,30 +19,25 @@ from cfagg.model.dataset import Dimension, Variable
 _MEASURES = {"area": "m2", "volume": "m3"}
 
 
-@rule("CEL001")
-def cell_measures_name_variables_of_cells(c: Context) -> Iterator[Hit]:
+@rule("CEL001", each="cell_measures")
+def cell_measures_name_variables_of_cells(c: Context, v: Variable) -> Iterator[Hit | str]:
     """cell_measures is pairs of a measure and a variable, which has no dimensions beyond those of the data."""
-    for v in c.with_attribute("cell_measures"):
-        if not faulty_text(v.attributes["cell_measures"], c.version):
-            yield from _grammar(v)
-        for reference in c.references_of(v, "cell_measures"):
-            if reference.key not in _MEASURES:
-                continue
-            if reference.target is None:
-                if reference.name not in c.external and not left_to_search(c, v, reference.name):
-                    or_else = ", or list it in external_variables" if c.version >= Version(1, 7) else ""
-                    told = f"there is no variable {reference.name!r}; correct the name or add the variable{or_else}"
-                    yield Hit(v, "cell_measures", told)
-                continue
-            if v in c.roles.domains or v in c.once(undimensioned):
-                continue  # DOM004, DOM001
-            beyond = _beyond(c, v, reference.target)
-            if beyond:
-                yield Hit(
-                    v,
-                    "cell_measures",
-                    f"{reference.target.path!r} has the dimensions {', '.join(beyond)}, which {v.path!r} does not have",
-                )
+    if not faulty_text(v.attributes["cell_measures"], c.version):
+        yield from _grammar(v)
+    for reference in c.references_of(v, "cell_measures"):
+        if reference.key not in _MEASURES:
+            continue
+        if reference.target is None:
+            if reference.name not in c.external and not left_to_search(c, v, reference.name):
+                or_else = ", or list it in external_variables" if c.version >= Version(1, 7) else ""
+                told = f"there is no variable {reference.name!r}; correct the name or add the variable{or_else}"
+                yield (told)
+            continue
+        if v in c.roles.domains or v in c.once(undimensioned):
+            continue  # DOM004, DOM001
+        beyond = _beyond(c, v, reference.target)
+        if beyond:
+            yield (f"{reference.target.path!r} has the dimensions {', '.join(beyond)}, which {v.path!r} does not have")
 
 
 def _grammar(v: Variable) -> Iterator[Hit]:

@@ -247,27 +247,26 @@ def _climatologies(c: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit
             )
 
 
-@rule("CEL004")
-def a_dimension_occurs_once(c: Context) -> Iterator[Hit]:
+@rule("CEL004", each=methods)
+def a_dimension_occurs_once(c: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit]:
     """No dimension has two methods, but for climatological times."""
-    for v, parsed in c.once(methods):
-        seen: set[str] = set()
-        told: set[str] = set()
-        for entry in parsed.entries:
-            if entry.within is not None or entry.is_anomaly:
-                continue
-            for name in entry.names:
-                if name in seen and name not in told and not _climatological(c, v, name):
-                    told.add(name)
-                    sure = name in v.dims or coordinate_of(c, v, name) is not None
-                    if name != "area":
-                        yield Hit(
-                            v,
-                            "cell_methods",
-                            f"{name!r} occurs more than once; only climatological times may, with within and over",
-                            None if sure else "warning",
-                        )
-                seen.add(name)
+    seen: set[str] = set()
+    told: set[str] = set()
+    for entry in parsed.entries:
+        if entry.within is not None or entry.is_anomaly:
+            continue
+        for name in entry.names:
+            if name in seen and name not in told and not _climatological(c, v, name):
+                told.add(name)
+                sure = name in v.dims or coordinate_of(c, v, name) is not None
+                if name != "area":
+                    yield Hit(
+                        v,
+                        "cell_methods",
+                        f"{name!r} occurs more than once; only climatological times may, with within and over",
+                        None if sure else "warning",
+                    )
+            seen.add(name)
 
 
 def _climatological(c: Context, v: Variable, name: str) -> bool:
@@ -275,22 +274,20 @@ def _climatological(c: Context, v: Variable, name: str) -> bool:
     return time is not None and "climatology" in time.attributes
 
 
-@rule("CEL005")
-def comments_follow_the_grammar(c: Context) -> Iterator[Hit]:
+@rule("CEL005", each=methods)
+def comments_follow_the_grammar(_: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit]:
     """Comments are in parentheses; their intervals are a number and a unit, one or as many as there are names."""
-    for v, parsed in c.once(methods):
-        for problem in parsed.comment_problems:
-            yield Hit(v, "cell_methods", problem)
-        for doubt in parsed.comment_doubts:
-            yield Hit(v, "cell_methods", doubt, "warning")
-        for entry in parsed.entries:
-            for interval in entry.intervals:
-                if not known(interval.unit):
-                    free = len(interval.unit.split()) > 1 and known(interval.unit.split()[0])
-                    hint = "; free text follows 'comment:'" if free else ""
-                    yield Hit(
-                        v,
-                        "cell_methods",
-                        f"the interval {interval.value} has the unit {interval.unit!r}, which UDUNITS does not know"
-                        + hint,
-                    )
+    for problem in parsed.comment_problems:
+        yield Hit(v, "cell_methods", problem)
+    for doubt in parsed.comment_doubts:
+        yield Hit(v, "cell_methods", doubt, "warning")
+    for entry in parsed.entries:
+        for interval in entry.intervals:
+            if not known(interval.unit):
+                free = len(interval.unit.split()) > 1 and known(interval.unit.split()[0])
+                hint = "; free text follows 'comment:'" if free else ""
+                yield Hit(
+                    v,
+                    "cell_methods",
+                    f"the interval {interval.value} has the unit {interval.unit!r}, which UDUNITS does not know" + hint,
+                )

@@ -51,32 +51,30 @@ def climatology_bounds_are_pairs(c: Context) -> Iterator[Hit]:
             yield Hit(b, None, f"the dimensions are {shown(b.dimensions)}; expected ({first}and one of size 2)")
 
 
-@rule("CLM004")
-def climatology_bounds_are_numbers(c: Context) -> Iterator[Hit]:
+@rule("CLM004", each=climatological)
+def climatology_bounds_are_numbers(_: Context, v: Variable, b: Variable) -> Iterator[Hit]:
     """A bounds variable of a climatology holds numbers."""
-    for v, b in c.once(climatological):
-        if not b.is_numeric:
-            yield Hit(b, None, f"the bounds variable of {v.path!r} does not hold numbers")
+    if not b.is_numeric:
+        yield Hit(b, None, f"the bounds variable of {v.path!r} does not hold numbers")
 
 
-@rule("CLM005")
-def climatology_bounds_agree_with_the_time(c: Context) -> Iterator[Hit]:
+@rule("CLM005", each=climatological)
+def climatology_bounds_agree_with_the_time(_: Context, v: Variable, b: Variable) -> Iterator[Hit]:
     """Units, standard_name and calendar of the bounds variable agree with those of its time."""
-    for v, b in c.once(climatological):
-        for name in ("units", "standard_name", "calendar"):
-            if name not in b.attributes or name not in v.attributes:
-                continue
-            mine, theirs = b.text(name), v.text(name)
-            if mine == theirs and mine is not None:
-                continue
-            yield Hit(
-                b,
-                name,
-                f"{name} is {b.attributes[name]!r:.80}, on the time {v.path!r} it is {v.attributes[name]!r:.80}; "
-                "delete it here",
-                _doubt(name, b, v),
-                (Edit(b.path, name, safe=False),),
-            )
+    for name in ("units", "standard_name", "calendar"):
+        if name not in b.attributes or name not in v.attributes:
+            continue
+        mine, theirs = b.text(name), v.text(name)
+        if mine == theirs and mine is not None:
+            continue
+        yield Hit(
+            b,
+            name,
+            f"{name} is {b.attributes[name]!r:.80}, on the time {v.path!r} it is {v.attributes[name]!r:.80}; "
+            "delete it here",
+            _doubt(name, b, v),
+            (Edit(b.path, name, safe=False),),
+        )
 
 
 def _doubt(name: str, b: Variable, v: Variable) -> Severity | None:
@@ -87,15 +85,14 @@ def _doubt(name: str, b: Variable, v: Variable) -> Severity | None:
     return "warning" if " ".join(mine.split()) == " ".join(theirs.split()) else None
 
 
-@rule("CLM006")
-def climatology_bounds_are_never_missing(c: Context) -> Iterator[Hit]:
+@rule("CLM006", each=climatological)
+def climatology_bounds_are_never_missing(_: Context, __: Variable, b: Variable) -> Iterator[Hit]:
     """A bounds variable of a climatology has no _FillValue and no missing_value."""
-    for _, b in c.once(climatological):
-        for name in ("_FillValue", "missing_value"):
-            if name in b.attributes:
-                yield Hit(
-                    b,
-                    name,
-                    f"{name} is on the bounds variable of a climatology, where no value may be missing; delete it",
-                    fix=(Edit(b.path, name, safe=False),),
-                )
+    for name in ("_FillValue", "missing_value"):
+        if name in b.attributes:
+            yield Hit(
+                b,
+                name,
+                f"{name} is on the bounds variable of a climatology, where no value may be missing; delete it",
+                fix=(Edit(b.path, name, safe=False),),
+            )

@@ -14,36 +14,34 @@ from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
 
 
-@rule("CRD001")
-def latitudes_and_longitudes_have_their_units(c: Context) -> Iterator[Hit]:
+@rule("CRD001", each="standard_name")
+def latitudes_and_longitudes_have_their_units(c: Context, v: Variable) -> Iterator[Hit]:
     """Latitudes and longitudes have one of the units that are listed for them."""
-    for v in c.with_attribute("standard_name"):
-        name = " ".join(v.words("standard_name"))
-        units = (v.text("units") or "").strip()
-        if name not in ("latitude", "longitude") or v not in c.roles.coordinates or not known(units) or not units:
-            continue
-        own, other = (LATITUDE_UNITS, LONGITUDE_UNITS) if name == "latitude" else (LONGITUDE_UNITS, LATITUDE_UNITS)
-        if units in own:
-            continue
-        wanted = "degrees_north" if name == "latitude" else "degrees_east"
-        # Other units of an angle convert to the canonical ones, which section 3.3 allows.
-        severity: Severity = "error" if units in other else "warning"
-        fix = (Edit(v.path, "units", wanted, safe=False),) if units in ("degree", "degrees", *other) else ()
-        yield Hit(v, "units", f"units of a {name} are {units!r}; expected {wanted!r} or an equivalent", severity, fix)
+    name = " ".join(v.words("standard_name"))
+    units = (v.text("units") or "").strip()
+    if name not in ("latitude", "longitude") or v not in c.roles.coordinates or not known(units) or not units:
+        return
+    own, other = (LATITUDE_UNITS, LONGITUDE_UNITS) if name == "latitude" else (LONGITUDE_UNITS, LATITUDE_UNITS)
+    if units in own:
+        return
+    wanted = "degrees_north" if name == "latitude" else "degrees_east"
+    # Other units of an angle convert to the canonical ones, which section 3.3 allows.
+    severity: Severity = "error" if units in other else "warning"
+    fix = (Edit(v.path, "units", wanted, safe=False),) if units in ("degree", "degrees", *other) else ()
+    yield Hit(v, "units", f"units of a {name} are {units!r}; expected {wanted!r} or an equivalent", severity, fix)
 
 
-@rule("CRD002")
-def rotated_coordinates_have_no_direction(c: Context) -> Iterator[Hit]:
+@rule("CRD002", each="standard_name")
+def rotated_coordinates_have_no_direction(_: Context, v: Variable) -> Iterator[Hit]:
     """Latitudes and longitudes of a rotated pole have the units ``degrees``."""
-    for v in c.with_attribute("standard_name"):
-        units = (v.text("units") or "").strip()
-        if name_of(v) in ("grid_latitude", "grid_longitude") and units in LATITUDE_UNITS | LONGITUDE_UNITS:
-            yield Hit(
-                v,
-                "units",
-                f"units of {name_of(v)} are {units!r}, by which programs take it for a true one; write 'degrees'",
-                fix=(Edit(v.path, "units", "degrees", safe=False),),
-            )
+    units = (v.text("units") or "").strip()
+    if name_of(v) in ("grid_latitude", "grid_longitude") and units in LATITUDE_UNITS | LONGITUDE_UNITS:
+        yield Hit(
+            v,
+            "units",
+            f"units of {name_of(v)} are {units!r}, by which programs take it for a true one; write 'degrees'",
+            fix=(Edit(v.path, "units", "degrees", safe=False),),
+        )
 
 
 @rule("CRD003")

@@ -101,28 +101,25 @@ def coordinate_variables_miss_nothing(c: Context) -> Iterator[Hit]:
                     yield Hit(v, name, f"{name} on a coordinate variable, which cannot miss values; delete it", fix=fix)
 
 
-@rule("COO009")
-def coordinates_exist(c: Context) -> Iterator[Hit]:
+@rule("COO009", each="coordinates")
+def coordinates_exist(c: Context, v: Variable) -> Iterator[Hit | str]:
     """``coordinates`` is text that names variables which are there."""
-    for v in c.with_attribute("coordinates"):
-        value = v.attributes["coordinates"]
-        if not isinstance(value, str):
-            if c.version < Version(1, 12) or not isinstance(value, tuple | bytes):
-                yield Hit(
-                    v, "coordinates", "coordinates is not one text; expected names of variables separated by blanks"
-                )
-            continue
-        clean = " ".join(value.replace(",", " ").replace(";", " ").split())
-        fix = (Edit(v.path, "coordinates", clean, safe=False),)
-        for reference in c.references_of(v, "coordinates"):
-            if reference.target is None and not left_to_search(c, v, reference.name):
-                commas = "," in reference.name or ";" in reference.name
-                other = c.once(_in_lower_case).get(reference.name.lower())
-                hint = "names are separated by blanks" if commas else "correct the name or add the variable"
-                if other is not None:
-                    hint = f"{other!r} exists: names are case-sensitive"
-                message = f"there is no variable {reference.name[:80]!r}; {hint}"
-                yield Hit(v, "coordinates", message, fix=fix if commas else ())
+    value = v.attributes["coordinates"]
+    if not isinstance(value, str):
+        if c.version < Version(1, 12) or not isinstance(value, tuple | bytes):
+            yield ("coordinates is not one text; expected names of variables separated by blanks")
+        return
+    clean = " ".join(value.replace(",", " ").replace(";", " ").split())
+    fix = (Edit(v.path, "coordinates", clean, safe=False),)
+    for reference in c.references_of(v, "coordinates"):
+        if reference.target is None and not left_to_search(c, v, reference.name):
+            commas = "," in reference.name or ";" in reference.name
+            other = c.once(_in_lower_case).get(reference.name.lower())
+            hint = "names are separated by blanks" if commas else "correct the name or add the variable"
+            if other is not None:
+                hint = f"{other!r} exists: names are case-sensitive"
+            message = f"there is no variable {reference.name[:80]!r}; {hint}"
+            yield Hit(v, "coordinates", message, fix=fix if commas else ())
 
 
 def _in_lower_case(c: Context) -> dict[str, str]:
@@ -148,29 +145,26 @@ def beyond(c: Context, span: set[Dimension], dimensions: tuple[Dimension, ...]) 
     return found
 
 
-@rule("COO010")
-def auxiliary_coordinates_span_no_more(c: Context) -> Iterator[Hit]:
+@rule("COO010", each="coordinates")
+def auxiliary_coordinates_span_no_more(c: Context, v: Variable) -> Iterator[str]:
     """An auxiliary coordinate has no dimension that its variable does not have.
 
     Labels and the coordinates of domain variables and geometry containers have rules of their own.
     """
-    for v in c.with_attribute("coordinates"):
-        if v in c.roles.geometries or v in c.roles.domains or v in c.roles.meshes or v in c.once(undimensioned):
+    if v in c.roles.geometries or v in c.roles.domains or v in c.roles.meshes or v in c.once(undimensioned):
+        return
+    span = None
+    for reference in c.references_of(v, "coordinates"):
+        target = reference.target
+        if target is None or target.is_text or not target.dimensions or not span_is_known(c):
             continue
-        span = None
-        for reference in c.references_of(v, "coordinates"):
-            target = reference.target
-            if target is None or target.is_text or not target.dimensions or not span_is_known(c):
-                continue
-            span = coordinate_span(c, v) if span is None else span
-            foreign = beyond(c, span, target.dimensions)
-            if foreign:
-                yield Hit(
-                    v,
-                    "coordinates",
-                    f"coordinate {target.path!r} has the dimension {foreign[0].name!r}; expected only those of its "
-                    f"variable ({', '.join(v.dims)})",
-                )
+        span = coordinate_span(c, v) if span is None else span
+        foreign = beyond(c, span, target.dimensions)
+        if foreign:
+            yield (
+                f"coordinate {target.path!r} has the dimension {foreign[0].name!r}; expected only those of its "
+                f"variable ({', '.join(v.dims)})"
+            )
 
 
 @rule("COO011")

@@ -89,19 +89,18 @@ def domain_has_dimensions(c: Context) -> Iterator[Hit]:
             yield Hit(v, "dimensions", message, "warning")
 
 
-@rule("DOM002")
-def dimensions_are_there(c: Context) -> Iterator[Hit]:
+@rule("DOM002", each=domain_variables)
+def dimensions_are_there(c: Context, v: Variable) -> Iterator[Hit]:
     """The dimensions attribute is text, possibly empty, of names of dimensions that are there."""
-    for v in domain_variables(c):
-        text = v.text("dimensions")
-        if text is None:
-            if not faulty_text(v.attributes["dimensions"], c.version):
-                yield Hit(v, "dimensions", "dimensions is not text; expected names of dimensions separated by blanks")
-            continue
-        for name in text.split():
-            if c.resolver.dimension(name, v.group) is None and not left_to_search(c, v, name):
-                remedy = "names are separated by blanks" if "," in name else "declare it or correct the name"
-                yield Hit(v, "dimensions", f"there is no dimension {name!r}; {remedy}")
+    text = v.text("dimensions")
+    if text is None:
+        if not faulty_text(v.attributes["dimensions"], c.version):
+            yield Hit(v, "dimensions", "dimensions is not text; expected names of dimensions separated by blanks")
+        return
+    for name in text.split():
+        if c.resolver.dimension(name, v.group) is None and not left_to_search(c, v, name):
+            remedy = "names are separated by blanks" if "," in name else "declare it or correct the name"
+            yield Hit(v, "dimensions", f"there is no dimension {name!r}; {remedy}")
 
 
 def _outside(c: Context, v: Variable, attribute: str) -> Iterator[tuple[Variable, list[str]]]:
@@ -134,19 +133,17 @@ def _within_the_domain(c: Context, attribute: str) -> Iterator[Hit]:
 shared(_within_the_domain, DOM003="coordinates", DOM004="cell_measures")
 
 
-@rule("DOM005")
-def domain_has_long_name(c: Context) -> Iterator[Hit]:
+@rule("DOM005", each=domain_variables)
+def domain_has_long_name(_: Context, v: Variable) -> Iterator[Hit]:
     """A domain variable has a long_name."""
-    for v in domain_variables(c):
-        if "long_name" not in v.attributes:
-            yield Hit(v, "long_name", "the domain variable has no long_name; add one that describes it")
+    if "long_name" not in v.attributes:
+        yield Hit(v, "long_name", "the domain variable has no long_name; add one that describes it")
 
 
-@rule("DOM006")
-def domain_has_no_attributes_of_data(c: Context) -> Iterator[Hit]:
+@rule("DOM006", each=domain_variables)
+def domain_has_no_attributes_of_data(_: Context, v: Variable) -> Iterator[Hit]:
     """A domain variable has none of the attributes that are for data variables only."""
-    for v in domain_variables(c):
-        for name in _OF_DATA:
-            if name in v.attributes:
-                fix = (Edit(v.path, name, safe=False),)
-                yield Hit(v, name, f"{name} is for data variables, a domain variable has no data; delete it", None, fix)
+    for name in _OF_DATA:
+        if name in v.attributes:
+            fix = (Edit(v.path, name, safe=False),)
+            yield Hit(v, name, f"{name} is for data variables, a domain variable has no data; delete it", None, fix)

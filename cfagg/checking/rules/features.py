@@ -26,13 +26,7 @@ def feature_type_is_known(c: Context) -> Iterator[Hit]:
     meant = SPELLINGS.get("".join(ch for ch in value.lower() if ch.isalpha()))
     fix = (Edit(None, "featureType", meant),) if meant else ()
     hint = f"; did you mean {meant!r}?" if meant else ""
-    yield Hit(
-        None,
-        "featureType",
-        f"{value!r} is not one of {', '.join(SPELLINGS.values())}{hint}",
-        None,
-        fix,
-    )
+    yield Hit(None, "featureType", f"{value!r} is not one of {', '.join(SPELLINGS.values())}{hint}", None, fix)
 
 
 @rule("DSG002")
@@ -126,20 +120,19 @@ def indices_are_integers_for_each_sample(c: Context) -> Iterator[Hit]:
 _AGGREGATED = ("nca", "nca_variable", "nca_private", "cfa_variable", "cfa_private")
 
 
-@rule("DSG010")
-def cf_role_is_known(c: Context) -> Iterator[Hit]:
+@rule("DSG010", each="cf_role")
+def cf_role_is_known(c: Context, v: Variable) -> Iterator[Hit]:
     """A cf_role is one of those for features, or one of UGRID, NCA or CFA."""
-    for v in c.with_attribute("cf_role"):
-        value = v.attributes["cf_role"]
-        known = ("timeseries_id", "profile_id", "trajectory_id", "mesh_topology", "location_index_set")
-        if (isinstance(value, str) and (value in (*known, *_AGGREGATED) or value.endswith("_connectivity"))) or (
-            faulty_text(value, c.version)
-        ):
-            continue
-        meant = value.strip().lower() if isinstance(value, str) else ""
-        fix = (Edit(v.path, "cf_role", meant),) if meant in known else ()
-        shown = repr(value) if isinstance(value, str) else "it"
-        yield Hit(v, "cf_role", f"{shown} is not one of timeseries_id, profile_id, trajectory_id", None, fix)
+    value = v.attributes["cf_role"]
+    known = ("timeseries_id", "profile_id", "trajectory_id", "mesh_topology", "location_index_set")
+    if (isinstance(value, str) and (value in (*known, *_AGGREGATED) or value.endswith("_connectivity"))) or (
+        faulty_text(value, c.version)
+    ):
+        return
+    meant = value.strip().lower() if isinstance(value, str) else ""
+    fix = (Edit(v.path, "cf_role", meant),) if meant in known else ()
+    shown = repr(value) if isinstance(value, str) else "it"
+    yield Hit(v, "cf_role", f"{shown} is not one of timeseries_id, profile_id, trajectory_id", None, fix)
 
 
 @rule("DSG011")

@@ -64,51 +64,48 @@ def _type_problem(c: Context, v: Variable, attribute: str) -> Iterator[Hit]:
         )
 
 
-@rule("FLG001")
-def flag_values_are_of_the_type(c: Context) -> Iterator[Hit]:
+@rule("FLG001", each="flag_values")
+def flag_values_are_of_the_type(c: Context, v: Variable) -> Iterator[Hit]:
     """``flag_values`` has the type of its variable."""
-    for v in c.with_attribute("flag_values"):
-        yield from _type_problem(c, v, "flag_values")
+    yield from _type_problem(c, v, "flag_values")
 
 
-@rule("FLG002")
-def flag_values_have_meanings(c: Context) -> Iterator[Hit]:
+@rule("FLG002", each="flag_values")
+def flag_values_have_meanings(_: Context, v: Variable) -> Iterator[Hit]:
     """``flag_values`` comes with ``flag_meanings``."""
-    for v in c.with_attribute("flag_values"):
-        if "flag_meanings" not in v.attributes:
-            yield Hit(v, "flag_meanings", "flag_values without flag_meanings; add a word for each value")
+    if "flag_meanings" not in v.attributes:
+        yield Hit(v, "flag_meanings", "flag_values without flag_meanings; add a word for each value")
 
 
-@rule("FLG003")
-def flag_meanings_are_words(c: Context) -> Iterator[Hit]:
+@rule("FLG003", each="flag_meanings")
+def flag_meanings_are_words(c: Context, v: Variable) -> Iterator[Hit | str]:
     """``flag_meanings`` is text: words of letters, digits and ``_ - . + @``, separated by blanks."""
-    for v in c.with_attribute("flag_meanings"):
-        value = v.attributes["flag_meanings"]
-        if not isinstance(value, str):
-            if not isinstance(value, bytes) and not faulty_text(value, c.version):
-                yield Hit(v, "flag_meanings", "flag_meanings is not one text; expected words separated by blanks")
-            continue
-        words = v.words("flag_meanings")
-        wrong = [w for w in words if not _WORD.fullmatch(w)]
-        if not wrong:
-            continue
-        if all(_WIDE_WORD.fullmatch(w) for w in wrong):
-            message = f"{wrong[0][:80]!r} in flag_meanings has letters beyond A to Z, which not all programs accept"
-            yield Hit(v, "flag_meanings", message, severity="warning")
-            continue
-        bad = next(w for w in wrong if not _WIDE_WORD.fullmatch(w))
-        signs = "".join(sorted({ch for ch in bad if not _WIDE_WORD.fullmatch(ch)}))
-        plain = " ".join(re.sub(r"[^\w.+@-]+", "_", w.strip(",;")) for w in words)
-        whole = len(value) <= LONGEST
-        yield Hit(
-            v,
-            "flag_meanings",
-            f"{bad[:80]!r} in flag_meanings has {signs[:20]!r}; words are of letters, digits and _ - . + @, with "
-            "blanks between them",
-            # CF-1.4 says that they are words, not yet of which characters.
-            None if c.version >= Version(1, 5) else "warning",
-            fix=(Edit(v.path, "flag_meanings", plain, safe=False),) if whole else (),
-        )
+    value = v.attributes["flag_meanings"]
+    if not isinstance(value, str):
+        if not isinstance(value, bytes) and not faulty_text(value, c.version):
+            yield ("flag_meanings is not one text; expected words separated by blanks")
+        return
+    words = v.words("flag_meanings")
+    wrong = [w for w in words if not _WORD.fullmatch(w)]
+    if not wrong:
+        return
+    if all(_WIDE_WORD.fullmatch(w) for w in wrong):
+        message = f"{wrong[0][:80]!r} in flag_meanings has letters beyond A to Z, which not all programs accept"
+        yield Hit(v, "flag_meanings", message, severity="warning")
+        return
+    bad = next(w for w in wrong if not _WIDE_WORD.fullmatch(w))
+    signs = "".join(sorted({ch for ch in bad if not _WIDE_WORD.fullmatch(ch)}))
+    plain = " ".join(re.sub(r"[^\w.+@-]+", "_", w.strip(",;")) for w in words)
+    whole = len(value) <= LONGEST
+    yield Hit(
+        v,
+        "flag_meanings",
+        f"{bad[:80]!r} in flag_meanings has {signs[:20]!r}; words are of letters, digits and _ - . + @, with "
+        "blanks between them",
+        # CF-1.4 says that they are words, not yet of which characters.
+        None if c.version >= Version(1, 5) else "warning",
+        fix=(Edit(v.path, "flag_meanings", plain, safe=False),) if whole else (),
+    )
 
 
 def _counts_differ(v: Variable, attribute: str) -> Iterator[Hit]:
@@ -121,87 +118,79 @@ def _counts_differ(v: Variable, attribute: str) -> Iterator[Hit]:
         yield Hit(v, attribute, f"{attribute} has {count} values, flag_meanings {words} words; expected as many")
 
 
-@rule("FLG004")
-def as_many_values_as_meanings(c: Context) -> Iterator[Hit]:
+@rule("FLG004", each="flag_values")
+def as_many_values_as_meanings(_: Context, v: Variable) -> Iterator[Hit]:
     """There are as many ``flag_values`` as words in ``flag_meanings``."""
-    for v in c.with_attribute("flag_values"):
-        yield from _counts_differ(v, "flag_values")
+    yield from _counts_differ(v, "flag_values")
 
 
-@rule("FLG005")
-def as_many_masks_as_meanings(c: Context) -> Iterator[Hit]:
+@rule("FLG005", each="flag_masks")
+def as_many_masks_as_meanings(_: Context, v: Variable) -> Iterator[Hit]:
     """There are as many ``flag_masks`` as words in ``flag_meanings``."""
-    for v in c.with_attribute("flag_masks"):
-        if "flag_meanings" in v.attributes:
-            yield from _counts_differ(v, "flag_masks")
-        elif "flag_values" not in v.attributes:
-            yield Hit(v, "flag_meanings", "flag_masks without flag_meanings; add a word for each mask")
+    if "flag_meanings" in v.attributes:
+        yield from _counts_differ(v, "flag_masks")
+    elif "flag_values" not in v.attributes:
+        yield Hit(v, "flag_meanings", "flag_masks without flag_meanings; add a word for each mask")
 
 
-@rule("FLG006")
-def masks_are_bits_of_the_type(c: Context) -> Iterator[Hit]:
+@rule("FLG006", each="flag_masks")
+def masks_are_bits_of_the_type(c: Context, v: Variable) -> Iterator[Hit | str]:
     """A variable with ``flag_masks`` has a type of bits, and the masks have the same."""
-    for v in c.with_attribute("flag_masks"):
-        if v.kind in ("float", "string"):
-            name = v.dtype.name if v.kind == "float" else "string"
-            yield Hit(v, "flag_masks", f"flag_masks on a variable of type {name}; expected an integer type or char")
-        else:
-            yield from _type_problem(c, v, "flag_masks")
+    if v.kind in ("float", "string"):
+        name = v.dtype.name if v.kind == "float" else "string"
+        yield (f"flag_masks on a variable of type {name}; expected an integer type or char")
+    else:
+        yield from _type_problem(c, v, "flag_masks")
 
 
-@rule("FLG007")
-def masks_are_not_zero(c: Context) -> Iterator[Hit]:
+@rule("FLG007", each="flag_masks")
+def masks_are_not_zero(_: Context, v: Variable) -> Iterator[str]:
     """No mask is zero."""
-    for v in c.with_attribute("flag_masks"):
-        masks = v.numbers("flag_masks")
-        if masks is not None and (masks == 0).any():
-            yield Hit(v, "flag_masks", "flag_masks holds 0, which selects no bit; expected masks other than zero")
+    masks = v.numbers("flag_masks")
+    if masks is not None and (masks == 0).any():
+        yield ("flag_masks holds 0, which selects no bit; expected masks other than zero")
 
 
-@rule("FLG008")
-def flag_values_are_distinct(c: Context) -> Iterator[Hit]:
+@rule("FLG008", each="flag_values")
+def flag_values_are_distinct(_: Context, v: Variable) -> Iterator[Hit | str]:
     """No flag value occurs twice."""
-    for v in c.with_attribute("flag_values"):
-        values = v.attributes["flag_values"]
-        if isinstance(values, str):
-            listed: list[Any] = values.split() if v.is_text else []
-        elif isinstance(values, np.ndarray):
-            listed = values.tolist()
-        else:
-            listed = list(values) if isinstance(values, tuple) else []
-        twice = [value for value, count in Counter(listed).items() if count > 1]
-        if not twice:
-            continue
-        masks = v.numbers("flag_masks")
-        if masks is not None and len(masks) == len(listed):
-            pairs = Counter(zip(masks.tolist(), listed, strict=True))
-            if max(pairs.values()) == 1:
-                yield Hit(
-                    v,
-                    "flag_values",
-                    f"flag_values holds {twice[0]!r} more than once, each time under another mask; strictly, "
-                    "values must be distinct, though the masks distinguish these",
-                    severity="warning",
-                )
-                continue
-        yield Hit(v, "flag_values", f"flag_values holds {twice[0]!r} more than once; expected distinct values")
-
-
-@rule("FLG009")
-def masks_select_the_bits_of_values(c: Context) -> Iterator[Hit]:
-    """A flag value has no bit that its mask does not select."""
-    for v in c.with_attribute("flag_masks"):
-        masks, values = _bits(v, "flag_masks"), _bits(v, "flag_values")
-        if masks is None or values is None or masks.size != values.size:
-            continue
-        lost = np.flatnonzero((masks & values) != values)
-        if lost.size:
-            at = int(lost[0])
+    values = v.attributes["flag_values"]
+    if isinstance(values, str):
+        listed: list[Any] = values.split() if v.is_text else []
+    elif isinstance(values, np.ndarray):
+        listed = values.tolist()
+    else:
+        listed = list(values) if isinstance(values, tuple) else []
+    twice = [value for value, count in Counter(listed).items() if count > 1]
+    if not twice:
+        return
+    masks = v.numbers("flag_masks")
+    if masks is not None and len(masks) == len(listed):
+        pairs = Counter(zip(masks.tolist(), listed, strict=True))
+        if max(pairs.values()) == 1:
             yield Hit(
                 v,
                 "flag_values",
-                f"flag value {int(values[at])} has bits that its mask {int(masks[at])} does not select",
+                f"flag_values holds {twice[0]!r} more than once, each time under another mask; strictly, "
+                "values must be distinct, though the masks distinguish these",
+                severity="warning",
             )
+            return
+    yield (f"flag_values holds {twice[0]!r} more than once; expected distinct values")
+
+
+@rule("FLG009", each="flag_masks")
+def masks_select_the_bits_of_values(_: Context, v: Variable) -> Iterator[Hit]:
+    """A flag value has no bit that its mask does not select."""
+    masks, values = _bits(v, "flag_masks"), _bits(v, "flag_values")
+    if masks is None or values is None or masks.size != values.size:
+        return
+    lost = np.flatnonzero((masks & values) != values)
+    if lost.size:
+        at = int(lost[0])
+        yield Hit(
+            v, "flag_values", f"flag value {int(values[at])} has bits that its mask {int(masks[at])} does not select"
+        )
 
 
 def _bits(v: Variable, attribute: str) -> npt.NDArray[Any] | None:

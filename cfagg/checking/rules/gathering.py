@@ -19,65 +19,59 @@ def _gathered(c: Context, v: Variable) -> list[Dimension | None]:
     return [c.resolver.dimension(name, v.group) for name in v.words("compress")]
 
 
-@rule("GAT001")
-def compress_stands_on_a_list(c: Context) -> Iterator[Hit]:
+@rule("GAT001", each="compress")
+def compress_stands_on_a_list(_: Context, v: Variable) -> Iterator[str]:
     """Only a coordinate variable of integers has a compress attribute."""
-    for v in c.with_attribute("compress"):
-        if not v.is_coordinate:
+    if not v.is_coordinate:
+        yield (
+            f"{v.name!r} is not a coordinate variable; expected one dimension of the same name, "
+            f"found ({', '.join(v.dims)})"
+        )
+    elif v.kind != "integer":
+        yield (f"the list variable is of type {v.dtype}; expected an integer type")
+
+
+@rule("GAT002", each="compress")
+def compress_names_dimensions(c: Context, v: Variable) -> Iterator[str]:
+    """A compress attribute is text that names dimensions which are there."""
+    text = v.text("compress")
+    if faulty_text(v.attributes["compress"], c.version):
+        return
+    if text is None or not text.split():
+        found = "is not text" if text is None else "is empty"
+        yield (f"compress {found}; expected names of dimensions separated by blanks")
+        return
+    for name, dimension in zip(v.words("compress"), _gathered(c, v), strict=True):
+        if dimension is None and not left_to_search(c, v, name):
+            yield (f"there is no dimension {name!r}; declare it or correct the name")
+
+
+@rule("GAT003", each="compress", needs="data")
+def list_is_within_the_gathered_dimensions(c: Context, v: Variable) -> Iterator[Hit]:
+    """The values of a list variable are indices into the gathered dimensions, counted from 0."""
+    dimensions = _gathered(c, v)
+    if v.kind != "integer" or not dimensions or v.dialect is not None:
+        return
+    sizes = [d.size for d in dimensions if d is not None]
+    if len(sizes) < len(dimensions):
+        return
+    points = prod(sizes)
+    for block in v.blocks() if not unwritten(v) else ():
+        if not block.size:
+            continue
+        least, greatest = int(block.min()), int(block.max())
+        if least < 0 or greatest >= points:
             yield Hit(
                 v,
-                "compress",
-                f"{v.name!r} is not a coordinate variable; expected one dimension of the same name, "
-                f"found ({', '.join(v.dims)})",
+                None,
+                f"it holds {least if least < 0 else greatest}; expected 0 to {points - 1}, "
+                f"for {v.text('compress')!r} has {points} points",
             )
-        elif v.kind != "integer":
-            yield Hit(v, "compress", f"the list variable is of type {v.dtype}; expected an integer type")
+            break
 
 
-@rule("GAT002")
-def compress_names_dimensions(c: Context) -> Iterator[Hit]:
-    """A compress attribute is text that names dimensions which are there."""
-    for v in c.with_attribute("compress"):
-        text = v.text("compress")
-        if faulty_text(v.attributes["compress"], c.version):
-            continue
-        if text is None or not text.split():
-            found = "is not text" if text is None else "is empty"
-            yield Hit(v, "compress", f"compress {found}; expected names of dimensions separated by blanks")
-            continue
-        for name, dimension in zip(v.words("compress"), _gathered(c, v), strict=True):
-            if dimension is None and not left_to_search(c, v, name):
-                yield Hit(v, "compress", f"there is no dimension {name!r}; declare it or correct the name")
-
-
-@rule("GAT003", needs="data")
-def list_is_within_the_gathered_dimensions(c: Context) -> Iterator[Hit]:
-    """The values of a list variable are indices into the gathered dimensions, counted from 0."""
-    for v in c.with_attribute("compress"):
-        dimensions = _gathered(c, v)
-        if v.kind != "integer" or not dimensions or v.dialect is not None:
-            continue
-        sizes = [d.size for d in dimensions if d is not None]
-        if len(sizes) < len(dimensions):
-            continue
-        points = prod(sizes)
-        for block in v.blocks() if not unwritten(v) else ():
-            if not block.size:
-                continue
-            least, greatest = int(block.min()), int(block.max())
-            if least < 0 or greatest >= points:
-                yield Hit(
-                    v,
-                    None,
-                    f"it holds {least if least < 0 else greatest}; expected 0 to {points - 1}, "
-                    f"for {v.text('compress')!r} has {points} points",
-                )
-                break
-
-
-@rule("GAT004")
-def list_has_no_bounds(c: Context) -> Iterator[Hit]:
+@rule("GAT004", each="compress")
+def list_has_no_bounds(_: Context, v: Variable) -> Iterator[Hit]:
     """A list variable has no bounds variable."""
-    for v in c.with_attribute("compress"):
-        if "bounds" in v.attributes:
-            yield Hit(v, "bounds", "a list variable has indices, which have no extent; delete bounds")
+    if "bounds" in v.attributes:
+        yield Hit(v, "bounds", "a list variable has indices, which have no extent; delete bounds")

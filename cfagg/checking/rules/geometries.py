@@ -13,69 +13,64 @@ from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
 
 
-@rule("GEO001")
-def data_have_the_dimension_of_the_geometries(c: Context) -> Iterator[Hit]:
+@rule("GEO001", each=geometries)
+def data_have_the_dimension_of_the_geometries(c: Context, g: Geometry) -> Iterator[Hit]:
     """A variable with geometry has the dimension that counts the geometries."""
-    for g in geometries(c):
-        if g.node_count is None or len(g.node_count.dimensions) != 1:
-            continue
-        wanted = g.node_count.dimensions[0]
-        for v in g.users:
-            span = coordinate_span(c, v)
-            if wanted not in span and v not in c.roles.coordinates:
-                same = [d.name for d in span if d.size == wanted.size]
-                hint = f"; {same[0]!r} has its size, but is another dimension" if same else ""
-                yield Hit(
-                    v,
-                    "geometry",
-                    f"it has no dimension {wanted.name!r}, which counts the geometries of {g.container.name!r}{hint}",
-                    # A single geometry, as a single feature, may do without the dimension.
-                    "warning" if same or wanted.size == 1 else None,
-                )
+    if g.node_count is None or len(g.node_count.dimensions) != 1:
+        return
+    wanted = g.node_count.dimensions[0]
+    for v in g.users:
+        span = coordinate_span(c, v)
+        if wanted not in span and v not in c.roles.coordinates:
+            same = [d.name for d in span if d.size == wanted.size]
+            hint = f"; {same[0]!r} has its size, but is another dimension" if same else ""
+            yield Hit(
+                v,
+                "geometry",
+                f"it has no dimension {wanted.name!r}, which counts the geometries of {g.container.name!r}{hint}",
+                # A single geometry, as a single feature, may do without the dimension.
+                "warning" if same or wanted.size == 1 else None,
+            )
 
 
-@rule("GEO002")
-def geometry_names_one_variable(c: Context) -> Iterator[Hit]:
+@rule("GEO002", each="geometry")
+def geometry_names_one_variable(c: Context, v: Variable) -> Iterator[str]:
     """A geometry attribute is the name of one variable that is there."""
-    for v in c.with_attribute("geometry"):
-        names = c.references_of(v, "geometry")
-        if faulty_text(v.attributes["geometry"], c.version):
-            continue
-        if v.text("geometry") is None or len(names) != 1:
-            yield Hit(v, "geometry", "geometry is not one name; expected that of a geometry container")
-        elif names[0].target is None:
-            yield Hit(v, "geometry", f"there is no variable {names[0].name!r}; expected a geometry container")
+    names = c.references_of(v, "geometry")
+    if faulty_text(v.attributes["geometry"], c.version):
+        return
+    if v.text("geometry") is None or len(names) != 1:
+        yield ("geometry is not one name; expected that of a geometry container")
+    elif names[0].target is None:
+        yield (f"there is no variable {names[0].name!r}; expected a geometry container")
 
 
-@rule("GEO003")
-def container_has_its_attributes(c: Context) -> Iterator[Hit]:
+@rule("GEO003", each=geometries)
+def container_has_its_attributes(_: Context, g: Geometry) -> Iterator[Hit]:
     """A geometry container has geometry_type and node_coordinates."""
-    for g in geometries(c):
-        for attribute in ("geometry_type", "node_coordinates"):
-            if not g.has(attribute):
-                yield Hit(g.container, attribute, f"{attribute} is missing; every geometry container has one")
+    for attribute in ("geometry_type", "node_coordinates"):
+        if not g.has(attribute):
+            yield Hit(g.container, attribute, f"{attribute} is missing; every geometry container has one")
 
 
-@rule("GEO004")
-def geometry_type_is_known(c: Context) -> Iterator[Hit]:
+@rule("GEO004", each=geometries)
+def geometry_type_is_known(_: Context, g: Geometry) -> Iterator[Hit]:
     """A geometry_type is point, line or polygon in any case."""
-    for g in geometries(c):
-        if g.has("geometry_type") and g.kind is None:
-            value = g.container.attributes["geometry_type"]
-            shown = repr(value) if isinstance(value, str) else "it"
-            yield Hit(g.container, "geometry_type", f"{shown} is not one of point, line, polygon")
+    if g.has("geometry_type") and g.kind is None:
+        value = g.container.attributes["geometry_type"]
+        shown = repr(value) if isinstance(value, str) else "it"
+        yield Hit(g.container, "geometry_type", f"{shown} is not one of point, line, polygon")
 
 
-@rule("GEO007")
-def node_coordinates_exist(c: Context) -> Iterator[Hit]:
+@rule("GEO007", each=geometries)
+def node_coordinates_exist(c: Context, g: Geometry) -> Iterator[Hit]:
     """A node_coordinates attribute is text that names variables which are there."""
-    for g in geometries(c):
-        names = c.references_of(g.container, "node_coordinates")
-        if g.has("node_coordinates") and not names:
-            yield Hit(g.container, "node_coordinates", "node_coordinates names no variable; expected names in a text")
-        for r in names:
-            if r.target is None:
-                yield Hit(g.container, "node_coordinates", f"there is no variable {r.name!r}; expected coordinates")
+    names = c.references_of(g.container, "node_coordinates")
+    if g.has("node_coordinates") and not names:
+        yield Hit(g.container, "node_coordinates", "node_coordinates names no variable; expected names in a text")
+    for r in names:
+        if r.target is None:
+            yield Hit(g.container, "node_coordinates", f"there is no variable {r.name!r}; expected coordinates")
 
 
 @rule("GEO008")
@@ -92,37 +87,35 @@ def _nodes(c: Context) -> list[Variable]:
     return list(dict.fromkeys(n for g in geometries(c) for n in g.nodes))
 
 
-@rule("GEO009")
-def axes_of_node_coordinates_differ(c: Context) -> Iterator[Hit]:
+@rule("GEO009", each=geometries)
+def axes_of_node_coordinates_differ(_: Context, g: Geometry) -> Iterator[Hit]:
     """No two node coordinates of a container have the same axis."""
-    for g in geometries(c):
-        seen: dict[str, Variable] = {}
-        for n in dict.fromkeys(g.nodes):
-            axis = (n.text("axis") or "").strip().upper()
-            if axis and axis in seen:
-                yield Hit(n, "axis", f"axis {axis} is that of {seen[axis].name!r} too; each has its own")
-            elif axis:
-                seen[axis] = n
+    seen: dict[str, Variable] = {}
+    for n in dict.fromkeys(g.nodes):
+        axis = (n.text("axis") or "").strip().upper()
+        if axis and axis in seen:
+            yield Hit(n, "axis", f"axis {axis} is that of {seen[axis].name!r} too; each has its own")
+        elif axis:
+            seen[axis] = n
 
 
-@rule("GEO010")
-def data_carry_what_the_container_carries(c: Context) -> Iterator[Hit]:
+@rule("GEO010", each=geometries)
+def data_carry_what_the_container_carries(c: Context, g: Geometry) -> Iterator[Hit]:
     """A grid_mapping or coordinates attribute of a container stands on its data variables too."""
-    for g in geometries(c):
-        named = set(g.container.words("coordinates"))
-        for attribute in ("grid_mapping", "coordinates"):
-            for v in g.users if g.has(attribute) else ():
-                if v in c.roles.coordinates:
-                    continue  # it may have a geometry too, and the rule is on data
-                if attribute not in v.attributes:
-                    yield Hit(v, attribute, f"{g.container.name!r} has {attribute}, the variable does not; add it here")
-                elif attribute == "coordinates":
-                    missing = named - set(v.words(attribute))
-                    missing -= {d.name for d in v.dimensions}
-                    if missing:
-                        names = " ".join(sorted(missing))
-                        message = f"{g.container.name!r} also names the coordinates {names}; add them here"
-                        yield Hit(v, attribute, message, "warning")
+    named = set(g.container.words("coordinates"))
+    for attribute in ("grid_mapping", "coordinates"):
+        for v in g.users if g.has(attribute) else ():
+            if v in c.roles.coordinates:
+                continue  # it may have a geometry too, and the rule is on data
+            if attribute not in v.attributes:
+                yield Hit(v, attribute, f"{g.container.name!r} has {attribute}, the variable does not; add it here")
+            elif attribute == "coordinates":
+                missing = named - set(v.words(attribute))
+                missing -= {d.name for d in v.dimensions}
+                if missing:
+                    names = " ".join(sorted(missing))
+                    message = f"{g.container.name!r} also names the coordinates {names}; add them here"
+                    yield Hit(v, attribute, message, "warning")
 
 
 @rule("GEO011")
@@ -160,62 +153,59 @@ def _mapping(c: Context, v: Variable, coordinate: Variable) -> Variable | None:
     return None
 
 
-@rule("GEO012")
-def nodes_have_the_grid_mapping_of_the_coordinate(c: Context) -> Iterator[Hit]:
+@rule("GEO012", each=geometries)
+def nodes_have_the_grid_mapping_of_the_coordinate(c: Context, g: Geometry) -> Iterator[Hit]:
     """A coordinate with nodes has the same grid mapping as these nodes."""
-    for g in geometries(c):
-        if not g.has("grid_mapping"):
-            continue
-        for user in g.users:
-            for r in c.references_of(user, "coordinates"):
-                if r.target is None or "nodes" not in r.target.attributes:
+    if not g.has("grid_mapping"):
+        return
+    for user in g.users:
+        for r in c.references_of(user, "coordinates"):
+            if r.target is None or "nodes" not in r.target.attributes:
+                continue
+            for node in c.references_of(r.target, "nodes"):
+                if node.target not in g.nodes or node.target is None:
                     continue
-                for node in c.references_of(r.target, "nodes"):
-                    if node.target not in g.nodes or node.target is None:
-                        continue
-                    one, other = _mapping(c, user, r.target), _mapping(c, g.container, node.target)
-                    if one is not None and other is not None and one is not other:
-                        yield Hit(
-                            r.target,
-                            "nodes",
-                            f"the coordinate has grid mapping {one.name!r}, its nodes {node.name!r} have "
-                            f"{other.name!r}; delete nodes or use one grid mapping",
-                        )
+                one, other = _mapping(c, user, r.target), _mapping(c, g.container, node.target)
+                if one is not None and other is not None and one is not other:
+                    yield Hit(
+                        r.target,
+                        "nodes",
+                        f"the coordinate has grid mapping {one.name!r}, its nodes {node.name!r} have "
+                        f"{other.name!r}; delete nodes or use one grid mapping",
+                    )
 
 
-@rule("GEO013")
-def node_coordinates_share_one_dimension(c: Context) -> Iterator[Hit]:
+@rule("GEO013", each=geometries)
+def node_coordinates_share_one_dimension(c: Context, g: Geometry) -> Iterator[Hit]:
     """The node coordinates of a container have one dimension, the same for all."""
-    for g in geometries(c):
-        bad = [n for n in g.nodes if len(n.dimensions) != 1]
-        for n in bad:
-            # A single point may well be a scalar.
-            if n.dimensions or g.kind != "point" or len(bad) < len(g.nodes):
-                yield Hit(n, None, f"a node coordinate has dimensions ({', '.join(n.dims)}); expected one dimension")
-        if not bad and len(g.node_dimensions) > 1:
-            names = ", ".join(f"{n.name}({', '.join(n.dims)})" for n in g.nodes)
-            yield Hit(g.container, "node_coordinates", f"node coordinates have different dimensions: {names}")
-        if not bad and len(g.node_dimensions) == 1 and c.options.data:
-            from cfagg.checking.rules.geometry_values import node_total
+    bad = [n for n in g.nodes if len(n.dimensions) != 1]
+    for n in bad:
+        # A single point may well be a scalar.
+        if n.dimensions or g.kind != "point" or len(bad) < len(g.nodes):
+            yield Hit(n, None, f"a node coordinate has dimensions ({', '.join(n.dims)}); expected one dimension")
+    if not bad and len(g.node_dimensions) > 1:
+        names = ", ".join(f"{n.name}({', '.join(n.dims)})" for n in g.nodes)
+        yield Hit(g.container, "node_coordinates", f"node coordinates have different dimensions: {names}")
+    if not bad and len(g.node_dimensions) == 1 and c.options.data:
+        from cfagg.checking.rules.geometry_values import node_total
 
-            yield from node_total(g)
+        yield from node_total(g)
 
 
-@rule("GEO016")
-def several_geometries_have_a_node_count(c: Context) -> Iterator[Hit]:
+@rule("GEO016", each=geometries)
+def several_geometries_have_a_node_count(c: Context, g: Geometry) -> Iterator[Hit]:
     """Without a node count there is one geometry, or one point for each element of a dimension of the data."""
-    for g in geometries(c):
-        if g.has("node_count"):
-            names = c.references_of(g.container, "node_count")
-            if len(names) != 1:
-                yield Hit(g.container, "node_count", "node_count is not one name; expected that of a variable")
-            elif names[0].target is None:
-                yield Hit(g.container, "node_count", f"there is no variable {names[0].name!r} with counts of nodes")
-        elif g.kind in ("line", "polygon"):
-            if several(c, g):
-                yield Hit(g.container, "node_count", f"there are several {g.kind}s; add a node_count")
-        elif g.kind == "point":
-            yield from _points(c, g)
+    if g.has("node_count"):
+        names = c.references_of(g.container, "node_count")
+        if len(names) != 1:
+            yield Hit(g.container, "node_count", "node_count is not one name; expected that of a variable")
+        elif names[0].target is None:
+            yield Hit(g.container, "node_count", f"there is no variable {names[0].name!r} with counts of nodes")
+    elif g.kind in ("line", "polygon"):
+        if several(c, g):
+            yield Hit(g.container, "node_count", f"there are several {g.kind}s; add a node_count")
+    elif g.kind == "point":
+        yield from _points(c, g)
 
 
 def _points(c: Context, g: Geometry) -> Iterator[Hit]:
@@ -230,25 +220,23 @@ def _points(c: Context, g: Geometry) -> Iterator[Hit]:
             yield Hit(v, "geometry", message)
 
 
-@rule("GEO018")
-def interior_ring_needs_part_node_count(c: Context) -> Iterator[Hit]:
+@rule("GEO018", each=geometries)
+def interior_ring_needs_part_node_count(_: Context, g: Geometry) -> Iterator[Hit]:
     """A container with interior_ring has part_node_count."""
-    for g in geometries(c):
-        if g.has("interior_ring") and not g.has("part_node_count"):
-            yield Hit(g.container, "interior_ring", "interior_ring needs a part_node_count, which is missing; add it")
+    if g.has("interior_ring") and not g.has("part_node_count"):
+        yield Hit(g.container, "interior_ring", "interior_ring needs a part_node_count, which is missing; add it")
 
 
-@rule("GEO020")
-def interior_ring_has_the_dimension_of_the_parts(c: Context) -> Iterator[Hit]:
+@rule("GEO020", each=geometries)
+def interior_ring_has_the_dimension_of_the_parts(c: Context, g: Geometry) -> Iterator[Hit]:
     """The interior ring variable has the dimension of the part node count."""
-    for g in geometries(c):
-        if not g.has("interior_ring"):
-            continue
-        names = c.references_of(g.container, "interior_ring")
-        if len(names) != 1 or names[0].target is None:
-            found = f"there is no variable {names[0].name!r}" if len(names) == 1 else "it is not one name"
-            yield Hit(g.container, "interior_ring", f"{found}; expected one that marks interior rings")
-        elif g.part_node_count is not None and names[0].target.dimensions != g.part_node_count.dimensions:
-            found = ", ".join(names[0].target.dims)
-            wanted = ", ".join(g.part_node_count.dims)
-            yield Hit(names[0].target, None, f"it has dimensions ({found}); expected those of the parts, ({wanted})")
+    if not g.has("interior_ring"):
+        return
+    names = c.references_of(g.container, "interior_ring")
+    if len(names) != 1 or names[0].target is None:
+        found = f"there is no variable {names[0].name!r}" if len(names) == 1 else "it is not one name"
+        yield Hit(g.container, "interior_ring", f"{found}; expected one that marks interior rings")
+    elif g.part_node_count is not None and names[0].target.dimensions != g.part_node_count.dimensions:
+        found = ", ".join(names[0].target.dims)
+        wanted = ", ".join(g.part_node_count.dims)
+        yield Hit(names[0].target, None, f"it has dimensions ({found}); expected those of the parts, ({wanted})")

@@ -69,26 +69,23 @@ def node_total(g: Geometry) -> Iterator[Hit]:
         )
 
 
-@rule("GEO015")
-def parts_are_counted_in_one_dimension(c: Context) -> Iterator[Hit]:
+@rule("GEO015", each=geometries)
+def parts_are_counted_in_one_dimension(c: Context, g: Geometry) -> Iterator[Hit]:
     """The part node count has one dimension, with an element for each part of each geometry."""
-    for g in geometries(c):
-        if not g.has("part_node_count"):
-            continue
-        names = c.references_of(g.container, "part_node_count")
-        if len(names) != 1 or names[0].target is None:
-            found = f"there is no variable {names[0].name!r}" if len(names) == 1 else "it is not one name"
-            yield Hit(g.container, "part_node_count", f"{found}; expected one with the number of nodes of each part")
-            continue
-        v = names[0].target
-        if len(v.dimensions) != 1 or not v.is_numeric:
-            yield Hit(
-                v,
-                None,
-                f"it has type {v.dtype} and dimensions ({', '.join(v.dims)}); expected counts along one dimension",
-            )
-        elif c.options.data:
-            yield from _whole_parts(g, v)
+    if not g.has("part_node_count"):
+        return
+    names = c.references_of(g.container, "part_node_count")
+    if len(names) != 1 or names[0].target is None:
+        found = f"there is no variable {names[0].name!r}" if len(names) == 1 else "it is not one name"
+        yield Hit(g.container, "part_node_count", f"{found}; expected one with the number of nodes of each part")
+        return
+    v = names[0].target
+    if len(v.dimensions) != 1 or not v.is_numeric:
+        yield Hit(
+            v, None, f"it has type {v.dtype} and dimensions ({', '.join(v.dims)}); expected counts along one dimension"
+        )
+    elif c.options.data:
+        yield from _whole_parts(g, v)
 
 
 def _whole_parts(g: Geometry, v: Variable) -> Iterator[Hit]:
@@ -104,39 +101,37 @@ def _whole_parts(g: Geometry, v: Variable) -> Iterator[Hit]:
         yield Hit(v, None, f"part {int(np.flatnonzero(parts < 1)[0])} has no nodes; there is one element too many")
 
 
-@rule("GEO017", needs="data")
-def counts_have_the_same_sum(c: Context) -> Iterator[Hit]:
+@rule("GEO017", each=geometries, needs="data")
+def counts_have_the_same_sum(_: Context, g: Geometry) -> Iterator[Hit]:
     """The nodes of all parts are as many as the nodes of all geometries."""
-    for g in geometries(c):
-        if g.node_count is None or g.part_node_count is None:
-            continue
-        numbers, parts = counts(g.node_count), counts(g.part_node_count)
-        if numbers is not None and parts is not None and numbers.sum() != parts.sum():
-            yield Hit(
-                g.part_node_count,
-                None,
-                f"it adds up to {int(parts.sum())} nodes, {g.node_count.name!r} to {int(numbers.sum())}; "
-                "both count the same nodes",
-            )
+    if g.node_count is None or g.part_node_count is None:
+        return
+    numbers, parts = counts(g.node_count), counts(g.part_node_count)
+    if numbers is not None and parts is not None and numbers.sum() != parts.sum():
+        yield Hit(
+            g.part_node_count,
+            None,
+            f"it adds up to {int(parts.sum())} nodes, {g.node_count.name!r} to {int(numbers.sum())}; "
+            "both count the same nodes",
+        )
 
 
-@rule("GEO019", needs="data")
-def interior_ring_is_zero_or_one(c: Context) -> Iterator[Hit]:
+@rule("GEO019", each=geometries, needs="data")
+def interior_ring_is_zero_or_one(_: Context, g: Geometry) -> Iterator[Hit]:
     """The interior ring variable holds 0 and 1 only."""
-    for g in geometries(c):
-        v = g.interior_ring
-        if v is None or v.dialect is not None:
-            continue
-        if not v.is_numeric:
-            yield Hit(v, None, f"it is of type {v.dtype}; expected 0 for exterior and 1 for interior rings")
-            continue
-        for block in v.blocks() if not unwritten(v) else ():
-            other = block[(block != 0) & (block != 1)]
-            if other.size:
-                yield Hit(v, None, f"it holds {other.ravel()[0]}; expected 0 for exterior and 1 for interior rings")
-                break
-        else:
-            yield from _exterior_first(g, v)
+    v = g.interior_ring
+    if v is None or v.dialect is not None:
+        return
+    if not v.is_numeric:
+        yield Hit(v, None, f"it is of type {v.dtype}; expected 0 for exterior and 1 for interior rings")
+        return
+    for block in v.blocks() if not unwritten(v) else ():
+        other = block[(block != 0) & (block != 1)]
+        if other.size:
+            yield Hit(v, None, f"it holds {other.ravel()[0]}; expected 0 for exterior and 1 for interior rings")
+            break
+    else:
+        yield from _exterior_first(g, v)
 
 
 def _exterior_first(g: Geometry, v: Variable) -> Iterator[Hit]:
@@ -153,42 +148,41 @@ def _exterior_first(g: Geometry, v: Variable) -> Iterator[Hit]:
         yield Hit(v, None, message, "warning")
 
 
-@rule("GEO014", needs="data")
-def rings_have_their_direction(c: Context) -> Iterator[Hit]:
+@rule("GEO014", each=geometries, needs="data")
+def rings_have_their_direction(_: Context, g: Geometry) -> Iterator[Hit]:
     """Exterior rings run anticlockwise, interior rings clockwise, seen from above."""
-    for g in geometries(c):
-        if g.kind != "polygon":
-            continue
-        by_axis = {(n.text("axis") or "").upper(): n for n in g.nodes}
-        x, y = by_axis.get("X"), by_axis.get("Y")
-        sizes = counts(g.part_node_count) if g.part_node_count is not None else _per_geometry(g)
-        if x is None or y is None or sizes is None or not (x.is_numeric and y.is_numeric):
-            continue
-        if len(x.dimensions) != 1 or x.dimensions != y.dimensions:
-            continue  # GEO013
-        if x.size > LONGEST or sizes.sum() != x.size or (sizes < 0).any():
-            continue
-        if g.part_node_count is not None and any(h.severity is None for h in _whole_parts(g, g.part_node_count)):
-            continue  # GEO015
-        if g.has("interior_ring") and g.interior_ring is None:
-            continue  # GEO020
-        if x.read is None or y.read is None or x.dialect is not None or y.dialect is not None:
-            continue
-        inner = counts(g.interior_ring) if g.interior_ring is not None else np.zeros(sizes.size, np.int64)
-        if inner is None or inner.shape != sizes.shape:
-            continue  # GEO020
-        if g.interior_ring is not None and not np.isin(g.interior_ring.values(), (0, 1)).all():
-            continue  # GEO019
-        area = _areas(x.values().astype(float), y.values().astype(float), sizes, angular=_is_longitude(x))
-        wrong = np.flatnonzero(np.where(inner == 1, area > 0, area < 0))
-        if wrong.size:
-            ring = int(wrong[0])
-            kind, found = ("interior", "anticlockwise") if inner[ring] == 1 else ("exterior", "clockwise")
-            yield Hit(
-                g.container,
-                "node_coordinates",
-                f"ring {ring} is {kind} and runs {found}; reverse its nodes ({wrong.size} in all)",
-            )
+    if g.kind != "polygon":
+        return
+    by_axis = {(n.text("axis") or "").upper(): n for n in g.nodes}
+    x, y = by_axis.get("X"), by_axis.get("Y")
+    sizes = counts(g.part_node_count) if g.part_node_count is not None else _per_geometry(g)
+    if x is None or y is None or sizes is None or not (x.is_numeric and y.is_numeric):
+        return
+    if len(x.dimensions) != 1 or x.dimensions != y.dimensions:
+        return  # GEO013
+    if x.size > LONGEST or sizes.sum() != x.size or (sizes < 0).any():
+        return
+    if g.part_node_count is not None and any(h.severity is None for h in _whole_parts(g, g.part_node_count)):
+        return  # GEO015
+    if g.has("interior_ring") and g.interior_ring is None:
+        return  # GEO020
+    if x.read is None or y.read is None or x.dialect is not None or y.dialect is not None:
+        return
+    inner = counts(g.interior_ring) if g.interior_ring is not None else np.zeros(sizes.size, np.int64)
+    if inner is None or inner.shape != sizes.shape:
+        return  # GEO020
+    if g.interior_ring is not None and not np.isin(g.interior_ring.values(), (0, 1)).all():
+        return  # GEO019
+    area = _areas(x.values().astype(float), y.values().astype(float), sizes, angular=_is_longitude(x))
+    wrong = np.flatnonzero(np.where(inner == 1, area > 0, area < 0))
+    if wrong.size:
+        ring = int(wrong[0])
+        kind, found = ("interior", "anticlockwise") if inner[ring] == 1 else ("exterior", "clockwise")
+        yield Hit(
+            g.container,
+            "node_coordinates",
+            f"ring {ring} is {kind} and runs {found}; reverse its nodes ({wrong.size} in all)",
+        )
 
 
 def _is_longitude(x: Variable) -> bool:

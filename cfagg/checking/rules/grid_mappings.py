@@ -39,42 +39,36 @@ def mappings_named(c: Context, *names: str) -> list[Variable]:
     return [v for v in grid_mapping_variables(c) if v.text("grid_mapping_name") in names]
 
 
-@rule("GMP001")
-def grid_mapping_is_well_formed(c: Context) -> Iterator[Hit]:
+@rule("GMP001", each="grid_mapping")
+def grid_mapping_is_well_formed(c: Context, v: Variable) -> Iterator[Hit | str]:
     """A grid_mapping attribute is one name, or names each followed by a colon and coordinates."""
-    for v in c.with_attribute("grid_mapping"):
-        text = v.text("grid_mapping")
-        if text is None:
-            if not faulty_text(v.attributes["grid_mapping"], c.version):
-                yield Hit(v, "grid_mapping", "grid_mapping is not text; expected the name of a grid mapping variable")
-            continue
-        parsed = grid_mappings(text)
-        if parsed is None:
-            if not text.strip():
-                message = "grid_mapping is empty; expected the name of a grid mapping variable, or delete it"
-            else:
-                message = f"{text!r} is neither a single name nor 'mapping: coordinate ... mapping: coordinate ...'"
-            glued = any(":" in word.rstrip(":") for word in text.split())
-            hint = "; a blank is missing after a colon" if glued else ""
-            # The text of section 5.6.1 itself once writes 'crs:lat lon'.
-            yield Hit(v, "grid_mapping", message + hint, "warning" if glued else None)
-        elif len(text.split()) > 1 and c.version < Version(1, 7):
-            yield Hit(
-                v,
-                "grid_mapping",
-                f"{text!r} names coordinates; {c.version} allows only a single name; the longer form came with CF-1.7",
-            )
-        elif "," in text:
-            yield Hit(v, "grid_mapping", f"{text!r} has a comma; names are separated by blanks", "warning")
+    text = v.text("grid_mapping")
+    if text is None:
+        if not faulty_text(v.attributes["grid_mapping"], c.version):
+            yield ("grid_mapping is not text; expected the name of a grid mapping variable")
+        return
+    parsed = grid_mappings(text)
+    if parsed is None:
+        if not text.strip():
+            message = "grid_mapping is empty; expected the name of a grid mapping variable, or delete it"
+        else:
+            message = f"{text!r} is neither a single name nor 'mapping: coordinate ... mapping: coordinate ...'"
+        glued = any(":" in word.rstrip(":") for word in text.split())
+        hint = "; a blank is missing after a colon" if glued else ""
+        # The text of section 5.6.1 itself once writes 'crs:lat lon'.
+        yield Hit(v, "grid_mapping", message + hint, "warning" if glued else None)
+    elif len(text.split()) > 1 and c.version < Version(1, 7):
+        yield (f"{text!r} names coordinates; {c.version} allows only a single name; the longer form came with CF-1.7")
+    elif "," in text:
+        yield Hit(v, "grid_mapping", f"{text!r} has a comma; names are separated by blanks", "warning")
 
 
-@rule("GMP003")
-def grid_mapping_variables_exist(c: Context) -> Iterator[Hit]:
+@rule("GMP003", each="grid_mapping")
+def grid_mapping_variables_exist(c: Context, v: Variable) -> Iterator[str]:
     """Each grid mapping variable that is named is there."""
-    for v in c.with_attribute("grid_mapping"):
-        for r in c.references_of(v, "grid_mapping"):
-            if r.key is None and r.target is None and not left_to_search(c, v, r.name):
-                yield Hit(v, "grid_mapping", f"there is no variable {r.name!r}; expected a grid mapping variable")
+    for r in c.references_of(v, "grid_mapping"):
+        if r.key is None and r.target is None and not left_to_search(c, v, r.name):
+            yield (f"there is no variable {r.name!r}; expected a grid mapping variable")
 
 
 def _known_coordinates(c: Context, v: Variable) -> set[Variable]:
@@ -88,18 +82,17 @@ def _known_coordinates(c: Context, v: Variable) -> set[Variable]:
     return known
 
 
-@rule("GMP004")
-def coordinates_of_grid_mappings_exist(c: Context) -> Iterator[Hit]:
+@rule("GMP004", each="grid_mapping")
+def coordinates_of_grid_mappings_exist(c: Context, v: Variable) -> Iterator[Hit]:
     """Each coordinate that a grid_mapping names is there and is one of the variable's own."""
-    for v in c.with_attribute("grid_mapping"):
-        named = [r for r in c.references_of(v, "grid_mapping") if r.key == "coordinate"]
-        if not named or "mesh" in v.attributes:  # the coordinates of a mesh are named by the mesh
+    named = [r for r in c.references_of(v, "grid_mapping") if r.key == "coordinate"]
+    if not named or "mesh" in v.attributes:  # the coordinates of a mesh are named by the mesh
+        return
+    known, span = _known_coordinates(c, v), coordinate_span(c, v)
+    for r in named:
+        if r.target is None and left_to_search(c, v, r.name):
             continue
-        known, span = _known_coordinates(c, v), coordinate_span(c, v)
-        for r in named:
-            if r.target is None and left_to_search(c, v, r.name):
-                continue
-            yield from _coordinate(v, r, known, span)
+        yield from _coordinate(v, r, known, span)
 
 
 def _coordinate(v: Variable, r: Reference, known: set[Variable], span: set[Dimension]) -> Iterator[Hit]:
@@ -119,38 +112,36 @@ def _coordinate(v: Variable, r: Reference, known: set[Variable], span: set[Dimen
         yield Hit(v, "grid_mapping", f"{r.name!r} is the coordinate variable of a dimension that {v.path!r} lacks")
 
 
-@rule("GMP005")
-def grid_mapping_name_is_known(c: Context) -> Iterator[Hit]:
+@rule("GMP005", each=grid_mapping_variables)
+def grid_mapping_name_is_known(c: Context, v: Variable) -> Iterator[Hit]:
     """A grid mapping variable has a grid_mapping_name of appendix F."""
-    for v in grid_mapping_variables(c):
-        value = v.attributes.get("grid_mapping_name")
-        if value is None:
-            yield Hit(v, "grid_mapping_name", "grid_mapping_name is missing; expected a name of appendix F")
-        elif not isinstance(value, str):
-            continue  # GMP006
-        elif value not in MAPPINGS:
-            meant = value.strip().lower().replace(" ", "_").replace("-", "_")
-            fix = (Edit(v.path, "grid_mapping_name", meant),) if meant in MAPPINGS else ()
-            hint = f"; did you mean {meant!r}?" if fix else ""
-            yield Hit(v, "grid_mapping_name", f"{value!r} is not a grid mapping that appendix F knows{hint}", None, fix)
-        elif c.version < MAPPINGS[value].since:
-            since = MAPPINGS[value].since
-            yield Hit(v, "grid_mapping_name", f"{value!r} is known since {since}; the dataset claims {c.version}")
+    value = v.attributes.get("grid_mapping_name")
+    if value is None:
+        yield Hit(v, "grid_mapping_name", "grid_mapping_name is missing; expected a name of appendix F")
+    elif not isinstance(value, str):
+        return  # GMP006
+    elif value not in MAPPINGS:
+        meant = value.strip().lower().replace(" ", "_").replace("-", "_")
+        fix = (Edit(v.path, "grid_mapping_name", meant),) if meant in MAPPINGS else ()
+        hint = f"; did you mean {meant!r}?" if fix else ""
+        yield Hit(v, "grid_mapping_name", f"{value!r} is not a grid mapping that appendix F knows{hint}", None, fix)
+    elif c.version < MAPPINGS[value].since:
+        since = MAPPINGS[value].since
+        yield Hit(v, "grid_mapping_name", f"{value!r} is known since {since}; the dataset claims {c.version}")
 
 
-@rule("GMP006")
-def attributes_have_their_types(c: Context) -> Iterator[Hit]:
+@rule("GMP006", each=grid_mapping_variables)
+def attributes_have_their_types(c: Context, v: Variable) -> Iterator[Hit]:
     """The attributes of a grid mapping variable are numbers or text as table F.1 says."""
-    for v in grid_mapping_variables(c):
-        for name, value in v.attributes.items():
-            wanted = TYPES.get(name)
-            if wanted is None or c.version < SINCE.get(name, c.version):
-                continue
-            numeric = isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.size > 0
-            if wanted == "N" and not numeric:
-                yield Hit(v, name, f"{name} is {_shown(value)}; expected a number")
-            elif wanted == "S" and not isinstance(value, str) and not faulty_text(value, c.version):
-                yield Hit(v, name, f"{name} is {_shown(value)}; expected text")
+    for name, value in v.attributes.items():
+        wanted = TYPES.get(name)
+        if wanted is None or c.version < SINCE.get(name, c.version):
+            continue
+        numeric = isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.size > 0
+        if wanted == "N" and not numeric:
+            yield Hit(v, name, f"{name} is {_shown(value)}; expected a number")
+        elif wanted == "S" and not isinstance(value, str) and not faulty_text(value, c.version):
+            yield Hit(v, name, f"{name} is {_shown(value)}; expected text")
 
 
 def _shown(value: object) -> str:
@@ -163,42 +154,39 @@ def _shown(value: object) -> str:
     return f"of type {type(value).__name__}"
 
 
-@rule("GMP008")
-def names_of_the_datum_stand_together(c: Context) -> Iterator[Hit]:
+@rule("GMP008", each=grid_mapping_variables)
+def names_of_the_datum_stand_together(_: Context, v: Variable) -> Iterator[Hit]:
     """Of the names of ellipsoid, prime meridian, datum and geographic system all are there, or none."""
-    for v in grid_mapping_variables(c):
-        missing = [n for n in NAMED_TOGETHER if n not in v.attributes]
-        if not missing or len(missing) == len(NAMED_TOGETHER):
-            continue
-        present = next(n for n in NAMED_TOGETHER if n in v.attributes)
-        former = _FORMER["geographic_crs_name"]
-        only_former = missing == ["geographic_crs_name"] and former in v.attributes
-        fix = (Edit(v.path, former, rename="geographic_crs_name"),) if only_former else ()
-        hint = f"; {former} is what CF example 5.12 calls it, rename it" if only_former else ""
-        yield Hit(
-            v,
-            missing[0],
-            f"{present} needs {' and '.join(missing)} beside it{hint}",
-            "warning" if only_former else None,
-            fix,
-        )
+    missing = [n for n in NAMED_TOGETHER if n not in v.attributes]
+    if not missing or len(missing) == len(NAMED_TOGETHER):
+        return
+    present = next(n for n in NAMED_TOGETHER if n in v.attributes)
+    former = _FORMER["geographic_crs_name"]
+    only_former = missing == ["geographic_crs_name"] and former in v.attributes
+    fix = (Edit(v.path, former, rename="geographic_crs_name"),) if only_former else ()
+    hint = f"; {former} is what CF example 5.12 calls it, rename it" if only_former else ""
+    yield Hit(
+        v,
+        missing[0],
+        f"{present} needs {' and '.join(missing)} beside it{hint}",
+        "warning" if only_former else None,
+        fix,
+    )
 
 
-@rule("GMP009")
-def projected_system_needs_its_geographic_one(c: Context) -> Iterator[Hit]:
+@rule("GMP009", each="projected_crs_name")
+def projected_system_needs_its_geographic_one(_: Context, v: Variable) -> Iterator[str]:
     """A projected_crs_name does not stand without a geographic_crs_name."""
-    for v in c.with_attribute("projected_crs_name"):
-        # Where other names are there too, GMP008 tells of the one that is missing.
-        if "geographic_crs_name" not in v.attributes and v.attributes.keys().isdisjoint(NAMED_TOGETHER):
-            yield Hit(v, "projected_crs_name", "projected_crs_name needs geographic_crs_name beside it")
+    # Where other names are there too, GMP008 tells of the one that is missing.
+    if "geographic_crs_name" not in v.attributes and v.attributes.keys().isdisjoint(NAMED_TOGETHER):
+        yield ("projected_crs_name needs geographic_crs_name beside it")
 
 
-@rule("GMP014")
-def grid_mapping_variables_are_scalar(c: Context) -> Iterator[Hit]:
+@rule("GMP014", each=grid_mapping_variables)
+def grid_mapping_variables_are_scalar(_: Context, v: Variable) -> Iterator[Hit]:
     """Grid mapping variables have no dimensions."""
-    for v in grid_mapping_variables(c):
-        if v.stored:
-            yield Hit(v, None, f"the grid mapping variable has dimensions ({', '.join(v.dims)}); expected none")
+    if v.stored:
+        yield Hit(v, None, f"the grid mapping variable has dimensions ({', '.join(v.dims)}); expected none")
 
 
 @rule("GMP015")

@@ -16,17 +16,12 @@ from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
 
 
-@rule("DAT001")
-def one_way_to_give_the_valid_range(c: Context) -> Iterator[Hit]:
+@rule("DAT001", each="valid_range")
+def one_way_to_give_the_valid_range(_: Context, v: Variable) -> Iterator[str]:
     """``valid_range`` is not there together with ``valid_min`` or ``valid_max``."""
-    for v in c.with_attribute("valid_range"):
-        others = [n for n in ("valid_min", "valid_max") if n in v.attributes]
-        if others:
-            yield Hit(
-                v,
-                "valid_range",
-                f"it is given together with {' and '.join(others)}: keep one way to give the valid range",
-            )
+    others = [n for n in ("valid_min", "valid_max") if n in v.attributes]
+    if others:
+        yield (f"it is given together with {' and '.join(others)}: keep one way to give the valid range")
 
 
 def _wrong_type(c: Context, v: Variable, name: str) -> str:
@@ -40,25 +35,23 @@ def _wrong_type(c: Context, v: Variable, name: str) -> str:
     )
 
 
-@rule("DAT002")
-def fill_value_has_the_type_of_its_variable(c: Context) -> Iterator[Hit]:
+@rule("DAT002", each="_FillValue")
+def fill_value_has_the_type_of_its_variable(c: Context, v: Variable) -> Iterator[str]:
     """``_FillValue`` is one value of the type of its variable."""
-    for v in c.with_attribute("_FillValue"):
-        value = v.attributes["_FillValue"]
-        wrong = _wrong_type(c, v, "_FillValue")
-        if wrong:
-            yield Hit(v, "_FillValue", wrong)
-        elif isinstance(value, np.ndarray) and value.size != 1:
-            yield Hit(v, "_FillValue", f"it holds {value.size} values; expected one")
+    value = v.attributes["_FillValue"]
+    wrong = _wrong_type(c, v, "_FillValue")
+    if wrong:
+        yield (wrong)
+    elif isinstance(value, np.ndarray) and value.size != 1:
+        yield (f"it holds {value.size} values; expected one")
 
 
-@rule("DAT003")
-def missing_value_has_the_type_of_its_variable(c: Context) -> Iterator[Hit]:
+@rule("DAT003", each="missing_value")
+def missing_value_has_the_type_of_its_variable(c: Context, v: Variable) -> Iterator[str]:
     """``missing_value`` is of the type of its variable."""
-    for v in c.with_attribute("missing_value"):
-        wrong = _wrong_type(c, v, "missing_value")
-        if wrong:
-            yield Hit(v, "missing_value", wrong)
+    wrong = _wrong_type(c, v, "missing_value")
+    if wrong:
+        yield (wrong)
 
 
 @rule("DAT008")
@@ -80,22 +73,21 @@ def fill_value_is_not_valid(c: Context) -> Iterator[Hit]:
             yield Hit(v, "_FillValue", told, half)  # type: ignore[arg-type]
 
 
-@rule("DAT009")
-def missing_value_equals_fill_value(c: Context) -> Iterator[Hit]:
+@rule("DAT009", each="missing_value")
+def missing_value_equals_fill_value(_: Context, v: Variable) -> Iterator[str]:
     """``missing_value`` equals ``_FillValue`` where both are given."""
-    for v in c.with_attribute("missing_value"):
-        if "_FillValue" not in v.attributes:
-            continue
-        one, other = v.attributes["missing_value"], v.attributes["_FillValue"]
-        if isinstance(one, str) and isinstance(other, str):
-            differs = one != other
-        elif isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-            # Most are equal in every respect.
-            differs = (one.dtype != other.dtype or one.tobytes() != other.tobytes()) and not _among(v, other, one)
-        else:
-            continue  # of different types: reported by the rule about these
-        if differs:
-            yield Hit(v, "missing_value", f"it is {_shown(one)}, _FillValue {_shown(other)}: use one value for both")
+    if "_FillValue" not in v.attributes:
+        return
+    one, other = v.attributes["missing_value"], v.attributes["_FillValue"]
+    if isinstance(one, str) and isinstance(other, str):
+        differs = one != other
+    elif isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        # Most are equal in every respect.
+        differs = (one.dtype != other.dtype or one.tobytes() != other.tobytes()) and not _among(v, other, one)
+    else:
+        return  # of different types: reported by the rule about these
+    if differs:
+        yield (f"it is {_shown(one)}, _FillValue {_shown(other)}: use one value for both")
 
 
 def _among(v: Variable, fill: npt.NDArray[Any], values: npt.NDArray[Any]) -> bool:

@@ -61,39 +61,39 @@ def _may_pack(c: Context, v: Variable, dtype: np.dtype[Any]) -> bool:
     return c.version < _STRICT and dtype.newbyteorder("=") == v.dtype.newbyteorder("=")
 
 
-def _packed(c: Context) -> Iterator[tuple[Variable, np.dtype[Any]]]:
-    """Yield packed variables and the type of their attributes, where that is right in itself."""
+def _packed(c: Context) -> list[tuple[Variable, np.dtype[Any]]]:
+    """Return packed variables and the type of their attributes, where that is right in itself."""
+    found = []
     for v in c.with_attribute(*_ATTRIBUTES):
         types = _types(c, v)
         if not types or len(set(types)) > 1 or not all(_may_pack(c, v, t) for t in types) or v.kind == "other":
             continue
         if c.version < _STRICT and types[0] == v.dtype.newbyteorder("="):
             continue  # then nothing is packed, only scaled
-        yield v, types[0]
+        found.append((v, types[0]))
+    return found
 
 
-@rule("PCK002")
-def float_packs_small_integers(c: Context) -> Iterator[Hit]:
+@rule("PCK002", each=_packed)
+def float_packs_small_integers(c: Context, v: Variable, dtype: np.dtype[Any]) -> Iterator[Hit]:
     """With ``float`` attributes the variable is of a signed or unsigned byte or short type."""
-    for v, dtype in _packed(c):
-        if dtype.itemsize != 4 or (v.kind == "integer" and v.dtype.itemsize <= 2):
-            continue
-        told = f"the variable is of type {said_type(v)}, scale_factor and add_offset are float32"
-        if c.version < _STRICT and v.kind == "integer" and v.dtype.itemsize == 4:
-            yield Hit(v, None, f"{told}; not all digits may be kept: make them float64", "warning")
-        else:
-            yield Hit(v, None, f"{told}; expected a variable of 8- or 16-bit integers{_remedy(c, v)}")
+    if dtype.itemsize != 4 or (v.kind == "integer" and v.dtype.itemsize <= 2):
+        return
+    told = f"the variable is of type {said_type(v)}, scale_factor and add_offset are float32"
+    if c.version < _STRICT and v.kind == "integer" and v.dtype.itemsize == 4:
+        yield Hit(v, None, f"{told}; not all digits may be kept: make them float64", "warning")
+    else:
+        yield Hit(v, None, f"{told}; expected a variable of 8- or 16-bit integers{_remedy(c, v)}")
 
 
-@rule("PCK003")
-def double_packs_integers_up_to_int(c: Context) -> Iterator[Hit]:
+@rule("PCK003", each=_packed)
+def double_packs_integers_up_to_int(c: Context, v: Variable, dtype: np.dtype[Any]) -> Iterator[Hit]:
     """With ``double`` attributes the variable is of a signed or unsigned byte, short or int type."""
-    for v, dtype in _packed(c):
-        if dtype.itemsize != 8 or (v.kind == "integer" and v.dtype.itemsize <= 4):
-            continue
-        which = " and ".join(n for n in _ATTRIBUTES if n in v.attributes)
-        told = f"the variable is of type {said_type(v)} and has {which}"
-        yield Hit(v, None, f"{told}; expected a variable of 8-, 16- or 32-bit integers{_remedy(c, v)}")
+    if dtype.itemsize != 8 or (v.kind == "integer" and v.dtype.itemsize <= 4):
+        return
+    which = " and ".join(n for n in _ATTRIBUTES if n in v.attributes)
+    told = f"the variable is of type {said_type(v)} and has {which}"
+    yield Hit(v, None, f"{told}; expected a variable of 8-, 16- or 32-bit integers{_remedy(c, v)}")
 
 
 def _remedy(c: Context, v: Variable) -> str:  # noqa: ARG001 - asked alike

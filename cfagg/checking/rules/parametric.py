@@ -152,15 +152,14 @@ def names_of_terms_agree_with_the_formula(c: Context) -> Iterator[Hit]:
             )
 
 
-@rule("VRT006")
-def computed_standard_name_needs_formula_terms(c: Context) -> Iterator[Hit]:
+@rule("VRT006", each="computed_standard_name")
+def computed_standard_name_needs_formula_terms(c: Context, v: Variable) -> Iterator[str]:
     """Only coordinates with ``formula_terms`` have ``computed_standard_name``."""
-    for v in c.with_attribute("computed_standard_name"):
-        parent = _parent(c, v)
-        if "formula_terms" in v.attributes or (parent is not None and "computed_standard_name" in parent.attributes):
-            continue
-        told = "the variable has no formula_terms to compute anything with: add formula_terms or remove it"
-        yield Hit(v, "computed_standard_name", told)
+    parent = _parent(c, v)
+    if "formula_terms" in v.attributes or (parent is not None and "computed_standard_name" in parent.attributes):
+        return
+    told = "the variable has no formula_terms to compute anything with: add formula_terms or remove it"
+    yield (told)
 
 
 @rule("VRT007")

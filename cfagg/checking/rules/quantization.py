@@ -37,30 +37,28 @@ def _containers(c: Context) -> list[Variable]:
     return [v for v in c.dataset.variables if v in named]
 
 
-@rule("QNT001")
-def container_tells_algorithm_and_implementation(c: Context) -> Iterator[Hit]:
+@rule("QNT001", each=_containers)
+def container_tells_algorithm_and_implementation(_: Context, v: Variable) -> Iterator[Hit]:
     """A quantization variable has the texts ``algorithm`` and ``implementation``."""
-    for v in _containers(c):
-        for name in ("algorithm", "implementation"):
-            if name not in v.attributes:
-                yield Hit(v, name, f"the quantization variable has no attribute {name}: add it")
-            elif holds(v.attributes[name]) not in ("text", "texts", "bytes"):
-                yield Hit(v, name, f"it holds {said(v.attributes[name])}; expected text")
+    for name in ("algorithm", "implementation"):
+        if name not in v.attributes:
+            yield Hit(v, name, f"the quantization variable has no attribute {name}: add it")
+        elif holds(v.attributes[name]) not in ("text", "texts", "bytes"):
+            yield Hit(v, name, f"it holds {said(v.attributes[name])}; expected text")
 
 
-@rule("QNT002")
-def algorithm_is_known(c: Context) -> Iterator[Hit]:
+@rule("QNT002", each=_containers)
+def algorithm_is_known(_: Context, v: Variable) -> Iterator[Hit]:
     """``algorithm`` is one of the four that are standardized."""
-    for v in _containers(c):
-        name = v.text("algorithm")
-        if name is None or name.strip() in _ALGORITHMS:
-            continue
-        meant = name.strip().lower()
-        if meant in _ALGORITHMS:
-            fix = (Edit(v.path, "algorithm", meant),)
-            yield Hit(v, "algorithm", f"{name[:60]!r} has capital letters; expected {meant!r}", None, fix)
-        else:
-            yield Hit(v, "algorithm", f"{name[:60]!r} is not known; expected one of {', '.join(_ALGORITHMS)}")
+    name = v.text("algorithm")
+    if name is None or name.strip() in _ALGORITHMS:
+        return
+    meant = name.strip().lower()
+    if meant in _ALGORITHMS:
+        fix = (Edit(v.path, "algorithm", meant),)
+        yield Hit(v, "algorithm", f"{name[:60]!r} has capital letters; expected {meant!r}", None, fix)
+    else:
+        yield Hit(v, "algorithm", f"{name[:60]!r} is not known; expected one of {', '.join(_ALGORITHMS)}")
 
 
 @rule("QNT003")
@@ -80,19 +78,18 @@ def only_real_numbers_are_quantized(c: Context) -> Iterator[Hit]:
                 yield Hit(v, system, f"{told}: add it, a quantization variable, and how much was kept")
 
 
-@rule("QNT004")
-def quantization_names_a_variable(c: Context) -> Iterator[Hit]:
+@rule("QNT004", each="quantization")
+def quantization_names_a_variable(c: Context, v: Variable) -> Iterator[str]:
     """``quantization`` names one variable that is in the dataset."""
-    for v in c.with_attribute("quantization"):
-        text = v.text("quantization")
-        if text is None:
-            continue
-        found = c.references_of(v, "quantization")
-        if len(found) != 1:
-            yield Hit(v, "quantization", f"{text[:60]!r} is not the name of one variable")
-        elif found[0].target is None:
-            told = f"variable {found[0].name!r} is not in the dataset"
-            yield Hit(v, "quantization", f"{told}; expected a variable with algorithm and implementation")
+    text = v.text("quantization")
+    if text is None:
+        return
+    found = c.references_of(v, "quantization")
+    if len(found) != 1:
+        yield (f"{text[:60]!r} is not the name of one variable")
+    elif found[0].target is None:
+        told = f"variable {found[0].name!r} is not in the dataset"
+        yield (f"{told}; expected a variable with algorithm and implementation")
 
 
 def _parameter(c: Context, v: Variable) -> str | None:
@@ -102,30 +99,29 @@ def _parameter(c: Context, v: Variable) -> str | None:
     return _ALGORITHMS.get((target.text("algorithm") or "").strip().lower()) if target is not None else None
 
 
-@rule("QNT005")
-def parameter_of_the_quantization_is_there(c: Context) -> Iterator[Hit]:
+@rule("QNT005", each="quantization")
+def parameter_of_the_quantization_is_there(c: Context, v: Variable) -> Iterator[Hit | str]:
     """A quantized variable has the integer ``quantization_nsb`` or ``quantization_nsd``, as the algorithm needs."""
-    for v in c.with_attribute("quantization"):
-        if v.kind != "float" or v.text("quantization") is None:
-            continue
-        name = _parameter(c, v)
-        if name is None:
-            if not any(n in v.attributes for n in _LARGEST):
-                told = "neither quantization_nsb nor quantization_nsd says how much was kept: add the one that applies"
-                yield Hit(v, "quantization", told)
-            names = [n for n in _LARGEST if n in v.attributes]
-        else:
-            if name not in v.attributes:
-                other = next((n for n in _LARGEST if n != name and n in v.attributes), None)
-                kept = f", but {other}" if other else ""
-                yield Hit(v, name, f"the algorithm needs it, but it is missing{kept}: add it")
-            names = [name] if name in v.attributes else []
-        yield from _otherwise(c, v, names)
-        for one in names:
-            value = v.attributes[one]
-            if holds(value) != "integer" or not isinstance(value, np.ndarray) or value.size != 1:
-                told = said(value, typed=c.dataset.typed)
-                yield Hit(v, one, f"it holds {told}; expected one integer")
+    if v.kind != "float" or v.text("quantization") is None:
+        return
+    name = _parameter(c, v)
+    if name is None:
+        if not any(n in v.attributes for n in _LARGEST):
+            told = "neither quantization_nsb nor quantization_nsd says how much was kept: add the one that applies"
+            yield (told)
+        names = [n for n in _LARGEST if n in v.attributes]
+    else:
+        if name not in v.attributes:
+            other = next((n for n in _LARGEST if n != name and n in v.attributes), None)
+            kept = f", but {other}" if other else ""
+            yield Hit(v, name, f"the algorithm needs it, but it is missing{kept}: add it")
+        names = [name] if name in v.attributes else []
+    yield from _otherwise(c, v, names)
+    for one in names:
+        value = v.attributes[one]
+        if holds(value) != "integer" or not isinstance(value, np.ndarray) or value.size != 1:
+            told = said(value, typed=c.dataset.typed)
+            yield Hit(v, one, f"it holds {told}; expected one integer")
 
 
 def _otherwise(c: Context, v: Variable, names: list[str]) -> Iterator[Hit]:
@@ -162,31 +158,29 @@ def _out_of_range(c: Context, name: str) -> Iterator[Hit]:
 shared(_out_of_range, QNT006="quantization_nsb", QNT007="quantization_nsd")
 
 
-@rule("QNT008")
-def coordinates_are_not_quantized(c: Context) -> Iterator[Hit]:
+@rule("QNT008", each="quantization")
+def coordinates_are_not_quantized(c: Context, v: Variable) -> Iterator[str]:
     """Coordinates, terms of formulas and cell measures are not quantized."""
-    for v in c.with_attribute("quantization"):
-        what = None
-        if v.is_coordinate:
-            what = "a coordinate variable"
-        else:
-            for attribute in ("coordinates", "formula_terms", "cell_measures"):
-                by = next((r.source for r in c.references_to(v, attribute) if r.source is not v), None)
-                if by is not None:
-                    what = f"named by {attribute} of {by.path!r}"
-                    break
-        if what is not None:
-            yield Hit(v, "quantization", f"the variable is {what} and must keep all its digits: store it unquantized")
+    what = None
+    if v.is_coordinate:
+        what = "a coordinate variable"
+    else:
+        for attribute in ("coordinates", "formula_terms", "cell_measures"):
+            by = next((r.source for r in c.references_to(v, attribute) if r.source is not v), None)
+            if by is not None:
+                what = f"named by {attribute} of {by.path!r}"
+                break
+    if what is not None:
+        yield (f"the variable is {what} and must keep all its digits: store it unquantized")
 
 
-@rule("QNT009")
-def implementation_tells_name_and_version(c: Context) -> Iterator[Hit]:
+@rule("QNT009", each=_containers)
+def implementation_tells_name_and_version(_: Context, v: Variable) -> Iterator[Hit]:
     """``implementation`` reads ``name version number``, with more in parentheses or not."""
-    for v in _containers(c):
-        text = v.text("implementation")
-        if text is not None and not _tells_version(text):
-            told = "expected 'name version number', such as 'libnetcdf version 4.9.2', and more only in parentheses"
-            yield Hit(v, "implementation", f"it is {text[:80]!r}; {told}")
+    text = v.text("implementation")
+    if text is not None and not _tells_version(text):
+        told = "expected 'name version number', such as 'libnetcdf version 4.9.2', and more only in parentheses"
+        yield Hit(v, "implementation", f"it is {text[:80]!r}; {told}")
 
 
 def _tells_version(text: str) -> bool:

@@ -49,50 +49,48 @@ def _given(value: object) -> bool:
     return bool(value.strip()) if isinstance(value, str | bytes) else value is not None
 
 
-@rule("NAM002")
-def standard_name_is_a_name_and_a_modifier(c: Context) -> Iterator[Hit]:
+@rule("NAM002", each="standard_name")
+def standard_name_is_a_name_and_a_modifier(c: Context, v: Variable) -> Iterator[Hit | str]:
     """``standard_name`` is text of one word, or of two."""
-    for v in c.with_attribute("standard_name"):
-        value = v.attributes["standard_name"]
-        if isinstance(value, str):
-            words = value.split()
-            if not words:
-                fix = (Edit(v.path, "standard_name", None, safe=False),)
-                yield Hit(v, "standard_name", "standard_name is empty; name the quantity, or leave it out", fix=fix)
-            elif len(words) > 2:
-                joined = "_".join(words).lower()
-                hint = f"; {joined!r} would be a standard name" if joined in standard_names(c) else ""
-                yield Hit(
-                    v,
-                    "standard_name",
-                    f"standard_name {value[:60]!r} has {len(words)} words; expected a name, a modifier at most{hint}",
-                    fix=(Edit(v.path, "standard_name", joined, safe=False),) if hint else (),
-                )
-        elif not isinstance(value, tuple | bytes) or c.version < Version(1, 12):
-            yield Hit(v, "standard_name", "standard_name is not one text; expected a name from the standard name table")
+    value = v.attributes["standard_name"]
+    if isinstance(value, str):
+        words = value.split()
+        if not words:
+            fix = (Edit(v.path, "standard_name", None, safe=False),)
+            yield Hit(v, "standard_name", "standard_name is empty; name the quantity, or leave it out", fix=fix)
+        elif len(words) > 2:
+            joined = "_".join(words).lower()
+            hint = f"; {joined!r} would be a standard name" if joined in standard_names(c) else ""
+            yield Hit(
+                v,
+                "standard_name",
+                f"standard_name {value[:60]!r} has {len(words)} words; expected a name, a modifier at most{hint}",
+                fix=(Edit(v.path, "standard_name", joined, safe=False),) if hint else (),
+            )
+    elif not isinstance(value, tuple | bytes) or c.version < Version(1, 12):
+        yield ("standard_name is not one text; expected a name from the standard name table")
 
 
-@rule("NAM003")
-def standard_name_is_in_the_table(c: Context) -> Iterator[Hit]:
+@rule("NAM003", each="standard_name")
+def standard_name_is_in_the_table(c: Context, v: Variable) -> Iterator[Hit]:
     """The standard name is in the table; for an alias the current name is given."""
-    for v in c.with_attribute("standard_name"):
-        words = v.words("standard_name")
-        if not 1 <= len(words) <= 2:
-            continue
-        name, rest = words[0], "".join(f" {w}" for w in words[1:])
-        if name in standard_names(c):
-            meant = aliases(c).get(name, ())
-            if meant:
-                yield Hit(
-                    v,
-                    "standard_name",
-                    f"standard_name {name!r} is an alias of {' or '.join(map(repr, meant))}",
-                    severity="info",
-                    fix=(Edit(v.path, "standard_name", meant[0] + rest),) if len(meant) == 1 else (),
-                )
-            continue
-        if c.version < DRAFT or name not in _COMING:
-            yield _unlisted(c, v, name, rest)
+    words = v.words("standard_name")
+    if not 1 <= len(words) <= 2:
+        return
+    name, rest = words[0], "".join(f" {w}" for w in words[1:])
+    if name in standard_names(c):
+        meant = aliases(c).get(name, ())
+        if meant:
+            yield Hit(
+                v,
+                "standard_name",
+                f"standard_name {name!r} is an alias of {' or '.join(map(repr, meant))}",
+                severity="info",
+                fix=(Edit(v.path, "standard_name", meant[0] + rest),) if len(meant) == 1 else (),
+            )
+        return
+    if c.version < DRAFT or name not in _COMING:
+        yield _unlisted(c, v, name, rest)
 
 
 def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
@@ -135,48 +133,46 @@ def _looked_for(_: Context) -> set[str]:
     return set()
 
 
-@rule("NAM004")
-def modifier_is_listed(c: Context) -> Iterator[Hit]:
+@rule("NAM004", each="standard_name")
+def modifier_is_listed(c: Context, v: Variable) -> Iterator[Hit]:
     """What follows a standard name is a modifier of Appendix C."""
-    for v in c.with_attribute("standard_name"):
-        words = v.words("standard_name")
-        if len(words) == 2 and words[1] not in modifiers:
-            if words[0] not in standard_names(c) and words[0] not in _COMING and not _may_be_newer(c, v):
-                continue  # the name is wrong as a whole
-            joined = "_".join(words)
-            known = joined in standard_names(c)
-            hint = f"; {joined!r} would be a standard name" if known else f"; expected one of {', '.join(modifiers)}"
-            yield Hit(
-                v,
-                "standard_name",
-                f"{words[1][:80]!r} is not a standard name modifier{hint}",
-                fix=(Edit(v.path, "standard_name", joined, safe=False),) if known else (),
-            )
+    words = v.words("standard_name")
+    if len(words) == 2 and words[1] not in modifiers:
+        if words[0] not in standard_names(c) and words[0] not in _COMING and not _may_be_newer(c, v):
+            return  # the name is wrong as a whole
+        joined = "_".join(words)
+        known = joined in standard_names(c)
+        hint = f"; {joined!r} would be a standard name" if known else f"; expected one of {', '.join(modifiers)}"
+        yield Hit(
+            v,
+            "standard_name",
+            f"{words[1][:80]!r} is not a standard name modifier{hint}",
+            fix=(Edit(v.path, "standard_name", joined, safe=False),) if known else (),
+        )
 
 
-@rule("NAM005")
-def regions_and_area_types_are_listed(c: Context) -> Iterator[Hit]:
+@rule("NAM005", each="standard_name")
+def regions_and_area_types_are_listed(c: Context, v: Variable) -> Iterator[Hit]:
     """Variables with the standard name ``region`` or ``area_type`` hold listed names, or flags that mean such names."""
-    for v in c.with_attribute("standard_name"):
-        words = v.words("standard_name")
-        if words not in (["region"], ["area_type"]):
-            continue
-        listed = regions(c) if words[0] == "region" else area_types(c)
-        if v.is_text:
-            if c.options.data and v.dialect is None and v.read is not None:
-                found = sorted({str(t) for t in v.texts().ravel()} - listed - {""})
-                if found:
-                    yield Hit(v, None, _unlisted_values(words[0], found, listed))
-        elif "flag_meanings" in v.attributes:
-            found = sorted(set(v.words("flag_meanings")) - listed)
+    words = v.words("standard_name")
+    if words not in (["region"], ["area_type"]):
+        return
+    listed = regions(c) if words[0] == "region" else area_types(c)
+    if v.is_text:
+        if c.options.data and v.dialect is None and v.read is not None:
+            found = sorted({str(t) for t in v.texts().ravel()} - listed - {""})
             if found:
-                yield Hit(v, "flag_meanings", _unlisted_values(words[0], found, listed))
-        elif v.is_numeric:
-            yield Hit(
-                v,
-                None,
-                f"{words[0]} with numbers; expected names from the list, or flags whose flag_meanings are such names",
-            )
+                yield Hit(v, None, _unlisted_values(words[0], found, listed))
+    elif "flag_meanings" in v.attributes:
+        found = sorted(set(v.words("flag_meanings")) - listed)
+        if found:
+            yield Hit(v, "flag_meanings", _unlisted_values(words[0], found, listed))
+    elif v.is_numeric:
+        yield Hit(
+            v,
+            None,
+            f"{words[0]} with numbers; expected names from the list, or flags whose flag_meanings are such names",
+        )
 
 
 def _unlisted_values(kind: str, found: list[str], listed: frozenset[str]) -> str:
@@ -186,15 +182,14 @@ def _unlisted_values(kind: str, found: list[str], listed: frozenset[str]) -> str
     return f"{found[0][:80]!r}{more} is not in the list of {kind.replace('_', ' ')}s{hint}"
 
 
-@rule("NAM006")
-def replaced_modifiers_are_not_used(c: Context) -> Iterator[Hit]:
+@rule("NAM006", each="standard_name")
+def replaced_modifiers_are_not_used(_: Context, v: Variable) -> Iterator[Hit]:
     """The modifiers ``status_flag`` and ``number_of_observations`` gave way to standard names."""
-    for v in c.with_attribute("standard_name"):
-        words = v.words("standard_name")
-        if len(words) == 2 and words[1] in _REPLACED:
-            yield Hit(
-                v,
-                "standard_name",
-                f"the modifier {words[1]!r} is deprecated; use the standard name {words[1]!r} alone",
-                fix=(Edit(v.path, "standard_name", words[1], safe=False),),
-            )
+    words = v.words("standard_name")
+    if len(words) == 2 and words[1] in _REPLACED:
+        yield Hit(
+            v,
+            "standard_name",
+            f"the modifier {words[1]!r} is deprecated; use the standard name {words[1]!r} alone",
+            fix=(Edit(v.path, "standard_name", words[1], safe=False),),
+        )

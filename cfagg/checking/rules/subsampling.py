@@ -10,139 +10,128 @@ from cfagg.checking.context import Context
 from cfagg.checking.subsampling import METHODS, interpolation_variables, mapping, unsound
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
+from cfagg.model.dataset import Variable
 
 #: The term of which a flag tells how a method works, and that flag.
 _FLAGS, _MEANING = ("interpolation_subarea_flags",), "location_use_3d_cartesian"
 
 
-@rule("SUB001")
-def coordinate_interpolation_names_variables(c: Context) -> Iterator[Hit]:
+@rule("SUB001", each="coordinate_interpolation")
+def coordinate_interpolation_names_variables(c: Context, v: Variable) -> Iterator[Hit | str]:
     """A coordinate_interpolation lists tie point variables and interpolation variables that are there."""
-    for v in c.with_attribute("coordinate_interpolation"):
-        text = v.text("coordinate_interpolation")
-        if faulty_text(v.attributes["coordinate_interpolation"], c.version):
-            continue
-        if text is None or interpolations(text) is None:
-            yield Hit(
-                v,
-                "coordinate_interpolation",
-                f"{'it' if text is None else repr(text)} is not of the form 'tie_points: ... interpolation_variable'",
-            )
-            continue
-        for r in c.references_of(v, "coordinate_interpolation"):
-            what = "an interpolation variable" if r.key == "interpolation" else "tie points"
-            if r.target is None:
-                yield Hit(v, "coordinate_interpolation", f"there is no variable {r.name!r}; expected {what}")
-            elif r.key == "tie_point" and not r.target.is_numeric:
-                yield Hit(r.target, None, f"tie points are of type {r.target.dtype}; expected numbers")
-            elif r.key == "tie_point" and not {"_FillValue", "missing_value"}.isdisjoint(r.target.attributes):
-                name = next(a for a in ("_FillValue", "missing_value") if a in r.target.attributes)
-                message = f"tie points cannot have missing values, but {name} is given; delete it"
-                yield Hit(r.target, name, message, "warning", (Edit(r.target.path, name, safe=False),))
+    text = v.text("coordinate_interpolation")
+    if faulty_text(v.attributes["coordinate_interpolation"], c.version):
+        return
+    if text is None or interpolations(text) is None:
+        yield (f"{'it' if text is None else repr(text)} is not of the form 'tie_points: ... interpolation_variable'")
+        return
+    for r in c.references_of(v, "coordinate_interpolation"):
+        what = "an interpolation variable" if r.key == "interpolation" else "tie points"
+        if r.target is None:
+            yield (f"there is no variable {r.name!r}; expected {what}")
+        elif r.key == "tie_point" and not r.target.is_numeric:
+            yield Hit(r.target, None, f"tie points are of type {r.target.dtype}; expected numbers")
+        elif r.key == "tie_point" and not {"_FillValue", "missing_value"}.isdisjoint(r.target.attributes):
+            name = next(a for a in ("_FillValue", "missing_value") if a in r.target.attributes)
+            message = f"tie points cannot have missing values, but {name} is given; delete it"
+            yield Hit(r.target, name, message, "warning", (Edit(r.target.path, name, safe=False),))
 
 
-@rule("SUB002")
-def interpolation_method_is_named_or_described(c: Context) -> Iterator[Hit]:
+@rule("SUB002", each=interpolation_variables)
+def interpolation_method_is_named_or_described(_: Context, v: Variable) -> Iterator[Hit]:
     """An interpolation variable has a name of appendix J or a description, and not both."""
-    for v in interpolation_variables(c):
-        name, description = (v.attributes.get(a) for a in ("interpolation_name", "interpolation_description"))
-        if name is None and description is None:
-            yield Hit(v, "interpolation_name", "neither interpolation_name nor interpolation_description is given")
-        elif name is not None and description is not None:
-            message = "interpolation_name and interpolation_description are both given; delete one"
-            yield Hit(v, "interpolation_description", message)
-        elif description is not None and not isinstance(description, str):
-            yield Hit(v, "interpolation_description", "interpolation_description is not text")
-        elif name is not None and (not isinstance(name, str) or name not in METHODS):
-            shown = repr(name) if isinstance(name, str) else "it"
-            yield Hit(
-                v,
-                "interpolation_name",
-                f"{shown} is not a method of appendix J ({', '.join(METHODS)}); "
-                "describe another one in interpolation_description",
-            )
+    name, description = (v.attributes.get(a) for a in ("interpolation_name", "interpolation_description"))
+    if name is None and description is None:
+        yield Hit(v, "interpolation_name", "neither interpolation_name nor interpolation_description is given")
+    elif name is not None and description is not None:
+        message = "interpolation_name and interpolation_description are both given; delete one"
+        yield Hit(v, "interpolation_description", message)
+    elif description is not None and not isinstance(description, str):
+        yield Hit(v, "interpolation_description", "interpolation_description is not text")
+    elif name is not None and (not isinstance(name, str) or name not in METHODS):
+        shown = repr(name) if isinstance(name, str) else "it"
+        yield Hit(
+            v,
+            "interpolation_name",
+            f"{shown} is not a method of appendix J ({', '.join(METHODS)}); "
+            "describe another one in interpolation_description",
+        )
 
 
-@rule("SUB003")
-def computational_precision_is_32_or_64(c: Context) -> Iterator[Hit]:
+@rule("SUB003", each=interpolation_variables)
+def computational_precision_is_32_or_64(_: Context, v: Variable) -> Iterator[Hit]:
     """An interpolation variable has the computational_precision "32" or "64"."""
-    for v in interpolation_variables(c):
-        value = v.attributes.get("computational_precision")
-        if value is None:
-            message = 'computational_precision is missing; expected "32" or "64"'
-        elif not isinstance(value, str):
-            message = 'computational_precision is not text; expected "32" or "64" in quotes'
-        elif value not in ("32", "64"):
-            message = f'computational_precision is {value!r}; expected "32" or "64"'
-        else:
-            continue
-        yield Hit(v, "computational_precision", message)
+    value = v.attributes.get("computational_precision")
+    if value is None:
+        message = 'computational_precision is missing; expected "32" or "64"'
+    elif not isinstance(value, str):
+        message = 'computational_precision is not text; expected "32" or "64" in quotes'
+    elif value not in ("32", "64"):
+        message = f'computational_precision is {value!r}; expected "32" or "64"'
+    else:
+        return
+    yield Hit(v, "computational_precision", message)
 
 
-@rule("SUB004")
-def tie_point_mapping_is_sound(c: Context) -> Iterator[Hit]:
+@rule("SUB004", each=interpolation_variables)
+def tie_point_mapping_is_sound(c: Context, v: Variable) -> Iterator[Hit]:
     """A tie_point_mapping maps dimensions of the data variable to dimensions that it has not, each once."""
-    for v in interpolation_variables(c):
-        parts = mapping(c, v)
-        if parts is None:
-            text = v.text("tie_point_mapping")
-            found = (
-                "is missing" if "tie_point_mapping" not in v.attributes else f"is {text!r}" if text else "is not text"
-            )
-            yield Hit(
-                v,
-                "tie_point_mapping",
-                f"tie_point_mapping {found}; expected 'interpolated_dimension: tie_point_index_variable "
-                "subsampled_dimension [interpolation_subarea_dimension]'",
-            )
-            continue
-        for message in unsound(c, v, parts):
-            yield Hit(v, "tie_point_mapping", message)
-        method = METHODS.get(v.text("interpolation_name") or "")
-        if method is not None and method.dimensions != len(parts):
-            yield Hit(
-                v,
-                "tie_point_mapping",
-                f"{v.text('interpolation_name')} interpolates {method.dimensions} dimensions, {len(parts)} are mapped",
-                "warning",
-            )
+    parts = mapping(c, v)
+    if parts is None:
+        text = v.text("tie_point_mapping")
+        found = "is missing" if "tie_point_mapping" not in v.attributes else f"is {text!r}" if text else "is not text"
+        yield Hit(
+            v,
+            "tie_point_mapping",
+            f"tie_point_mapping {found}; expected 'interpolated_dimension: tie_point_index_variable "
+            "subsampled_dimension [interpolation_subarea_dimension]'",
+        )
+        return
+    for message in unsound(c, v, parts):
+        yield Hit(v, "tie_point_mapping", message)
+    method = METHODS.get(v.text("interpolation_name") or "")
+    if method is not None and method.dimensions != len(parts):
+        yield Hit(
+            v,
+            "tie_point_mapping",
+            f"{v.text('interpolation_name')} interpolates {method.dimensions} dimensions, {len(parts)} are mapped",
+            "warning",
+        )
 
 
-@rule("SUB011")
-def parameters_are_of_the_method(c: Context) -> Iterator[Hit]:
+@rule("SUB011", each=interpolation_variables)
+def parameters_are_of_the_method(c: Context, v: Variable) -> Iterator[Hit]:
     """An interpolation_parameters has terms that the method knows, each with a variable that is there."""
-    for v in interpolation_variables(c):
-        method = METHODS.get(v.text("interpolation_name") or "")
-        given: set[str] = set()
-        if "interpolation_parameters" in v.attributes:
-            parsed = pairs(v.text("interpolation_parameters") or "")
-            if not parsed or any(len(names) != 1 for _, names in parsed):
-                yield Hit(v, "interpolation_parameters", "it is not of the form 'term: variable term: variable'")
-                continue
-            for term, (name,) in parsed:
-                key = term.lower()
-                if method is not None and key not in method.terms:
-                    known = ", ".join(sorted(method.terms)) or "none"
-                    message = f"{v.text('interpolation_name')} has no term {term!r}; it knows {known}"
-                    yield Hit(v, "interpolation_parameters", message)
-                elif key in given:
-                    yield Hit(v, "interpolation_parameters", f"the term {term!r} occurs twice")
-                given.add(key)
-                target, _ = c.resolver.variable(name, v.group)
-                if target is None:
-                    yield Hit(v, "interpolation_parameters", f"there is no variable {name!r} for the term {term!r}")
-                elif method is not None and key in _FLAGS and _MEANING not in target.words("flag_meanings"):
-                    message = f"the flags have no meaning {_MEANING}, which the method looks for"
-                    yield Hit(target, "flag_meanings", message)
-        if method is not None and method.needs - given:
-            missing = ", ".join(sorted(method.needs - given))
-            message = f"{v.text('interpolation_name')} needs the term {missing}, which is missing"
-            yield Hit(v, "interpolation_parameters", message)
+    method = METHODS.get(v.text("interpolation_name") or "")
+    given: set[str] = set()
+    if "interpolation_parameters" in v.attributes:
+        parsed = pairs(v.text("interpolation_parameters") or "")
+        if not parsed or any(len(names) != 1 for _, names in parsed):
+            yield Hit(v, "interpolation_parameters", "it is not of the form 'term: variable term: variable'")
+            return
+        for term, (name,) in parsed:
+            key = term.lower()
+            if method is not None and key not in method.terms:
+                known = ", ".join(sorted(method.terms)) or "none"
+                message = f"{v.text('interpolation_name')} has no term {term!r}; it knows {known}"
+                yield Hit(v, "interpolation_parameters", message)
+            elif key in given:
+                yield Hit(v, "interpolation_parameters", f"the term {term!r} occurs twice")
+            given.add(key)
+            target, _ = c.resolver.variable(name, v.group)
+            if target is None:
+                yield Hit(v, "interpolation_parameters", f"there is no variable {name!r} for the term {term!r}")
+            elif method is not None and key in _FLAGS and _MEANING not in target.words("flag_meanings"):
+                message = f"the flags have no meaning {_MEANING}, which the method looks for"
+                yield Hit(target, "flag_meanings", message)
+    if method is not None and method.needs - given:
+        missing = ", ".join(sorted(method.needs - given))
+        message = f"{v.text('interpolation_name')} needs the term {missing}, which is missing"
+        yield Hit(v, "interpolation_parameters", message)
 
 
-@rule("SUB017")
-def interpolation_variables_are_scalar(c: Context) -> Iterator[Hit]:
+@rule("SUB017", each=interpolation_variables)
+def interpolation_variables_are_scalar(_: Context, v: Variable) -> Iterator[Hit]:
     """Interpolation variables have no dimensions."""
-    for v in interpolation_variables(c):
-        if v.stored:
-            yield Hit(v, None, f"the interpolation variable has dimensions ({', '.join(v.dims)}); expected none")
+    if v.stored:
+        yield Hit(v, None, f"the interpolation variable has dimensions ({', '.join(v.dims)}); expected none")

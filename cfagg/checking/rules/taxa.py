@@ -20,41 +20,36 @@ def _name(v: Variable) -> str:
     return (v.words("standard_name") or [""])[0]
 
 
-@rule("TAX001")
-def quantities_of_taxa_have_names_of_taxa(c: Context) -> Iterator[Hit]:
+@rule("TAX001", each="standard_name")
+def quantities_of_taxa_have_names_of_taxa(c: Context, v: Variable) -> Iterator[Hit]:
     """A quantity of biological taxa has a coordinate with their names."""
-    for v in c.with_attribute("standard_name"):
-        name = _name(v)
-        if "biological_taxon" not in name and "organisms_in_taxon" not in name:
-            continue
-        if name in (_NAME, _IDENTIFIER, "biological_taxon_identifier") or v not in c.roles.data:
-            continue
-        named = c.references_of(v, "coordinates")
-        if any(r.target is None for r in named):
-            continue  # COO009
-        if _NAME not in {_name(r.target) for r in named if r.target is not None}:
-            message = f"no coordinate has the standard name {_NAME}; add the names of the taxa"
-            yield Hit(v, "coordinates", message)
+    name = _name(v)
+    if "biological_taxon" not in name and "organisms_in_taxon" not in name:
+        return
+    if name in (_NAME, _IDENTIFIER, "biological_taxon_identifier") or v not in c.roles.data:
+        return
+    named = c.references_of(v, "coordinates")
+    if any(r.target is None for r in named):
+        return  # COO009
+    if _NAME not in {_name(r.target) for r in named if r.target is not None}:
+        message = f"no coordinate has the standard name {_NAME}; add the names of the taxa"
+        yield Hit(v, "coordinates", message)
 
 
-@rule("TAX002")
-def names_of_taxa_are_text(c: Context) -> Iterator[Hit]:
+@rule("TAX002", each="standard_name")
+def names_of_taxa_are_text(_: Context, v: Variable) -> Iterator[Hit]:
     """Names and identifiers of taxa are text."""
-    for v in c.with_attribute("standard_name"):
-        if _name(v) in (_NAME, _IDENTIFIER) and not v.is_text:
-            yield Hit(v, None, f"{_name(v)} is of type {v.dtype}; expected text")
+    if _name(v) in (_NAME, _IDENTIFIER) and not v.is_text:
+        yield Hit(v, None, f"{_name(v)} is of type {v.dtype}; expected text")
 
 
-@rule("TAX003", needs="data")
-def identifiers_of_taxa_are_well_formed(c: Context) -> Iterator[Hit]:
+@rule("TAX003", each="standard_name", needs="data")
+def identifiers_of_taxa_are_well_formed(_: Context, v: Variable) -> Iterator[Hit]:
     """Identifiers of taxa are life science identifiers, or missing."""
-    for v in c.with_attribute("standard_name"):
-        if _name(v) != _IDENTIFIER or not v.is_text or v.dialect is not None or v.read is None:
-            continue
-        for text in v.texts().ravel():
-            if text.strip() and len(text) < 1000 and not re.fullmatch(_LSID, text.strip()):
-                message = (
-                    f"{text[:80]!r} is not a life science identifier; expected urn:lsid:authority:namespace:object"
-                )
-                yield Hit(v, None, message)
-                break
+    if _name(v) != _IDENTIFIER or not v.is_text or v.dialect is not None or v.read is None:
+        return
+    for text in v.texts().ravel():
+        if text.strip() and len(text) < 1000 and not re.fullmatch(_LSID, text.strip()):
+            message = f"{text[:80]!r} is not a life science identifier; expected urn:lsid:authority:namespace:object"
+            yield Hit(v, None, message)
+            break

@@ -197,57 +197,51 @@ def parameters_have_dimensions_of_the_tie_points(c: Context) -> Iterator[Hit]:
                 )
 
 
-@rule("SUB013")
-def bounds_tie_points_names_one_variable(c: Context) -> Iterator[Hit]:
+@rule("SUB013", each="bounds_tie_points")
+def bounds_tie_points_names_one_variable(c: Context, v: Variable) -> Iterator[str]:
     """A bounds_tie_points attribute is the name of one variable that is there."""
-    for v in c.with_attribute("bounds_tie_points"):
-        names = c.references_of(v, "bounds_tie_points")
-        if v.text("bounds_tie_points") is None or len(names) != 1:
-            yield Hit(v, "bounds_tie_points", "bounds_tie_points is not one name; expected that of a variable")
-        elif names[0].target is None:
-            yield Hit(v, "bounds_tie_points", f"there is no variable {names[0].name!r}; expected bounds tie points")
+    names = c.references_of(v, "bounds_tie_points")
+    if v.text("bounds_tie_points") is None or len(names) != 1:
+        yield ("bounds_tie_points is not one name; expected that of a variable")
+    elif names[0].target is None:
+        yield (f"there is no variable {names[0].name!r}; expected bounds tie points")
 
 
-def _bounds(c: Context) -> Iterator[tuple[Variable, Variable]]:
-    """Yield tie point variables with their bounds tie points."""
-    for v in c.with_attribute("bounds_tie_points"):
-        names = c.references_of(v, "bounds_tie_points")
-        if len(names) == 1 and names[0].target is not None:
-            yield v, names[0].target
+def _bounds(c: Context) -> list[tuple[Variable, Variable]]:
+    """Return tie point variables with their bounds tie points."""
+    named = ((v, c.references_of(v, "bounds_tie_points")) for v in c.with_attribute("bounds_tie_points"))
+    return [(v, r[0].target) for v, r in named if len(r) == 1 and r[0].target is not None]
 
 
-@rule("SUB014")
-def bounds_tie_points_have_the_dimensions_of_the_tie_points(c: Context) -> Iterator[Hit]:
+@rule("SUB014", each=_bounds)
+def bounds_tie_points_have_the_dimensions_of_the_tie_points(_: Context, v: Variable, bounds: Variable) -> Iterator[Hit]:
     """Bounds tie points have the dimensions of their tie points."""
-    for v, bounds in _bounds(c):
-        if bounds.dimensions != v.dimensions:
-            found, wanted = ", ".join(bounds.dims), ", ".join(v.dims)
-            turned = set(bounds.dimensions) == set(v.dimensions)
-            message = f"it has dimensions ({found}); expected those of {v.name!r}, ({wanted})"
-            yield Hit(bounds, None, message, "warning" if turned else None)
+    if bounds.dimensions != v.dimensions:
+        found, wanted = ", ".join(bounds.dims), ", ".join(v.dims)
+        turned = set(bounds.dimensions) == set(v.dimensions)
+        message = f"it has dimensions ({found}); expected those of {v.name!r}, ({wanted})"
+        yield Hit(bounds, None, message, "warning" if turned else None)
 
 
-@rule("SUB015")
-def bounds_tie_points_are_numbers(c: Context) -> Iterator[Hit]:
+@rule("SUB015", each=_bounds)
+def bounds_tie_points_are_numbers(_: Context, __: Variable, bounds: Variable) -> Iterator[Hit]:
     """Bounds tie points are numbers."""
-    for _, bounds in _bounds(c):
-        if not bounds.is_numeric:
-            yield Hit(bounds, None, f"bounds tie points are of type {bounds.dtype}; expected numbers")
+    if not bounds.is_numeric:
+        yield Hit(bounds, None, f"bounds tie points are of type {bounds.dtype}; expected numbers")
 
 
-@rule("SUB016")
-def bounds_tie_points_have_the_attributes_of_bounds(c: Context) -> Iterator[Hit]:
+@rule("SUB016", each=_bounds)
+def bounds_tie_points_have_the_attributes_of_bounds(_: Context, v: Variable, bounds: Variable) -> Iterator[Hit]:
     """Bounds tie points have no fill value, and inherited attributes only as their tie points have them."""
-    for v, bounds in _bounds(c):
-        for name in ("_FillValue", "missing_value"):
-            if name in bounds.attributes:
-                fix = (Edit(bounds.path, name, safe=False),)
-                yield Hit(bounds, name, f"{name} is not allowed: bounds tie points are never missing", None, fix)
-        for name in INHERITED:
-            if name in bounds.attributes and not _same(bounds.attributes[name], v.attributes.get(name)):
-                found = "another value" if name in v.attributes else "no such attribute"
-                fix = (Edit(bounds.path, name, safe=False),)
-                yield Hit(bounds, name, f"{v.name!r} has {found}; delete {name} here, it is inherited", None, fix)
+    for name in ("_FillValue", "missing_value"):
+        if name in bounds.attributes:
+            fix = (Edit(bounds.path, name, safe=False),)
+            yield Hit(bounds, name, f"{name} is not allowed: bounds tie points are never missing", None, fix)
+    for name in INHERITED:
+        if name in bounds.attributes and not _same(bounds.attributes[name], v.attributes.get(name)):
+            found = "another value" if name in v.attributes else "no such attribute"
+            fix = (Edit(bounds.path, name, safe=False),)
+            yield Hit(bounds, name, f"{v.name!r} has {found}; delete {name} here, it is inherited", None, fix)
 
 
 def _same(one: AttributeValue, other: AttributeValue) -> bool:
@@ -256,11 +250,10 @@ def _same(one: AttributeValue, other: AttributeValue) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-@rule("SUB018")
-def bounds_tie_points_inherit_attributes(c: Context) -> Iterator[Hit]:
+@rule("SUB018", each=_bounds)
+def bounds_tie_points_inherit_attributes(_: Context, v: Variable, bounds: Variable) -> Iterator[Hit]:
     """Bounds tie points do not repeat attributes of their tie points."""
-    for v, bounds in _bounds(c):
-        for name in INHERITED:
-            if name in bounds.attributes and _same(bounds.attributes[name], v.attributes.get(name)):
-                message = f"{name} is the same as of {v.name!r} and inherited from there; delete it"
-                yield Hit(bounds, name, message, None, (Edit(bounds.path, name),))
+    for name in INHERITED:
+        if name in bounds.attributes and _same(bounds.attributes[name], v.attributes.get(name)):
+            message = f"{name} is the same as of {v.name!r} and inherited from there; delete it"
+            yield Hit(bounds, name, message, None, (Edit(bounds.path, name),))

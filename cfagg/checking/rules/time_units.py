@@ -71,27 +71,25 @@ def _no_datetime(text: str) -> bool:
     return text[:1].isalpha() or not any(ch.isdigit() for ch in text)
 
 
-@rule("TIM002")
-def zone_is_zero_in_utc_and_tai(c: Context) -> Iterator[Hit]:
+@rule("TIM002", each=times)
+def zone_is_zero_in_utc_and_tai(_: Context, t: Time) -> Iterator[Hit]:
     """In the calendars utc and tai the reference datetime has no zone but zero."""
-    for t in c.once(times):
-        if t.calendar in ("utc", "tai") and t.datetime is not None and t.datetime.offset:
-            yield Hit(
-                t.variable,
-                "units",
-                f"the reference datetime {t.text!r} has the zone {t.datetime.zone}; in calendar {t.calendar} it must "
-                "be given without an offset",
-            )
+    if t.calendar in ("utc", "tai") and t.datetime is not None and t.datetime.offset:
+        yield Hit(
+            t.variable,
+            "units",
+            f"the reference datetime {t.text!r} has the zone {t.datetime.zone}; in calendar {t.calendar} it must "
+            "be given without an offset",
+        )
 
 
-@rule("TIM003")
-def reference_datetime_has_the_right_form(c: Context) -> Iterator[Hit]:
+@rule("TIM003", each=times)
+def reference_datetime_has_the_right_form(c: Context, t: Time) -> Iterator[Hit]:
     """The reference datetime is written as CF says: a date, perhaps a time, and a zone only after a time."""
-    for t in c.once(times):
-        if _no_datetime(t.text):
-            continue  # TIM001
-        for message, severity in _form(t, c.version):
-            yield Hit(t.variable, "units", message, severity)
+    if _no_datetime(t.text):
+        return  # TIM001
+    for message, severity in _form(t, c.version):
+        yield Hit(t.variable, "units", message, severity)
 
 
 def _form(t: Time, version: Version) -> Iterator[tuple[str, Severity | None]]:
@@ -140,85 +138,79 @@ def _units(t: Time, found: set[str]) -> str:
     return ", ".join(repr(name) for name in sorted(found)) + f" in {t.unit!r}"
 
 
-@rule("TIM004")
-def no_years_and_months(c: Context) -> Iterator[Hit]:
+@rule("TIM004", each=times)
+def no_years_and_months(_: Context, t: Time) -> Iterator[Hit]:
     """Units of time coordinates are neither years nor months."""
-    for t in c.once(times):
-        found = {base for _, base in unit_words(t.unit)} & {"year", "yr", "tropical_year", "month"}
-        if found:
-            length = "30.44 days" if "month" in found else "365.2422 days"
-            yield Hit(
-                t.variable,
-                "units",
-                f"the unit {t.unit!r} is a fixed length of about {length} to UDUNITS, not one of the calendar; "
-                "write the times in days",
-            )
-
-
-@rule("TIM005")
-def seconds_in_utc(c: Context) -> Iterator[Hit]:
-    """In the calendar utc the unit is the second."""
-    for t in c.once(times):
-        if t.calendar != "utc":
-            continue
-        found = {base for _, base in unit_words(t.unit)} - {"s", "sec", "second", "seconds"}
-        if found:
-            yield Hit(t.variable, "units", f"the unit is {t.unit!r}; in calendar utc times should be in seconds")
-
-
-@rule("TIM006")
-def prefixes_only_with_seconds(c: Context) -> Iterator[Hit]:
-    """Decimal prefixes are not used with units of time other than the second."""
-    for t in c.once(times):
-        found = {p + base for p, base in unit_words(t.unit) if p and base not in ("s", "sec", "second", "seconds")}
-        if found:
-            yield Hit(
-                t.variable,
-                "units",
-                f"a decimal prefix is used with a unit other than second: {_units(t, found)}; use the plain unit",
-            )
-
-
-@rule("TIM007")
-def the_word_is_since(c: Context) -> Iterator[Hit]:
-    """The reference datetime follows the word since, not one of its synonyms in UDUNITS."""
-    for t in c.once(times):
-        if t.word.lower() != "since":
-            new = f"{t.unit} since {t.text}"
-            yield Hit(
-                t.variable,
-                "units",
-                f"{t.word!r} precedes the reference datetime; expected 'since'",
-                fix=edits(c, t.variable, "units", new),
-            )
-
-
-@rule("TIM008")
-def no_zone_but_zero(c: Context) -> Iterator[Hit]:
-    """The reference datetime has no time zone offset other than zero."""
-    for t in c.once(times):
-        d = t.datetime
-        if d is None or t.calendar in ("utc", "tai") or d.hour is None or not d.offset:
-            continue
+    found = {base for _, base in unit_words(t.unit)} & {"year", "yr", "tropical_year", "month"}
+    if found:
+        length = "30.44 days" if "month" in found else "365.2422 days"
         yield Hit(
             t.variable,
             "units",
-            f"the reference datetime {t.text!r} has the zone {d.zone}; give the datetime in Universal Time instead",
+            f"the unit {t.unit!r} is a fixed length of about {length} to UDUNITS, not one of the calendar; "
+            "write the times in days",
         )
 
 
-@rule("TIM024")
-def leading_zeroes(c: Context) -> Iterator[Hit]:
+@rule("TIM005", each=times)
+def seconds_in_utc(_: Context, t: Time) -> Iterator[Hit]:
+    """In the calendar utc the unit is the second."""
+    if t.calendar != "utc":
+        return
+    found = {base for _, base in unit_words(t.unit)} - {"s", "sec", "second", "seconds"}
+    if found:
+        yield Hit(t.variable, "units", f"the unit is {t.unit!r}; in calendar utc times should be in seconds")
+
+
+@rule("TIM006", each=times)
+def prefixes_only_with_seconds(_: Context, t: Time) -> Iterator[Hit]:
+    """Decimal prefixes are not used with units of time other than the second."""
+    found = {p + base for p, base in unit_words(t.unit) if p and base not in ("s", "sec", "second", "seconds")}
+    if found:
+        yield Hit(
+            t.variable,
+            "units",
+            f"a decimal prefix is used with a unit other than second: {_units(t, found)}; use the plain unit",
+        )
+
+
+@rule("TIM007", each=times)
+def the_word_is_since(c: Context, t: Time) -> Iterator[Hit]:
+    """The reference datetime follows the word since, not one of its synonyms in UDUNITS."""
+    if t.word.lower() != "since":
+        new = f"{t.unit} since {t.text}"
+        yield Hit(
+            t.variable,
+            "units",
+            f"{t.word!r} precedes the reference datetime; expected 'since'",
+            fix=edits(c, t.variable, "units", new),
+        )
+
+
+@rule("TIM008", each=times)
+def no_zone_but_zero(_: Context, t: Time) -> Iterator[Hit]:
+    """The reference datetime has no time zone offset other than zero."""
+    d = t.datetime
+    if d is None or t.calendar in ("utc", "tai") or d.hour is None or not d.offset:
+        return
+    yield Hit(
+        t.variable,
+        "units",
+        f"the reference datetime {t.text!r} has the zone {d.zone}; give the datetime in Universal Time instead",
+    )
+
+
+@rule("TIM024", each=times)
+def leading_zeroes(_: Context, t: Time) -> Iterator[Hit]:
     """The year of the reference datetime has four digits at least, the other parts have two."""
-    for t in c.once(times):
-        d = t.datetime
-        if d is None or not d.complete or d.packed:
-            continue
-        parts = [d.month, d.day, d.hour, d.minute, (d.second or "").partition(".")[0] or None]
-        parts += (d.zone or "").lstrip("+-Zz").split(":") if d.zone and not d.zone[0].isalpha() else []
-        if len(d.year.lstrip("+-")) < 4 or any(p is not None and len(p) < 2 for p in parts):
-            yield Hit(
-                t.variable,
-                "units",
-                f"the reference datetime {t.text!r} lacks leading zeroes; expected a form such as 2000-01-01 00:00:00",
-            )
+    d = t.datetime
+    if d is None or not d.complete or d.packed:
+        return
+    parts = [d.month, d.day, d.hour, d.minute, (d.second or "").partition(".")[0] or None]
+    parts += (d.zone or "").lstrip("+-Zz").split(":") if d.zone and not d.zone[0].isalpha() else []
+    if len(d.year.lstrip("+-")) < 4 or any(p is not None and len(p) < 2 for p in parts):
+        yield Hit(
+            t.variable,
+            "units",
+            f"the reference datetime {t.text!r} lacks leading zeroes; expected a form such as 2000-01-01 00:00:00",
+        )

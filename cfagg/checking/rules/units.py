@@ -157,55 +157,51 @@ def _kind(value: object) -> str:
     return f"not text but {shown if len(shown) <= 60 else shown[:57] + '...'}"
 
 
-@rule("UNI003")
-def named_fractions_have_plain_units(c: Context) -> Iterator[Hit]:
+@rule("UNI003", each="units")
+def named_fractions_have_plain_units(_: Context, v: Variable) -> Iterator[str]:
     """Units of volume fractions such as ``ppmv`` are not used together with a standard name."""
-    for v in c.with_attribute("units"):
-        found = _FRACTIONS.search(v.text("units") or "")
-        if found and "standard_name" in v.attributes:
-            yield Hit(
-                v,
-                "units",
-                f"{found[0]!r} in units of a variable with a standard_name, which already says what it is a fraction "
-                f"of; write {found[0].replace('v', '') if found[0] != 'ppv' else '1'!r}",
-            )
+    found = _FRACTIONS.search(v.text("units") or "")
+    if found and "standard_name" in v.attributes:
+        yield (
+            f"{found[0]!r} in units of a variable with a standard_name, which already says what it is a fraction "
+            f"of; write {found[0].replace('v', '') if found[0] != 'ppv' else '1'!r}"
+        )
 
 
-@rule("UNI005")
-def units_fit_the_standard_name(c: Context) -> Iterator[Hit]:
+@rule("UNI005", each="standard_name")
+def units_fit_the_standard_name(c: Context, v: Variable) -> Iterator[Hit]:
     """Units convert to the canonical ones of the standard name, as modifier and cell methods change them."""
-    for v in c.with_attribute("standard_name"):
-        units = v.text("units")
-        expected = expected_units(c, v) if units is not None else None
-        if not units or not expected or is_cell(c, v):
-            continue
-        units = units.strip()
-        if units in LEVEL_UNITS:
-            if not is_dimensionless(expected):
-                yield Hit(v, "units", f"units {units!r} cannot be converted to {expected!r}{_why(v, expected)}")
-            continue
-        reference = split_reference(units)
-        if reference is not None:
-            units = reference[0]
-        if not known(units) or units == expected or convertible(units, expected):
-            continue
-        if not known(expected) and is_logarithmic(units):
-            continue
-        if v.words("standard_name") == ["ocean_sigma_z_coordinate"] and convertible(units, "m"):
-            continue  # Appendix D asks for a length, the table of names for a pure number
-        hint = "; to UDUNITS mb is a millibarn, an area: write mbar" if units == "mb" else ""
-        levels = is_logarithmic(units) != is_logarithmic(expected) and known(expected)
-        if levels and _same_quantity(units, expected):
-            yield Hit(
-                v,
-                "units",
-                f"units {v.text('units')!r} convert to {expected!r}{_why(v, expected)} only through a logarithm; by CF "
-                "section 3.1 only a factor and an offset are allowed, while UDUNITS takes both for convertible",
-                severity="warning",
-            )
-        else:
-            found = v.text("units")
-            yield Hit(v, "units", f"units {found!r} cannot be converted to {expected!r}{_why(v, expected)}{hint}")
+    units = v.text("units")
+    expected = expected_units(c, v) if units is not None else None
+    if not units or not expected or is_cell(c, v):
+        return
+    units = units.strip()
+    if units in LEVEL_UNITS:
+        if not is_dimensionless(expected):
+            yield Hit(v, "units", f"units {units!r} cannot be converted to {expected!r}{_why(v, expected)}")
+        return
+    reference = split_reference(units)
+    if reference is not None:
+        units = reference[0]
+    if not known(units) or units == expected or convertible(units, expected):
+        return
+    if not known(expected) and is_logarithmic(units):
+        return
+    if v.words("standard_name") == ["ocean_sigma_z_coordinate"] and convertible(units, "m"):
+        return  # Appendix D asks for a length, the table of names for a pure number
+    hint = "; to UDUNITS mb is a millibarn, an area: write mbar" if units == "mb" else ""
+    levels = is_logarithmic(units) != is_logarithmic(expected) and known(expected)
+    if levels and _same_quantity(units, expected):
+        yield Hit(
+            v,
+            "units",
+            f"units {v.text('units')!r} convert to {expected!r}{_why(v, expected)} only through a logarithm; by CF "
+            "section 3.1 only a factor and an offset are allowed, while UDUNITS takes both for convertible",
+            severity="warning",
+        )
+    else:
+        found = v.text("units")
+        yield Hit(v, "units", f"units {found!r} cannot be converted to {expected!r}{_why(v, expected)}{hint}")
 
 
 def _same_quantity(a: str, b: str) -> bool:
@@ -219,43 +215,39 @@ def _why(v: Variable, expected: str) -> str:
     return f", the units of standard_name {v.text('standard_name')!r}{changed}"
 
 
-@rule("UNI009")
-def levels_have_no_units(c: Context) -> Iterator[Hit]:
+@rule("UNI009", each="units")
+def levels_have_no_units(_: Context, v: Variable) -> Iterator[Hit]:
     """The units ``level``, ``layer`` and ``sigma_level`` are not used any more."""
-    for v in c.with_attribute("units"):
-        text = (v.text("units") or "").strip()
-        if text in LEVEL_UNITS:
-            yield Hit(
-                v,
-                "units",
-                f"units {text!r} are deprecated; a vertical coordinate without dimension needs no units, or '1'",
-                fix=(Edit(v.path, "units", "1", safe=False),),
-            )
+    text = (v.text("units") or "").strip()
+    if text in LEVEL_UNITS:
+        yield Hit(
+            v,
+            "units",
+            f"units {text!r} are deprecated; a vertical coordinate without dimension needs no units, or '1'",
+            fix=(Edit(v.path, "units", "1", safe=False),),
+        )
 
 
-@rule("UNI011")
-def units_have_no_numbers(c: Context) -> Iterator[Hit]:
+@rule("UNI011", each="units")
+def units_have_no_numbers(_: Context, v: Variable) -> Iterator[Hit | str]:
     """There is no number as a factor or offset of a named unit, except in a reference time."""
-    for v in c.with_attribute("units"):
-        text = (v.text("units") or "").strip()
-        if not any(ch.isdigit() for ch in text) or not known(text) or split_reference(text) is not None:
-            continue
-        parts = list(_PARTS.finditer(text))
-        numbers = [m["number"] for m in parts if m["number"]]
-        if not numbers or not any(m["name"] for m in parts):
-            continue
-        if is_logarithmic(text):
-            yield Hit(
-                v,
-                "units",
-                f"units {text!r} hold the number {numbers[0]} in a reference level; whether the text on factors "
-                "includes these is unclear",
-                severity="warning",
-            )
-        else:
-            yield Hit(
-                v,
-                "units",
-                f"units {text!r} hold the number {numbers[0]} next to a named unit; use a prefix or power, or "
-                "scale_factor and add_offset",
-            )
+    text = (v.text("units") or "").strip()
+    if not any(ch.isdigit() for ch in text) or not known(text) or split_reference(text) is not None:
+        return
+    parts = list(_PARTS.finditer(text))
+    numbers = [m["number"] for m in parts if m["number"]]
+    if not numbers or not any(m["name"] for m in parts):
+        return
+    if is_logarithmic(text):
+        yield Hit(
+            v,
+            "units",
+            f"units {text!r} hold the number {numbers[0]} in a reference level; whether the text on factors "
+            "includes these is unclear",
+            severity="warning",
+        )
+    else:
+        yield (
+            f"units {text!r} hold the number {numbers[0]} next to a named unit; use a prefix or power, or "
+            "scale_factor and add_offset"
+        )

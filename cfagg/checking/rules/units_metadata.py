@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cfagg.cf.kinds_of_units import is_reference_time, is_temperature, known
 from cfagg.checking.canonical import is_cell, methods_of
 from cfagg.checking.context import Context
-from cfagg.checking.times import times
+from cfagg.checking.times import Time, times
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
@@ -47,21 +47,19 @@ def units_metadata_is_listed(c: Context) -> Iterator[Hit]:
         yield Hit(v, "units_metadata", f"units_metadata is {shown}; expected one of {', '.join(allowed)}", fix=fix)
 
 
-@rule("UNI006")
-def errors_of_temperatures_are_differences(c: Context) -> Iterator[Hit]:
+@rule("UNI006", each="units_metadata")
+def errors_of_temperatures_are_differences(_: Context, v: Variable) -> Iterator[Hit]:
     """``units_metadata`` of a standard error of a temperature says that it is a difference."""
-    for v in c.with_attribute("units_metadata"):
-        if "standard_error" in v.words("standard_name")[1:] and _claims_another(v):
-            yield _hit(v, "the standard_name modifier standard_error makes it a difference")
+    if "standard_error" in v.words("standard_name")[1:] and _claims_another(v):
+        yield _hit(v, "the standard_name modifier standard_error makes it a difference")
 
 
-@rule("UNI007")
-def spreads_of_temperatures_are_differences(c: Context) -> Iterator[Hit]:
+@rule("UNI007", each="units_metadata")
+def spreads_of_temperatures_are_differences(_: Context, v: Variable) -> Iterator[Hit]:
     """``units_metadata`` of a range, deviation or variance of a temperature says that it is a difference."""
-    for v in c.with_attribute("units_metadata"):
-        found = [m for m in methods_of(v) if m in _DIFFERENCES]
-        if found and _claims_another(v):
-            yield _hit(v, f"the method {found[0]} in cell_methods makes it a difference")
+    found = [m for m in methods_of(v) if m in _DIFFERENCES]
+    if found and _claims_another(v):
+        yield _hit(v, f"the method {found[0]} in cell_methods makes it a difference")
 
 
 def _claims_another(v: Variable) -> bool:
@@ -92,17 +90,16 @@ def units_metadata_is_for_temperatures_and_times(c: Context) -> Iterator[Hit]:
         yield Hit(v, "units_metadata", f"units_metadata with units {units!r}; it is for units of {what}", fix=fix)
 
 
-@rule("UNI010")
-def temperatures_have_units_metadata(c: Context) -> Iterator[Hit]:
+@rule("UNI010", each="units")
+def temperatures_have_units_metadata(c: Context, v: Variable) -> Iterator[Hit]:
     """Units of temperature come with ``units_metadata``."""
-    for v in c.with_attribute("units"):
-        units = v.text("units") or "1"
-        if "units_metadata" not in v.attributes and is_temperature(units) and not is_cell(c, v):
-            yield Hit(
-                v,
-                "units_metadata",
-                f"units {units!r} without units_metadata; say whether it is on_scale, a difference or unknown",
-            )
+    units = v.text("units") or "1"
+    if "units_metadata" not in v.attributes and is_temperature(units) and not is_cell(c, v):
+        yield Hit(
+            v,
+            "units_metadata",
+            f"units {units!r} without units_metadata; say whether it is on_scale, a difference or unknown",
+        )
 
 
 #: The only version with leap seconds in units_metadata, in its section 4.4.3.
@@ -113,29 +110,27 @@ _ONLY = Version(1, 12)
 _DOUBTFUL = ("standard", "proleptic_gregorian", "julian")
 
 
-@rule("LPS001", until=_ONLY)
-def other_calendars_tell_nothing_of_leap_seconds(c: Context) -> Iterator[Hit]:
+@rule("LPS001", each=times, until=_ONLY)
+def other_calendars_tell_nothing_of_leap_seconds(_: Context, t: Time) -> Iterator[Hit]:
     """A time coordinate has units_metadata only in a calendar in which leap seconds are in doubt."""
-    for t in c.once(times):
-        v = t.variable
-        if "units_metadata" in v.attributes and t.calendar not in _DOUBTFUL:
-            yield Hit(
-                v,
-                "units_metadata",
-                f"units_metadata is on a time in calendar {v.text('calendar')!r}, where there is no doubt about leap "
-                "seconds; delete it",
-                fix=(Edit(v.path, "units_metadata", safe=False),),
-            )
+    v = t.variable
+    if "units_metadata" in v.attributes and t.calendar not in _DOUBTFUL:
+        yield Hit(
+            v,
+            "units_metadata",
+            f"units_metadata is on a time in calendar {v.text('calendar')!r}, where there is no doubt about leap "
+            "seconds; delete it",
+            fix=(Edit(v.path, "units_metadata", safe=False),),
+        )
 
 
-@rule("LPS002", until=_ONLY)
-def times_tell_of_leap_seconds(c: Context) -> Iterator[Hit]:
+@rule("LPS002", each=times, until=_ONLY)
+def times_tell_of_leap_seconds(_: Context, t: Time) -> Iterator[Hit]:
     """A time coordinate in a calendar of the real world says how leap seconds were treated."""
-    for t in c.once(times):
-        if "units_metadata" not in t.variable.attributes and t.calendar in _DOUBTFUL:
-            yield Hit(
-                t.variable,
-                "units_metadata",
-                f"nothing says whether leap seconds are counted in calendar {t.calendar}; add units_metadata, "
-                "leap_seconds: none, utc or unknown",
-            )
+    if "units_metadata" not in t.variable.attributes and t.calendar in _DOUBTFUL:
+        yield Hit(
+            t.variable,
+            "units_metadata",
+            f"nothing says whether leap seconds are counted in calendar {t.calendar}; add units_metadata, "
+            "leap_seconds: none, utc or unknown",
+        )

@@ -12,6 +12,7 @@ from cfagg.checking.context import Context
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
+from cfagg.model.dataset import Variable
 
 #: Standard names of what increases upwards.
 _UP = re.compile(
@@ -27,33 +28,31 @@ _DOWN = re.compile(
 )
 
 
-@rule("VRT001")
-def positive_is_up_or_down(c: Context) -> Iterator[Hit]:
+@rule("VRT001", each="positive")
+def positive_is_up_or_down(c: Context, v: Variable) -> Iterator[str]:
     """``positive`` is ``up`` or ``down`` in any case."""
-    for v in c.with_attribute("positive"):
-        value = v.attributes["positive"]
-        if isinstance(value, str):
-            if value.strip().lower() not in ("up", "down"):
-                yield Hit(v, "positive", f"it is {value[:40]!r}; expected 'up' or 'down'")
-        elif holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
-            yield Hit(v, "positive", f"it holds {said(value)}; expected the text 'up' or 'down'")
+    value = v.attributes["positive"]
+    if isinstance(value, str):
+        if value.strip().lower() not in ("up", "down"):
+            yield (f"it is {value[:40]!r}; expected 'up' or 'down'")
+    elif holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
+        yield (f"it holds {said(value)}; expected the text 'up' or 'down'")
 
 
-@rule("VRT002")
-def positive_agrees_with_the_name(c: Context) -> Iterator[Hit]:
+@rule("VRT002", each="positive")
+def positive_agrees_with_the_name(_: Context, v: Variable) -> Iterator[Hit]:
     """``positive`` agrees with the direction that the standard name implies."""
-    for v in c.with_attribute("positive"):
-        given = (v.text("positive") or "").strip().lower()
-        words = v.words("standard_name")
-        if given not in ("up", "down") or not words:
-            continue
-        meant = "up" if _UP.fullmatch(words[0]) else "down" if _DOWN.fullmatch(words[0]) else given
-        if meant != given:
-            told = f"it is {given!r}, but values of {words[0]} increase {meant}wards"
-            fix = (Edit(v.path, "positive", meant, safe=False),)
-            yield Hit(
-                v, "positive", f"{told}: change it, or the standard name if the values increase {given}wards", None, fix
-            )
+    given = (v.text("positive") or "").strip().lower()
+    words = v.words("standard_name")
+    if given not in ("up", "down") or not words:
+        return
+    meant = "up" if _UP.fullmatch(words[0]) else "down" if _DOWN.fullmatch(words[0]) else given
+    if meant != given:
+        told = f"it is {given!r}, but values of {words[0]} increase {meant}wards"
+        fix = (Edit(v.path, "positive", meant, safe=False),)
+        yield Hit(
+            v, "positive", f"{told}: change it, or the standard name if the values increase {given}wards", None, fix
+        )
 
 
 @rule("VRT012")
