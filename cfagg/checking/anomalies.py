@@ -6,15 +6,13 @@ Source: CF section 7.5.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from cfagg.cf.cell_methods import Entry
 from cfagg.checking.axes import axis_of
+from cfagg.checking.context import Context, once
 from cfagg.checking.rules.cell_methods import coordinate_of, methods, scalars
 from cfagg.model.dataset import Variable
-
-if TYPE_CHECKING:
-    from cfagg.checking.context import Context
 
 __all__ = ["Anomaly", "anomalies", "coordinates_of", "covered", "selectors", "standard_name", "unnamed"]
 
@@ -98,10 +96,11 @@ def covered(c: Context, v: Variable, entries: Iterable[Entry]) -> set[Variable]:
     return {x for entry in entries for name in entry.names for x in _named(c, v, name, own)}
 
 
+@once
 def anomalies(c: Context) -> list[Anomaly]:
     """Return every entry ``anomaly_wrt`` whose norm exists."""
     found = []
-    for v, parsed in c.once(methods):
+    for v, parsed in methods(c):
         for entry in parsed.entries:
             norm = c.resolver.variable(entry.norm, v.group)[0] if entry.norm else None
             if norm is not None and norm is not v:

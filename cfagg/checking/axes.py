@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cfagg.cf import roles
-
-if TYPE_CHECKING:
-    from cfagg.checking.context import Context
-    from cfagg.model.dataset import Variable
+from cfagg.checking.context import Context, once
+from cfagg.model.dataset import Variable
 
 __all__ = ["axis_of", "is_latitude", "is_longitude", "name_of"]
 
@@ -19,16 +15,10 @@ def name_of(v: Variable) -> str:
     return words[0] if words else ""
 
 
+@once
 def axis_of(c: Context, v: Variable) -> roles.Axis | None:
     """Return the axis that a coordinate is for, `None` if it is none of the four."""
-    known = c.once(_memory)
-    if v not in known:
-        known[v] = roles.axis_of(v.attributes, len(v.dimensions) if v in c.roles.coordinates else None)
-    return known[v]
-
-
-def _memory(_: Context) -> dict[Variable, roles.Axis | None]:
-    return {}
+    return roles.axis_of(v.attributes, len(v.dimensions) if v in c.roles.coordinates else None)
 
 
 def is_latitude(v: Variable) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cfagg.cf.references import Reference, Resolver, references
@@ -15,9 +15,23 @@ from cfagg.model.dataset import LONGEST, Dataset, Group, Variable
 if TYPE_CHECKING:
     from cfagg.checking.options import Options
 
-__all__ = ["Context"]
+__all__ = ["Context", "once"]
 
 T = TypeVar("T")
+
+
+def once[*Given, T](function: Callable[[Context, *Given], T]) -> Callable[[Context, *Given], T]:
+    """Let a function of a context, and of what else it is given, be computed once for all rules that ask."""
+
+    @wraps(function)
+    def known(c: Context, *given: *Given) -> T:
+        key = (function, *given)
+        if key not in c.known:
+            c.known[key] = function(c, *given)
+        found: T = c.known[key]
+        return found
+
+    return known
 
 
 class Context:
@@ -32,7 +46,8 @@ class Context:
         self.version = version
         self.options = options
         self.resolver = Resolver(dataset)
-        self._known: dict[Callable[[Context], Any], Any] = {}
+        #: What `once` keeps, by function and arguments.
+        self.known: dict[Any, Any] = {}
 
     @cached_property
     def references(self) -> list[Reference]:
@@ -80,9 +95,9 @@ class Context:
 
     def once(self, function: Callable[[Context], T]) -> T:
         """Return ``function(self)``, computed once for all rules that ask."""
-        if function not in self._known:
-            self._known[function] = function(self)
-        found: T = self._known[function]
+        if function not in self.known:
+            self.known[function] = function(self)
+        found: T = self.known[function]
         return found
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.instructions import Instructions, aggregations, instructions, text_dimensions, values_of
 from cfagg.conventions import detection
 from cfagg.conventions.partition_stream import BrokenJSONError
@@ -44,10 +44,11 @@ class Description:
     broken: bool = False
 
 
+@once
 def described(c: Context) -> dict[Variable, Description]:
     """Return what each aggregation variable describes, in the order of the variables."""
-    known = c.once(instructions)
-    return {v: _description(v, known.get(v), c) for v in c.once(aggregations)}
+    known = instructions(c)
+    return {v: _description(v, known.get(v), c) for v in aggregations(c)}
 
 
 def is_private(variable: Variable) -> bool:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from cfagg.checking.axes import axis_of
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.spans import coordinate_span
 from cfagg.model.dataset import Dimension, Variable
 
@@ -125,12 +125,9 @@ def axes_of(v: Variable) -> tuple[Dimension, ...]:
     return v.dimensions[:-1] if v.kind == "char" else v.dimensions
 
 
+@once
 def features(c: Context) -> Features:
-    """Return the features of a dataset; cached."""
-    return c.once(_features)
-
-
-def _features(c: Context) -> Features:
+    """Return the features of a dataset."""
     text = (c.dataset.root.text("featureType") or "").lower()
     found = Features(c, text if text in TYPES else None)
     for v in c.with_attribute("sample_dimension", "instance_dimension", "cf_role"):

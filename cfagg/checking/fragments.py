@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cfagg.arrays.fragments import is_field
 from cfagg.cf.references import Resolver
 from cfagg.cf.uris import scheme_of
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.described import Description, described
 from cfagg.checking.fragment_rules import Expectation, compare
 from cfagg.errors import AccessError, CfaggError, FragmentNotFoundError, UnsupportedError
@@ -78,10 +78,11 @@ class _Use(NamedTuple):
     fragments: npt.NDArray[np.int64]
 
 
+@once
 def survey(c: Context) -> Survey:
     """Open the fragments of all aggregations of a dataset; of one that is not a local file only those in itself."""
     found = Survey()
-    known = [d for d in c.once(described).values() if d.aggregation is not None]
+    known = [d for d in described(c).values() if d.aggregation is not None]
     if not known:
         return found
     access = None if c.dataset.path is None else Access(c.dataset.path, c.options.allow)

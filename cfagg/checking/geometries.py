@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.missing import missing_mask, unsigned, unwritten
 from cfagg.checking.spans import coordinate_span
 from cfagg.model.dataset import Variable
@@ -42,12 +42,9 @@ class Geometry(NamedTuple):
         return {d for n in self.nodes for d in n.dimensions}
 
 
+@once
 def geometries(c: Context) -> list[Geometry]:
-    """Return the geometries of a dataset in order; cached."""
-    return c.once(_found)
-
-
-def _found(c: Context) -> list[Geometry]:
+    """Return the geometries of a dataset in order."""
     named = set()
     for v in c.with_attribute("geometry"):
         names = c.references_of(v, "geometry")

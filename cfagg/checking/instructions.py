@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.lists import pairs
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.missing import missing_mask
 from cfagg.model.dataset import Dimension, Variable
 
@@ -129,16 +129,10 @@ class Instructions:
         return found
 
 
-def values_of(c: Context, variable: Variable) -> MaskedValues | None:
+@once
+def values_of(_: Context, variable: Variable) -> MaskedValues | None:
     """Return what `masked` does, read once for all rules."""
-    known = c.once(_known)
-    if variable not in known:
-        known[variable] = masked(variable)
-    return known[variable]
-
-
-def _known(_: Context) -> dict[Variable, MaskedValues | None]:
-    return {}
+    return masked(variable)
 
 
 def has_free_dimensions(c: Context) -> bool:
@@ -146,15 +140,17 @@ def has_free_dimensions(c: Context) -> bool:
     return c.dataset.format not in ("zarr", "xarray")
 
 
+@once
 def aggregations(c: Context) -> list[Variable]:
     """Return the aggregation variables of a dataset, however they are described."""
     return [v for v in c.dataset.variables if v.dialect is not None]
 
 
+@once
 def instructions(c: Context) -> dict[Variable, Instructions]:
     """Return the instructions of every variable that has ``aggregated_dimensions`` or ``aggregated_data``."""
     found = {}
-    for v in c.once(aggregations):
+    for v in aggregations(c):
         if v.dialect not in ("CF", "CFA") or not (
             "aggregated_dimensions" in v.attributes or "aggregated_data" in v.attributes
         ):

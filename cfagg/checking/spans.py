@@ -6,7 +6,7 @@ others; a domain variable (section 5.8) names the dimensions that it has.
 
 from __future__ import annotations
 
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.model.dataset import Dimension, Variable
 
 __all__ = ["coordinate_span", "own_span", "replaced", "span_is_known"]
@@ -15,12 +15,9 @@ __all__ = ["coordinate_span", "own_span", "replaced", "span_is_known"]
 _MOST = 1000
 
 
+@once
 def replaced(c: Context) -> dict[Dimension, tuple[Dimension, ...]]:
-    """Return for each dimension that stands for others those others, one step far; cached."""
-    return c.once(_replaced)
-
-
-def _replaced(c: Context) -> dict[Dimension, tuple[Dimension, ...]]:
+    """Return for each dimension that stands for others those others, one step far."""
     found: dict[Dimension, list[Dimension]] = {}
     for v in c.with_attribute("compress", "sample_dimension", "instance_dimension"):
         if len(v.dimensions) != 1:
@@ -62,15 +59,12 @@ def coordinate_span(c: Context, variable: Variable) -> set[Dimension]:
     return span
 
 
+@once
 def span_is_known(c: Context) -> bool:
-    """Whether all lists, counts and indices of gathering and ragged arrays are as they should be; cached.
+    """Whether all lists, counts and indices of gathering and ragged arrays are as they should be.
 
     Where one is not, that is a finding of its own, and what coordinates may span cannot be told.
     """
-    return c.once(_span_is_known)
-
-
-def _span_is_known(c: Context) -> bool:
     return all(
         _is_sound(c, v, attribute)
         for attribute in ("compress", "sample_dimension", "instance_dimension")

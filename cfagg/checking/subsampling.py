@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from cfagg.cf.lists import interpolations, pairs
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.spans import own_span
 from cfagg.model.dataset import Dimension, Variable
 
@@ -67,12 +67,9 @@ class Use(NamedTuple):
     interpolation: Variable
 
 
+@once
 def uses(c: Context) -> list[Use]:
-    """Return what ``coordinate_interpolation`` attributes put together, where the variables are there; cached."""
-    return c.once(_uses)
-
-
-def _uses(c: Context) -> list[Use]:
+    """Return what ``coordinate_interpolation`` attributes put together, where the variables are there."""
     found = []
     for v in c.with_attribute("coordinate_interpolation"):
         for names, interpolation in interpolations(v.text("coordinate_interpolation") or "") or ():
@@ -83,12 +80,9 @@ def _uses(c: Context) -> list[Use]:
     return found
 
 
+@once
 def interpolation_variables(c: Context) -> list[Variable]:
-    """Return the interpolation variables in order; cached."""
-    return c.once(_interpolation_variables)
-
-
-def _interpolation_variables(c: Context) -> list[Variable]:
+    """Return the interpolation variables in order."""
     marks = ("interpolation_name", "interpolation_description", "tie_point_mapping")
     return [
         v
@@ -97,19 +91,9 @@ def _interpolation_variables(c: Context) -> list[Variable]:
     ]
 
 
+@once
 def mapping(c: Context, v: Variable) -> list[MappedDimension] | None:
-    """Return the parts of the ``tie_point_mapping`` of an interpolation variable, `None` if it is malformed; cached."""
-    known = c.once(_mappings)
-    if v not in known:
-        known[v] = _mapping(c, v)
-    return known[v]
-
-
-def _mappings(_: Context) -> dict[Variable, list[MappedDimension] | None]:
-    return {}
-
-
-def _mapping(c: Context, v: Variable) -> list[MappedDimension] | None:
+    """Return the parts of the ``tie_point_mapping`` of an interpolation variable, `None` if it is malformed."""
     parsed = pairs(v.text("tie_point_mapping") or "")
     if not parsed or any(not 2 <= len(names) <= 3 for _, names in parsed):
         return None
@@ -131,6 +115,7 @@ def _mapping(c: Context, v: Variable) -> list[MappedDimension] | None:
     return found
 
 
+@once
 def _parents(c: Context) -> dict[int, set[frozenset[Dimension]]]:
     """Return by interpolation variable the dimensions of the variables that use it."""
     found: dict[int, set[frozenset[Dimension]]] = {}
@@ -141,7 +126,7 @@ def _parents(c: Context) -> dict[int, set[frozenset[Dimension]]]:
 
 def unsound(c: Context, v: Variable, parts: list[MappedDimension]) -> Iterator[str]:
     """Yield what is wrong with the parts of the ``tie_point_mapping`` of an interpolation variable."""
-    parents = c.once(_parents).get(id(v), set())
+    parents = _parents(c).get(id(v), set())
     seen: dict[str, set[str]] = {"interpolated": set(), "subsampled": set(), "subarea": set(), "indices": set()}
     for part in parts:
         for kind, named in seen.items():
@@ -159,14 +144,8 @@ def unsound(c: Context, v: Variable, parts: list[MappedDimension]) -> Iterator[s
                 yield f"the {kind} dimension {name!r} is one of the data variable; expected one of its own"
 
 
+@once
 def sound(c: Context, v: Variable) -> list[MappedDimension] | None:
-    """Return the parts of a ``tie_point_mapping`` if nothing is wrong with them, `None` if there is; cached."""
-    known = c.once(_sound)
-    if v not in known:
-        parts = mapping(c, v)
-        known[v] = parts if parts is not None and next(unsound(c, v, parts), None) is None else None
-    return known[v]
-
-
-def _sound(_: Context) -> dict[Variable, list[MappedDimension] | None]:
-    return {}
+    """Return the parts of a ``tie_point_mapping`` if nothing is wrong with them, `None` if there is."""
+    parts = mapping(c, v)
+    return parts if parts is not None and next(unsound(c, v, parts), None) is None else None

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cfagg.cf.datetimes import Datetime, calendar_name, parse_datetime
 from cfagg.cf.kinds_of_units import is_time, split_reference
+from cfagg.checking.context import Context, once
 from cfagg.findings.finding import Edit
 from cfagg.model.dataset import Variable
-
-if TYPE_CHECKING:
-    from cfagg.checking.context import Context
 
 __all__ = [
     "EXPLICIT",
@@ -88,6 +86,7 @@ def _named(v: Variable) -> bool:
     return (v.text("standard_name") or "").strip() in TIME_NAMES or (v.text("axis") or "").strip().upper() == "T"
 
 
+@once
 def time_like(c: Context) -> set[Variable]:
     """Return all variables of which anything says that they hold time coordinates, whatever their units are.
 
@@ -110,9 +109,10 @@ def time_like(c: Context) -> set[Variable]:
     return found
 
 
+@once
 def times(c: Context) -> list[Time]:
     """Return the time coordinates that have units of a reference time, in order."""
-    like = c.once(time_like)
+    like = time_like(c)
     return list(_times(c, like))
 
 

@@ -158,7 +158,7 @@ def _having(function: Callable[..., Iterable[Hit | str]], attribute: str) -> Rul
 
 def _over(function: Callable[..., Iterable[Hit]], each: Callable[[Any], Iterable[Any]]) -> RuleFunction:
     def found(c: Any) -> Iterator[Hit]:
-        for one in c.once(each):
+        for one in each(c):
             yield from function(c, *one) if type(one) is tuple else function(c, one)
 
     return found

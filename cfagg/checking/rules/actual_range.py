@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.attribute_types import holds, said, said_type, same_type
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.missing import missing_mask, packing, unpacked, unsigned, valid_limits
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
@@ -48,6 +48,7 @@ class _Extremes(NamedTuple):
     high: Any
 
 
+@once
 def _extremes(c: Context) -> dict[int, _Extremes | None]:
     """Return the extremes of each variable that has ``actual_range``, by its identity.
 
@@ -106,7 +107,7 @@ def actual_range_is_that_of_the_data(c: Context, v: Variable) -> Iterator[str]:
     if given[0] > given[1]:
         yield (f"{given[0]} is larger than {given[1]}; expected the smallest value first")
         return
-    ends = c.once(_extremes).get(id(v)) if c.options.data else None
+    ends = _extremes(c).get(id(v)) if c.options.data else None
     if ends is None or _invalid(v, given):
         return  # values beyond the valid range count as missing, of which DAT007 tells
     least, most = sorted(unpacked(v, np.array([ends.low, ends.high])).tolist())
@@ -122,7 +123,7 @@ def actual_range_is_of_something(c: Context, v: Variable) -> Iterator[str]:
     """There is no ``actual_range`` where all values are missing."""
     given = _comparable(v)
     beyond = given is not None and given.size == 2 and _invalid(v, given)
-    if c.once(_extremes).get(id(v), ...) is None and not beyond:
+    if _extremes(c).get(id(v), ...) is None and not beyond:
         yield ("all values of the variable are missing: remove it")
 
 

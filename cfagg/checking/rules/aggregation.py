@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfagg.cf.uris import problem_of
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.instructions import Instructions, has_free_dimensions, instructions, text_dimensions, values_of
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.findings.finding import Edit, Hit
@@ -27,9 +27,10 @@ _DRAFT = {"location": "uris", "variable": "identifiers", "unique_value": "unique
 _NAMED = 3
 
 
+@once
 def _described(c: Context) -> list[Instructions]:
     """Return the instructions of the variables that CF describes."""
-    return [i for i in c.once(instructions).values() if i.dialect == "CF"]
+    return [i for i in instructions(c).values() if i.dialect == "CF"]
 
 
 def _plural(n: int, word: str) -> str:
@@ -309,7 +310,7 @@ def map_fills_the_dimensions(c: Context) -> Iterator[Hit]:
 @rule("AGG019")
 def containers_are_no_aggregations(c: Context) -> Iterator[Hit]:
     """Variables whose data have no meaning are not aggregations."""
-    found = c.once(_described)
+    found = _described(c)
     if not found:
         return
     kinds = (

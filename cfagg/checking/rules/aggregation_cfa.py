@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from cfagg.cf.uris import problem_of, scheme_of
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.instructions import (
     Instructions,
     has_free_dimensions,
@@ -33,8 +33,9 @@ _USED = re.compile(r"\$\{[^{}$]{0,200}\}?")
 _NAMED = 3
 
 
+@once
 def _described(c: Context) -> list[Instructions]:
-    return [i for i in c.once(instructions).values() if i.dialect == "CFA"]
+    return [i for i in instructions(c).values() if i.dialect == "CFA"]
 
 
 def _targets(c: Context, term: str) -> Iterator[tuple[Instructions, Variable]]:
@@ -216,7 +217,7 @@ def own_fragments_exist(c: Context) -> Iterator[Hit]:
 @rule("CFA022")
 def conventions_say_so(c: Context) -> Iterator[Hit]:
     """``Conventions`` names the version of CFA."""
-    if not c.once(_described):
+    if not _described(c):
         return
     words = (c.dataset.root.text("Conventions") or "").replace(",", " ").split()
     if not any(w.startswith("CFA-") for w in words):

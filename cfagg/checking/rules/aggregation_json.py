@@ -34,7 +34,7 @@ def _marked(c: Context, dialect: str) -> list[Variable]:
     """Return the variables described in JSON, or meant to be."""
     return [
         v
-        for v in c.once(aggregations)
+        for v in aggregations(c)
         if v.dialect == dialect
         and "aggregated_dimensions" not in v.attributes
         and "aggregated_data" not in v.attributes
@@ -46,7 +46,7 @@ def _descriptions(c: Context, dialect: str) -> Iterator[Description]:
     if marked:
         from cfagg.checking.described import described
 
-        known = c.once(described)
+        known = described(c)
         yield from (known[v] for v in marked)
 
 

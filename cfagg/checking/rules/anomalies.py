@@ -246,7 +246,7 @@ def _selected(c: Context, s: Variable) -> Variable | None:
     """Return the time coordinate variable that a coordinate selects from."""
     words = s.words("select")
     target = c.resolver.variable(words[0], s.group)[0] if len(words) == 1 else None
-    return target if target is not None and target.is_coordinate and target in c.once(time_like) else None
+    return target if target is not None and target.is_coordinate and target in time_like(c) else None
 
 
 def _climatological(c: Context, a: Anomaly, names: tuple[str, ...]) -> bool:

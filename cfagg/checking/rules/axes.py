@@ -8,13 +8,14 @@ from cfagg.cf.attribute_types import faulty_text
 from cfagg.cf.kinds_of_units import is_pressure, is_reference_time, is_time, known
 from cfagg.cf.roles import axis_by_units
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude, name_of
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.times import TIME_NAMES
 from cfagg.findings.finding import Edit, Hit, Severity
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Dimension, Variable
 
 
+@once
 def coordinate_variables(c: Context) -> dict[Dimension, Variable]:
     """Return the coordinate variable of each dimension that has one."""
     found: dict[Dimension, Variable] = {}
@@ -24,6 +25,7 @@ def coordinate_variables(c: Context) -> dict[Dimension, Variable]:
     return found
 
 
+@once
 def is_sampled(c: Context) -> bool:
     """Whether there are discrete sampling geometries (CF chapter 9)."""
     if "featureType" in c.dataset.root.attributes or any(c.with_attribute("sample_dimension", "instance_dimension")):
@@ -38,6 +40,7 @@ def _axis(v: Variable) -> str | None:
     return text if text in ("X", "Y", "Z", "T") else None
 
 
+@once
 def _may_have_axis(c: Context) -> set[Variable]:
     """Return the coordinates of all kinds, and the bounds, which may repeat the axis of their parents.
 
@@ -50,6 +53,7 @@ def _may_have_axis(c: Context) -> set[Variable]:
     return roles.coordinates.union(idle, roles.meshes, *(roles.named_by(a) for a in others))
 
 
+@once
 def unreferenced(c: Context) -> dict[Dimension, list[Variable]]:
     """Return the variables of one dimension that are coordinates by what they say and that nothing refers to."""
     found: dict[Dimension, list[Variable]] = {}
@@ -69,12 +73,13 @@ def along(c: Context, v: Variable, d: Dimension) -> list[Variable]:
     return [x for x in named if d in x.dimensions and not (x.is_text and x.dimensions[-1] is d)]
 
 
+@once
 def _misnamed(c: Context) -> set[Variable]:
     """Return what would be a coordinate variable if its name were that of its dimension: COO006 reports these."""
-    if c.once(is_sampled):
+    if is_sampled(c):
         return set()
-    own, found = c.once(coordinate_variables), set()
-    sole = {d: idle[0] for d, idle in c.once(unreferenced).items() if len(idle) == 1 and d.size > 1 and d not in own}
+    own, found = coordinate_variables(c), set()
+    sole = {d: idle[0] for d, idle in unreferenced(c).items() if len(idle) == 1 and d.size > 1 and d not in own}
     for v in c.roles.data if sole else ():
         for d in v.dimensions:
             if d in sole and sole[d] is not v and "axis" in sole[d].attributes and not along(c, v, d):
@@ -85,10 +90,10 @@ def _misnamed(c: Context) -> set[Variable]:
 @rule("COO001")
 def axis_is_for_coordinates(c: Context) -> Iterator[Hit]:
     """Only coordinates and the nodes of geometries have an ``axis``."""
-    allowed = c.once(_may_have_axis)
-    sampled = c.once(is_sampled)
+    allowed = _may_have_axis(c)
+    sampled = is_sampled(c)
     for v in c.with_attribute("axis"):
-        if v not in allowed and v not in c.once(_misnamed):
+        if v not in allowed and v not in _misnamed(c):
             # Examples of Appendix H have such heights of stations that no coordinates attribute names.
             severity: Severity | None = "warning" if sampled and axis_by_units(v.attributes) == _axis(v) else None
             yield Hit(
@@ -113,7 +118,7 @@ def axis_is_one_of_four(c: Context, v: Variable) -> Iterator[str]:
 @rule("COO003")
 def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
     """``axis`` agrees with ``units`` and ``positive``."""
-    allowed = c.once(_may_have_axis)
+    allowed = _may_have_axis(c)
     for v in c.with_attribute("axis"):
         axis = _axis(v)
         if axis is None or v not in allowed:
@@ -141,7 +146,7 @@ def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
 @rule("COO004")
 def axis_is_not_for_auxiliary_coordinates(c: Context) -> Iterator[Hit]:
     """Auxiliary coordinates have no ``axis``; chapter 5 allows it, so this is a warning."""
-    if c.once(is_sampled):
+    if is_sampled(c):
         return  # section 9.5 says to use it on auxiliary coordinates of discrete sampling geometries
     others = c.roles.named_by("node_coordinates") | c.roles.named_by("nodes")
     for v in c.with_attribute("axis"):
@@ -158,7 +163,7 @@ def axis_is_not_for_auxiliary_coordinates(c: Context) -> Iterator[Hit]:
 @rule("COO005")
 def one_coordinate_for_each_axis(c: Context) -> Iterator[Hit]:
     """No two coordinates of a data variable have the same ``axis``."""
-    own = c.once(coordinate_variables)
+    own = coordinate_variables(c)
     told: set[frozenset[Variable]] = set()
     seen: set[object] = set()
     data = c.roles.data

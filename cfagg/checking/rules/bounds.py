@@ -11,7 +11,7 @@ import numpy as np
 
 from cfagg.cf.attribute_types import faulty_text
 from cfagg.checking.axes import axis_of
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.findings.finding import Edit, Hit, Severity
 from cfagg.findings.rule import rule
@@ -45,6 +45,7 @@ _UNWANTED = ("_FillValue", "missing_value")
 _OF_CLIMATOLOGIES = ("units", "standard_name", "calendar")
 
 
+@once
 def bounded(c: Context) -> list[tuple[Variable, Variable]]:
     """Return each variable that names one existing bounds variable, with that."""
     found = []
@@ -142,12 +143,13 @@ def _vertices(c: Context, v: Variable, size: int) -> tuple[str, Severity | None]
     return message, None
 
 
+@once
 def _inheriting(c: Context) -> list[tuple[Variable, Variable]]:
     """Return the variables whose bounds variables inherit attributes: since CF-1.13 those of climatologies too.
 
     A variable of another shape is another variable named in error, and its attributes are not compared.
     """
-    pairs = c.once(bounded) + (c.once(climatological) if c.version >= Version(1, 13) else [])
+    pairs = bounded(c) + (climatological(c) if c.version >= Version(1, 13) else [])
     return [(v, b) for v, b in pairs if b.dimensions and same_dimensions(b.dimensions[:-1], v.dimensions)]
 
 
@@ -238,6 +240,7 @@ def no_inherited_attributes(c: Context) -> Iterator[Hit]:
                 yield Hit(b, name, f"before CF-1.11 bounds should not have {name}; delete it")
 
 
+@once
 def climatological(c: Context) -> list[tuple[Variable, Variable]]:
     """Return each variable that names one existing bounds variable of a climatology, with that."""
     found = []

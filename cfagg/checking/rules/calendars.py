@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cfagg.cf.attribute_types import faulty_text
 from cfagg.cf.datetimes import CALENDAR_NAMES, Datetime, clock_problem, days_in_month, seconds_between
 from cfagg.cf.kinds_of_units import is_reference_time
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.times import Time, edits, explicit, extent, time_like, times
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
@@ -29,7 +29,7 @@ def calendar_only_on_times(c: Context) -> Iterator[Hit]:
 
 def only_on_times(c: Context, names: tuple[str, ...]) -> Iterator[Hit]:
     """Yield the variables that have any of these attributes and hold no time coordinates."""
-    like = c.once(time_like)
+    like = time_like(c)
     inheriting = c.roles.bounds | c.roles.climatology | c.roles.named_by("bounds_tie_points")
     for v in c.with_attribute(*names):
         if v in like or v in inheriting or _is_time_node(c, v):
@@ -55,7 +55,7 @@ def _is_time_node(c: Context, v: Variable) -> bool:
 
 def _with_calendar(c: Context) -> Iterator[tuple[Variable, str]]:
     """Yield time coordinates with their calendars as written, where those are text."""
-    like = c.once(time_like)
+    like = time_like(c)
     for v in c.dataset.variables:
         text = v.text("calendar") if v in like else None
         if text is not None:
@@ -71,7 +71,7 @@ def _listed(text: str, version: Version) -> bool:
 @rule("TIM010")
 def calendar_is_listed(c: Context) -> Iterator[Hit]:
     """A calendar is one that CF lists, unless the lengths of the months define it."""
-    like = c.once(time_like)
+    like = time_like(c)
     for v in c.with_attribute("calendar"):
         value = v.attributes["calendar"]
         if v in like and not isinstance(value, str) and not faulty_text(value, c.version):
@@ -121,19 +121,9 @@ def values_are_dates_of_the_calendar(c: Context, t: Time) -> Iterator[Hit]:
             yield Hit(t.variable, None, "there are times in the future, which calendar utc does not define yet")
 
 
+@once
 def _span(c: Context, t: Time) -> tuple[float, float] | None:
     """Return the first and the last time in seconds since the reference, `None` if that is not known."""
-    read = c.once(_spans)
-    if t.variable not in read:
-        read[t.variable] = _read_span(c, t)
-    return read[t.variable]
-
-
-def _spans(_: Context) -> dict[Variable, tuple[float, float] | None]:
-    return {}
-
-
-def _read_span(c: Context, t: Time) -> tuple[float, float] | None:
     if t.datetime is None or _invalid(t, c.version) or t.variable.is_text:
         return None
     from cfagg.cf.calendars import seconds_in  # few checks read values
@@ -148,9 +138,10 @@ def _read_span(c: Context, t: Time) -> tuple[float, float] | None:
     return found[0] * unit + slack, found[1] * unit - slack
 
 
+@once
 def invalid_references(c: Context) -> set[Variable]:
     """Return the time coordinates whose reference datetime does not exist in their calendar."""
-    return {t.variable for t in c.once(times) if _invalid(t, c.version)}
+    return {t.variable for t in times(c) if _invalid(t, c.version)}
 
 
 @rule("TIM012", each=times)
@@ -233,7 +224,7 @@ def no_year_zero(c: Context) -> Iterator[Hit]:
     """Year 0 is not used in the standard and the julian calendar."""
     # Before CF-1.9 only references were meant, and only in the calendar of the real world.
     old = c.version < Version(1, 9)
-    for t in c.once(times):
+    for t in times(c):
         d = t.datetime
         if t.calendar not in (("standard",) if old else ("standard", "julian")):
             continue

@@ -33,7 +33,7 @@ def cell_measures_name_variables_of_cells(c: Context, v: Variable) -> Iterator[H
                 told = f"there is no variable {reference.name!r}; correct the name or add the variable{or_else}"
                 yield (told)
             continue
-        if v in c.roles.domains or v in c.once(undimensioned):
+        if v in c.roles.domains or v in undimensioned(c):
             continue  # DOM004, DOM001
         beyond = _beyond(c, v, reference.target)
         if beyond:

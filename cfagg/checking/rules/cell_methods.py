@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from cfagg.cf.attribute_types import faulty_text
 from cfagg.cf.cell_methods import METHODS, CellMethods, Entry, parse
 from cfagg.cf.kinds_of_units import known
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.spans import span_is_known
 from cfagg.checking.times import time_like
 from cfagg.findings.finding import Hit, Severity
@@ -28,6 +28,7 @@ _CLIMATOLOGIES = (
 )
 
 
+@once
 def methods(c: Context) -> list[tuple[Variable, CellMethods]]:
     """Return the variables that have cell methods, with what those say."""
     found = []
@@ -38,10 +39,11 @@ def methods(c: Context) -> list[tuple[Variable, CellMethods]]:
     return found
 
 
+@once
 def norms(c: Context) -> set[Variable]:
     """Return the variables that others are anomalies with respect to (section 7.5)."""
     found = set()
-    for v, parsed in c.once(methods):
+    for v, parsed in methods(c):
         for entry in parsed.entries:
             target = c.resolver.variable(entry.norm, v.group)[0] if entry.norm else None
             if target is not None:
@@ -57,21 +59,15 @@ def coordinate_of(c: Context, v: Variable, name: str) -> Variable | None:
     return scalars(c, v).get(name)
 
 
+@once
 def scalars(c: Context, v: Variable) -> dict[str, Variable]:
     """Return the scalar coordinates of a variable by the names that it gives them."""
-    known_already = c.once(_scalars)
-    if v not in known_already:
-        found = [(r.name, r.target) for r in c.references_of(v, "coordinates")]
-        named = {name: target for name, target in found if target is not None and is_scalar(target)}
-        # Cell methods may name those of other groups with their path or without.
-        for target in list(named.values()):
-            named.setdefault(target.name, target)
-        known_already[v] = named
-    return known_already[v]
-
-
-def _scalars(_: Context) -> dict[Variable, dict[str, Variable]]:
-    return {}
+    found = [(r.name, r.target) for r in c.references_of(v, "coordinates")]
+    named = {name: target for name, target in found if target is not None and is_scalar(target)}
+    # Cell methods may name those of other groups with their path or without.
+    for target in list(named.values()):
+        named.setdefault(target.name, target)
+    return named
 
 
 def is_scalar(v: Variable) -> bool:
@@ -83,13 +79,14 @@ def _alike(c: Context, word: str, words: Mapping[str, object] | frozenset[str]) 
     """Return a word that is spelled alike, for some words only: the search is slow."""
     from cfagg.checking.lookup import near
 
-    searched = c.once(_searched)
+    searched = _searched(c)
     key = word, words if isinstance(words, frozenset) else None
     if key not in searched:
         searched[key] = near(word, words) if len(searched) < _SEARCHES else ""
     return searched[key]
 
 
+@once
 def _searched(_: Context) -> dict[tuple[str, frozenset[str] | None], str]:
     return {}
 
@@ -101,7 +98,7 @@ def cell_methods_follow_the_grammar(c: Context) -> Iterator[Hit]:
         value = v.attributes["cell_methods"]
         if not isinstance(value, str) and not faulty_text(value, c.version):
             yield Hit(v, "cell_methods", "cell_methods is not text; expected e.g. 'time: mean'")
-    for v, parsed in c.once(methods):
+    for v, parsed in methods(c):
         for problem in parsed.problems:
             yield Hit(v, "cell_methods", problem)
         for entry in parsed.entries:
@@ -135,11 +132,11 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
     table = standard_names(c)
     if name in table:
         return None
-    if name in c.once(_gathered).get(v, ()):
+    if name in _gathered(c).get(v, ()):
         return None
     if not span_is_known(c) and c.resolver.dimension(name, v.group) is not None:
         return None  # GAT001, GAT002: it may be one of the gathered dimensions
-    if v in c.once(norms) and _is_time(c, v, name):
+    if v in norms(c) and _is_time(c, v, name):
         return None  # ANO013 tells where it is not the one that the norm selects from
     if any(r.name == name for r in c.references_of(v, "coordinates")):
         expected = "dimensions, scalar coordinates, standard names or 'area': name its dimensions"
@@ -155,6 +152,7 @@ def _name(c: Context, v: Variable, name: str) -> tuple[str, Severity | None] | N
     )
 
 
+@once
 def _gathered(c: Context) -> dict[Variable, set[str]]:
     """Return, for variables that are compressed by gathering, the names of the dimensions that were gathered."""
     lists = {v.dimensions[0]: v.words("compress") for v in c.with_attribute("compress") if len(v.dimensions) == 1}
@@ -165,7 +163,7 @@ def _gathered(c: Context) -> dict[Variable, set[str]]:
 
 def _is_time(c: Context, v: Variable, name: str) -> bool:
     found, _ = c.resolver.variable(name, v.group)
-    return found is not None and found.is_coordinate and found in c.once(time_like)
+    return found is not None and found.is_coordinate and found in time_like(c)
 
 
 def _selected(c: Context, v: Variable) -> set[str]:
@@ -237,7 +235,7 @@ def _climatologies(c: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit
             )
             continue
         time = coordinate_of(c, v, name)
-        if time is not None and "climatology" not in time.attributes and v not in c.once(norms):
+        if time is not None and "climatology" not in time.attributes and v not in norms(c):
             yield Hit(
                 v,
                 "cell_methods",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cfagg.cf.cell_methods import CellMethods
 from cfagg.checking.axes import axis_of
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.rules.cell_methods import coordinate_of, methods, norms, scalars
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
@@ -16,15 +16,16 @@ from cfagg.model.dataset import Dimension, Variable
 _CODES = frozenset({"flag_values", "flag_masks", "flag_meanings", "cf_role"})
 
 
+@once
 def _parsed(c: Context) -> dict[Variable, CellMethods]:
-    return dict(c.once(methods))
+    return dict(methods(c))
 
 
 @rule("CEL006")
 def dimensions_have_cell_methods(c: Context) -> Iterator[Hit]:
     """Cell methods of a data variable cover its dimensions and scalar coordinates of space and time."""
-    parsed = c.once(_parsed)
-    left_out = c.once(norms) | c.roles.named_by("cell_measures") | c.roles.named_by("ancillary_variables")
+    parsed = _parsed(c)
+    left_out = norms(c) | c.roles.named_by("cell_measures") | c.roles.named_by("ancillary_variables")
     for v in c.dataset.variables:
         if v not in c.roles.data or v in left_out or not v.is_numeric or not _CODES.isdisjoint(v.attributes):
             continue
@@ -61,13 +62,14 @@ def _frame(v: Variable) -> _Frame:
     return id(v.group), v.dimensions, v.text("coordinates")
 
 
+@once
 def _known(_: Context) -> dict[_Frame, list[tuple[Variable, str]]]:
     return {}
 
 
 def _spatiotemporal(c: Context, v: Variable) -> list[tuple[Variable, str]]:
     """Return the coordinate variables and scalar coordinates of space and time, with their axes."""
-    known, frame = c.once(_known), _frame(v)
+    known, frame = _known(c), _frame(v)
     if frame not in known:
         named = (coordinate_of(c, v, name) for name in dict.fromkeys([*v.dims, *scalars(c, v)]))
         numeric = [x for x in dict.fromkeys(named) if x is not None and x.is_numeric]
@@ -85,7 +87,7 @@ def cells_have_bounds(c: Context) -> Iterator[Hit]:
     """Coordinates to which a method other than point was applied have bounds or climatology."""
     told: set[Variable] = set()
     seen: set[tuple[_Frame, int]] = set()
-    for v, parsed in c.once(methods):
+    for v, parsed in methods(c):
         # The same cell methods of the same coordinates tell nothing more.
         alike = _frame(v), id(parsed)
         if alike in seen:

@@ -16,7 +16,7 @@ from cfagg.model.dataset import Variable
 @rule("CLM001")
 def climatology_only_on_times(c: Context) -> Iterator[Hit]:
     """Only time coordinates have climatology, in place of bounds."""
-    like = c.once(time_like)
+    like = time_like(c)
     for v in c.with_attribute("climatology"):
         if v not in like:
             yield Hit(
@@ -42,8 +42,8 @@ def climatology_names_a_variable(c: Context) -> Iterator[Hit]:
 @rule("CLM003")
 def climatology_bounds_are_pairs(c: Context) -> Iterator[Hit]:
     """A bounds variable of a climatology has the dimensions of its time and one of size 2 behind them."""
-    like = c.once(time_like)
-    for v, b in c.once(climatological):
+    like = time_like(c)
+    for v, b in climatological(c):
         if not b.is_numeric or v not in like:
             continue  # CLM004, CLM001
         if not b.dimensions or not same_dimensions(b.dimensions[:-1], v.dimensions) or b.dimensions[-1].size != 2:

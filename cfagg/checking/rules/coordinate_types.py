@@ -47,9 +47,9 @@ def rotated_coordinates_have_no_direction(_: Context, v: Variable) -> Iterator[H
 @rule("CRD003")
 def horizontal_grids_are_located(c: Context) -> Iterator[Hit]:
     """Data on a grid that is not one of latitude and longitude have a grid mapping, or latitudes and longitudes."""
-    if c.once(is_sampled):
+    if is_sampled(c):
         return
-    own = c.once(coordinate_variables)
+    own = coordinate_variables(c)
     for v in c.dataset.variables:
         if (
             len(v.dimensions) < 2

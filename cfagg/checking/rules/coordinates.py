@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.rules.axes import along, coordinate_variables, is_sampled, unreferenced
 from cfagg.checking.rules.domains import undimensioned
 from cfagg.checking.rules.groups import left_to_search
@@ -27,9 +27,9 @@ _CALLED = {
 @rule("COO006")
 def dimensions_of_space_and_time_have_coordinate_variables(c: Context) -> Iterator[Hit]:
     """A dimension that is a latitude, longitude, height or time by itself has a coordinate variable."""
-    if c.once(is_sampled):
+    if is_sampled(c):
         return
-    own, stands_for = c.once(coordinate_variables), replaced(c)
+    own, stands_for = coordinate_variables(c), replaced(c)
     instances = {d for others in stands_for.values() for d in others}
     told: set[Dimension] = set()
     for v in c.dataset.variables:
@@ -53,7 +53,7 @@ def _without(c: Context, v: Variable, d: Dimension) -> Iterator[Hit]:
     named = along(c, v, d)
     spatial = [x for x in named if not x.is_text and axis_of(c, x) is not None]
     if not named:
-        idle = [x for x in c.once(unreferenced).get(d, ()) if x is not v]
+        idle = [x for x in unreferenced(c).get(d, ()) if x is not v]
         if len(idle) == 1:
             sure = "axis" in idle[0].attributes
             yield Hit(
@@ -114,7 +114,7 @@ def coordinates_exist(c: Context, v: Variable) -> Iterator[Hit | str]:
     for reference in c.references_of(v, "coordinates"):
         if reference.target is None and not left_to_search(c, v, reference.name):
             commas = "," in reference.name or ";" in reference.name
-            other = c.once(_in_lower_case).get(reference.name.lower())
+            other = _in_lower_case(c).get(reference.name.lower())
             hint = "names are separated by blanks" if commas else "correct the name or add the variable"
             if other is not None:
                 hint = f"{other!r} exists: names are case-sensitive"
@@ -122,6 +122,7 @@ def coordinates_exist(c: Context, v: Variable) -> Iterator[Hit | str]:
             yield Hit(v, "coordinates", message, fix=fix if commas else ())
 
 
+@once
 def _in_lower_case(c: Context) -> dict[str, str]:
     """Return the names of all variables by their names in lower case."""
     return {v.name.lower(): v.name for v in c.dataset.variables}
@@ -133,7 +134,7 @@ def beyond(c: Context, span: set[Dimension], dimensions: tuple[Dimension, ...]) 
     A dimension of the same name in another group is let pass: rules on groups tell of those.  So is one that was
     gathered from the span, as coordinates that change seldom may be (Example H.5).
     """
-    own, alike = c.once(coordinate_variables), {d.name for d in span}
+    own, alike = coordinate_variables(c), {d.name for d in span}
     found = []
     for d in dimensions:
         if d in span or d.name in alike:
@@ -151,7 +152,7 @@ def auxiliary_coordinates_span_no_more(c: Context, v: Variable) -> Iterator[str]
 
     Labels and the coordinates of domain variables and geometry containers have rules of their own.
     """
-    if v in c.roles.geometries or v in c.roles.domains or v in c.roles.meshes or v in c.once(undimensioned):
+    if v in c.roles.geometries or v in c.roles.domains or v in c.roles.meshes or v in undimensioned(c):
         return
     span = None
     for reference in c.references_of(v, "coordinates"):
@@ -191,7 +192,7 @@ def labels_have_one_axis(c: Context) -> Iterator[Hit]:
     told: set[Variable] = set()
     for v in c.with_attribute("coordinates"):
         labels = [r.target for r in c.references_of(v, "coordinates") if r.target is not None and r.target.is_text]
-        if not labels or "geometry_type" in v.attributes or v in c.once(undimensioned) or not span_is_known(c):
+        if not labels or "geometry_type" in v.attributes or v in undimensioned(c) or not span_is_known(c):
             continue
         span = coordinate_span(c, v)
         for label in labels:

@@ -6,36 +6,40 @@ from collections.abc import Iterator
 
 from cfagg.cf.roles import Axis
 from cfagg.checking.axes import axis_of
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Dimension, Variable
 
 
+@once
 def _coordinates(c: Context) -> dict[int, Variable]:
     """Return the coordinate variable of each dimension, by identity of the dimension."""
     return {id(v.dimensions[0]): v for v in c.dataset.variables if v.is_coordinate}
 
 
+@once
 def _spatial(c: Context) -> set[int]:
     """Return the dimensions that auxiliary coordinates of space or time span, by identity."""
     return {id(d) for v in c.roles.auxiliary if v.dimensions and axis_of(c, v) for d in v.dimensions}
 
 
+@once
 def _labelled(c: Context) -> set[int]:
     """Return the dimensions whose elements have labels, by identity."""
     return {id(v.dimensions[0]) for v in c.roles.auxiliary if v.is_text and v.dimensions}
 
 
+@once
 def _axes(c: Context) -> dict[int, Axis | None]:
     """Return the axis of each dimension that has a coordinate variable, by identity of the dimension."""
-    return {dimension: axis_of(c, v) for dimension, v in c.once(_coordinates).items()}
+    return {dimension: axis_of(c, v) for dimension, v in _coordinates(c).items()}
 
 
 @rule("DOC007")
 def space_and_time_are_in_order(c: Context) -> Iterator[Hit]:
     """Dimensions of time, height, latitude and longitude stand in this order."""
-    axes = c.once(_axes)
+    axes = _axes(c)
     for v in c.dataset.variables:
         if len(v.dimensions) < 2:
             continue
@@ -54,7 +58,7 @@ def space_and_time_are_in_order(c: Context) -> Iterator[Hit]:
 @rule("DOC008")
 def other_dimensions_come_first(c: Context) -> Iterator[Hit]:
     """Dimensions of other things than space and time stand to the left of those."""
-    axes, data = c.once(_axes), c.roles.data
+    axes, data = _axes(c), c.roles.data
     coards = "COARDS" in (c.dataset.root.text("Conventions") or "")
     for v in c.dataset.variables:
         if len(v.dimensions) < 2 or v not in data or not v.is_numeric:
@@ -75,9 +79,9 @@ def other_dimensions_come_first(c: Context) -> Iterator[Hit]:
 
 def _is_other(c: Context, dimension: Dimension, *, coards: bool) -> bool:
     """Whether a dimension without an axis is known to be none of space and time."""
-    v = c.once(_coordinates).get(id(dimension))
-    if id(dimension) in c.once(_spatial):
+    v = _coordinates(c).get(id(dimension))
+    if id(dimension) in _spatial(c):
         return False
     if v is None:
-        return coards or id(dimension) in c.once(_labelled)
+        return coards or id(dimension) in _labelled(c)
     return "compress" not in v.attributes and v.text("standard_name") != "healpix_index"

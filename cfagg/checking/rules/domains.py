@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cfagg.cf.attribute_types import faulty_text
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span, own_span
 from cfagg.findings.finding import Edit, Hit
@@ -45,15 +45,13 @@ _OF_DATA = (
 _DATA_SIGNS = frozenset({"units", "standard_name", "cell_methods", "flag_values", "flag_masks", "ancillary_variables"})
 
 
+@once
 def domain_variables(c: Context) -> list[Variable]:
-    """Return the domain variables in order; cached."""
-    return c.once(_in_order)
-
-
-def _in_order(c: Context) -> list[Variable]:
+    """Return the domain variables in order."""
     return [v for v in c.dataset.variables if v in c.roles.domains]
 
 
+@once
 def undimensioned(c: Context) -> dict[Variable, str]:
     """Return the scalars that describe a domain and lack ``dimensions``, each with the names of these."""
     found = {}
@@ -74,7 +72,7 @@ def undimensioned(c: Context) -> dict[Variable, str]:
 @rule("DOM001")
 def domain_has_dimensions(c: Context) -> Iterator[Hit]:
     """A domain variable has a dimensions attribute, and is a scalar."""
-    for v, names in c.once(undimensioned).items():
+    for v, names in undimensioned(c).items():
         yield Hit(
             v,
             "dimensions",

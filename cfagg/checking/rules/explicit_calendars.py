@@ -24,7 +24,7 @@ def months_only_on_times(c: Context) -> Iterator[Hit]:
 
 
 def _times_with(c: Context, *names: str) -> Iterator[Variable]:
-    like = c.once(time_like)
+    like = time_like(c)
     for v in c.with_attribute(*names):
         if v in like:
             yield v

@@ -10,7 +10,7 @@ from cfagg.cf.attribute_types import faulty_text
 from cfagg.cf.grid_mapping_parameters import MAPPINGS, NAMED_TOGETHER, SINCE, TYPES
 from cfagg.cf.lists import grid_mappings
 from cfagg.cf.references import Reference
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span
 from cfagg.findings.finding import Edit, Hit
@@ -25,12 +25,9 @@ _FORMER = {
 }
 
 
+@once
 def grid_mapping_variables(c: Context) -> list[Variable]:
-    """Return the grid mapping variables in order; cached."""
-    return c.once(_in_order)
-
-
-def _in_order(c: Context) -> list[Variable]:
+    """Return the grid mapping variables in order."""
     return [v for v in c.dataset.variables if v in c.roles.grid_mappings]
 
 

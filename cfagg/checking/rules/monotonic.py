@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.missing import unwritten
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
@@ -31,7 +31,7 @@ def coordinate_variables_are_monotonic(c: Context) -> Iterator[Hit]:
             if c.dataset.format != "cdl":  # a header in CDL has no values
                 message = f"all {v.size} values are the fill value: the coordinate was never written"
                 # A file without any values is a template, to be filled later.
-                yield Hit(v, None, message, None if c.once(_any_written) else "warning")
+                yield Hit(v, None, message, None if _any_written(c) else "warning")
             continue
         before, value = (x.item() for x in _raw(v, at - 1, at + 1))
         lost = [n for n, x in ((at - 1, before), (at, value)) if isinstance(x, float) and isnan(x)]
@@ -47,6 +47,7 @@ def coordinate_variables_are_monotonic(c: Context) -> Iterator[Hit]:
             )
 
 
+@once
 def _any_written(c: Context) -> bool:
     """Whether any variable has values beside the fill value."""
     readable = (v for v in c.dataset.variables if v.read is not None and v.is_numeric and v.dialect is None)

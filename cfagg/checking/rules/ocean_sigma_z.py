@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.missing import missing_mask
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
@@ -15,6 +15,7 @@ from cfagg.findings.versions import Version
 from cfagg.model.dataset import Variable
 
 
+@once
 def _all(c: Context) -> list[tuple[Variable, dict[str, Variable]]]:
     """Return the coordinates, each with the variables of its terms in lower case."""
     found = []
@@ -28,7 +29,7 @@ def _all(c: Context) -> list[tuple[Variable, dict[str, Variable]]]:
 @rule("VRT009")
 def one_of_sigma_and_zlev_is_missing(c: Context) -> Iterator[Hit]:
     """In each level one of ``sigma`` and ``zlev`` is missing; ``nsigma`` is how often it is ``zlev``."""
-    for v, terms in c.once(_all):
+    for v, terms in _all(c):
         sigma, zlev = terms.get("sigma"), terms.get("zlev")
         wrong = False
         for name, term in (("sigma", sigma), ("zlev", zlev)):
@@ -67,7 +68,7 @@ def _missing(v: Variable) -> npt.NDArray[np.bool_] | None:
 @rule("VRT010")
 def nsigma_is_left_out(c: Context) -> Iterator[Hit]:
     """``formula_terms`` of an ocean sigma over z coordinate does without ``nsigma``."""
-    for v, _ in c.once(_all):
+    for v, _ in _all(c):
         if any((r.key or "").lower() == "nsigma" for r in c.references_of(v, "formula_terms")):
             yield Hit(v, "formula_terms", "term 'nsigma' is deprecated: leave it out; zlev says the same")
 
@@ -77,6 +78,6 @@ def sigma_over_z_needs_its_definition(c: Context) -> Iterator[Hit]:
     """A dataset with an ocean sigma over z coordinate follows CF-1.9 or a later version."""
     if c.version >= Version(1, 9):
         return
-    for v, _ in c.once(_all):
+    for v, _ in _all(c):
         told = f"the definition of this coordinate is defective in {c.version}"
         yield Hit(v, "standard_name", f"{told}: follow CF-1.9 or later, and say so in Conventions")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.cf.attribute_types import holds, said, said_type
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
@@ -61,6 +61,7 @@ def _may_pack(c: Context, v: Variable, dtype: np.dtype[Any]) -> bool:
     return c.version < _STRICT and dtype.newbyteorder("=") == v.dtype.newbyteorder("=")
 
 
+@once
 def _packed(c: Context) -> list[tuple[Variable, np.dtype[Any]]]:
     """Return packed variables and the type of their attributes, where that is right in itself."""
     found = []

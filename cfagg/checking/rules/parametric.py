@@ -9,7 +9,7 @@ from cfagg.cf.attribute_types import holds, said
 from cfagg.cf.formula_terms import Formula, formulas, known_formula
 from cfagg.cf.kinds_of_units import convertible, is_dimensionless, is_pressure, known
 from cfagg.cf.lists import pairs
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.lookup import aliases
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.findings.finding import Hit
@@ -37,6 +37,7 @@ def _is_pairs(text: str) -> bool:
     return bool(found) and all(len(names) == 1 for _, names in found or ())
 
 
+@once
 def _all(c: Context) -> list[_Terms]:
     """Return all variables with ``formula_terms``, with the formula of the standard name."""
     table = formulas(c.version)
@@ -55,6 +56,7 @@ def _all(c: Context) -> list[_Terms]:
     return found
 
 
+@once
 def _lost_bounds(c: Context) -> bool:
     """Whether a ``bounds`` attribute names a variable that is not there."""
     return any(r.target is None for v in c.with_attribute("bounds") for r in c.references_of(v, "bounds"))
@@ -63,7 +65,7 @@ def _lost_bounds(c: Context) -> bool:
 @rule("VRT003")
 def formula_terms_is_on_parametric_coordinates(c: Context) -> Iterator[Hit]:
     """Only coordinates with the standard name of a parametric vertical coordinate have ``formula_terms``."""
-    for v, parent, formula, _ in c.once(_all):
+    for v, parent, formula, _ in _all(c):
         if parent is not None and "formula_terms" in parent.attributes and formula is None:
             continue  # reported for the coordinate itself
         name = (v.words("standard_name") or (parent.words("standard_name") if parent is not None else []) or [""])[0]
@@ -72,7 +74,7 @@ def formula_terms_is_on_parametric_coordinates(c: Context) -> Iterator[Hit]:
             if later is not None:
                 told = f"standard_name {name!r} is a parametric vertical coordinate only since {later.since}"
                 yield Hit(v, "formula_terms", told, "warning")
-            elif not name and v not in c.roles.coordinates and c.once(_lost_bounds):
+            elif not name and v not in c.roles.coordinates and _lost_bounds(c):
                 continue  # they may be bounds whose coordinate names another variable, which another rule reports
             else:
                 told = f"the standard_name is {name!r}" if name else "there is no standard_name"
@@ -86,7 +88,7 @@ def formula_terms_is_on_parametric_coordinates(c: Context) -> Iterator[Hit]:
 @rule("VRT004")
 def formula_terms_names_terms_and_variables(c: Context) -> Iterator[Hit]:
     """``formula_terms`` is pairs of a term of the formula and a variable that is in the dataset."""
-    for v, _, formula, _ in c.once(_all):
+    for v, _, formula, _ in _all(c):
         value = v.attributes["formula_terms"]
         if not isinstance(value, str):
             if holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
@@ -134,7 +136,7 @@ def _choices(c: Context, formula: Formula, terms: dict[str, Variable]) -> tuple[
 @rule("VRT005")
 def names_of_terms_agree_with_the_formula(c: Context) -> Iterator[Hit]:
     """The standard names of terms are those of Appendix D, and of one set of Table D.1."""
-    for v, parent, formula, terms in c.once(_all):
+    for v, parent, formula, terms in _all(c):
         if formula is None or c.version < formula.names_since or parent is not None:
             continue
         names, left = _choices(c, formula, terms)
@@ -165,7 +167,7 @@ def computed_standard_name_needs_formula_terms(c: Context, v: Variable) -> Itera
 @rule("VRT007")
 def computed_standard_name_agrees(c: Context) -> Iterator[Hit]:
     """``computed_standard_name`` is one that the formula and the names of its terms imply."""
-    for v, parent, formula, terms in c.once(_all):
+    for v, parent, formula, terms in _all(c):
         if "computed_standard_name" not in v.attributes or parent is not None:
             continue
         value = v.attributes["computed_standard_name"]
@@ -188,7 +190,7 @@ def computed_standard_name_agrees(c: Context) -> Iterator[Hit]:
 @rule("VRT008")
 def units_of_terms_agree_with_the_formula(c: Context) -> Iterator[Hit]:
     """The units of terms are those of Appendix D: pressures, lengths, or plain numbers."""
-    for v, _, formula, terms in c.once(_all):
+    for v, _, formula, terms in _all(c):
         for term, target in terms.items():
             units = target.text("units")
             if formula is None or units is None or (not known(units) and units.strip() not in _LEVELS):

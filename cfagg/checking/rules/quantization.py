@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfagg.cf.attribute_types import holds, said, said_type
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule, shared
 from cfagg.model.dataset import Variable
@@ -31,6 +31,7 @@ _BY_LIBRARY = {
 _LARGEST = {"quantization_nsb": {4: 23, 8: 52}, "quantization_nsd": {4: 7, 8: 15}}
 
 
+@once
 def _containers(c: Context) -> list[Variable]:
     """Return the variables that ``quantization`` attributes name, each once."""
     named = c.roles.named_by("quantization")

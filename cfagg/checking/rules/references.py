@@ -19,11 +19,11 @@ _NAMED = 5
 @rule("REF001")
 def references_are_listed(c: Context) -> Iterator[Hit]:
     """Tell in which datasets the values of aggregations stand."""
-    if not c.once(aggregations):
+    if not aggregations(c):
         return
     from cfagg.checking.described import described
 
-    for v, d in c.once(described).items():
+    for v, d in described(c).items():
         if d.aggregation is None:
             continue
         partitions = d.aggregation.partitions
@@ -39,11 +39,11 @@ def references_are_listed(c: Context) -> Iterator[Hit]:
 
 
 def _found(c: Context, code: str) -> Iterator[Hit]:
-    if not c.once(aggregations):
+    if not aggregations(c):
         return
     from cfagg.checking.fragments import survey
 
-    found = c.once(survey)
+    found = survey(c)
     for problem in found.problems:
         if problem.code == code:
             yield Hit(problem.variable, None, problem.message, problem.severity)
@@ -58,7 +58,7 @@ shared(_found, needs="references", **{code: code for code in (f"REF{n:03}" for n
 @rule("REF011", until=Version(1, 12))
 def version_has_aggregations(c: Context) -> Iterator[Hit]:
     """A dataset with aggregations of CF follows CF-1.13 or a later version."""
-    found = [v.path for v in c.once(aggregations) if v.dialect == "CF"]
+    found = [v.path for v in aggregations(c) if v.dialect == "CF"]
     if found:
         names = ", ".join(repr(n) for n in found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
         message = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.lookup import (
     aliases,
     area_types,
@@ -114,7 +114,7 @@ def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
             f"version {named_version(v.group)}, which may have it: use that table to be sure"
         )
         return Hit(v, "standard_name", message, severity="warning")
-    looked_for = c.once(_looked_for)
+    looked_for = _looked_for(c)
     looked_for.add(name)
     close = near(name, names) if len(looked_for) <= _SUGGESTED else ""
     hint = f"; did you mean {close!r}?" if close else ""
@@ -129,6 +129,7 @@ def _may_be_newer(c: Context, v: Variable) -> bool:
     return named is not None and version.isdigit() and named > int(version)
 
 
+@once
 def _looked_for(_: Context) -> set[str]:
     return set()
 

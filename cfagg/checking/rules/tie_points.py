@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.lists import pairs
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.missing import unwritten
 from cfagg.checking.rules.bounds import INHERITED
 from cfagg.checking.subsampling import MappedDimension, interpolation_variables, mapping, sound, uses
@@ -207,6 +207,7 @@ def bounds_tie_points_names_one_variable(c: Context, v: Variable) -> Iterator[st
         yield (f"there is no variable {names[0].name!r}; expected bounds tie points")
 
 
+@once
 def _bounds(c: Context) -> list[tuple[Variable, Variable]]:
     """Return tie point variables with their bounds tie points."""
     named = ((v, c.references_of(v, "bounds_tie_points")) for v in c.with_attribute("bounds_tie_points"))

@@ -23,7 +23,7 @@ _FORM = "year-month-day, or year-month-day hour:minute:second with an optional z
 @rule("TIM001")
 def units_contain_a_reference_datetime(c: Context) -> Iterator[Hit]:
     """The units of a time coordinate contain a reference datetime."""
-    like = c.once(time_like)
+    like = time_like(c)
     coordinates = c.roles.coordinates
     for v in c.dataset.variables:
         units = v.text("units")

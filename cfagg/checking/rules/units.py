@@ -111,10 +111,10 @@ def _unknown(c: Context, v: Variable, units: str) -> str | None:
         reference = None  # such as "mins since", which libraries read
     if reference is not None and c.version >= Version(1, 13):
         return None  # the rules on reference times say more
-    if reference is not None and v in c.once(time_like):
+    if reference is not None and v in time_like(c):
         if not reference[2]:
             return None  # TIM001
-        if v in c.once(invalid_references):
+        if v in invalid_references(c):
             return None  # TIM012
     if is_cell(c, v) and any(r.source.text("units") == units for r in c.references_to(v, "bounds", "climatology")):
         return None  # reported once, for the parent
