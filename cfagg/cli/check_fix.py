@@ -34,7 +34,10 @@ def fix_sources(args: argparse.Namespace, chosen: Any) -> int:
     """
     from cfagg.checking.listing import expanded
     from cfagg.errors import OptionError
+    from cfagg.storage.urls import refuse_url
 
+    if args.output is not None:
+        refuse_url(args.output, "written")
     sources = list(expanded(args.sources))
     if args.output is not None and len(sources) > 1:
         raise OptionError("--fix with --output takes one source; use --in-place for several")

@@ -10,27 +10,18 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.storage.urls import Url, a_place, is_url
 
 __all__ = ["aside", "check", "opened", "write_netcdf"]
 
 
 def check(target: str, *, overwrite: bool) -> None:
-    """Raise where an output file cannot or must not be written.
+    """Raise where an output file cannot or must not be written; ``-`` is stdout."""
+    if isinstance(there := _place(target), Url):
+        from cfagg.runtime.object_files import check_object
 
-    Parameters
-    ----------
-    target : str
-        Path of the output; ``-`` is stdout.
-    overwrite : bool
-        Whether a file may be replaced.
-
-    Raises
-    ------
-    TargetExistsError
-        If there is such a file and `overwrite` is false.
-    TargetError
-        If it is a directory, or its directory does not exist.
-    """
+        check_object(there, overwrite=overwrite)
+        return
     path = Path(target)
     if target == "-" or _is_device(path):
         return
@@ -45,18 +36,7 @@ def check(target: str, *, overwrite: bool) -> None:
 
 @contextmanager
 def opened(target: str | None) -> Iterator[TextIO]:
-    """Give a stream for text: stdout for `None` and ``-``, else a file that appears when all is written.
-
-    Parameters
-    ----------
-    target : str or None
-        Path of the output.
-
-    Yields
-    ------
-    file object
-        Open for writing text.
-    """
+    """Give a stream for text: stdout for `None` and ``-``, else a file that appears when all is written."""
     if target is None or target == "-":
         yield sys.stdout
         return
@@ -66,23 +46,13 @@ def opened(target: str | None) -> Iterator[TextIO]:
 
 @contextmanager
 def aside(target: str) -> Iterator[str]:
-    """Give the name of a new file beside an output that takes the output's place when the block ends well.
+    """Give the name of a new file that takes the output's place when the block ends well; it ends as that does."""
+    if isinstance(there := _place(target), Url):
+        from cfagg.runtime.object_files import written_object
 
-    Parameters
-    ----------
-    target : str
-        Path of the output.
-
-    Yields
-    ------
-    str
-        Path to write to; it ends as `target` does.
-
-    Raises
-    ------
-    TargetError
-        If the directory cannot be written to or the disk is full.
-    """
+        with written_object(there) as new:
+            yield str(new)
+        return
     # Here, because most commands write to stdout alone.
     from cfagg.runtime.files import written_aside
     from cfagg.runtime.publishing import reason
@@ -102,13 +72,7 @@ def aside(target: str) -> Iterator[str]:
 
 
 def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:
-    """Write an array or dataset of xarray to a new file.
-
-    Raises
-    ------
-    TargetError
-        The netCDF library cannot write it.
-    """
+    """Write an array or dataset of xarray to a new file."""
     import netCDF4
     from xarray.backends import NetCDF4DataStore
 
@@ -136,6 +100,11 @@ def _as_dataset(result: Any) -> Any:
     if result.name is not None:
         dataset.attrs[DATAARRAY_NAME] = result.name
     return dataset
+
+
+def _place(target: str) -> str:
+    """Return a URL, which is written to with the credentials of the environment; a path as it is."""
+    return a_place(target, expected="name a file") if is_url(target) else target
 
 
 def _is_device(path: Path) -> bool:

@@ -65,10 +65,17 @@ def new_source(url: Url, place: str) -> Source:
 
 def source_of(url: Url, place: str) -> Source:
     """Return the store at a place, with the options of a URL; it is kept, and its connections with it."""
-    amazon = place.lower().startswith("s3:")
-    return _source(place, url.options, *((setting("region"), setting("endpoint_url")) if amazon else (None, None)))
+    return _source(place, url.options, _settings(place.partition(":")[0].lower()))
+
+
+def _settings(scheme: str) -> tuple[Any, ...]:
+    """Return what the environment says of the servers of a kind of store; sources are made anew where it changes."""
+    if scheme == "s3":
+        return setting("region"), setting("endpoint_url")
+    prefix = {"az": "AZURE_", "gs": "GOOGLE_"}.get(scheme)
+    return () if prefix is None else tuple(sorted(i for i in os.environ.items() if i[0].upper().startswith(prefix)))
 
 
 @lru_cache(maxsize=64)
-def _source(place: str, options: Options, _region: str | None, _endpoint: str | None) -> Source:
+def _source(place: str, options: Options, _settings: tuple[Any, ...]) -> Source:
     return make_source(place, options.given, options.allow, guarded=options.guarded)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -17,15 +16,15 @@ from cfagg.arrays.opening import open_any
 from cfagg.arrays.source import OtherSource, refuse_unreadable
 from cfagg.conventions.encoded import Names
 from cfagg.conventions.uris import local_path, name_of, path_of, uri_of
-from cfagg.errors import OptionError, TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors import OptionError, TargetError, UnsupportedError
 from cfagg.errors.arguments import a_path
 from cfagg.model import Aggregation
 from cfagg.runtime.netcdf_files import closing_written, created
+from cfagg.runtime.object_files import check_object, exists, written_object
 from cfagg.runtime.targets import DIALECTS
 from cfagg.storage.files import Handle
 from cfagg.storage.handles import handles
-from cfagg.storage.objects import ObjectStore
-from cfagg.storage.urls import Url, a_place, absolute, is_url, refuse_url
+from cfagg.storage.urls import Url, a_place, absolute, is_url
 from cfagg.writing import dialects
 from cfagg.writing.aggregation_file import written
 from cfagg.writing.references import as_path, home_of, relative, renamed
@@ -144,43 +143,26 @@ def _target(given: str, output: Any, options: Mapping[str, Any] | None, *, overw
     name = given if output is None else a_place(output, options, name="output", expected="name a file",
                                                 options_name="target_options")  # fmt: skip
     if isinstance(name, Url):
-        if name.lower().startswith("http"):
-            refuse_url(name, "written")
-        objects, key = _object(name)
-        if output is not None and not overwrite and objects.size(key) is not None:
-            raise _exists(name)
+        check_object(name, overwrite=overwrite or output is None)
         return name
     target = Path(os.path.realpath(name))
     if output is not None and str(target) != os.path.realpath(given) and os.path.lexists(target) and not overwrite:
-        raise _exists(target)
+        raise exists(target)
     if target.is_dir() or not target.parent.is_dir():
         raise TargetError(f"{target} cannot be written: it is a directory, or there is none for it")
     return target
 
 
-def _exists(target: object) -> TargetExistsError:
-    return TargetExistsError(f"{target} exists; replace it with overwrite=True (--overwrite), or give another name")
-
-
-def _object(url: Url) -> tuple[ObjectStore, str]:
-    """Return the object store that a file is in, and its key there."""
-    home, name = url.place
-    return ObjectStore(home, url.options.given, options_name="target_options"), name
-
-
 @contextmanager
 def _written(target: Path | Url, handle: Handle, *, create: bool) -> Iterator[Path]:
     """Give the name of a new file that takes the place of the target; in an object store, if that is as it was read."""
-    if not isinstance(target, Url):
+    if isinstance(target, Url):
+        match = handle.data.tag if handle.key.path == target else None
+        with written_object(target, create=create, match=match) as aside:
+            yield aside
+    else:
         with written(target) as aside:
             yield aside
-        return
-    objects, name = _object(target)
-    with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
-        aside = Path(folder) / "file.nc"
-        yield aside
-        match = handle.data.tag if handle.key.path == target else None
-        objects.put(name, aside, create=create, match=match)
 
 
 class _Change:

@@ -6,6 +6,7 @@ import pytest
 
 import cfagg
 from cfagg.cli import main as cli
+from cfagg.cli.main import main
 from cfagg.demo import sample
 from tests.observations.servers import served
 from tests.storage.remote.conftest import Bucket
@@ -136,3 +137,17 @@ def test_headers_are_options_each(server, capsys) -> None:
     assert cli.main(["show", f"{server.url}/test1.nc", *said]) == 0
     sent = [headers for _, _, headers in server.seen]
     assert {(h["authorization"], h["x-from"]) for h in sent} == {(f"Bearer {SECRET}", "me")}
+
+
+def test_an_output_in_a_bucket_is_the_one_here_and_replaced_with_overwrite_only(keyed, tmp_path, capsys) -> None:
+    here, there = tmp_path / "a.json", f"s3://{keyed.name}/outputs/a.json"
+    words = ["show", str(sample("sst.nca")), "--json", "-o"]
+    assert [main([*words, str(here)]), main([*words, there])] == [0, 0]
+    key = {"Bucket": keyed.name, "Key": "outputs/a.json"}
+    assert keyed.client.get_object(**key)["Body"].read() == here.read_bytes()
+    keyed.client.put_object(**key, Body=b"of somebody else")
+    assert main([*words, there]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert keyed.client.get_object(**key)["Body"].read() == b"of somebody else"
+    assert main([*words, there, "--overwrite"]) == 0
+    assert keyed.client.get_object(**key)["Body"].read() == here.read_bytes()

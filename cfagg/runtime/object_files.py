@@ -1,0 +1,44 @@
+"""Single files in object stores: written here first, then put in their place by one request."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cfagg.errors import TargetExistsError
+from cfagg.storage.objects import ObjectStore
+from cfagg.storage.urls import Url, refuse_url
+
+__all__ = ["check_object", "exists", "written_object"]
+
+
+def check_object(url: Url, *, overwrite: bool) -> None:
+    """Refuse a file that cannot or must not be written, before work begins."""
+    objects, name = _object(url)
+    if not overwrite and objects.size(name) is not None:
+        raise exists(url)
+
+
+def exists(target: object) -> TargetExistsError:
+    """Return the error about a file that may not be replaced."""
+    return TargetExistsError(f"{target} exists; replace it with overwrite=True (--overwrite), or give another name")
+
+
+@contextmanager
+def written_object(url: Url, *, create: bool = False, match: str | None = None) -> Iterator[Path]:
+    """Give the name of a new file here that is written there when the block ends well; see `ObjectStore.put`."""
+    objects, name = _object(url)
+    with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
+        made = Path(folder) / f"file{Path(name).suffix}"
+        yield made
+        objects.put(name, made, create=create, match=match)
+
+
+def _object(url: Url) -> tuple[ObjectStore, str]:
+    """Return the object store that a file is in, and its key there."""
+    if url.lower().startswith("http"):
+        refuse_url(url, "written")
+    home, name = url.place
+    return ObjectStore(home, url.options.given, options_name="target_options"), name
