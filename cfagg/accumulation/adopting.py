@@ -27,6 +27,8 @@ from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.report import Report
 from cfagg.accumulation.source import settled, write_back
 from cfagg.accumulation.writing import Target, codec_of, read_documents
+from cfagg.conventions.accumulation_fields import record
+from cfagg.conventions.accumulation_record import Related
 from cfagg.errors import CfaggError, NotAccumulatedError, Problem, StaleError, TargetError
 from cfagg.formats.zarr import ZarrArray, compare, object_checksum, stamps
 from cfagg.formats.zarr.creating import group_documents, write_documents
@@ -248,10 +250,7 @@ def _stamped(
     listed[name] = [target.metadata[name], *target.checksums[name].tolist()]
     own["checks"] = {**own["checks"], "own": listed}
     if neighbours is not None:
-        own["related"] = [
-            {"path": r.path, "use": r.use, "description": dict(r.description), "objects": r.objects}
-            for r in (n.record for n in neighbours)
-        ]
+        own["related"] = [record(Related).write(n.record) for n in neighbours]
     return sealed({**content, "cfagg": own})
 
 

@@ -26,7 +26,7 @@ from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.conventions import limits
 from cfagg.conventions.accumulation import Extra
 from cfagg.conventions.accumulation_model import Table
-from cfagg.conventions.accumulation_record import MaskRecord, Packing, Related
+from cfagg.conventions.accumulation_record import MaskRecord, Packing, Related, Source
 from cfagg.conventions.findings import shorten
 from cfagg.errors import CfaggError, ConformError, Problem, StaleError, UnsupportedError
 from cfagg.formats.zarr import compare, object_checksum, stamps
@@ -225,42 +225,37 @@ class Differences:
 
 def differences(source: ZarrArray, extra: Extra) -> Differences:
     """Return what differs between an array and the description that its accumulation keeps."""
-    then = extra.source
-    if source.dims != then.dims:
-        return Differences((Problem("dimensions", f"{list(then.dims)}, now {list(source.dims)}"),), other=True)
-    problems, grown, other = [], {}, False
-    for d, old, new in zip(then.dims, then.shape, source.shape, strict=True):
-        if old != new:
-            problems.append(Problem("shape", f"{d!r} had size {old}, now {new}"))
-        if old < new:
-            grown[d] = (old, new)
-        other = other or old > new
-    changed = _cuts(then.grid, source)
-    if np.dtype(then.dtype) != source.dtype:
-        changed.append(Problem("type", f"{then.dtype}, now {source.dtype.name}"))
-    else:
-        changed += _meaning(source, extra.packing, extra.mask)
-        changed += _encoding(source, extra.source.encoding, None if extra.weights is None else extra.weights.kind)
-    return Differences(tuple(problems + changed), Table(grown), other or bool(changed))
+    weights = None if extra.weights is None else extra.weights.kind
+    return _differences(source, extra.source, extra.packing, extra.mask, weights)
 
 
 def differences_since(then: ZarrArray, now: ZarrArray) -> Differences:
     """Return what differs between an array and what it was when the group of another writer was opened."""
     if then.ndim == now.ndim and names_none(now):
         now = replace(now, dims=then.dims)
-    if then.dims != now.dims:
+    described = Source.of(then.name, then.dims, then.grid, then.dtype, encoding_of(then, None), then.objects.size)
+    meaning = read_meaning(then)
+    found = _differences(now, described, meaning.packing, meaning.mask, None)
+    return Differences(found.problems, other=bool(found))
+
+
+def _differences(
+    now: ZarrArray, then: Source, packing: Packing | None, mask: MaskRecord, weights: str | None
+) -> Differences:
+    """Return what differs between an array and a description of it."""
+    if now.dims != then.dims:
         return Differences((Problem("dimensions", f"{list(then.dims)}, now {list(now.dims)}"),), other=True)
-    problems = []
-    if then.shape != now.shape:
-        problems.append(Problem("shape", f"{then.shape}, now {now.shape}"))
-    problems += _cuts(then.grid, now)
-    if then.dtype != now.dtype:
-        problems.append(Problem("type", f"{then.dtype.name}, now {now.dtype.name}"))
+    sizes = list(zip(then.dims, then.shape, now.shape, strict=True))
+    problems = [Problem("shape", f"{d!r} had size {old}, now {new}") for d, old, new in sizes if old != new]
+    grown = {d: (old, new) for d, old, new in sizes if old < new}
+    changed = _cuts(then.grid, now)
+    if np.dtype(then.dtype) != now.dtype:
+        changed.append(Problem("type", f"{then.dtype}, now {now.dtype.name}"))
     else:
-        old = read_meaning(then)
-        problems += _meaning(now, old.packing, old.mask)
-        problems += _encoding(now, encoding_of(then, None), None)
-    return Differences(tuple(problems), other=bool(problems))
+        changed += _meaning(now, packing, mask)
+        changed += _encoding(now, then.encoding, weights)
+    shrunk = len(grown) < len(problems)
+    return Differences(tuple(problems + changed), Table(grown), shrunk or bool(changed))
 
 
 def names_none(array: ZarrArray) -> bool:

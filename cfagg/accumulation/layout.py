@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -131,8 +132,8 @@ class Layout:
     #: What the names of all arrays end with, where those of another build stand beside them for a while.
     suffix: str = ""
 
-    def arrays(self, *, counts: bool) -> Iterator[ArraySpec]:
-        """Yield every array; counts beside weights only if asked for."""
+    def chunked(self, *, counts: bool) -> Iterator[ArraySpec]:
+        """Yield every array whose chunks have a place in `checksums`; counts beside weights only if asked for."""
         for s in self.sums:
             yield from (a for a in (s.data, s.low, s.weights, s.weights_low) if a is not None)
             if counts and s.counts is not None:
@@ -143,17 +144,18 @@ class Layout:
             yield self.weights
         yield from self.boundaries.values()
         yield from self.outliers
+
+    def arrays(self, *, counts: bool) -> Iterator[ArraySpec]:
+        """Yield every array."""
+        yield from self.chunked(counts=counts)
         yield self.stamps
         yield self.checksums
 
     def places(self, *, counts: bool) -> dict[str, int]:
         """Return where in `checksums` the chunks of each array begin; the arrays are those that are written."""
-        out, place = {}, 0
-        for spec in self.arrays(counts=counts):
-            if spec is not self.stamps and spec is not self.checksums:
-                out[spec.name] = place
-                place += math.prod(spec.grid)
-        return out
+        specs = list(self.chunked(counts=counts))
+        begins = accumulate((math.prod(spec.grid) for spec in specs), initial=0)
+        return {spec.name: place for spec, place in zip(specs, begins, strict=False)}
 
     def with_outliers(self, count: int, ndim: int, dtype: np.dtype[Any]) -> Layout:
         """Return the layout with arrays for so many cells that are kept out of the sums."""
@@ -178,8 +180,7 @@ def build_layout(
     suffix: str = "",
 ) -> Layout:
     """Return the arrays that an accumulation of `array` holds."""
-    maker = _Maker(array, meaning, settings, weight_axes is not None, previous or {})
-    maker.suffix = suffix
+    maker = _Maker(array, meaning, settings, weight_axes is not None, previous or {}, suffix)
     combinations = [tuple(array.dims.index(d) for d in c) for c in settings.dims]
     sums = tuple(maker.sums(axes) for axes in combinations)
     every = tuple(range(array.ndim))
@@ -198,40 +199,32 @@ def build_layout(
         a: maker.plain(f"boundary_{_word(array.dims[a])}", "sample positions", None, maker.samples[a].shape, np.int64)
         for a in sorted({a for c in combinations for a in c})
     }
-    # With room for one chunk each of the two arrays of outliers, which are known after the pass over the data.
-    number = 2 + sum(math.prod(spec.grid) for spec in _plain_arrays(sums, levels, weights, boundaries))
-    checksums = maker.plain("checksums", "checksums of the chunks of these arrays", None, (number,), np.uint32)
-    return Layout(
-        sums, tuple(levels), stamps, checksums, boundaries, weights, maker.samples, settings.stride, suffix=suffix
+    made = Layout(
+        sums, tuple(levels), stamps, stamps, boundaries, weights, maker.samples, settings.stride, suffix=suffix
     )
-
-
-def _plain_arrays(
-    sums: Sequence[SumSpecs],
-    levels: Sequence[LevelSpecs],
-    weights: ArraySpec | None,
-    boundaries: Mapping[int, ArraySpec],
-) -> Iterator[ArraySpec]:
-    """Yield every array whose chunks may have a place in that of checksums."""
-    for s in sums:
-        yield from (a for a in (s.data, s.low, s.weights, s.weights_low, s.counts) if a is not None)
-    for level in levels:
-        yield from level.arrays.values()
-    yield from (weights,) if weights is not None else ()
-    yield from boundaries.values()
+    # With room for one chunk each of the two arrays of outliers, which are known after the pass over the data.
+    number = 2 + sum(math.prod(spec.grid) for spec in made.chunked(counts=True))
+    checksums = maker.plain("checksums", "checksums of the chunks of these arrays", None, (number,), np.uint32)
+    return replace(made, checksums=checksums)
 
 
 class _Maker:
     """Names and cuts the arrays of one group."""
 
     def __init__(
-        self, array: ZarrArray, meaning: Meaning, settings: Settings, weighted: bool, previous: Mapping[str, Axes]
+        self,
+        array: ZarrArray,
+        meaning: Meaning,
+        settings: Settings,
+        weighted: bool,
+        previous: Mapping[str, Axes],
+        suffix: str,
     ) -> None:
         self.array, self.settings, self.weighted, self.previous = array, settings, weighted, previous
         self.values = meaning.dtype
         self.total = np.dtype("i8" if settings.sums == "int64" else "f8")
         self.taken: set[str] = set()
-        self.suffix = ""
+        self.suffix = suffix
         self.chunks = array.grid.matrix_shape
         self.samples = tuple(
             sample_positions(axis, n, s)

@@ -28,18 +28,21 @@ Int64 = npt.NDArray[np.int64]
 _BEYOND = 2.0**63 * (1 - 1e-9)
 
 
+_NONE = np.empty(0, np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Sums of stored values, each with one axis per axis of the source: kept positions or groups."""
+    """Sums of stored values, each with one axis per axis of the source; empty where they were not asked for."""
 
     #: Of stored (packed) values, times their weights where there are weights.
-    data: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None = None
+    data: npt.NDArray[np.float64] | npt.NDArray[np.int64]
+    #: Sums of the weights of valid cells; counts where there are no weights.
+    weights: npt.NDArray[np.float64] | npt.NDArray[np.int64]
+    #: Numbers of valid cells.
+    counts: Int64
     #: What is to be added to `data`, where sums are kept with twice the digits of float64.
     data_low: Float | None = None
-    #: Sums of the weights of valid cells; counts where there are no weights.
-    weights: npt.NDArray[np.float64] | npt.NDArray[np.int64] | None = None
-    #: Numbers of valid cells.
-    counts: Int64 | None = None
 
 
 def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> npt.NDArray[Any]:
@@ -114,13 +117,13 @@ def sums_and_counts(group: Group, request: Request, *, workers: int | None = Non
     """Return sums of values, of weights and of ones over the ranges of a request, from one pass."""
     request = request.resolve(group.source.shape)
     found = raw_sums(group, request, ("data", "weights", "counts"), workers=workers)
-    return *_decoded(group, request, found), _counted(request, found)
+    return *_decoded(group, request, found), found.counts.reshape(request.shape)
 
 
 def counts(group: Group, request: Request, *, workers: int | None = None) -> Int64:
     """Return the numbers of valid cells in the ranges of a request."""
     request = request.resolve(group.source.shape)
-    return _counted(request, raw_sums(group, request, ("counts",), workers=workers))
+    return raw_sums(group, request, ("counts",), workers=workers).counts.reshape(request.shape)
 
 
 def plan_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data", "weights")) -> Plan:
@@ -155,7 +158,7 @@ def raw_sums(
         if group.weights is not None and not group.weights.known:
             data, weight = proof.lost(found, total, totals["weights"])
             # NaN where rounding may have left nothing of them.
-            return Totals(np.where(data, np.nan, total), weights=np.where(weight, np.nan, totals["weights"]))
+            return Totals(np.where(data, np.nan, total), np.where(weight, np.nan, totals["weights"]), _NONE)
         bad = proof.wrong(found, total, totals.get("weights"), count)
         if bad.any():
             read_instead(group, plan, bad, totals, found.low, workers)
@@ -163,7 +166,7 @@ def raw_sums(
         add_outliers(group, plan, totals, found.low)
     if "counts" in wanted and group.weights is None:
         totals["counts"] = totals["weights"]
-    return Totals(totals.get("data"), low, totals.get("weights"), totals.get("counts"))
+    return Totals(totals.get("data", _NONE), totals.get("weights", _NONE), totals.get("counts", _NONE), low)
 
 
 def _check_shape(group: Group) -> None:
@@ -181,27 +184,14 @@ def _check_shape(group: Group) -> None:
 
 def _decoded(group: Group, request: Request, found: Totals) -> tuple[Float, Float]:
     """Return sums of unpacked values, and of weights."""
-    if found.data is None or found.weights is None:
-        raise AssertionError("sums and weights were asked for")
-    total, weight = _dropped(found.data, request), _real(_dropped(found.weights, request))
+    total: npt.NDArray[Any] = found.data.reshape(request.shape)
+    weight = _real(found.weights.reshape(request.shape))
     if found.data_low is not None:
-        total = total + _dropped(found.data_low, request)
+        total = total + found.data_low.reshape(request.shape)
     total = _real(total) if group.scale == 1 else total * group.scale
     if group.offset:
         total = total + group.offset * weight
     return total, weight
-
-
-def _counted(request: Request, found: Totals) -> Int64:
-    if found.counts is None:
-        raise AssertionError("counts were asked for")
-    out: Int64 = _dropped(found.counts, request)
-    return out
-
-
-def _dropped(values: npt.NDArray[Any], request: Request) -> npt.NDArray[Any]:
-    """Return a result without the axes that do not stay."""
-    return values.reshape(request.shape)
 
 
 def _real(values: npt.NDArray[Any]) -> Float:

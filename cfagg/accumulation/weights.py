@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class Corners:
             )
         lat = read_values(self.latitude_bounds) * _factor(self.latitude)
         lon = read_values(self.longitude_bounds) * _factor(self.longitude)
-        if np.nanmax(np.abs(lat), initial=0.0) > math.pi / 2 * (1 + 1e-4):
+        if _beyond_the_pole(lat):
             raise ConformError(
                 f"{where}: {self.latitude_bounds.name!r} has latitudes beyond 90 degrees; correct its values or units, "
                 "or give weights"
@@ -171,7 +172,10 @@ def find_weights(array: ZarrArray, weights: Any, memory: int) -> Weights | None:
     elif isinstance(weights, str):
         found = _areas(array, where, memory) if weights == "area" else _variable(array, weights, where, memory)
     elif hasattr(weights, "dims") and hasattr(weights, "values"):
-        found = _by_dims(array, weights, where)
+        name = getattr(weights, "name", None)
+        found = replace(
+            _by_dims(array, weights.dims, weights.values, where), name=name if isinstance(name, str) else None
+        )
     else:
         found = _broadcast(array, weights, where)
     found = _without_repeats(found)
@@ -213,7 +217,7 @@ def _without_repeats(found: Weights) -> Weights:
     if len(keep) == found.values.ndim:
         return found
     values = found.values.reshape([found.values.shape[i] for i in keep])
-    return Weights(found.kind, found.name, values, tuple(found.axes[i] for i in keep))
+    return replace(found, values=values, axes=tuple(found.axes[i] for i in keep))
 
 
 def _broadcast(array: ZarrArray, given: Any, where: str) -> Weights:
@@ -241,32 +245,17 @@ def _broadcast(array: ZarrArray, given: Any, where: str) -> Weights:
     return Weights("array", None, values.reshape([values.shape[i] for i in keep]), tuple(axes[i] for i in keep))
 
 
-def _by_dims(array: ZarrArray, given: Any, where: str) -> Weights:
+def _by_dims(array: ZarrArray, dims: Sequence[str], values: Any, where: str) -> Weights:
     """Return weights that name their dimensions."""
-    unknown = [d for d in given.dims if d not in array.dims]
-    if unknown or not given.dims:
+    unknown = [d for d in dims if d not in array.dims]
+    if unknown or not dims:
         raise ConformError(
-            f"{where}: the weights have the dimensions {list(given.dims)}, the array has {list(array.dims)}; give "
+            f"{where}: the weights have the dimensions {list(dims)}, the array has {list(array.dims)}; give "
             "weights over some of these"
         )
-    order = sorted(range(len(given.dims)), key=lambda i: array.dims.index(given.dims[i]))
-    values = np.asarray(given.values, dtype=np.float64).transpose(order)
-    name = getattr(given, "name", None)
-    return Weights(
-        "array",
-        name if isinstance(name, str) else None,
-        values,
-        tuple(array.dims.index(given.dims[i]) for i in order),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Named:
-    """Values with names of dimensions."""
-
-    name: str
-    dims: tuple[str, ...]
-    values: npt.NDArray[np.float64]
+    order = sorted(range(len(dims)), key=lambda i: array.dims.index(dims[i]))
+    axes = tuple(array.dims.index(dims[i]) for i in order)
+    return Weights("array", None, np.asarray(values, dtype=np.float64).transpose(order), axes)
 
 
 def _variable(array: ZarrArray, name: str, where: str, memory: int, kind: str = "variable") -> Weights:
@@ -280,8 +269,8 @@ def _variable(array: ZarrArray, name: str, where: str, memory: int, kind: str = 
             f"{where}: the weights {name!r} take {math.prod(found.shape) * 8:,} bytes, more than memory={memory:,}; "
             "give more memory (--memory)"
         )
-    weights = _by_dims(array, _Named(name, found.dims, read_values(found)), f"{where}: weights {name!r}")
-    return Weights(kind, name, weights.values, weights.axes)
+    weights = _by_dims(array, found.dims, read_values(found), f"{where}: weights {name!r}")
+    return replace(weights, kind=kind, name=name)
 
 
 def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
@@ -298,9 +287,8 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
                 f"one of the dimensions {', '.join(array.dims)}, or auxiliary coordinates of latitude and longitude "
                 "with bounds that hold the corners of cells; give the weights as a variable or an array"
             )
-        named = _Named(corners.latitude.name, corners.latitude.dims, corners.areas(where, memory))
-        weights = _by_dims(array, named, where)
-        return Weights("area", named.name, weights.values, weights.axes)
+        weights = _by_dims(array, corners.latitude.dims, corners.areas(where, memory), where)
+        return replace(weights, kind="area", name=corners.latitude.name)
     longitude = coordinate_along(array, "longitude")
     heights, names = _heights(array, latitude, where), latitude.name
     axis = array.dims.index(latitude.dims[0])
@@ -332,7 +320,7 @@ def _heights(array: ZarrArray, latitude: ZarrArray, where: str) -> npt.NDArray[n
 
 def _beyond_the_pole(latitudes: npt.NDArray[np.float64]) -> bool:
     """Return whether any latitude, in radians, lies farther beyond a pole than rounding puts it."""
-    return bool(np.abs(latitudes).max(initial=0.0) > math.pi / 2 * (1 + 1e-4))
+    return bool(np.nanmax(np.abs(latitudes), initial=0.0) > math.pi / 2 * (1 + 1e-4))
 
 
 def _widths(array: ZarrArray, longitude: ZarrArray) -> npt.NDArray[np.float64] | None:

@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.kernels.cumulative.layout import Axes, Layout
-from cfagg.kernels.cumulative.mask import Mask
+from cfagg.kernels.cumulative.layout import Axes, Prepared, ends
 from cfagg.kernels.cumulative.plain import double_product, double_sum, integer_sum
 from cfagg.kernels.cumulative.spread import spread_axis
 from cfagg.kernels.cumulative.tiles import pass_tiles
 from cfagg.kernels.statistics import Statistics, merge
 
-__all__ = ["BlockSums", "Prepared", "constant_sums", "reduce_block", "weight_sums"]
+__all__ = ["BlockSums", "constant_sums", "reduce_block", "weight_sums"]
 
 Array = npt.NDArray[Any]
 Sums = dict[Axes, Array]
@@ -29,86 +28,7 @@ _TILE = 1536
 _SHEET = 2**15
 """Sums along the outermost axis that are added to at a time: they stay in the second-level cache."""
 
-_WIDER = {"i1": "i2", "u1": "i2", "u2": "i4", "u4": "i8"}
 """Types that are converted beforehand, so that few have to be compiled for."""
-
-
-class _Memory:
-    """A stretch of memory that NumPy makes an array of.
-
-    A read-only array is a type of its own to the compiler; through this, both kinds share one signature.
-    """
-
-    def __init__(self, owner: Array) -> None:
-        self.owner = owner
-        address = owner.__array_interface__["data"][0]
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": owner.dtype.str,
-            "shape": (owner.size,),
-            "data": (address, False),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A block as the kernels take it.
-
-    Parameters
-    ----------
-    raw : 1-D array of int16, int32, int64, float32 or float64
-        The block in the order of its layout.
-    dtype : numpy.dtype
-        The block's own type.
-    layout : Layout
-    mask : tuple
-        Smallest and largest value that counts, two fills, and whether bounds or fills exclude any number.
-    weights : float64[m], optional
-    places : int64[rows, 2]
-        Where each row's weights begin, and 1 where they follow each other, 0 where the row has one.
-    """
-
-    raw: Array
-    dtype: np.dtype[Any]
-    layout: Layout
-    mask: tuple[Any, ...]
-    weights: Array | None
-    places: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, block: Array, mask: Mask, weights: Array | None, sets: Sequence[Axes]) -> Prepared:
-        """Prepare a block.
-
-        Parameters
-        ----------
-        block : array of native type
-            Of more than one element.
-        mask : Mask
-            For its type.
-        weights : float64 array, optional
-            Broadcast to the block's shape.
-        sets : sequence of tuple of int
-            All sets of the block's axes that it will be reduced over.
-
-        Raises
-        ------
-        OverflowError
-            An unsigned value is beyond int64.
-        """
-        layout = Layout.of(block, sets, weights)
-        dtype = block.dtype
-        block, mask = _narrowed(block, mask)
-        raw = np.asarray(_Memory(layout.contiguous(block)))
-        low, high, fills = mask
-        most, least = _ends(raw.dtype)
-        # A value that does not count anyway; where every integer counts, no element is compared.
-        none: Any = np.nan
-        if raw.dtype.kind == "i":
-            none = int(high) + 1 if high < most else max(int(low) - 1, int(least))
-        first, second = (raw.dtype.type(f) for f in (*fills, none, none)[:2])
-        tested = bool(fills) or bool(low > least) or bool(high < most)
-        flat, places = (None, np.zeros((1, 2), np.int64)) if weights is None else _places(weights, layout)
-        return cls(raw, dtype, layout, (low, high, first, second, tested), flat, places)
 
 
 class BlockSums(NamedTuple):
@@ -276,7 +196,7 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
         gone,
         np.array(columns, np.int64).reshape(-1, 4),
         rows,
-        *_ends(raw.dtype),
+        *ends(raw.dtype),
         moments,
     )
     if low is not None:
@@ -316,13 +236,6 @@ def _tiles(lengths: tuple[int, ...], outermost: bool) -> tuple[tuple[int, ...], 
     tiles = between * -(-height // tall) * -(-width // wide)
     run = max(1, _SHEET // (tall * wide)) if outermost else tiles
     return (outer, between, height, width), (tall, wide, run), outer * tiles
-
-
-@lru_cache(maxsize=16)
-def _ends(dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Return the largest and the smallest value of a type."""
-    ends: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
-    return dtype.type(ends.max), dtype.type(ends.min)
 
 
 def _whole(block: Prepared, count: int, least: Any, most: Any, moments: Array) -> Statistics:
@@ -366,7 +279,7 @@ def _spread(block: Prepared, found: _Sums, axis: int) -> Statistics:
     count = lengths[axis] - gone
     weights = None if block.weights is None else _singles(block, [axis], False, False, True).sums[axis,]
     size = raw.size // lengths[axis]
-    least, most = (np.full(size, end) for end in _ends(raw.dtype))
+    least, most = (np.full(size, end) for end in ends(raw.dtype))
     squares = np.zeros(size)
     part = Statistics(count, least, most, total, squares, weights)
     spread_axis(
@@ -399,32 +312,3 @@ def _check_range(block: Prepared, axes: Sequence[int], most: int) -> None:
         values = np.where((values >= low) & (values <= high) & (values != first) & (values != second), values, 0)
     for k in axes:
         integer_sum(values.reshape(lengths), (k,))
-
-
-def _narrowed(block: Array, mask: Mask) -> tuple[Array, Mask]:
-    """Return a block of a type that is compiled for, and its mask with at most two fills."""
-    dtype, (low, high, fills) = block.dtype, mask
-    if dtype == np.uint64:
-        # What counts is below 2**63 here, so that -1 is free to stand for what does not.
-        kind = np.int64
-        block = np.where(mask.valid(block), block, np.uint64(2**64 - 1)).view(kind)
-        return block, Mask(kind(0), kind(2**63 - 1), ())
-    fills = tuple(f for f in fills if low <= f <= high)
-    if len(fills) > 2:
-        block, fills = np.where(np.isin(block, fills[2:]), fills[0], block), fills[:2]
-    wider = _WIDER.get(dtype.str[1:])
-    if wider is None:
-        return block, Mask(low, high, fills)
-    kind = np.dtype(wider).type
-    return block.astype(wider), Mask(kind(low), kind(high), tuple(kind(f) for f in fills))
-
-
-def _places(weights: Array, layout: Layout) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Return weights as they are without what is broadcast, and where those of each row are."""
-    few = weights[tuple(slice(None) if step else slice(1) for step in weights.strides)].transpose(layout.order)
-    spans = [bool(g) and weights.strides[g[0]] != 0 for g in layout.groups]
-    shape = [n if span else 1 for n, span in zip(layout.lengths, spans, strict=True)]
-    flat = np.ascontiguousarray(few, np.float64).reshape(-1)
-    starts = np.arange(math.prod(shape[:-1]), dtype=np.int64).reshape(shape[:-1]) * shape[-1]
-    starts = np.broadcast_to(starts, layout.lengths[:-1]).reshape(-1)
-    return np.asarray(_Memory(flat)), np.stack([starts, np.full_like(starts, shape[-1] > 1)], -1)

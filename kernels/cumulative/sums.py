@@ -267,7 +267,8 @@ def _compiled(
     wanted: tuple[Axes, ...],
 ) -> Partials:
     """Reduce a block with the compiled pass."""
-    from cfagg.kernels.cumulative.compiled import Prepared, constant_sums, reduce_block, weight_sums
+    from cfagg.kernels.cumulative.compiled import constant_sums, reduce_block, weight_sums
+    from cfagg.kernels.cumulative.layout import Prepared
 
     prepared = Prepared.of(block, mask, weights, (*sets, *wanted))
     found = reduce_block(prepared, sets, double_double, wanted)

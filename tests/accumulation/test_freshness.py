@@ -268,7 +268,7 @@ def test_a_group_of_another_writer_is_fresh_while_the_array_is_described_as_befo
 @pytest.mark.parametrize(
     ("name", "change", "said"),
     [
-        ("shape", lambda d: d.update(shape=[16, 12, 45]), "shape: (16, 12, 40), now (16, 12, 45)"),
+        ("shape", lambda d: d.update(shape=[16, 12, 45]), "shape: 'time' had size 40, now 45"),
         ("type", lambda d: d.update(dtype="<f8"), "type: float32, now float64"),
         ("chunks", lambda d: d.update(chunks=[4, 6, 10]), "along 'time' chunks of 5, now chunks of 10"),
         ("missing values", lambda d: d.update(fill_value=0.5), "missing values: "),
