@@ -152,7 +152,7 @@ def build(
         shop.start_group()
         target = Target(shop.group, plan.settings.codec, array.zarr_format)
         excluded = missing > 0 or len(judgement.values) > 0
-        partial = PartialSums(recipe, scratch, records, plan.layout, plan.basis, excluded, judgement.repairs)
+        partial = PartialSums(recipe, scratch, plan.layout, plan.basis, excluded, judgement.repairs)
         table = np.concatenate([np.column_stack([seen, _checksums(plan, records)]), others])
         finish(partial, target, plan.weights, table, judgement, summers)
         write_attributes(target, describe(plan, target, missing, nonfinite, judgement))

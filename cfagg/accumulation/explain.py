@@ -137,6 +137,8 @@ class Explanation:
         }
 
     def __str__(self) -> str:
+        from cfagg.display.text import columns
+
         rows = [("array", "takes", _CHUNKS, _ELEMENTS, _BYTES)]
         for step in self.steps:
             for k, term in enumerate(step.terms or ("",)):
@@ -144,12 +146,7 @@ class Explanation:
                 rows.append((step.array, takes, *_numbers(step)) if k == 0 else ("", takes, "", "", ""))
         rows.append(("all", "", *_numbers(self)))
         rows.append(("without accumulation", "", *_numbers(self.instead)))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [f"{self.statistic} of {self.variable}"]
-        for row in rows:
-            texts = [c.ljust(w) for c, w in zip(row[:2], widths, strict=False)]
-            numbers = [c.rjust(w) for c, w in zip(row[2:], widths[2:], strict=True)]
-            lines.append("  " + "  ".join([*texts, *numbers]))
+        lines = [f"{self.statistic} of {self.variable}", *columns(rows, "  ", {2, 3, 4})]
         if not self.proven:
             lines.append(f"  {_DOUBT}")
         return "\n".join(lines)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.description import Differences, differences, differences_of, differences_since, label_of
 from cfagg.accumulation.group import Group, object_counts, stale
+from cfagg.accumulation.parts import chunk_of
 from cfagg.accumulation.ranges import Request
 from cfagg.errors import (
     ConventionError,
@@ -252,11 +253,7 @@ def _held(axis: Regular | Int64, length: int, starts: Int64, stops: Int64) -> In
     count = axis.count if isinstance(axis, Regular) else len(axis) - 1
     if not len(starts) or not length:
         return np.empty(0, np.int64)
-    if isinstance(axis, Regular):
-        first, last = starts // axis.chunk, (stops - 1) // axis.chunk
-    else:
-        first = np.searchsorted(axis, starts, side="right") - 1
-        last = np.searchsorted(axis, stops - 1, side="right") - 1
+    first, last = chunk_of(axis, starts), chunk_of(axis, stops - 1)
     if len(first) == 1:
         return np.arange(int(first[0]), int(last[0]) + 1, dtype=np.int64)
     change = np.zeros(count + 1, np.int64)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.partials import parts_of, read_block, reduce_block, totals_of
+from cfagg.accumulation.partials import parts_of, read_block, reduce_block
 from cfagg.accumulation.recipe import Field, Recipe
 from cfagg.accumulation.source import mask_of, within_limit
 from cfagg.accumulation.writing import Basis
@@ -47,8 +47,6 @@ _HELD = 64 << 20
 class Remainder:
     """What one chunk has without cells beyond a limit, and these."""
 
-    #: What its record has otherwise.
-    record: dict[str, Any]
     parts: tuple[tuple[Field, npt.NDArray[Any]], ...]
     #: Positions in the array, shape (cells, dimensions), and stored values of the cells that are left out.
     positions: npt.NDArray[np.int64]
@@ -72,11 +70,8 @@ def _compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Re
     low, high = within_limit(recipe.meaning.mask, limit)
     partials = reduce_block(recipe, index, block, (recipe.whole,), low, high)
     starts = [a for a, _ in recipe.window.array.grid.extent(index)]
-    record = dict(totals_of(recipe, partials))
-    record["missing"] = partials.missing
     rest = partials.statistics[recipe.whole]
     return Remainder(
-        record,
         tuple(parts_of(recipe, partials, block.shape, statistics=False)),
         at.astype(np.int64) + np.array(starts, np.int64),
         block[found].astype(recipe.meaning.dtype.newbyteorder("=")),
@@ -89,8 +84,6 @@ class Repairs:
     """Partial sums of chunks without the cells that are kept out, in place of those of the pass over the data."""
 
     recipe: Recipe
-    #: Records of all chunks of the window, corrected.
-    records: npt.NDArray[Any]
     #: By field, the partial sums of the chunks concerned by number.
     parts: Mapping[Field, Mapping[int, npt.NDArray[Any]]]
 
@@ -101,6 +94,7 @@ class Repairs:
         for number, part in self.parts.get(field, {}).items():
             local = [int(i) for i in np.unravel_index(number, window.matrix_shape)]
             source, target = [], []
+            shape = [int(edges[i + 1] - edges[i]) for i, edges in zip(local, bounds, strict=True)]
             for i, edges, (low, high) in zip(local, bounds, box, strict=True):
                 a, b = int(edges[i]), int(edges[i + 1])
                 start, stop = max(a, low), min(b, high)
@@ -109,7 +103,7 @@ class Repairs:
                 source.append(slice(start - a, stop - a))
                 target.append(slice(start - low, stop - low))
             else:
-                values[tuple(target)] = np.expand_dims(part, field.axes)[tuple(source)]
+                values[tuple(target)] = part.reshape(shape)[tuple(source)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +206,6 @@ def _without(
     """Return partial sums without the cells beyond the limit, these, and the largest of the rest; None for too many."""
     most = MOST * (_GROWN if grown else 1)
     parts: dict[Field, dict[int, npt.NDArray[Any]]] = {}
-    corrected = records.copy()
     positions: list[npt.NDArray[np.int64]] = []
     values: list[npt.NDArray[Any]] = []
     held = count = 0
@@ -227,13 +220,11 @@ def _without(
             break
         for f, part in found.parts:
             parts.setdefault(f, {})[number] = part
-        for name in found.record:
-            corrected[name][number] = found.record[name]
         positions.append(found.positions)
         values.append(found.values)
         rest = max(rest, found.largest)
     if len(positions) == len(numbers):
-        return Repairs(recipe, corrected, parts), positions, values, rest
+        return Repairs(recipe, parts), positions, values, rest
     if grown:
         array = recipe.window.array
         raise LimitError(

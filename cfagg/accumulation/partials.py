@@ -27,7 +27,6 @@ __all__ = [
     "read_block",
     "reduce_block",
     "threads_that_fit",
-    "totals_of",
 ]
 
 Axes = tuple[int, ...]
@@ -59,14 +58,8 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool =
     for _, part in parts:
         check = crc32(memoryview(part.reshape(-1).view(np.uint8)), check)
     record["parts"] = check
-    whole, names = recipe.whole, record.dtype.names or ()
-    for name, total in totals_of(recipe, partials):
-        record[name] = total
-    if "m2" in names:
-        found = partials.statistics[whole]
-        record["min"], record["max"], record["m2"] = found.minimum, found.maximum, found.m2
     if recipe.judged:
-        found = partials.statistics[whole]
+        found = partials.statistics[recipe.whole]
         record["largest"] = max(abs(float(found.minimum)), abs(float(found.maximum)))
         record["small"], record["middle"] = _magnitudes(block, mask_of(recipe.meaning.dtype, mask))
     return ChunkSums(record, parts)
@@ -143,18 +136,6 @@ def reduce_block(
             f"{array.store}: array {array.path!r}, chunk {index}: {error}; sum in real numbers with "
             "precision='float64' (--precision float64)"
         ) from error
-
-
-def totals_of(recipe: Recipe, partials: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the sums over a whole chunk that its record keeps."""
-    whole = recipe.whole
-    if whole not in recipe.axes_sets:
-        return
-    yield "sum", partials.sums[whole]
-    for name in ("low", "weights", "weights_low"):
-        found = getattr(partials, name)
-        if found is not None and (name == "low" or recipe.weights is not None):
-            yield name, found[whole]
 
 
 def parts_of(

@@ -16,7 +16,7 @@ from cfagg.formats.codecs import unblosc
 from cfagg.formats.zarr import ZarrArray
 from cfagg.model import Regular
 
-__all__ = ["Extent", "Local", "Part", "Pick", "extent", "locate", "reading_cost"]
+__all__ = ["Extent", "Local", "Part", "Pick", "chunk_of", "extent", "locate", "reading_cost"]
 
 #: Nanoseconds of a chunk beyond its bytes, and of a read beyond its bytes.
 _CHUNK, _READ = 60_000.0, 2_000.0
@@ -98,7 +98,8 @@ def _spans(part: Part) -> tuple[Int64, Int64]:
     return part.spans if isinstance(part, Pick) else (part.start, part.stop)
 
 
-def _chunk_of(edges: Edges, at: Int64) -> Int64:
+def chunk_of(edges: Edges, at: Int64) -> Int64:
+    """Return in which chunks positions along an axis lie."""
     if isinstance(edges, Regular):
         return at // edges.chunk
     return np.searchsorted(edges, at, side="right") - 1
@@ -117,7 +118,7 @@ def extent(part: Part, edges: Edges, length: int) -> Extent:
         return Extent(0, 0, 0, 0)
     if len(start) == 1:
         return _extent_of_range(int(start[0]), int(stop[0]), edges, length)
-    first, last = _chunk_of(edges, start), _chunk_of(edges, stop - 1)
+    first, last = chunk_of(edges, start), chunk_of(edges, stop - 1)
     same = first[1:] == last[:-1]  # in one chunk with the range before
     shared = first[1:][same]
     decoded = (_edge(edges, last + 1, length) - _edge(edges, first, length)).sum() - (
@@ -166,7 +167,7 @@ def locate(part: Part, edges: Edges, length: int) -> list[Local]:
     start, stop = _spans(part)
     if not len(start):
         return []
-    first, last = _chunk_of(edges, start), _chunk_of(edges, stop - 1)
+    first, last = chunk_of(edges, start), chunk_of(edges, stop - 1)
     chunks = (
         np.arange(first[0], last[0] + 1)
         if len(start) == 1

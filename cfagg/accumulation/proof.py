@@ -30,6 +30,7 @@ from cfagg.accumulation.adding import Sum, add_up
 from cfagg.accumulation.foreign_arrays import stored_type
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_stored
+from cfagg.accumulation.parts import chunk_of
 from cfagg.accumulation.query_plan import Plan, Reading, make_plan
 from cfagg.accumulation.ranges import Fold, Request, Runs
 from cfagg.model import Regular
@@ -213,11 +214,7 @@ def _columns(group: Group, request: Request, wrong: Array) -> Iterator[list[npt.
     at = np.argwhere(wrong)
     chunk = np.zeros(at.shape, np.int64)
     for a, positions in request.kept.items():
-        edges = group.source.grid.axes[a]
-        kept = np.asarray(positions)[at[:, a]]
-        chunk[:, a] = (
-            kept // edges.chunk if isinstance(edges, Regular) else np.searchsorted(edges, kept, side="right") - 1
-        )
+        chunk[:, a] = chunk_of(group.source.grid.axes[a], np.asarray(positions)[at[:, a]])
     columns, number = np.unique(chunk, axis=0, return_inverse=True)
     if len(columns) > _COLUMNS:
         yield [np.unique(at[:, a]) for a in range(at.shape[1])]

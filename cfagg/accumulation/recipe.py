@@ -138,7 +138,7 @@ class Field:
         return f"{self.kind}-{'-'.join(map(str, self.axes))}"
 
 
-_HEAD = [
+_RECORD = [
     ("number", "<i8"),
     # Stamp of the stored object that the chunk was read from, and its checksum for the first chunk of each object.
     ("size", "<i8"),
@@ -153,10 +153,8 @@ _HEAD = [
     ("check", "<u4"),
 ]
 
-
-def record_type(cells: list[tuple[str, str]]) -> np.dtype[Any]:
-    """Return the type of a record that ends with `cells`, sums and statistics over the whole chunk."""
-    return np.dtype([*_HEAD, *cells])
+#: Where sums may lose digits: below which magnitude few of the values lie, and half of them, and their largest.
+_MAGNITUDES = [("small", "<f8"), ("middle", "<f8"), ("largest", "<f8")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +163,7 @@ class Recipe:
 
     window: Window
     meaning: Meaning
-    #: Combinations of axes to sum over; that of all axes goes into the records, not among the fields.
+    #: Combinations of axes to sum over.
     axes_sets: tuple[Axes, ...]
     #: Those with statistics.
     statistics: tuple[Axes, ...]
@@ -188,34 +186,21 @@ class Recipe:
     def fields(self) -> tuple[Field, ...]:
         """Partial sums that are kept in files."""
         total, values = ("<i8" if self.sums == "int64" else "<f8"), self.meaning.dtype.newbyteorder("<").str
-        out = []
-        for axes in self.axes_sets:
-            if axes == self.whole:
-                continue
-            kinds = [("sum", total), ("excluded", "<i8")]
-            if self.sums == "double-double":
-                kinds.append(("low", "<f8"))
-            if self.weights is not None:
-                kinds.append(("weights", "<f8"))
-                if self.sums == "double-double":
-                    kinds.append(("weights_low", "<f8"))
-            if axes in self.statistics:
-                kinds += [("min", values), ("max", values), ("m2", "<f8")]
-            out += [Field(kind, axes, dtype) for kind, dtype in kinds]
-        return tuple(out)
+        double = self.sums == "double-double"
+        sums = {"sum": total, "excluded": "<i8"} | ({"low": "<f8"} if double else {})
+        if self.weights is not None:
+            sums |= {"weights": "<f8"} | ({"weights_low": "<f8"} if double else {})
+        statistics = {"min": values, "max": values, "m2": "<f8"}
+        return tuple(
+            Field(kind, axes, dtype)
+            for axes in self.axes_sets
+            for kind, dtype in (sums | (statistics if axes in self.statistics else {})).items()
+        )
 
-    @cached_property
+    @property
     def record_type(self) -> np.dtype[Any]:
         """Type of the record of a chunk."""
-        total, values = ("<i8" if self.sums == "int64" else "<f8"), self.meaning.dtype.newbyteorder("<").str
-        cells: list[tuple[str, str]] = []
-        if self.whole in self.axes_sets:
-            cells += [("sum", total), ("low", "<f8"), ("weights", "<f8"), ("weights_low", "<f8")]
-        if self.whole in self.statistics:
-            cells += [("min", values), ("max", values), ("m2", "<f8")]
-        if self.judged:
-            cells += [("small", "<f8"), ("middle", "<f8"), ("largest", "<f8")]
-        return record_type(cells)
+        return np.dtype([*_RECORD, *(_MAGNITUDES if self.judged else ())])
 
     @property
     def judged(self) -> bool:

@@ -105,6 +105,8 @@ class Report:
         return {**self.__dict__, "arrays": arrays, "notes": list(self.notes), **own}
 
     def __str__(self) -> str:
+        from cfagg.display.text import columns
+
         head = f"{self.store}: {self.group} {self.action}"
         if self.action == "dry run":
             head = f"{self.store}: {self.group} would hold {len(self.arrays)} arrays"
@@ -126,8 +128,7 @@ class Report:
         ]
         if rows:
             rows.insert(0, ("array", "shape", "chunks", "bytes", "" if self.stored is None else "stored", "holds"))
-            widths = [max(len(r[i]) for r in rows) for i in range(6)]
-            lines += ["  " + "  ".join(v.ljust(w) for v, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+            lines += columns(rows, "  ")
         verb = "to read" if self.action == "dry run" else "read"
         resumed = f" ({self.resumed:,} of them before)" if self.resumed else ""
         if self.chunks or self.arrays:

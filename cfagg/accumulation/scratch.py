@@ -173,7 +173,7 @@ def _read_exactly(file: int, into: memoryview, place: int) -> None:
 
 
 #: Name of the journal's own form; a change of it makes older journals useless.
-FORMAT = "cfagg accumulation 2"
+FORMAT = "cfagg accumulation 3"
 
 
 def _identified(identity: Mapping[str, Any], count: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cfagg.accumulation.integrity import read_region
 from cfagg.accumulation.layout import ArraySpec, Layout, SumSpecs
 from cfagg.accumulation.outliers import Repairs
-from cfagg.accumulation.recipe import Field, Recipe, along
+from cfagg.accumulation.recipe import Recipe, along
 from cfagg.accumulation.scratch import Scratch
 from cfagg.accumulation.writing import Basis, Target
 from cfagg.errors import LimitError
@@ -39,10 +39,7 @@ class PartialSums:
     """Partial sums of all chunks of the window."""
 
     recipe: Recipe
-    #: Those over some of the axes.
     scratch: Scratch
-    #: Those over all axes, one record per chunk.
-    records: npt.NDArray[Any]
     layout: Layout
     basis: Basis | None
     #: Whether anything of the array is missing, or kept out of its sums.
@@ -52,13 +49,7 @@ class PartialSums:
 
     def read(self, kind: str, axes: Axes, box: Box) -> npt.NDArray[Any]:
         """Return partial sums of a box in positions of the window."""
-        if axes == self.recipe.whole:
-            records = self.records if self.repairs is None else self.repairs.records
-            column = records["missing" if kind == "excluded" else kind]
-            part = column.reshape(self.recipe.window.matrix_shape)[tuple(slice(*b) for b in box)]
-            return np.array(part, part.dtype.newbyteorder("="))
-        dtype = next(f.dtype for f in self.recipe.fields if (f.kind, f.axes) == (kind, axes))
-        field = Field(kind, axes, dtype)
+        field = next(f for f in self.recipe.fields if (f.kind, f.axes) == (kind, axes))
         found = self.scratch.read(field, box)
         if self.repairs is not None:
             self.repairs.correct(field, box, found)

@@ -65,7 +65,7 @@ def variable_lines(variable: VariableSummary, *, attributes: bool = False) -> It
     if a.dialect:
         yield f"  convention: {printable(a.dialect)}"
     yield f"  partition matrix: {matrix}, {count_text(a.partition_count, 'partition')}{missing}"
-    yield from _columns([[printable(x.dimension), f"{x.size:,}", axis_text(x)] for x in a.axes], "    ", right={1})
+    yield from columns([[printable(x.dimension), f"{x.size:,}", axis_text(x)] for x in a.axes], "    ", right={1})
     yield "  partitions:"
     heads, rows = partition_table(variable, a)
     yield from _listing(Listing(a.partitions.count, *rows), "    ", heads)
@@ -167,7 +167,7 @@ def _group_lines(group: GroupSummary, *, attributes: bool) -> Iterator[str]:
         yield ""
         yield "dimensions:"
         cells = [[printable(d.name), f"{d.size:,}", "unlimited" if d.unlimited else ""] for d in group.dimensions]
-        yield from _columns(cells, "  ", right={1})
+        yield from columns(cells, "  ", right={1})
     ordinary = [v for v in group.variables if v.aggregation is None]
     if ordinary or group.private:
         yield ""
@@ -228,7 +228,7 @@ def _map(listing: Listing[Any], cells: Any) -> Listing[list[str]]:
 def _listing(listing: Listing[list[str]], indent: str, heads: Sequence[str] = ()) -> Iterator[str]:
     """Yield the rows of a shortened list, with a line that counts those left out."""
     rows = [*([list(heads)] if heads else []), *listing.first, *listing.last]
-    lines = list(_columns(rows, indent))
+    lines = list(columns(rows, indent))
     cut = len(lines) - len(listing.last)
     yield from lines[:cut]
     if listing.omitted:
@@ -236,7 +236,7 @@ def _listing(listing: Listing[list[str]], indent: str, heads: Sequence[str] = ()
     yield from lines[cut:]
 
 
-def _columns(
+def columns(
     rows: Sequence[Sequence[str]], indent: str, right: frozenset[int] | set[int] = frozenset()
 ) -> Iterator[str]:
     """Yield rows with aligned columns, numbers to the right."""
