@@ -55,9 +55,6 @@ _SMALL = 1 << 13
 #: Elements that are summed at a time over all samples of a combination, which bounds the memory of the second phase.
 _COLUMN = 1 << 20
 
-#: Rows of the table of stamps in one chunk.
-_STAMPS = 1 << 16
-
 
 @dataclass(frozen=True)
 class ArraySpec:

@@ -81,7 +81,7 @@ def test_an_adoption_that_cannot_be_written_is_an_error_of_the_target(tmp_path, 
     def full(path):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("cfagg.accumulation.accumulating.sync_tree", full)
+    monkeypatch.setattr("cfagg.accumulation.adopting.sync_tree", full)
     assert writers.adopt(tmp_path) == 2
     said = capfd.readouterr().err
     assert "tas_accumulation_group cannot be written: No space left on device" in said
