@@ -12,7 +12,7 @@ from cfagg.arrays.source import Source
 from cfagg.display.html import file_html
 from cfagg.display.summary import ROWS
 from cfagg.display.text import file_lines
-from cfagg.errors.arguments import names
+from cfagg.errors.arguments import names, texts
 
 __all__ = ["Shown", "show"]
 
@@ -56,6 +56,7 @@ def show(
     rows: int | None = ROWS,
     allow: Sequence[str] = (),
     storage_options: Mapping[str, Any] | None = None,
+    substitutions: Mapping[str, str] | None = None,
 ) -> Shown:
     """Show what is in a file: dimensions, variables, and where the partitions of each aggregation are.
 
@@ -73,6 +74,8 @@ def show(
 
     storage_options : mapping, optional
         Of a URL, as for `cfagg.read`.
+    substitutions : mapping of str to str, optional
+        What is put in place of ``${base}`` in names of files, as for `cfagg.read`.
 
     Returns
     -------
@@ -99,4 +102,5 @@ def show(
     variables:
       x (x: 7) int32 column
     """
-    return Shown(open_any(path, allow, storage_options), variables, rows=rows, allow=allow)
+    changes = texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}")
+    return Shown(open_any(path, allow, storage_options, changes), variables, rows=rows, allow=allow)

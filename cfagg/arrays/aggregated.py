@@ -52,7 +52,8 @@ _RECIPES = 256
 class AggregationReader(Reader):
     """Reads an aggregated array of the variable in `group` of a file; `chain` are the aggregations that led here.
 
-    `word_size` (1, 4 or 8) is the unit of addresses in PP files, which otherwise the structure of each file decides.
+    `word_size` (1, 4 or 8) is the unit of addresses in PP files, which otherwise the structure of each file decides;
+    `substitutions` are made in the names of files of aggregations that fragments are.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class AggregationReader(Reader):
         group: str = "/",
         chain: tuple[Place, ...] = (),
         word_size: int | None = None,
+        substitutions: Mapping[str, str] | None = None,
     ) -> None:
         if missing not in ("error", "fill"):
             raise OptionError(f"missing={missing!r}: expected 'error' or 'fill'")
@@ -78,7 +80,9 @@ class AggregationReader(Reader):
         self.grid = aggregation.grid
         self.encoding = {}
         self.label = f"file {access.parent}, variable {aggregation.name!r}"
-        self._fragments = Fragments(aggregation, access, AggregationReader, group, chain, word_size)
+        self._fragments = Fragments(
+            aggregation, access, AggregationReader, group, chain, word_size, substitutions or {}
+        )
         # The same in the order in which they are tried.
         self._versions = (
             self._fragments,
@@ -105,6 +109,7 @@ class AggregationReader(Reader):
             group=own.group,
             chain=own.chain,
             word_size=own.word_size,
+            substitutions=own.substitutions,
         )
 
     def with_gaps(self) -> AggregationReader:

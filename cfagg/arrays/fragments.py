@@ -79,6 +79,7 @@ class Fragments:
     group: str = "/"  # of the aggregation variable: private variables are searched from there upwards
     chain: tuple[Place, ...] = ()  # the aggregations that led here, outermost first, this one excluded
     word_size: int | None = None  # of addresses in PP files, where the user says it
+    substitutions: Mapping[str, str] = field(default_factory=dict)  # in names of files of inner aggregations
     identities: dict[str, Identity] = field(default_factory=dict, compare=False)  # of dimensions, as far as asked
 
     def index(self, i: int) -> tuple[int, ...]:
@@ -213,7 +214,7 @@ class Fragments:
 
     def _nested(self, i: int, key: FileKey, address: str, own: bool, where: str) -> Fragment:
         """Return the sub-array that is an aggregation itself, in a file that may be read."""
-        source, path = _source(key), key.path
+        source, path = _source(key, tuple(self.substitutions.items())), key.path
         group, inner = source.find_from(self.group if own else "/", address)
         if not isinstance(inner, Aggregation):
             raise ConventionError(f"{where}: {address!r} of {path} looks like an aggregation but is not one")
@@ -238,6 +239,7 @@ class Fragments:
             group=group.path,
             chain=chain,
             word_size=self.word_size,
+            substitutions=self.substitutions,
         )
         layout = self._layout(i, header, where)
         self._check_order(layout, header, partial(_identity_of, source, group.path), i)
@@ -245,11 +247,11 @@ class Fragments:
 
 
 @lru_cache(maxsize=16)
-def _source(key: FileKey) -> Source:
+def _source(key: FileKey, substitutions: tuple[tuple[str, str], ...] = ()) -> Source:
     """Return the metadata of an inner aggregation's file; while the file stays as it is, it is parsed once."""
     from cfagg.arrays.source import source_of
 
-    return source_of(handles.of(key, CONTEXT_SOURCE), key.path)
+    return source_of(handles.of(key, CONTEXT_SOURCE), key.path, dict(substitutions))
 
 
 @lru_cache(maxsize=2048)

@@ -82,6 +82,7 @@ def open_reader(
             workers=workers,
             group=group.path,
             word_size=word_size,
+            substitutions=source.substitutions,
         )
     if isinstance(source, OtherSource):
         reader: Reader = source.reader(group.path, found, workers)

@@ -113,6 +113,9 @@ class Source:
     path: str  # as it was named
     format: str  # as the netCDF library names it, for instance "NETCDF4"
     root: Group
+    substitutions: Mapping[str, str] = field(
+        default_factory=dict, kw_only=True
+    )  # that the user makes in names of files
 
     def __repr__(self) -> str:
         return f"<Source {self.path!r} ({self.format}): {len(self.root.variables)} variables>"
@@ -214,7 +217,7 @@ def source_of(handle: Handle, name: str, substitutions: Mapping[str, str] | None
     try:
         with opened_handle(handle) as dataset:
             model, stated = str(dataset.data_model), _stated(dataset)
-        return Source(name, model, _root(stated, name, handle, given))
+        return Source(name, model, _root(stated, name, handle, given), substitutions=given)
     except (AccessError, UnsupportedError):
         from cfagg.arrays.linked_source import linked_group
 
@@ -222,7 +225,8 @@ def source_of(handle: Handle, name: str, substitutions: Mapping[str, str] | None
         if found is None:
             raise
     described: Any = found  # as a dataset of netCDF4-python
-    return _with_links(Source(name, "NETCDF4", _root(_stated(described), name, handle, given)), found.links)
+    root = _root(_stated(described), name, handle, given)
+    return _with_links(Source(name, "NETCDF4", root, substitutions=given), found.links)
 
 
 def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str]) -> Source:
@@ -235,7 +239,7 @@ def _described_source(handle: Handle, name: str, substitutions: Mapping[str, str
         why = "only the netCDF library describes it, which does not read from other machines"
         described: Any = LinkedGroup(dataset.root, "/", links, why, texts=True)
         root = _root(_stated(described), name, handle, substitutions)
-        source = Source(name, _FORMATS.get(handle.some(4, 0), "NETCDF4"), root)
+        source = Source(name, _FORMATS.get(handle.some(4, 0), "NETCDF4"), root, substitutions=substitutions)
     return _with_links(source, links)
 
 

@@ -15,7 +15,7 @@ from cfagg.checking.report import Report, SourceReport
 from cfagg.checking.single import check_one
 from cfagg.checking.suppressions import Suppression
 from cfagg.errors import OptionError, SourceError
-from cfagg.errors.arguments import a_path, names, paths
+from cfagg.errors.arguments import a_path, names, paths, texts
 from cfagg.findings.finding import NotApplicable
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def check(
     jobs: int = 1,
     storage_options: Mapping[str, Any] | None = None,
     word_size: int | None = None,
+    substitutions: Mapping[str, str] | None = None,
 ) -> Report:
     """Check datasets against the CF conventions.
 
@@ -69,6 +70,8 @@ def check(
         Of a URL, as for `cfagg.read`.
     word_size : {1, 4, 8}, optional
         Bytes by which addresses in PP files count, with `references`; by default the structure of each file decides.
+    substitutions : mapping of str to str, optional
+        What is put in place of ``${base}`` in names of files, as for `cfagg.read`.
 
     Returns
     -------
@@ -109,6 +112,7 @@ def check(
         tables={name: Path(path) for name, path in (tables or {}).items()},
         storage=storage_of(storage_options),
         word_size=word_size,
+        substitutions=texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}"),
     )
     if not several:
         return _report([check_one(source, options, settings.suppressions, drawn=True)], settings.suppressions)

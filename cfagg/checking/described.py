@@ -115,7 +115,7 @@ def _scope(v: Variable, said: Instructions | None, c: Context) -> Scope:
             raise ConventionError(f"the values of {name!r} are not known")
         return np.ma.MaskedArray(found.values, ~found.valid)
 
-    return Scope(sizes, private, find, values, c.dataset.root.text("Conventions") or "")
+    return Scope(sizes, private, find, values, c.dataset.root.text("Conventions") or "", c.options.substitutions)
 
 
 def _is_plain(value: object) -> bool:

@@ -27,6 +27,8 @@ class Options(NamedTuple):
     storage: StorageOptions | None = None
     #: Bytes by which addresses in PP files count.
     word_size: int | None = None
+    #: In names of files of aggregations.
+    substitutions: Mapping[str, str] = {}
 
     def chooses(self, code: str) -> bool:
         """Whether a rule is to be run; of several beginnings the longest counts.

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import output
-from cfagg.cli.storage_options import add_storage_option, storage_options
+from cfagg.cli.storage_options import add_storage_option, add_substitute, storage_options
 
 if TYPE_CHECKING:
     from cfagg.checking.config import Settings
@@ -70,6 +70,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="also follow references to files at or below PATH; may be repeated",
     )
     add_storage_option(what)
+    add_substitute(what)
     what.add_argument(
         "--word-size",
         type=int,
@@ -278,6 +279,7 @@ class Chosen:
                 "tables": _tables(args),
                 "storage": storage_of(storage_options(args)),
                 "word_size": args.word_size,
+                "substitutions": dict(args.substitutions),
             }
             # The settings are kept, so that the identity stays theirs.
             self._known[id(settings)] = (settings, options_of(settings, **given))

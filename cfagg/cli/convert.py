@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli.bars import byte_bar
-from cfagg.cli.storage_options import add_storage_option, storage_options
+from cfagg.cli.storage_options import add_storage_option, add_substitute, storage_options
 
 if TYPE_CHECKING:
     from cfagg.errors import LossError
@@ -97,6 +97,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=None,
         help="bytes by which addresses in PP files count (default: the structure of each file decides)",
     )
+    add_substitute(what)
     what.add_argument(
         "--on-loss",
         choices=("error", "materialise", "drop"),
@@ -175,6 +176,7 @@ def _converted(args: argparse.Namespace, target: str, convert: Callable[..., Any
             allow=args.allow,
             missing=args.missing,
             word_size=args.word_size,
+            substitutions=dict(args.substitutions),
             on_loss=args.on_loss,
             overwrite=args.overwrite,
             resume=args.resume,

@@ -35,6 +35,7 @@ KEYWORDS = frozenset(
         "select",
         "statistics",
         "stride",
+        "substitutions",
         "thin",
         "timeout",
         "to",
@@ -50,7 +51,7 @@ KEYWORDS = frozenset(
 )
 
 #: Keywords whose option has another name.
-_NAMES = {"variables": "variable", "client": "dask"}
+_NAMES = {"variables": "variable", "substitutions": "substitute", "client": "dask"}
 
 #: ``overwrite=True (--overwrite)`` and ``allow=['x'] or, on the command line, --allow x``: both forms together.
 _BOTH = re.compile(r"\b[a-z_]+=(?:True|\[[^\]]*\]|'[^']*'|\"[^\"]*\")(?: \((--[^)]*)\)| or, on the command line, (--))")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from cfagg.cli import output
-from cfagg.cli.storage_options import add_storage_option, storage_options
+from cfagg.cli.storage_options import add_storage_option, add_substitute, storage_options
 
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
@@ -63,6 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="judge references as if files at or below PATH could be read; may be repeated",
     )
     add_storage_option(parser)
+    add_substitute(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write the text or JSON to this file instead of stdout")
     parser.add_argument("--overwrite", action="store_true", help="let --output and --plot replace a file")
 
@@ -99,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         output.check(target, overwrite=args.overwrite)
     from cfagg.arrays.opening import open_any
 
-    source = open_any(args.file, args.allow, storage_options(args))
+    source = open_any(args.file, args.allow, storage_options(args), dict(args.substitutions))
     if args.plot is not None:
         _plot(source, args)
         if args.output is None and not args.json and not args.references:

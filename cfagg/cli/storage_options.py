@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Any
 
-__all__ = ["add_storage_option", "storage_options"]
+__all__ = ["add_storage_option", "add_substitute", "storage_options"]
 
 _TRUTHS = frozenset({"request_payer", "skip_signature", "use_emulator", "virtual_hosted_style_request"})
 _SECONDS = frozenset({"deadline", "timeout"})
@@ -36,6 +36,27 @@ def storage_options(args: argparse.Namespace, of: str = "storage") -> dict[str, 
     headers = {name.partition(".")[2]: value for name, value in given if name.startswith("headers.")}
     found = {name: value for name, value in given if not name.startswith("headers.")}
     return {**found, **({"headers": headers} if headers else {})} or None
+
+
+def add_substitute(parser: argparse._ActionsContainer) -> None:
+    """Add ``--substitute``."""
+    parser.add_argument(
+        "--substitute",
+        metavar="BASE=TEXT",
+        dest="substitutions",
+        action="append",
+        default=[],
+        type=_substitution,
+        help="put this text in place of ${BASE} in names of files, whatever the file says; may be repeated",
+    )
+
+
+def _substitution(text: str) -> tuple[str, str]:
+    """Return one substitution."""
+    base, equals, value = text.partition("=")
+    if not re.fullmatch(r"\w+|\$\{\w+\}", base.strip()) or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a base and a text, like base=/archive/")
+    return base.strip(), value
 
 
 def _pair(text: str) -> tuple[str, Any]:

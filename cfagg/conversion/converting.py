@@ -18,7 +18,7 @@ from cfagg.arrays.source import OtherSource, Source
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.conversion.report import Report
 from cfagg.errors import AccessError, CfaggError, OptionError, TargetError, TargetExistsError
-from cfagg.errors.arguments import a_path, paths
+from cfagg.errors.arguments import a_path, paths, texts
 from cfagg.formats.values.pool import close_files
 from cfagg.model import Aggregation
 from cfagg.runtime.budget import parse_size, worker_count
@@ -50,6 +50,7 @@ def convert(
     allow: Sequence[str | os.PathLike[str]] = (),
     missing: str = "error",
     word_size: int | None = None,
+    substitutions: Mapping[str, str] | None = None,
     on_loss: str = "error",
     overwrite: bool = False,
     resume: bool = False,
@@ -96,6 +97,8 @@ def convert(
         What to do about partitions whose file is missing.
     word_size : {1, 4, 8}, optional
         Bytes by which addresses in PP files count; by default the structure of each file decides.
+    substitutions : mapping of str to str, optional
+        What is put in place of ``${base}`` in names of files, as for `cfagg.read`.
     on_loss : {"error", "drop", "materialise"}
         What to do about an aggregation that cannot be read: raise, or leave it out and list it in the report's
         ``losses``.  And about what a dialect cannot say, as for `cfagg.write`.
@@ -119,8 +122,8 @@ def convert(
     to : {"zarr", "CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"}, optional
         What to write, by default what the name of the target says: a Zarr store, or NCA-0.1 in ``.nca``.  A file in
         another dialect refers to the same partitions, and its ordinary variables are copied; values of Zarr stores
-        go to fragments beside it, and those of PP files where the dialect cannot refer to them.  Of the other options,
-        only `variables`, `allow`, `word_size`, `on_loss`, `overwrite` and `storage_options` are for it.
+        go to fragments beside it, and those of PP files where the dialect cannot refer to them.  Of the other options
+        only `variables`, `allow`, `word_size`, `substitutions`, `on_loss`, `overwrite` and `storage_options` count.
     relative_to : path, optional
         Directory at which references of an aggregation file start, by default its own; ``"/"`` makes them absolute.
 
@@ -158,6 +161,7 @@ def convert(
     array([1., 2., 3.], dtype=float32)
     """
     name = a_path(target, "target", expected="name a directory for the store")
+    changes = texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}")
     kind = kind_of(name, to, netcdf="netcdf")
     if kind in DIALECTS:
         senseless = {
@@ -178,7 +182,9 @@ def convert(
 
         file = target_of(name, kind, on_loss, relative_to, overwrite=overwrite, netcdf=kind)
         place_of = a_place(source, storage_options, paths(allow), name="source")
-        return translate(place_of, file, variables=variables, allow=paths(allow), word_size=word_size)
+        return translate(
+            place_of, file, variables=variables, allow=paths(allow), word_size=word_size, substitutions=changes
+        )
     if kind != "zarr":
         raise OptionError(
             f"{name} would be {'plain netCDF-4' if kind == 'netcdf' else 'Icechunk'}, which cannot be written yet; "
@@ -196,6 +202,7 @@ def convert(
         missing=missing,
         on_loss=on_loss,
         word_size=word_size,
+        substitutions=changes,
     )
     threads, budget = worker_count(workers), parse_size(memory)
     path = a_place(source, storage_options, paths(allow), name="source")
@@ -218,7 +225,7 @@ def convert(
         raise TargetError(f"{place.target} lies within the source {path}; choose another target")
     # Before anything expensive: a target that cannot be made is refused at once.
     with _working(place, resume=resume, overwrite=overwrite):
-        opened = open_any(path, allow)
+        opened = open_any(path, allow, substitutions=options.substitutions)
         access = Access(path, allow)
         return _convert(opened, access, place, options, threads, budget, check=verify, progress=progress)
 
@@ -363,7 +370,7 @@ def _into_objects(
     )
     place.check()
     try:
-        source, access = open_any(path, allow), Access(path, allow)
+        source, access = open_any(path, allow, substitutions=chosen[0].substitutions), Access(path, allow)
         plan = build_plan(source, access, options, workers)
         slabs, threads = cut(plan.arrays, memory, workers)
         codec = Codec(options.codec, options.level)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from cfagg.errors import LimitError, OptionError, UnsupportedError
@@ -30,6 +30,7 @@ class Options:
     missing: str
     on_loss: str
     word_size: int | None = None  # of addresses in PP files
+    substitutions: Mapping[str, str] = field(default_factory=dict)  # in names of files of aggregations
 
     @classmethod
     def build(
@@ -44,6 +45,7 @@ class Options:
         missing: str,
         on_loss: str = "error",
         word_size: int | None = None,
+        substitutions: Mapping[str, str] | None = None,
     ) -> Options:
         """Return checked options."""
         _one_of("zarr_format", zarr_format, (3, 2))
@@ -68,13 +70,14 @@ class Options:
             missing,
             on_loss,
             word_size,
+            substitutions or {},
         )
 
     def identity(self) -> dict[str, Any]:
         """Return the options as JSON keeps them, to be compared when a run is resumed."""
         chunks = self.chunks if isinstance(self.chunks, str) else dict(self.chunks)
         variables = None if self.variables is None else list(self.variables)
-        return {**self.__dict__, "chunks": chunks, "variables": variables}
+        return {**self.__dict__, "chunks": chunks, "variables": variables, "substitutions": dict(self.substitutions)}
 
 
 def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -101,12 +101,13 @@ def translate(
     variables: Sequence[str] | None = None,
     allow: Iterable[str | os.PathLike[str]] = (),
     word_size: int | None = None,
+    substitutions: Mapping[str, str] | None = None,
 ) -> Report:
     """Write the content of a file of any format as an aggregation file in a dialect."""
     from cfagg.arrays.opening import open_any
 
     target.check()
-    opened = open_any(source, tuple(allow))
+    opened = open_any(source, tuple(allow), substitutions=substitutions)
     access = Access(opened.path, allow)
     content, losses = content_of(
         opened, access, target.to, variables=variables, drop=target.on_loss == "drop", word_size=word_size
