@@ -29,7 +29,7 @@ def is_own(variable: StoredVariable) -> bool:
     storage = variable.storage
     if isinstance(storage, Chunked):
         return hdf5_chunks.can_read(storage)
-    return isinstance(storage, Contiguous | ChunkTable)
+    return isinstance(storage, (Contiguous, ChunkTable))
 
 
 def read(checked: Checked, variable: StoredVariable, slices: Sequence[slice], context: Context) -> npt.NDArray[Any]:
@@ -47,7 +47,7 @@ def scan(checked: Checked, variable: StoredVariable, slices: Sequence[slice], co
     """Return a hyperslab in parts as they are decoded, each with its place; a part is overwritten by the next."""
     # Large chunks come one by one, in the file's byte order, so that no array of the whole is needed between the file
     # and the output.  All else comes as one.
-    chunks = variable.chunks
+    chunks = None if isinstance(variable.storage, Contiguous) else variable.chunks
     if chunks and math.prod(chunks) * (size := variable.header.dtype.itemsize) >= DIRECT_BYTES:
         for s in slices:
             size *= len(range(s.start, s.stop, s.step))
