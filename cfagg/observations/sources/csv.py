@@ -11,16 +11,14 @@ import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, PlainValidator, model_validator
 
-from cfagg.errors import CfaggError, Problem, SourceError
-from cfagg.observations.frames import with_attributes
-from cfagg.observations.registry import closest
-from cfagg.observations.settings import ByName, Names, Paths, Section, Text, Whole, settings_of, wrong
+from cfagg.errors import CfaggError, SourceError
+from cfagg.observations.settings import Text, Whole, settings_of, wrong
 from cfagg.observations.sources.sorted_rows import FileSource, as_file
-from cfagg.observations.sources.tables import dates_of_numbers, dates_of_text
+from cfagg.observations.sources.tables import Columns, Flavour, Table
 from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
@@ -72,7 +70,7 @@ class CsvSource(FileSource):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        table = settings_of(_Table, config)
+        table = settings_of(_Text, config)
         super().__init__("csv", config, table.path, partial(_blocks, table), table.options)
 
 
@@ -106,17 +104,15 @@ def _words(value: Any) -> list[str]:
     return [str(v) for v in value]
 
 
-class _Flavour(Section):
-    date: Annotated[tuple[str, ...], PlainValidator(_dates)] = ("date",)
-    latitude: Text = "latitude"
-    longitude: Text = "longitude"
+class _Flavour(Flavour):
+    date: Annotated[tuple[str, ...], PlainValidator(_dates)] = ("date",)  # type: ignore[assignment]
 
 
-class _Table(Section):
+class _Text(Columns):
     """How a table is written."""
 
-    path: Paths
-    columns: Names | None = None
+    of_text: ClassVar[bool] = True
+
     flavour: _Flavour = _Flavour()
     delimiter: Annotated[Text, AfterValidator(_sign)] = ","
     decimal: Annotated[Text, AfterValidator(_sign)] = "."
@@ -124,9 +120,6 @@ class _Table(Section):
     skip_rows: Whole = 0
     missing: Annotated[list[str], PlainValidator(_words)] = Field(default_factory=list)
     date_format: Text | None = None
-    date_units: Text | None = None
-    attributes: ByName = Field(default_factory=dict)
-    options: ByName = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -140,94 +133,83 @@ class _Table(Section):
         return self
 
     @property
-    def places(self) -> list[str]:
-        """Columns of dates and places."""
-        return [*self.flavour.date, self.flavour.latitude, self.flavour.longitude]
+    def dates(self) -> tuple[str, ...]:
+        """Names of the columns that a date is made of."""
+        return self.flavour.date
 
 
-def _blocks(table: _Table, paths: list[str]) -> Iterator[pd.DataFrame]:
+def _blocks(text: _Text, paths: list[str]) -> Iterator[pd.DataFrame]:
     """Give the rows of all files, labelled by their number in the file."""
+    import pyarrow as pa
+
     for path in paths:
         number = 1
-        for batch in _batches(table, path):
-            frame = batch.to_pandas()
-            frame.index = range(number, number + len(frame))
-            number += len(frame)
-            yield _observations(table, frame, path)
+        for table, batch in _batches(text, path):
+            yield table.frame(pa.Table.from_batches([batch]), number)
+            number += batch.num_rows
 
 
-def _batches(table: _Table, path: str) -> Iterator[pa.RecordBatch]:
+def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
     """Give a file's rows in blocks; numbers are float64, all else is text."""
     import pyarrow as pa
 
-    text: set[str] = set()
+    words: set[str] = set()
     done = 0  # rows that were given before a column turned out to be text
     while True:
         seen = 0
         names: list[str] = []
         try:
-            reader, names = _open(table, path, text)
+            reader, table, names = _open(text, path, words)
             with reader:
                 for batch in reader:
                     seen += batch.num_rows
                     if seen > done:
-                        yield batch.slice(max(0, done - seen + batch.num_rows))
+                        yield table, batch.slice(max(0, done - seen + batch.num_rows))
                         done = seen
                 if not seen:
-                    yield pa.RecordBatch.from_pylist([], reader.schema)
+                    yield table, pa.RecordBatch.from_pylist([], reader.schema)
             return  # noqa: TRY300  # the loop is for another try
         except pa.ArrowInvalid as error:
             column = _COLUMN.search(str(error))
             name = names[int(column[1])] if column is not None and int(column[1]) < len(names) else None
-            if name is None or name in text:
+            if name is None or name in words:
                 hint = "; give another encoding" if "UTF8" in str(error) else "; correct the file, or give delimiter"
                 about = "" if name is None else f", column {name}"
                 raise SourceError(f"{path}{about}: {_first_line(error)}{hint}") from error
-            text.add(name)
+            words.add(name)
         except UnicodeDecodeError as error:
-            raise SourceError(
-                f"{path}: column names are not text in {table.encoding}; give another encoding"
-            ) from error
+            raise SourceError(f"{path}: column names are not text in {text.encoding}; give another encoding") from error
         except CfaggError:
             raise
         except OSError as error:
             raise SourceError(f"{path} cannot be read: {error}") from error
 
 
-def _open(table: _Table, path: str, text: set[str]) -> tuple[Any, list[str]]:
-    """Return a reader of a file and the names of its columns in the order in which errors count them."""
+def _open(text: _Text, path: str, words: set[str]) -> tuple[Any, Table, list[str]]:
+    """Return a reader of a file, its columns, and their names in the order in which errors count them."""
     import pyarrow as pa
     from pyarrow import csv
 
-    parse = csv.ParseOptions(delimiter=table.delimiter, newlines_in_values=False)
+    parse = csv.ParseOptions(delimiter=text.delimiter, newlines_in_values=False)
     how: dict[str, Any] = {
-        "null_values": [*_MISSING, *table.missing],
+        "null_values": [*_MISSING, *text.missing],
         "strings_can_be_null": True,
-        "decimal_point": table.decimal,
+        "decimal_point": text.decimal,
     }
-    skip, encoding = table.skip_rows, table.encoding
+    skip, encoding = text.skip_rows, text.encoding
     with _stream(path) as stream:
         options = csv.ReadOptions(block_size=HEAD, skip_rows=skip, encoding=encoding)
-        head = csv.open_csv(stream, options, parse, csv.ConvertOptions(**how))
-        schema = head.schema
+        schema = csv.open_csv(stream, options, parse, csv.ConvertOptions(**how)).schema
     have = [str(n) for n in schema.names]
-    wanted = have if table.columns is None else [*table.places, *(c for c in table.columns if c not in table.places)]
-    missing = [n for n in dict.fromkeys([*table.places, *wanted]) if n not in have]
-    twice = sorted({n for n in have if have.count(n) > 1 and n in wanted})
-    if missing or twice:
-        hint = f"the columns are {', '.join(have)}; name them in flavour"
-        problems = [Problem(n, f"is missing{closest(n, have)}") for n in missing]
-        problems += [Problem(n, "names two columns") for n in twice]
-        raise SourceError(f"{path}: columns are not as expected ({hint})", problems)
+    table = Table(text, path, schema)
     numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
     types = {}
-    for name in wanted:
-        kind = schema.field(name).type
-        number = any(test(kind) for test in numeric) and name not in text
-        types[name] = pa.float64() if number and (name not in table.flavour.date or table.date_units) else pa.string()
-    convert = csv.ConvertOptions(column_types=types, include_columns=wanted, **how)
+    for name in table.wanted:
+        number = any(test(schema.field(name).type) for test in numeric) and name not in words
+        types[name] = pa.float64() if number and (name not in text.dates or text.date_units) else pa.string()
+    convert = csv.ConvertOptions(column_types=types, include_columns=table.wanted, **how)
     options = csv.ReadOptions(block_size=BLOCK, skip_rows=skip, encoding=encoding)
-    return csv.open_csv(_stream(path), options, parse, convert), have
+    return csv.open_csv(_stream(path), options, parse, convert), table, have
 
 
 def _stream(path: str) -> Any:
@@ -244,36 +226,3 @@ def _stream(path: str) -> Any:
 
 def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-def _observations(table: _Table, frame: pd.DataFrame, path: str) -> pd.DataFrame:
-    """Return rows with the columns of observations first."""
-    import pandas as pd
-
-    where = f"{path}, column {' and '.join(table.flavour.date)}"
-    first = frame[table.flavour.date[0]]
-    if table.date_units:
-        if first.dtype == object or isinstance(first.dtype, pd.StringDtype):
-            raise SourceError(f"{where}: not all dates are numbers, as date_units says")
-        dates = pd.Series(dates_of_numbers(first.to_numpy(), table.date_units, None, where), frame.index)
-        if dates.isna().any():
-            raise SourceError(f"{where}, row {dates.index[dates.isna().argmax()]}: there is no date; correct the row")
-    else:
-        text = first.astype(object)
-        if len(table.flavour.date) == 2:
-            text = text + " " + frame[table.flavour.date[1]].astype(object).map(_clock)
-        dates = dates_of_text(text, table.date_format, where)
-    columns = {"date": dates, "latitude": frame[table.flavour.latitude], "longitude": frame[table.flavour.longitude]}
-    others = [c for c in frame.columns if c not in table.places]
-    clash = [c for c in others if c in columns]
-    if clash:
-        raise SourceError(
-            f"{path}: {', '.join(clash)} is a column beside the one that flavour names; choose the data with columns"
-        )
-    found = pd.DataFrame({**columns, **{c: frame[c] for c in others}}, copy=False)
-    return with_attributes(found, table.attributes)
-
-
-def _clock(value: Any) -> Any:
-    """Return a time of day such as 600 as 000600."""
-    return value.strip().removesuffix(".0").zfill(6) if isinstance(value, str) else value

@@ -83,7 +83,7 @@ class NetcdfSource(FileSource):
     Traceback (most recent call last):
     ...
     cfagg.errors.ConventionError: recipe: cannot be used as written
-      - colums: is not known here (known: columns, flavour, path); did you mean columns?
+      - colums: is not known here (known: columns, flavour, options, path); did you mean columns?
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:

@@ -111,7 +111,7 @@ class _File:
         self.table = Table(columns, path, self.file.schema_arrow)
         groups = [self.file.metadata.row_group(i) for i in range(self.file.num_row_groups)]
         paths = [self.file.schema.column(i).path for i in range(len(self.file.schema.names))]
-        date = paths.index(columns.places["date"]) if columns.places["date"] in paths else None
+        date = paths.index(columns.flavour.date) if columns.flavour.date in paths else None
         self.rows = [group.num_rows for group in groups]
         self.spans = [None if date is None else _span(group.column(date).statistics) for group in groups]
         self.in_order = self._in_order()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,14 @@ from cfagg.cf.missing import Missing
 from cfagg.cf.packing import STORAGE_ATTRIBUTES, Packing, as_meant, read_as
 from cfagg.cf.references import REFERRING
 from cfagg.errors import CalendarError, Problem, SourceError
-from cfagg.observations.frames import with_attributes
+from cfagg.observations.frames import COMPULSORY, with_attributes
 from cfagg.observations.registry import closest
 from cfagg.observations.settings import ByName, Names, Paths, Section, Text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Columns", "Table", "dates_of_numbers", "dates_of_text", "described", "numbers_of"]
+__all__ = ["Columns", "Flavour", "Table", "dates_of_numbers", "dates_of_text", "described", "numbers_of"]
 
 
 class Flavour(Section):
@@ -39,6 +39,9 @@ class Flavour(Section):
 class Columns(Section):
     """The settings of a source of tables."""
 
+    #: Whether all that is no number is text.
+    of_text: ClassVar[bool] = False
+
     path: Paths
     columns: Names | None = None
     flavour: Flavour = Flavour()
@@ -47,9 +50,14 @@ class Columns(Section):
     options: ByName = Field(default_factory=dict)
 
     @property
-    def places(self) -> dict[str, str]:
-        """Names of the columns by what they hold."""
-        return dict(self.flavour)
+    def dates(self) -> tuple[str, ...]:
+        """Names of the columns that a date is made of."""
+        return (self.flavour.date,)
+
+    @property
+    def places(self) -> list[str]:
+        """Names of the columns of dates and places."""
+        return [*self.dates, self.flavour.latitude, self.flavour.longitude]
 
 
 class Table:
@@ -58,17 +66,19 @@ class Table:
     def __init__(self, columns: Columns, path: str, schema: Any) -> None:
         self.columns, self.path = columns, path
         try:
-            have, places = list(schema.names), list(columns.places.values())
+            have, places = list(schema.names), columns.places
         except UnicodeDecodeError as error:
             raise SourceError(f"{path}: names of columns are not text ({error}); is the file damaged?") from error
         data = [n for n in have if not n.startswith("__index_level_")] if columns.columns is None else columns.columns
         self.wanted = list(dict.fromkeys([*places, *data]))
         problems = [Problem(n, f"is missing{closest(n, have)}") for n in self.wanted if n not in have]
         problems += [Problem(n, "names two columns") for n in self.wanted if have.count(n) > 1]
-        clash = [n for n in columns.places if n not in places and n in data]
-        problems += [Problem(n, "is a column in addition to the one that flavour names") for n in clash]
+        clash = [n for n in COMPULSORY if n not in places and n in data]
+        said = "is a column beside the one that flavour names; choose the data with columns"
+        problems += [Problem(n, said) for n in clash]
         if problems:
-            raise SourceError(f"{path}: columns are not as expected; the columns are {', '.join(have)}", problems)
+            hint = f"the columns are {', '.join(have)}; name them in flavour"
+            raise SourceError(f"{path}: columns are not as expected ({hint})", problems)
         self.attributes = {n: _attributes(schema.field(n).metadata) for n in self.wanted if n not in places}
         self.attributes.update({k: {**self.attributes.get(k, {}), **v} for k, v in columns.attributes.items()})
 
@@ -81,28 +91,39 @@ class Table:
         except UnicodeDecodeError as error:
             raise SourceError(f"{self.path}: a column of text has none ({error}); choose other columns") from error
         frame.index = range(number, number + len(frame))
-        places = self.columns.places
-        dates = self._dates(frame[places["date"]])
-        found = {"date": dates, "latitude": frame[places["latitude"]], "longitude": frame[places["longitude"]]}
-        found.update({n: frame[n] for n in self.wanted if n not in places.values()})
+        flavour = self.columns.flavour
+        found = {"date": self._dates(frame), "latitude": frame[flavour.latitude], "longitude": frame[flavour.longitude]}
+        found.update({n: frame[n] for n in self.wanted if n not in self.columns.places})
         return with_attributes(pd.DataFrame(found, copy=False), self.attributes)
 
-    def _dates(self, dates: Any) -> Any:
+    def _dates(self, frame: pd.DataFrame) -> Any:
         import pandas as pd
 
-        where = f"{self.path}, column {self.columns.places['date']}"
+        names, units = self.columns.dates, self.columns.date_units
+        dates: Any = frame[names[0]]
+        where = f"{self.path}, column {' and '.join(names)}"
         if pd.api.types.is_numeric_dtype(dates.dtype):
-            if not self.columns.date_units:
+            if not units:
                 raise SourceError(f"{where}: dates are numbers; give date_units, such as seconds since 1970-01-01")
-            dates = pd.Series(dates_of_numbers(dates.to_numpy(), self.columns.date_units, None, where), dates.index)
+            dates = pd.Series(dates_of_numbers(dates.to_numpy(), units, None, where), dates.index)
         elif not pd.api.types.is_datetime64_any_dtype(dates.dtype):
-            dates = dates_of_text(dates.astype(object), None, where)
+            if units and self.columns.of_text:
+                raise SourceError(f"{where}: not all dates are numbers, as date_units says")
+            dates = dates.astype(object)
+            if len(names) == 2:
+                dates = dates + " " + frame[names[1]].astype(object).map(_clock)
+            dates = dates_of_text(dates, getattr(self.columns, "date_format", None), where)
         elif dates.dt.tz is not None:
             dates = dates.dt.tz_convert("UTC").dt.tz_localize(None)
         missing = dates.isna().to_numpy()
         if missing.any():
             raise SourceError(f"{where}, row {dates.index[int(np.argmax(missing))]}: there is no date; correct the row")
         return dates
+
+
+def _clock(value: Any) -> Any:
+    """Return a time of day such as 600 as 000600."""
+    return value.strip().removesuffix(".0").zfill(6) if isinstance(value, str) else value
 
 
 def _plain(table: Any) -> Any:

@@ -158,7 +158,7 @@ def test_a_column_that_turns_out_to_be_text_is_read_as_text(tmp_path: Path, monk
         ("time,lat,lon\n01/02/2020,0,0\n", "give date_format"),
         ("time,lat,lon\n2020-01-01,0\n", "Expected 3 columns, got 2"),
         ("", "Empty CSV file|empty"),
-        ("time,lat,lon,date\n2020-01-01,0,0,1\n", "date is a column beside the one that flavour names"),
+        ("time,lat,lon,date\n2020-01-01,0,0,1\n", "date: is a column beside the one that flavour names"),
     ],
 )
 def test_bad_tables_are_refused_by_name_and_row(tmp_path: Path, text: str, said: str) -> None:
