@@ -221,7 +221,7 @@ def _order(runs: Sequence[Run], base: Base | None, columns: int, work: Work, poo
     ranges: list[RowRange] = []
     stay = 0
     if base is not None:
-        stay = base.source.rows
+        stay = len(base.source)
         if runs:
             stay = base.rows_before(sort_unique(np.concatenate([r.mapped()[:1] for r in runs]))[:1])
         if stay:

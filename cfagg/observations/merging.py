@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,13 +76,8 @@ def merge_portion(portion: Portion, path: Path) -> Run:
     """Merge the rows of a portion into a run, each distinct row once."""
     from cfagg.kernels.rows import merge_runs
 
-    lengths = [len(p) for p in portion.ranges]
-    bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    source = portion.ranges[0].source
-    columns = source.columns if isinstance(source, Run) else 0
-    rows = np.empty((int(bounds[-1]), columns), np.float32)
-    for span, start, stop in zip(portion.ranges, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        span.source.read(span.start, span.stop, rows[start:stop])
+    bounds = np.concatenate([[0], np.cumsum([len(p) for p in portion.ranges])]).astype(np.int64)
+    rows = np.concatenate([p.source.read(p.start, p.stop) for p in portion.ranges])
     out = np.empty_like(rows)
     return write_run(path, out[: merge_runs(rows, bounds, out)])
 
@@ -184,12 +178,8 @@ def _mostly_sorted(keys: npt.NDArray[np.int64]) -> bool:
 class RowSource(Protocol):
     """Sorted rows that can be read by number."""
 
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-
-    def read(self, start: int, stop: int, out: Rows) -> None:
-        """Read rows into an array of shape (stop - start, columns)."""
+    def read(self, start: int, stop: int) -> Rows:
+        """Return rows, shape (stop - start, columns)."""
 
 
 @dataclass(frozen=True)
@@ -202,16 +192,13 @@ class Run:
     #: CRC-32 of its bytes.
     checksum: int
 
-    def read(self, start: int, stop: int, out: Rows) -> None:  # noqa: ARG002  `out` tells where to stop
-        """Read rows into an array of shape (stop - start, columns)."""
-        memory = memoryview(out.reshape(-1).view(np.uint8))
-        with self.path.open("rb", buffering=0) as file:
-            at = 4 * self.columns * start
-            while memory.nbytes:
-                n = os.preadv(file.fileno(), [memory], at)
-                if n == 0:
-                    raise FragmentReadError(f"{self.path} ends early; start the build again with overwrite=True")
-                memory, at = memory[n:], at + n
+    def read(self, start: int, stop: int) -> Rows:
+        """Return rows, shape (stop - start, columns)."""
+        count, offset = (stop - start) * self.columns, 4 * self.columns * start
+        found = np.fromfile(self.path, np.float32, count, offset=offset)
+        if len(found) < count:
+            raise FragmentReadError(f"{self.path} ends early; start the build again with overwrite=True")
+        return found.reshape(-1, self.columns)
 
     def mapped(self) -> Rows:
         """Return the rows, mapped from the file."""
@@ -307,15 +294,13 @@ class RowTable:
 
     def read(self, start: int, stop: int) -> Rows:
         """Return rows by number."""
-        out = np.empty((stop - start, self.columns), np.float32)
         i = int(np.searchsorted(self.bounds, start, side="right")) - 1
-        at = start
-        while at < stop:
-            span, first = self.ranges[i], int(self.bounds[i])
-            end = min(stop, int(self.bounds[i + 1]))
-            span.source.read(span.start + at - first, span.start + end - first, out[at - start : end - start])
-            at, i = end, i + 1
-        return out
+        found = []
+        while start < stop:
+            span, first, end = self.ranges[i], int(self.bounds[i]), min(stop, int(self.bounds[i + 1]))
+            found.append(span.source.read(span.start + start - first, span.start + end - first))
+            start, i = end, i + 1
+        return found[0] if len(found) == 1 else np.concatenate([np.empty((0, self.columns), np.float32), *found])
 
     def epoch(self, row: int) -> int:
         """Return the date of a row, in seconds since 1970."""

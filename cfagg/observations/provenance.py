@@ -31,7 +31,6 @@ from cfagg.storage.urls import OPEN
 
 __all__ = [
     "Base",
-    "StoreRows",
     "build_attributes",
     "identifier",
     "iso",
@@ -176,28 +175,13 @@ type Rows = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class StoreRows:
-    """The rows of a store, read without a cache, as a source of a build."""
-
-    data: StoredRows
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return len(self.data)
-
-    def read(self, start: int, stop: int, out: Rows) -> None:
-        """Read rows into an array of shape (stop - start, columns)."""
-        self.data.read(start, stop, out=out)
-
-
-@dataclass(frozen=True)
 class Base:
     """A store that grows."""
 
     path: Path
     store: ObservationStore
-    source: StoreRows
+    #: Its rows, read without a cache.
+    source: StoredRows
     #: What it was built from.
     periods: list[Part]
     #: Parts that the recipe adds.
@@ -207,10 +191,10 @@ class Base:
         """Return how many rows are before a row of shape (1, columns)."""
         from cfagg.kernels.rows import lower_bound
 
-        low, high = 0, self.source.rows
+        low, high = 0, len(self.source)
         while low < high:
             middle = (low + high) // 2
-            if lower_bound(self.source.data.read(middle, middle + 1), row, False, 0):
+            if lower_bound(self.source.read(middle, middle + 1), row, False, 0):
                 low = middle + 1
             else:
                 high = middle
@@ -219,8 +203,8 @@ class Base:
     def spill(self, start: int, folder: Path, most: int) -> list[Run]:
         """Copy the rows from `start` on into runs of `most` rows."""
         runs = []
-        for k, at in enumerate(range(start, self.source.rows, most)):
-            rows = self.source.data.read(at, min(at + most, self.source.rows))
+        for k, at in enumerate(range(start, len(self.source), most)):
+            rows = self.source.read(at, min(at + most, len(self.source)))
             runs.append(write_run(folder / f"old-{k:06d}", rows))
         return runs
 
@@ -250,7 +234,7 @@ def open_base(path: str | os.PathLike[str], recipe: Recipe) -> Base:
         raise ConventionError(
             f"{store.path} has the {' and the '.join(wrong)}; use the settings that it was built with"
         )
-    source = StoreRows(StoredRows(store.source, store.data.array, cached=False))
+    source = StoredRows(store.source, store.data.array, cached=False)
     return Base(Path(os.path.realpath(path)), store, source, periods, new_parts(recipe.parts(), periods))
 
 

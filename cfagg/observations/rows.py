@@ -75,18 +75,13 @@ class Rows:
     def __repr__(self) -> str:
         return f"<Rows of {self.source.path}/{self.array.path} {self.shape} {self.dtype.name}>"
 
-    def read(
-        self, start: int, stop: int, columns: Columns = None, out: npt.NDArray[Any] | None = None
-    ) -> npt.NDArray[Any]:
-        """Return rows, of all or some columns, C-contiguous and the caller's own, or in `out`."""
+    def read(self, start: int, stop: int, columns: Columns = None) -> npt.NDArray[Any]:
+        """Return rows, of all or some columns, C-contiguous and the caller's own."""
         start, stop = self._bounds(start, stop)
         picked = self._columns(columns)
-        if out is not None:
-            self._check_out(out, stop - start, picked)
-        whole = out if out is not None and picked is None else self._empty(stop - start)
+        whole = self._empty(stop - start)
         self._run(self._tasks(start, stop, whole), whole.nbytes)
-        self._finish(whole)
-        return whole if picked is None else _pick(whole, picked, out)
+        return self._finished(whole, picked)
 
     def read_many(self, ranges: npt.ArrayLike, columns: Columns = None) -> list[npt.NDArray[Any]]:
         """Return the rows of several ranges, int (m, 2), decoded by several threads."""
@@ -95,9 +90,7 @@ class Rows:
         wholes = [self._empty(b - a) for a, b in pairs]
         tasks = [task for (a, b), whole in zip(pairs, wholes, strict=True) for task in self._tasks(a, b, whole)]
         self._run(tasks, sum(whole.nbytes for whole in wholes))
-        for whole in wholes:
-            self._finish(whole)
-        return wholes if picked is None else [_pick(whole, picked, None) for whole in wholes]
+        return [self._finished(whole, picked) for whole in wholes]
 
     def prefetch(self, ranges: npt.ArrayLike) -> None:
         """Begin to read and decode rows in the background, so that a later `read` finds them in the cache."""
@@ -145,26 +138,20 @@ class Rows:
             raise SelectionError(f"{self!r} has no columns {picked.tolist()}; it has {self._width}")
         return picked.astype(np.int64)
 
-    def _check_out(self, out: npt.NDArray[Any], rows: int, picked: slice | npt.NDArray[np.int64] | None) -> None:
-        """Raise if the result cannot be written there."""
-        columns = self._width if picked is None else np.arange(self._width)[picked].size
-        shape = (rows, columns) if len(self.shape) > 1 else (rows,)
-        good = out.flags.c_contiguous and out.flags.writeable
-        if out.shape != shape or out.dtype != self.dtype or not good:
-            kind = "" if good else ", not C-contiguous or read-only"
-            raise SelectionError(
-                f"out= takes a C-contiguous, writeable {self.dtype.name} array of shape {shape}; found "
-                f"{out.dtype.name} of shape {out.shape}{kind}"
-            )
-
     def _empty(self, rows: int) -> npt.NDArray[Any]:
         return np.empty((rows, self._width) if len(self.shape) > 1 else (rows,), self.dtype)
 
-    def _finish(self, whole: npt.NDArray[Any]) -> None:
-        """Turn the stored byte order into the native one."""
+    def _finished(self, whole: npt.NDArray[Any], picked: slice | npt.NDArray[np.int64] | None) -> npt.NDArray[Any]:
+        """Turn the stored byte order into the native one, and return columns in memory of their own."""
         decoder = self.array.unit_decoder
         if decoder is not None and decoder.swap:
             whole.byteswap(inplace=True)
+        if picked is None:
+            return whole
+        if isinstance(picked, slice):
+            return np.ascontiguousarray(whole[:, picked])
+        # "clip" is the mode that does not look at every number again.
+        return np.take(whole, picked, axis=1, mode="clip")
 
     def _tasks(self, start: int, stop: int, whole: npt.NDArray[Any] | None) -> list[Callable[[], None]]:
         """Return functions that fill the rows of `whole`, each its part; with `None`, that only fill the cache."""
@@ -210,19 +197,6 @@ class Rows:
         wait(begun)
         for done in begun:
             done.result()
-
-
-def _pick(
-    whole: npt.NDArray[Any], picked: slice | npt.NDArray[np.int64], out: npt.NDArray[Any] | None
-) -> npt.NDArray[Any]:
-    """Return columns, which are known to be there, in memory of their own."""
-    if not isinstance(picked, slice):
-        # "clip" is the mode that does not look at every number again.
-        return np.take(whole, picked, axis=1, out=out, mode="clip")
-    if out is None:
-        return np.ascontiguousarray(whole[:, picked])
-    out[...] = whole[:, picked]
-    return out
 
 
 def _quietly(task: Callable[[], None]) -> None:

@@ -73,9 +73,6 @@ def test_any_rows_and_columns_are_those_of_the_array(opened, form, bounds, colum
     assert same(found, expected)
     assert found.flags.c_contiguous
     assert found.flags.writeable
-    out = np.full(expected.shape, -1, "f4")
-    assert opened[form].read(start, stop, columns, out=out) is out
-    assert same(out, expected)
 
 
 @given(ranges=st.lists(st.lists(st.integers(0, 1000), min_size=2, max_size=2).map(sorted), max_size=8))
@@ -174,15 +171,6 @@ def test_rows_that_are_not_there_are_refused(opened, bounds):
 def test_columns_that_are_not_there_are_refused(opened, columns):
     with pytest.raises(SelectionError, match="columns"):
         opened["published"].read(0, 3, columns)
-
-
-@pytest.mark.parametrize(
-    "out",
-    [np.empty((3, 6), "f4"), np.empty((3, 7), "f8"), np.empty((7, 3), "f4").T, np.broadcast_to(np.float32(0), (3, 7))],
-)
-def test_memory_of_another_form_is_refused(opened, out):
-    with pytest.raises(SelectionError, match="out="):
-        opened["published"].read(0, 3, out=out)
 
 
 def test_ranges_of_another_form_are_refused(opened):
