@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import pathlib
 import signal
-import subprocess
-import sys
 import time
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import zarr
 
-from tests.conversion.conftest import write_aggregation, write_fragment
-
-SCRIPT = """
-import json, sys, time
 from cfagg.conversion import convert
-def slowly(done, total):
-    print(done, flush=True)
-    time.sleep(float(sys.argv[4]))
-convert(sys.argv[1], sys.argv[2], chunks={"time": 1}, workers=2, memory="300KiB", progress=slowly, verify=True,
-        **json.loads(sys.argv[3]))
-"""
+from tests.conversion.conftest import write_aggregation, write_fragment
+from tests.durability.tracing import forked
+
 STEPS, LAT, LON = 40, 60, 90
 
 
@@ -35,23 +28,47 @@ def source(folder: pathlib.Path) -> tuple[pathlib.Path, np.ndarray]:
     return write_aggregation(folder / "a.nca", [4] * (STEPS // 4), lat=LAT, lon=LON), values
 
 
-def start(path: pathlib.Path, target: pathlib.Path, pause: float, **options: object) -> subprocess.Popen[str]:
+@dataclass
+class Run:
+    """A conversion in a process of its own; it says when a slab is done."""
+
+    process: int
+    said: int
+
+    def wait(self, slabs: int) -> None:
+        """Wait until so many slabs are done, or the process has ended."""
+        for _ in range(slabs):
+            if not os.read(self.said, 1):
+                break
+
+    def end(self, number: int = signal.SIGKILL) -> int:
+        """Send the process a signal and return its exit code."""
+        os.kill(self.process, number)
+        os.close(self.said)
+        return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
+
+
+def start(path: pathlib.Path, target: pathlib.Path, pause: float = 0.02, **options: Any) -> Run:
     """Start a conversion that waits `pause` seconds after each slab."""
-    arguments = [str(path), str(target), json.dumps(options), str(pause)]
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    said, say = os.pipe()
+
+    def slowly(_done: int, _total: int) -> None:
+        os.write(say, b".")
+        time.sleep(pause)
+
+    def work() -> None:
+        convert(path, target, chunks={"time": 1}, workers=2, memory="300KiB", progress=slowly, verify=True, **options)
+
+    process = forked(work)
+    os.close(say)
+    return Run(process, said)
 
 
-def kill(process: subprocess.Popen[str], slabs: int, seconds: float = 0.0) -> bool:
-    """Kill a process after it reported so many slabs and so many seconds more; whether it was still running."""
-    for _ in range(slabs + 1):
-        if not process.stdout.readline():
-            break
-    time.sleep(seconds)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=300)
-    return process.returncode == -signal.SIGKILL
+def killed(path: pathlib.Path, target: pathlib.Path, slabs: int, **options: Any) -> bool:
+    """Kill a conversion after so many slabs; whether it was still running."""
+    run = start(path, target, **options)
+    run.wait(slabs + 1)
+    return run.end() == -signal.SIGKILL
 
 
 def opens(path: pathlib.Path) -> bool:

@@ -34,12 +34,12 @@ def made(tmp_path_factory):
 def test_a_killed_run_leaves_nothing_that_opens_and_is_finished_by_resume(made, tmp_path):
     path, _, whole = made
     target = tmp_path / "out.zarr"
-    assert killing.kill(killing.start(path, target, 0.02), slabs=9)
+    assert killing.killed(path, target, 9)
     partial = tmp_path / ".out.zarr.cfagg-partial"
     assert not target.exists()
     assert not killing.opens(partial)
     assert not killing.opens(partial / "store")
-    assert killing.kill(killing.start(path, target, 0.02, resume=True), slabs=7)
+    assert killing.killed(path, target, 7, resume=True)
     report = convert(path, target, chunks={"time": 1}, resume=True)
     assert 10 <= report.resumed < report.chunks
     assert killing.contents(target) == whole
@@ -51,7 +51,7 @@ def test_an_old_store_stays_until_the_new_one_is_complete(made, tmp_path):
     path, _, whole = made
     target = tmp_path / "out.zarr"
     zarr.create_group(target, attributes={"old": True})
-    assert killing.kill(killing.start(path, target, 0.02, overwrite=True), slabs=5)
+    assert killing.killed(path, target, 5, overwrite=True)
     assert zarr.open_group(target, mode="r").attrs["old"] is True
     convert(path, target, chunks={"time": 1}, overwrite=True, resume=True)
     assert killing.contents(target) == whole
@@ -60,7 +60,7 @@ def test_an_old_store_stays_until_the_new_one_is_complete(made, tmp_path):
 def test_an_unfinished_conversion_is_not_thrown_away_unasked(made, tmp_path):
     path, _, whole = made
     target = tmp_path / "out.zarr"
-    assert killing.kill(killing.start(path, target, 0.02), slabs=5)
+    assert killing.killed(path, target, 5)
     with pytest.raises(TargetExistsError, match="finish it with resume=True"):
         convert(path, target, chunks={"time": 1})
     assert convert(path, target, chunks={"time": 1}, overwrite=True).resumed == 0
@@ -70,7 +70,7 @@ def test_an_unfinished_conversion_is_not_thrown_away_unasked(made, tmp_path):
 def test_resume_refuses_another_source_other_options_and_another_version(made, tmp_path):
     path, _, _ = made
     target = tmp_path / "out.zarr"
-    assert killing.kill(killing.start(path, target, 0.02), slabs=5)
+    assert killing.killed(path, target, 5)
     with pytest.raises(TargetError, match="settings \\(options\\)"):
         convert(path, target, chunks={"time": 2}, resume=True)
     part = path.parent / "part3.nc"
@@ -93,7 +93,7 @@ def test_resume_refuses_another_source_other_options_and_another_version(made, t
 def test_resume_does_not_trust_damaged_chunks_nor_a_torn_journal(made, tmp_path):
     path, _, whole = made
     target = tmp_path / "out.zarr"
-    assert killing.kill(killing.start(path, target, 0.02), slabs=12)
+    assert killing.killed(path, target, 12)
     partial = tmp_path / ".out.zarr.cfagg-partial"
     chunks = sorted(p for p in (partial / "store" / "tas").rglob("*") if p.is_file())
     chunks[0].write_bytes(b"")
@@ -115,7 +115,7 @@ def test_resume_without_anything_to_resume_starts(made, tmp_path):
 def test_a_run_killed_between_the_two_renames_keeps_the_old_store(made, tmp_path):
     path, _, whole = made
     target = tmp_path / "out.zarr"
-    assert killing.kill(killing.start(path, target, 0.02), slabs=5)
+    assert killing.killed(path, target, 5)
     old = tmp_path / ".out.zarr.cfagg-partial" / "old"
     zarr.create_group(old, attributes={"old": True})
     with pytest.raises(TargetExistsError):
@@ -128,10 +128,8 @@ def test_a_run_killed_between_the_two_renames_keeps_the_old_store(made, tmp_path
 def test_a_run_killed_after_its_store_is_in_place_is_tidied_by_resume(made, tmp_path):
     path, _, whole = made
     target = tmp_path / "out.zarr"
-    process = killing.start(path, target, 0.0)
-    process.communicate(timeout=300)
-    assert process.returncode == 0
-    assert killing.kill(killing.start(path, tmp_path / "b.zarr", 0.02), slabs=5)
+    convert(path, target, chunks={"time": 1})
+    assert killing.killed(path, tmp_path / "b.zarr", 5)
     partial = tmp_path / ".b.zarr.cfagg-partial"
     with (partial / "journal").open("a") as file:
         file.write('"commit"\n')
@@ -149,24 +147,21 @@ def test_a_run_killed_after_its_store_is_in_place_is_tidied_by_resume(made, tmp_
 
 def test_two_processes_do_not_write_the_same_target(made, tmp_path):
     path, _, _ = made
-    process = killing.start(path, tmp_path / "out.zarr", 0.2)
-    process.stdout.readline()
+    run = killing.start(path, tmp_path / "out.zarr", 0.2)
+    run.wait(1)
     with pytest.raises(TargetError, match="another process"):
         convert(path, tmp_path / "out.zarr", overwrite=True)
-    process.kill()
-    process.communicate(timeout=300)
+    run.end()
 
 
 @pytest.mark.soak
-def test_an_interrupt_is_one_sentence_and_leaves_no_store(made, tmp_path):
+def test_an_interrupt_is_one_sentence_and_leaves_no_store(made, tmp_path, capfd):
     path, _, whole = made
     target = tmp_path / "out.zarr"
-    process = killing.start(path, target, 0.3)
-    for _ in range(6):
-        process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGINT
+    run = killing.start(path, target, 0.3)
+    run.wait(6)
+    assert run.end(signal.SIGINT) == 3
+    err = capfd.readouterr().err
     assert err.splitlines()[-1].startswith(f"KeyboardInterrupt: interrupted: {target} was not written; what is done is")
     assert not target.exists()
     assert convert(path, target, chunks={"time": 1}, resume=True).resumed > 0

@@ -17,6 +17,9 @@ HERE = Path(__file__).parent
 WAYS = [name for name, one in table().items() if one.file and not one.pending and name.endswith(" HDF5")]
 OTHERS = sorted(p.name for p in HERE.iterdir() if p.is_dir() and p.name in table())
 
+#: Those whose inputs take seconds.
+LONG = {"convert HDF5"}
+
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[Process]:
@@ -31,7 +34,7 @@ def test_every_reader_of_files_survives_each_damaged_file(process: Process, way:
     assert [str(f) for f in process.replay(way, paths)] == []
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.full) if n in LONG else n for n in OTHERS])
 def test_a_parser_survives_each_of_its_damaged_inputs(process: Process, name: str) -> None:
     assert [str(f) for f in process.replay(name, sorted((HERE / name).iterdir()))] == []
 

@@ -2,6 +2,8 @@
 
 import random
 import shutil
+import signal
+import time
 
 import pytest
 
@@ -20,8 +22,10 @@ def test_runs_killed_at_random_moments_leave_nothing_and_end_in_an_equal_store(s
     target, partial = tmp_path / "out.zarr", tmp_path / ".out.zarr.cfagg-partial"
     kills = 0
     while kills < 5:
-        process = killing.start(path, target, 0.002, resume=True)
-        kills += killing.kill(process, slabs=chance.choice([-1, 0, 3, 10, 45]), seconds=chance.random() * 0.4)
+        run = killing.start(path, target, 0.002, resume=True)
+        run.wait(chance.choice([0, 1, 4, 11, 46]))
+        time.sleep(chance.random() * 0.4)
+        kills += run.end() == -signal.SIGKILL
         if target.exists():
             # Done, or killed while it tidied up: the store is complete, and another one is begun.
             assert killing.contents(target) == whole
