@@ -9,7 +9,16 @@ from typing import Any
 
 from cfagg.cli import selecting
 from cfagg.cli.bars import byte_bar
-from cfagg.cli.storage_options import add_storage_option, storage_options
+from cfagg.cli.options import (
+    add_allow,
+    add_flag,
+    add_json,
+    add_storage_option,
+    add_workers,
+    new_command,
+    print_report,
+    storage_options,
+)
 from cfagg.errors import SelectionError
 
 __all__ = ["add_parser", "run"]
@@ -30,14 +39,19 @@ A copy of a store (cp -r, rsync, tar, git) is refused until --adopt has compared
 """
 
 
+#: Options that are arguments of `cfagg.accumulate` as they are, and those that are only if they are given.
+_AS_THEY_ARE = ("append", "refresh", "overwrite", "adopt", "resume", "dry_run", "allow")
+_KEPT = ("dims", "weights", "statistics", "precision", "codec", "workers", "memory")
+
+
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command to the parser of `cfagg`."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "accumulate",
-        help="store sums of an array, for quick averages over any range",
-        description="Store cumulative sums of an array of a Zarr store at the edges of its chunks (ZEP 5).",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "store sums of an array, for quick averages over any range",
+        "Store cumulative sums of an array of a Zarr store at the edges of its chunks (ZEP 5).",
+        _EPILOG,
     )
     parser.add_argument(
         "store", metavar="STORE", help="directory of a Zarr store, version 2 or 3, or its URL in an object store"
@@ -78,51 +92,35 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     what.add_argument("--codec", choices=("blosc", "zstd", "gzip", "none"), help="compression (default: blosc)")
     existing = parser.add_argument_group("if there is an accumulation already")
     one = existing.add_mutually_exclusive_group()
-    one.add_argument("--append", action="store_true", help="extend it after the array has grown along one dimension")
-    one.add_argument("--refresh", action="store_true", help="bring it up to date after the data have changed")
-    one.add_argument("--overwrite", action="store_true", help="replace it, or an unfinished build")
-    one.add_argument("--adopt", action="store_true", help="accept a copy of the store if its contents are the same")
+    add_flag(one, "--append", "extend it after the array has grown along one dimension")
+    add_flag(one, "--refresh", "bring it up to date after the data have changed")
+    add_flag(one, "--overwrite", "replace it, or an unfinished build")
+    add_flag(one, "--adopt", "accept a copy of the store if its contents are the same")
     how = parser.add_argument_group("how to run")
-    how.add_argument("--resume", action="store_true", help="finish a killed run with the same options")
-    how.add_argument(
-        "--dry-run", action="store_true", help="print what would be stored; read no data and write nothing"
-    )
+    add_flag(how, "--resume", "finish a killed run with the same options")
+    add_flag(how, "--dry-run", "print what would be stored; read no data and write nothing")
     how.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers read the data")
-    how.add_argument("--workers", type=int, metavar="N", help="threads (default: one per processor)")
+    add_workers(how)
     how.add_argument(
         "--memory",
         metavar="SIZE",
         help="memory for data in flight, such as 1GiB, in addition to the libraries' (default: 256MiB)",
     )
-    how.add_argument(
-        "--allow",
-        metavar="PATH",
-        action="append",
-        default=[],
-        help="also read what links in the store lead to in or below PATH; may be repeated",
-    )
+    add_allow(how, "also read what links in the store lead to in or below PATH")
     add_storage_option(how)
-    how.add_argument("--json", action="store_true", help="print strict JSON for machines")
-    how.add_argument("-q", "--quiet", action="store_true", help="no progress bar or summary")
+    add_json(how)
+    add_flag(how, "--quiet", "no progress bar or summary")
 
 
 def run(args: argparse.Namespace) -> int:
     """Accumulate; the summary goes to stdout."""
     from cfagg.accumulation.accumulating import accumulate
 
-    given: dict[str, Any] = {
-        "dims": args.dims,
-        "stride": _strides(args.stride),
-        "weights": args.weights,
-        "statistics": args.statistics,
-        "precision": args.precision,
-        "codec": args.codec,
-        "workers": args.workers,
-        "memory": args.memory,
-    }
     options = storage_options(args)
     # Options that are not given are left out, for an accumulation that is there keeps its own.
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name in _KEPT if (value := getattr(args, name)) is not None}
+    if (strides := _strides(args.stride)) is not None:
+        given["stride"] = strides
     if given.get("weights") == "none":
         given["weights"] = None
     if "dims" in given or isinstance(given.get("stride"), dict):
@@ -132,27 +130,13 @@ def run(args: argparse.Namespace) -> int:
         report = accumulate(
             args.store,
             args.variable,
-            append=args.append,
-            refresh=args.refresh,
-            overwrite=args.overwrite,
-            adopt=args.adopt,
-            resume=args.resume,
-            dry_run=args.dry_run,
             client=args.dask,
-            allow=args.allow,
             progress=progress,
             storage_options=options,
+            **{name: getattr(args, name) for name in _AS_THEY_ARE},
             **given,
         )
-    if args.json:
-        from cfagg.display.as_json import dump, encode
-
-        print(dump({"form": "cfagg accumulate", "form_version": 1, **encode(report.as_dict())}))
-    elif not args.quiet:
-        from cfagg.display.escape import printable
-
-        for line in str(report).splitlines():
-            print(printable(line))
+    print_report(args, "accumulate", report.as_dict(), str(report))
     return 0
 
 

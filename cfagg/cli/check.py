@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import output
-from cfagg.cli.storage_options import add_storage_option, add_substitute, storage_options
+from cfagg.cli.options import add_allow, add_flag, add_storage_option, add_substitute, new_command, storage_options
 
 if TYPE_CHECKING:
     from cfagg.checking.config import Settings
@@ -45,12 +45,12 @@ FORMATS = ("text", "json", "sarif", "junit", "github", "html")
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command to the parser of `cfagg`."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "check",
-        help="check datasets against the CF conventions",
-        description="Check datasets against the version of the CF conventions that each claims.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "check datasets against the CF conventions",
+        "Check datasets against the version of the CF conventions that each claims.",
+        _EPILOG,
     )
     parser.add_argument(
         "sources",
@@ -60,15 +60,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     what = parser.add_argument_group("what to check")
     what.add_argument("--cf-version", metavar="VERSION", help="check against this version of CF, such as 1.8")
-    what.add_argument("--data", action="store_true", help="also check values")
-    what.add_argument("--references", action="store_true", help="open the files that aggregations refer to")
-    what.add_argument(
-        "--allow",
-        metavar="PATH",
-        action="append",
-        default=[],
-        help="also follow references to files at or below PATH; may be repeated",
-    )
+    add_flag(what, "--data", "also check values")
+    add_flag(what, "--references", "open the files that aggregations refer to")
+    add_allow(what, "also follow references to files at or below PATH")
     add_storage_option(what)
     add_substitute(what)
     what.add_argument(
@@ -107,25 +101,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         )
     settings = what.add_mutually_exclusive_group()
     settings.add_argument("--config", metavar="FILE", help="read settings and suppressions from this file")
-    settings.add_argument("--no-config", action="store_true", help="ignore all settings files")
+    add_flag(settings, "--no-config", "ignore all settings files")
     how = parser.add_argument_group("report")
     how.add_argument("--format", choices=FORMATS, default="text", help="format of the report (default: text)")
     how.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
     how.add_argument("-o", "--output", metavar="FILE", help="write the report, or with --fix the dataset, to this file")
-    how.add_argument("--overwrite", action="store_true", help="let --output replace a file")
-    how.add_argument("--statistics", action="store_true", help="count the findings of each rule")
-    how.add_argument("--show-skipped", action="store_true", help="list the rules that were not run, and why")
-    how.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
-    how.add_argument(
-        "-q", "--quiet", action="store_true", help="print nothing; the result is the exit status and --output"
-    )
+    add_flag(how, "--overwrite", "let --output replace a file")
+    add_flag(how, "--statistics", "count the findings of each rule")
+    add_flag(how, "--show-skipped", "list the rules that were not run, and why")
+    add_flag(how, "--strict", "exit with 1 for warnings too")
+    add_flag(how, "--quiet", "print nothing; the result is the exit status and --output")
     how.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
     fixing = parser.add_argument_group("fixing")
-    fixing.add_argument(
-        "--fix", action="store_true", help="print what would be changed; with --output, write the changed dataset"
-    )
-    fixing.add_argument("--unsafe-fixes", action="store_true", help="also make changes that may alter the meaning")
-    fixing.add_argument("--in-place", action="store_true", help="change the dataset itself")
+    add_flag(fixing, "--fix", "print what would be changed; with --output, write the changed dataset")
+    add_flag(fixing, "--unsafe-fixes", "also make changes that may alter the meaning")
+    add_flag(fixing, "--in-place", "change the dataset itself")
     parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes (default: one per processor for many files)")
 
 
@@ -151,13 +141,7 @@ def _jobs(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check; the report goes to stdout or the output.
-
-    Returns
-    -------
-    int
-        Exit status: 0 no errors, 1 errors, 2 something could not be checked or is asked for wrongly.
-    """
+    """Check; the report goes to stdout or the output.  Exit status: 0 no errors, 1 errors, 2 not checked."""
     wrong = _wrong(args)
     if wrong:
         print(f"error: {wrong}", file=sys.stderr)

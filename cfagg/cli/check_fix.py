@@ -18,20 +18,7 @@ __all__ = ["fix_sources"]
 
 
 def fix_sources(args: argparse.Namespace, chosen: Any) -> int:
-    """Fix sources one after another; the differences go to stdout.
-
-    Parameters
-    ----------
-    args : argparse.Namespace
-        As parsed by `cfagg.cli.check`.
-    chosen : cfagg.cli.check.Chosen
-        The options and settings of each source.
-
-    Returns
-    -------
-    int
-        Exit status: 0 no errors are left, 1 some are, 2 something could not be checked or written.
-    """
+    """Fix sources one after another; differences go to stdout.  Exit status: 0 no errors left, 1 some, 2 failed."""
     from cfagg.checking.listing import expanded
     from cfagg.errors import OptionError
     from cfagg.storage.urls import refuse_url

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from cfagg.cli.options import new_command
+
 __all__ = ["add_parser", "run"]
 
 _EPILOG = """\
@@ -15,12 +17,12 @@ examples:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command to the parser of `cfagg`."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "completion",
-        help="print a completion script for a shell",
-        description="Print a script with which a shell completes commands, options and file names of cfagg.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "print a completion script for a shell",
+        "Print a script with which a shell completes commands, options and file names of cfagg.",
+        _EPILOG,
     )
     parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "tcsh"), help="bash, zsh or tcsh")
 

@@ -8,7 +8,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli.bars import byte_bar
-from cfagg.cli.storage_options import add_storage_option, add_substitute, storage_options
+from cfagg.cli.options import (
+    add_allow,
+    add_flag,
+    add_json,
+    add_storage_option,
+    add_substitute,
+    add_workers,
+    new_command,
+    print_report,
+    storage_options,
+)
 
 if TYPE_CHECKING:
     from cfagg.errors import LossError
@@ -30,15 +40,22 @@ command with --resume.
 """
 
 
+#: Options that are arguments of `cfagg.convert` as they are.
+_OPTIONS = (
+    "variables", "zarr_format", "chunks", "packing", "codec", "level", "allow", "missing", "word_size", "on_loss",
+    "overwrite", "resume", "verify", "workers", "to", "relative_to",
+)  # fmt: skip
+
+
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command to the parser of `cfagg`."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "convert",
-        help="write an aggregation, a netCDF file or a Zarr store as a new Zarr store, or in another dialect",
-        description="Write an aggregation, a netCDF file or a Zarr store as a new Zarr store with the same values, or "
+        "write an aggregation, a netCDF file or a Zarr store as a new Zarr store, or in another dialect",
+        "Write an aggregation, a netCDF file or a Zarr store as a new Zarr store with the same values, or "
         "translate an aggregation file into another dialect.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        _EPILOG,
     )
     parser.add_argument(
         "source", metavar="SOURCE", help="a netCDF file, with or without aggregations, or a Zarr store; or its URL"
@@ -105,28 +122,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="what to do about what TARGET cannot say, and aggregations that cannot be read: refuse and list it, write "
         "the values of such partitions beside TARGET, or leave it out (default: error)",
     )
-    what.add_argument(
-        "--allow",
-        metavar="PATH",
-        action="append",
-        default=[],
-        help="also read files at or below PATH; may be repeated",
-    )
+    add_allow(what, "also read files at or below PATH")
     add_storage_option(what, where="SOURCE")
     add_storage_option(what, of="target", where="TARGET")
     how = parser.add_argument_group("how to run")
-    how.add_argument("--overwrite", action="store_true", help="replace TARGET, or an unfinished conversion to it")
-    how.add_argument("--resume", action="store_true", help="finish a killed run with the same options")
-    how.add_argument("--verify", action="store_true", help="read everything back and compare checksums")
-    how.add_argument("--workers", type=int, metavar="N", help="threads (default: one per processor)")
+    add_flag(how, "--overwrite", "replace TARGET, or an unfinished conversion to it")
+    add_flag(how, "--resume", "finish a killed run with the same options")
+    add_flag(how, "--verify", "read everything back and compare checksums")
+    add_workers(how)
     how.add_argument(
         "--memory",
         metavar="SIZE",
         default=None,
         help="memory for data in flight, such as 512MiB, in addition to the libraries' (default: 128MiB)",
     )
-    how.add_argument("-q", "--quiet", action="store_true", help="no progress bar, notes or summary")
-    how.add_argument("--json", action="store_true", help="print the report as strict JSON")
+    add_flag(how, "--quiet", "no progress bar, notes or summary")
+    add_json(how, "print the report as strict JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -145,19 +156,11 @@ def run(args: argparse.Namespace) -> int:
 
     for loss in report.losses:
         print(f"lost: {printable(str(loss))}", file=sys.stderr)
-    if args.json:
-        from cfagg.display.as_json import dump
-
-        print(dump({"form": "cfagg convert", "form_version": 1, **report.as_dict()}))
-        return 0
-    if not args.quiet:
-        for note in report.notes:
-            print(f"note: {printable(note)}", file=sys.stderr)
-        resumed = getattr(report, "resumed", 0)
-        if resumed:
-            verb = "was" if resumed == 1 else "were"
-            print(f"note: {count_text(resumed, 'chunk')} {verb} kept from an earlier run", file=sys.stderr)
-        print(printable(str(report)) + (", verified" if getattr(report, "verified", False) else ""))
+    notes = list(report.notes)
+    if resumed := getattr(report, "resumed", 0):
+        notes.append(f"{count_text(resumed, 'chunk')} {'was' if resumed == 1 else 'were'} kept from an earlier run")
+    verified = ", verified" if getattr(report, "verified", False) else ""
+    print_report(args, "convert", report.as_dict(), f"{report}{verified}", notes)
     return 0
 
 
@@ -167,27 +170,12 @@ def _converted(args: argparse.Namespace, target: str, convert: Callable[..., Any
         return convert(
             args.source,
             target,
-            variables=args.variables,
-            zarr_format=args.zarr_format,
-            chunks=args.chunks,
-            packing=args.packing,
-            codec=args.codec,
-            level=args.level,
-            allow=args.allow,
-            missing=args.missing,
-            word_size=args.word_size,
-            substitutions=dict(args.substitutions),
-            on_loss=args.on_loss,
-            overwrite=args.overwrite,
-            resume=args.resume,
-            verify=args.verify,
-            workers=args.workers,
             memory=memory if args.memory is None else args.memory,
             progress=progress,
+            substitutions=dict(args.substitutions),
             storage_options=storage_options(args),
             target_options=storage_options(args, of="target"),
-            to=args.to,
-            relative_to=args.relative_to,
+            **{name: getattr(args, name) for name in _OPTIONS},
         )
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from textwrap import dedent, wrap
 from typing import TYPE_CHECKING, Any
 
+from cfagg.cli.options import add_flag, add_json, new_command
+
 if TYPE_CHECKING:
     from cfagg.findings.rule import Rule
 
@@ -30,26 +32,20 @@ _WIDTH = 100
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command to the parser of `cfagg`."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "explain",
-        help="explain the rules of cfagg check",
-        description="Explain rules of cfagg check: what is checked, why, and examples that fail and pass.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "explain the rules of cfagg check",
+        "Explain rules of cfagg check: what is checked, why, and examples that fail and pass.",
+        _EPILOG,
     )
     parser.add_argument("codes", metavar="CODE", nargs="*", help="code of a rule, or the beginning of codes")
-    parser.add_argument("--list", action="store_true", help="print only one line per rule")
-    parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
+    add_flag(parser, "--list", "print only one line per rule")
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Explain rules.
-
-    Returns
-    -------
-    int
-        Exit status: 0, or 2 where no rule has such a code.
-    """
+    """Explain rules; the exit status is 2 where none has such a code."""
     from cfagg.checking.registry import registered
 
     known = registered()

@@ -66,20 +66,8 @@ exit status: 0 done, 1 errors found or a refused loss, 2 wrong usage or failure,
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line.
+    """Run one command line, by default that of the process, and return its exit status.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments after the program's name; those of the process by default.
-
-    Returns
-    -------
-    int
-        Exit status.
-
-    Examples
-    --------
     >>> main(["--version"])
     cfagg 0.1.0
     0

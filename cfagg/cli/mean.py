@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import output, selecting
-from cfagg.cli.storage_options import add_storage_option, storage_options
+from cfagg.cli.options import (
+    add_allow,
+    add_flag,
+    add_json,
+    add_rows,
+    add_storage_option,
+    check_outputs,
+    new_command,
+    storage_options,
+)
 from cfagg.errors import SelectionError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -37,12 +46,12 @@ The array must have been accumulated with: cfagg accumulate STORE VARIABLE
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command to the parser of `cfagg`."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "mean",
-        help="average an accumulated array over any range",
-        description="Average an array of a Zarr store over any range of any dimensions, from its accumulation.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "average an accumulated array over any range",
+        "Average an array of a Zarr store over any range of any dimensions, from its accumulation.",
+        _EPILOG,
     )
     # xarray would load all of dask to see that no array is dask's.
     parser.set_defaults(spared=("dask",))
@@ -74,16 +83,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="'area' or a variable of the store, if another program kept sums without their weights",
     )
     how = parser.add_argument_group("what to do with the result")
-    how.add_argument("--json", action="store_true", help="print strict JSON for machines")
+    add_json(how)
     how.add_argument("--plot", metavar="PICTURE", help="draw a map, series, profile or section (.png, .svg or .pdf)")
     how.add_argument("-o", "--output", metavar="FILE", help="write the result as a netCDF file (.nc)")
-    how.add_argument("--overwrite", action="store_true", help="let --output and --plot replace a file")
-    how.add_argument("--explain", action="store_true", help="print what would be read, without reading it")
-    how.add_argument(
-        "--adopt",
-        action="store_true",
-        help="accept a copy of the accumulated data for this run, if its contents are the same",
-    )
+    add_flag(how, "--overwrite", "let --output and --plot replace a file")
+    add_flag(how, "--explain", "print what would be read, without reading it")
+    add_flag(how, "--adopt", "accept a copy of the accumulated data for this run, if its contents are the same")
     how.add_argument(
         "--trust-for",
         metavar="SECONDS",
@@ -91,24 +96,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=0.0,
         help="trust one check for changes for so long (default: 0, check for every answer)",
     )
-    how.add_argument(
-        "--allow",
-        metavar="PATH",
-        action="append",
-        default=[],
-        help="also read what links in the store lead to in or below PATH; may be repeated",
-    )
+    add_allow(how, "also read what links in the store lead to in or below PATH")
     add_storage_option(how)
-    how.add_argument("--rows", metavar="N", type=_rows, default=24, help="values printed, or 'all' (default: 24)")
-
-
-def _rows(text: str) -> int | None:
-    """Return a number of lines, `None` for all."""
-    if text == "all":
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a positive number nor 'all'")
-    return int(text)
+    add_rows(how, "values printed")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -154,13 +144,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UnsupportedError("--explain computes nothing that --plot or --output could use; give one or the other")
     if args.ddof and args.statistic not in ("std", "var"):
         raise UnsupportedError(f"--ddof is only for std and var, not for {args.statistic}")
-    for target in filter(None, (args.plot, args.output)):
-        output.check(target, overwrite=args.overwrite)
-    if args.plot is not None:
-        from cfagg.display import picture
-
-        picture.kind(args.plot)
-        picture.check_library()
+    check_outputs(args)
     if args.output is not None and Path(args.output).suffix.lower() != ".nc":
         raise UnsupportedError(f"{args.output} cannot be written: its name must end in .nc; --json prints text instead")
 

@@ -70,13 +70,6 @@ _PAIRS = re.compile(r"\b(storage|target)_options(?:\b(?!=)|=(?!\{))|\boptions=(?
 def as_options(message: str) -> str:
     """Return a message with the options of the command in place of the keywords of Python.
 
-    Parameters
-    ----------
-    message : str
-        As the library raises it.
-
-    Examples
-    --------
     >>> as_options("replace it with overwrite=True (--overwrite)")
     'replace it with --overwrite'
     >>> as_options("pass allow=['/data'] or, on the command line, --allow /data")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from cfagg.cli import obs_check, obs_create, obs_index, obs_show, obs_window
+from cfagg.cli.options import new_command
 from cfagg.cli.parser import add_common
 
 __all__ = ["add_parser", "run"]
@@ -26,12 +27,12 @@ and an index that finds the rows in any time window quickly.
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command to the parser of `cfagg`."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "obs",
-        help="build, show and check stores of observations",
-        description="Build, show and check stores of observations: irregular data in time and space.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "build, show and check stores of observations",
+        "Build, show and check stores of observations: irregular data in time and space.",
+        _EPILOG,
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in _COMMANDS:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from cfagg.cli import obs_common
 from cfagg.cli.bars import step_bar
-from cfagg.cli.storage_options import storage_options
+from cfagg.cli.options import add_flag, add_json, add_store, new_command, print_report, storage_options
 
 __all__ = ["add_parser", "run"]
 
@@ -25,20 +24,18 @@ def add_parser(
     subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
 ) -> argparse.ArgumentParser:
     """Add the command to the parser of `cfagg obs`, and return its own."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "check",
-        help="check order, duplicates, coordinates, indexes and statistics",
-        description="Check a store of observations: order of rows, duplicates, dates, coordinates, indexes, chunks\n"
+        "check order, duplicates, coordinates, indexes and statistics",
+        "Check a store of observations: order of rows, duplicates, dates, coordinates, indexes, chunks\n"
         "and statistics. Rows that are wrong are listed.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        _EPILOG,
     )
-    obs_common.add_store(parser)
-    parser.add_argument(
-        "--full", action="store_true", help="read all rows of a large store (default: a million rows in 64 places)"
-    )
-    parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing; the result is the exit status")
+    add_store(parser)
+    add_flag(parser, "--full", "read all rows of a large store (default: a million rows in 64 places)")
+    add_json(parser)
+    add_flag(parser, "--quiet", "print nothing; the result is the exit status")
     return parser
 
 
@@ -48,13 +45,5 @@ def run(args: argparse.Namespace) -> int:
 
     with step_bar("check", not args.quiet and sys.stderr.isatty()) as progress:
         report = check_store(args.store, args.full, options=storage_options(args), allow=args.allow, progress=progress)
-    if args.json:
-        from cfagg.display.as_json import dump, encode
-
-        print(dump({"form": "cfagg obs check", "form_version": 1, **encode(report.as_dict())}))
-    elif not args.quiet:
-        from cfagg.display.escape import printable
-
-        for line in str(report).splitlines():
-            print(printable(line))
+    print_report(args, "obs check", report.as_dict(), str(report))
     return 0 if report.ok else 1

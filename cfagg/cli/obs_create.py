@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 
 from cfagg.cli.bars import step_bar
-from cfagg.cli.storage_options import add_storage_option, storage_options
+from cfagg.cli.options import add_flag, add_json, add_storage_option, new_command, print_report, storage_options
 
 __all__ = ["add_parser", "run"]
 
@@ -28,24 +28,22 @@ def add_parser(
     subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
 ) -> argparse.ArgumentParser:
     """Add the command to the parser of `cfagg obs`, and return its own."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "create",
-        help="build a store from a recipe",
-        description="Build a store of observations from a recipe: sources, filters and dates.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "build a store from a recipe",
+        "Build a store of observations from a recipe: sources, filters and dates.",
+        _EPILOG,
     )
     parser.add_argument("recipe", metavar="RECIPE", help="a YAML file")
     parser.add_argument("store", metavar="STORE", help="directory or URL of the new store, such as synop.zarr")
     existing = parser.add_argument_group("if there is a store already")
     one = existing.add_mutually_exclusive_group()
-    one.add_argument("--append", action="store_true", help="add the dates of RECIPE that it does not cover yet")
-    one.add_argument("--overwrite", action="store_true", help="replace it, or an unfinished build")
+    add_flag(one, "--append", "add the dates of RECIPE that it does not cover yet")
+    add_flag(one, "--overwrite", "replace it, or an unfinished build")
     how = parser.add_argument_group("how to run")
-    how.add_argument("--resume", action="store_true", help="finish a killed run with the same recipe")
-    how.add_argument(
-        "--dry-run", action="store_true", help="check the recipe and print what would be read; write nothing"
-    )
+    add_flag(how, "--resume", "finish a killed run with the same recipe")
+    add_flag(how, "--dry-run", "check the recipe and print what would be read; write nothing")
     how.add_argument(
         "--workers", type=int, metavar="N", help="threads (default: as in the recipe, or one per processor)"
     )
@@ -54,8 +52,8 @@ def add_parser(
     )
     how.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers read and sort")
     add_storage_option(how, of="target", where="STORE")
-    how.add_argument("--json", action="store_true", help="print strict JSON for machines")
-    how.add_argument("-q", "--quiet", action="store_true", help="no progress bar or summary")
+    add_json(how)
+    add_flag(how, "--quiet", "no progress bar or summary")
     return parser
 
 
@@ -78,14 +76,5 @@ def run(args: argparse.Namespace) -> int:
             dry_run=args.dry_run,
             target_options=storage_options(args, of="target"),
         )
-    if args.json:
-        from cfagg.display.as_json import dump, encode
-
-        print(dump({"form": "cfagg obs create", "form_version": 1, **encode(report.to_dict())}))
-    elif not args.quiet:
-        from cfagg.display.escape import printable
-
-        for note in report.notes:
-            print(f"note: {printable(note)}", file=sys.stderr)
-        print(printable(str(replace(report, notes=()))))
+    print_report(args, "obs create", report.to_dict(), str(replace(report, notes=())), report.notes)
     return 0

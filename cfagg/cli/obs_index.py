@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from cfagg.cli import obs_common
-from cfagg.cli.storage_options import storage_options
+from cfagg.cli.options import add_flag, add_json, add_store, new_command, print_report, storage_options
 
 __all__ = ["add_parser", "run"]
 
@@ -23,22 +22,22 @@ def add_parser(
     subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
 ) -> argparse.ArgumentParser:
     """Add the command to the parser of `cfagg obs`, and return its own."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "index",
-        help="add cfagg's fast index to a store",
-        description="Write index pages into a store of observations, which find any window quickly.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "add cfagg's fast index to a store",
+        "Write index pages into a store of observations, which find any window quickly.",
+        _EPILOG,
     )
-    obs_common.add_store(parser)
+    add_store(parser)
     parser.add_argument(
         "--from",
         dest="origin",
         metavar="KIND",
         help="build it from 'bisect', 'btree' or 'data', the rows (default: the store's index if any, else the rows)",
     )
-    parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+    add_json(parser)
+    add_flag(parser, "--quiet", "print nothing")
     return parser
 
 
@@ -49,23 +48,6 @@ def run(args: argparse.Namespace) -> int:
 
     store = open_store(args.store, storage_options(args), args.allow)
     entries = build_pages(store, args.origin)
-    if args.json:
-        from cfagg.display.as_json import dump
-
-        print(
-            dump(
-                {
-                    "form": "cfagg obs index",
-                    "form_version": 1,
-                    "store": store.path,
-                    "kind": "pages",
-                    "entries": entries,
-                    "rows": store.rows,
-                }
-            )
-        )
-    elif not args.quiet:
-        from cfagg.display.escape import printable
-
-        print(printable(f"{store.path}: index of {entries:,} dates of {store.rows:,} rows"))
+    facts = {"store": store.path, "kind": "pages", "entries": entries, "rows": store.rows}
+    print_report(args, "obs index", facts, f"{store.path}: index of {entries:,} dates of {store.rows:,} rows")
     return 0

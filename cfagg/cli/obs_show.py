@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from cfagg.cli import obs_common, output
-from cfagg.cli.storage_options import storage_options
+from cfagg.cli import output
+from cfagg.cli.options import add_flag, add_json, add_rows, add_store, check_outputs, new_command, storage_options
 
 if TYPE_CHECKING:
     from cfagg.observations.store import ObservationStore
@@ -27,37 +27,25 @@ def add_parser(
     subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
 ) -> argparse.ArgumentParser:
     """Add the command to the parser of `cfagg obs`, and return its own."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "show",
-        help="print variables, units, statistics, dates, density and index",
-        description="Print the contents of a store of observations; only metadata, statistics and the index are read.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "print variables, units, statistics, dates, density and index",
+        "Print the contents of a store of observations; only metadata, statistics and the index are read.",
+        _EPILOG,
     )
-    obs_common.add_store(parser)
-    parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
+    add_store(parser)
+    add_json(parser)
     parser.add_argument("--plot", metavar="PICTURE", help="draw coverage in time and on a map (.png, .svg or .pdf)")
-    parser.add_argument(
-        "--rows",
-        metavar="N",
-        type=obs_common.rows,
-        default=24,
-        help="variables listed, or 'all' (default: 24)",
-    )
+    add_rows(parser, "variables listed")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the text or JSON to this file instead of stdout")
-    parser.add_argument("--overwrite", action="store_true", help="let --output and --plot replace a file")
+    add_flag(parser, "--overwrite", "let --output and --plot replace a file")
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Show one store."""
-    for target in filter(None, (args.plot, args.output)):
-        output.check(target, overwrite=args.overwrite)
-    if args.plot is not None:
-        from cfagg.display import picture
-
-        picture.kind(args.plot)
-        picture.check_library()
+    check_outputs(args)
     from cfagg.observations.describe import describe
     from cfagg.observations.store import open_store
 

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cfagg.cli import obs_common, output, selecting
-from cfagg.cli.storage_options import storage_options
+from cfagg.cli import output, selecting
+from cfagg.cli.options import add_flag, add_json, add_rows, add_store, new_command, storage_options
 from cfagg.errors import UnsupportedError
 from cfagg.errors.extras import require
 
@@ -35,14 +35,14 @@ def add_parser(
     subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
 ) -> argparse.ArgumentParser:
     """Add the command to the parser of `cfagg obs`, and return its own."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "window",
-        help="print or export the observations around a date",
-        description="Print or export the observations in one time window, as a training program gets them.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "print or export the observations around a date",
+        "Print or export the observations in one time window, as a training program gets them.",
+        _EPILOG,
     )
-    obs_common.add_store(parser)
+    add_store(parser)
     parser.add_argument("date", metavar="DATE", help="date of the sample, such as 2020-01-31 or 2020-01-31T12:00:00")
     what = parser.add_argument_group("what to select")
     what.add_argument("--window", metavar="WINDOW", default="(-3,+3]", help='window around DATE (default: "(-3,+3]")')
@@ -51,12 +51,10 @@ def add_parser(
     what.add_argument("--thin", metavar="N", type=_thin, help="every N-th row, or a random fraction such as 0.1")
     what.add_argument("--index", metavar="KIND", help="index to use: pages, bisect or btree")
     how = parser.add_argument_group("what to do with it")
-    how.add_argument("--json", action="store_true", help="print strict JSON for machines")
+    add_json(how)
     how.add_argument("-o", "--output", metavar="FILE", help="write the rows to this file (.csv, .parquet or .nc)")
-    how.add_argument("--overwrite", action="store_true", help="let --output replace a file")
-    how.add_argument(
-        "--rows", metavar="N", type=obs_common.rows, default=24, help="number of rows printed, or 'all' (default: 24)"
-    )
+    add_flag(how, "--overwrite", "let --output replace a file")
+    add_rows(how, "number of rows printed")
     return parser
 
 

@@ -51,13 +51,7 @@ def _without_value(word: str) -> str:
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
-    """Add the options that every sub-command has.
-
-    Parameters
-    ----------
-    parser : argparse.ArgumentParser
-        Of one sub-command.
-    """
+    """Add the options that every sub-command has."""
     # Both `cfagg --debug show` and `cfagg show --debug`.
     parser.add_argument(
         "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from cfagg.cli.storage_options import add_storage_option, storage_options
+from cfagg.cli.options import add_flag, add_json, add_storage_option, new_command, print_report, storage_options
 
 __all__ = ["add_parser", "run"]
 
@@ -20,22 +19,22 @@ No data are touched. Without -o the file itself is replaced, whole or not at all
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command to the parser of `cfagg`."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "rebase",
-        help="move the references of an aggregation file to another directory",
-        description="Move the references of an aggregation file from one directory or URL to another.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "move the references of an aggregation file to another directory",
+        "Move the references of an aggregation file from one directory or URL to another.",
+        _EPILOG,
     )
     parser.add_argument("file", metavar="FILE", help="an aggregation file: NCA-0.1, CFA-0.4, CFA-0.6.2 or CF-1.13")
     parser.add_argument("--from", metavar="A", dest="old", required=True, help="directory or URL that they begin with")
     parser.add_argument("--to", metavar="B", dest="new", required=True, help="what they are to begin with")
     parser.add_argument("-o", "--output", metavar="OUT", help="write another file and leave FILE as it is")
-    parser.add_argument("--overwrite", action="store_true", help="replace OUT")
+    add_flag(parser, "--overwrite", "replace OUT")
     add_storage_option(parser, where="FILE")
     add_storage_option(parser, of="target", where="OUT")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no notes or summary")
-    parser.add_argument("--json", action="store_true", help="print the report as strict JSON")
+    add_flag(parser, "--quiet", "no notes or summary")
+    add_json(parser, "print the report as strict JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,14 +45,5 @@ def run(args: argparse.Namespace) -> int:
         args.file, args.old, args.new, output=args.output, overwrite=args.overwrite,
         storage_options=storage_options(args), target_options=storage_options(args, "target"),
     )  # fmt: skip
-    if args.json:
-        from cfagg.display.as_json import dump
-
-        print(dump({"form": "cfagg rebase", "form_version": 1, **report.as_dict()}))
-    elif not args.quiet:
-        from cfagg.display.escape import printable
-
-        for note in report.notes:
-            print(f"note: {printable(note)}", file=sys.stderr)
-        print(printable(str(report)))
+    print_report(args, "rebase", report.as_dict(), str(report), report.notes)
     return 0

@@ -36,15 +36,7 @@ _ON = 1e-6
 
 @dataclass(frozen=True)
 class Choice:
-    """What was written after one ``--select``.
-
-    Parameters
-    ----------
-    dim : str
-        Dimension as it was written.
-    text : str
-        What stood behind the equals sign.
-    """
+    """What was written after one ``--select``."""
 
     dim: str
     text: str
@@ -56,18 +48,6 @@ class Choice:
 def selection(text: str) -> Choice:
     """Return one value of ``--select``, whose form alone is looked at.
 
-    Parameters
-    ----------
-    text : str
-        ``dim=value``.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        If it is not of that form.
-
-    Examples
-    --------
     >>> selection("time=1990/1999")
     Choice(dim='time', text='1990/1999')
     """
@@ -84,18 +64,6 @@ def selection(text: str) -> Choice:
 def names(text: str) -> list[str]:
     """Return names separated by commas.
 
-    Parameters
-    ----------
-    text : str
-        ``time`` or ``latitude,longitude``.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        If one is empty or occurs twice.
-
-    Examples
-    --------
     >>> names("latitude, longitude")
     ['latitude', 'longitude']
     """
@@ -109,22 +77,8 @@ def names(text: str) -> list[str]:
 
 
 def dimension_by_name(asked: str, dims: Sequence[str]) -> str | None:
-    """Return the dimension that is meant, seen from names alone.
+    """Return the dimension of that name in whatever case, else the only one with another common name for the same.
 
-    Parameters
-    ----------
-    asked : str
-        What the user wrote.
-    dims : sequence of str
-        Dimensions of the variable.
-
-    Returns
-    -------
-    str or None
-        The dimension of that name, in whatever case, else the only one with another common name for the same.
-
-    Examples
-    --------
     >>> dimension_by_name("lat", ("time", "latitude", "longitude"))
     'latitude'
     """
@@ -141,22 +95,6 @@ def dimension_by_name(asked: str, dims: Sequence[str]) -> str | None:
 def dimension(asked: str, kinds: Mapping[str, str], variable: str) -> str:
     """Return the dimension that is meant, by its name or by what its coordinate stands for.
 
-    Parameters
-    ----------
-    asked : str
-        What the user wrote: ``lat``.
-    kinds : mapping of str to str
-        What every dimension of the variable stands for, as `cfagg.cf.dimension_kinds.kinds` tells.
-    variable : str
-        Name of the variable, for messages.
-
-    Raises
-    ------
-    SelectionError
-        If none is meant, or several might be.
-
-    Examples
-    --------
     >>> dimension("lat", {"time": "time", "rlat": "latitude"}, "tas")
     'rlat'
     """
@@ -174,27 +112,7 @@ def dimension(asked: str, kinds: Mapping[str, str], variable: str) -> str:
 
 
 def positions(choices: Iterable[Choice], array: DataArray, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Return the positions that selections mean.
-
-    Parameters
-    ----------
-    choices : iterable of Choice
-        At most one per dimension.
-    array : xarray.DataArray
-        Has the variable's dimensions and coordinates; its values are not looked at.
-    kinds : mapping of str to str
-        What every dimension stands for.
-
-    Returns
-    -------
-    dict
-        By dimension an int, a slice or an int64 array: positions from 0 on, of which there is at least one.
-
-    Raises
-    ------
-    SelectionError
-        A dimension, label or position that is not there, a selection of nothing, two of one dimension.
-    """
+    """Return the positions that selections mean, from 0 on, by dimension: an int, a slice or an int64 array."""
     import numpy as np
 
     found: dict[str, Any] = {}

@@ -8,7 +8,17 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from cfagg.cli import output
-from cfagg.cli.storage_options import add_storage_option, add_substitute, storage_options
+from cfagg.cli.options import (
+    add_allow,
+    add_flag,
+    add_json,
+    add_rows,
+    add_storage_option,
+    add_substitute,
+    check_outputs,
+    new_command,
+    storage_options,
+)
 
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
@@ -31,12 +41,12 @@ The JSON form is described in the documentation under "Showing".
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the sub-command to the parser of `cfagg`."""
-    parser = subparsers.add_parser(
+    parser = new_command(
+        subparsers,
         "show",
-        help="print the contents of a file",
-        description="Print dimensions, variables, and each aggregation's partition matrix, layouts and references.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "print the contents of a file",
+        "Print dimensions, variables, and each aggregation's partition matrix, layouts and references.",
+        _EPILOG,
     )
     parser.add_argument(
         "file", metavar="FILE", help="a netCDF file, with or without aggregations, or a Zarr store; or its URL"
@@ -44,60 +54,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--variable", metavar="NAME", action="append", default=[], help="only this variable; may be repeated"
     )
-    parser.add_argument("--attributes", action="store_true", help="show all attributes too")
-    parser.add_argument("--references", action="store_true", help="list all files referred to, without opening them")
-    parser.add_argument("--json", action="store_true", help="print strict JSON for machines")
+    add_flag(parser, "--attributes", "show all attributes too")
+    add_flag(parser, "--references", "list all files referred to, without opening them")
+    add_json(parser)
     parser.add_argument("--plot", metavar="PICTURE", help="draw the partition matrix to this file (.png, .svg or .pdf)")
-    parser.add_argument(
-        "--rows",
-        metavar="N",
-        type=_rows,
-        default=12,
-        help="number of lines shown of a long list, or 'all' (default: 12)",
-    )
-    parser.add_argument(
-        "--allow",
-        metavar="PATH",
-        action="append",
-        default=[],
-        help="judge references as if files at or below PATH could be read; may be repeated",
-    )
+    add_rows(parser, "number of lines shown of a long list", 12)
+    add_allow(parser, "judge references as if files at or below PATH could be read")
     add_storage_option(parser)
     add_substitute(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write the text or JSON to this file instead of stdout")
-    parser.add_argument("--overwrite", action="store_true", help="let --output and --plot replace a file")
-
-
-def _rows(text: str) -> int | None:
-    """Return a number of lines, `None` for all."""
-    if text == "all":
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a positive number nor 'all'")
-    return int(text)
+    add_flag(parser, "--overwrite", "let --output and --plot replace a file")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show one file.
-
-    Parameters
-    ----------
-    args : argparse.Namespace
-        As parsed by the parser of `add_parser`.
-
-    Returns
-    -------
-    int
-        Exit status, 0.
-    """
-    # What cannot be written is said before the file is read.
-    if args.plot is not None:
-        from cfagg.display import picture
-
-        picture.kind(args.plot)
-        picture.check_library()
-    for target in filter(None, (args.plot, args.output)):
-        output.check(target, overwrite=args.overwrite)
+    """Show one file."""
+    check_outputs(args)
     from cfagg.arrays.opening import open_any
 
     source = open_any(args.file, args.allow, storage_options(args), dict(args.substitutions))
