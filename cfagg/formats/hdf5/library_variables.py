@@ -20,7 +20,7 @@ from cfagg.formats.hdf5.links import LeavesError, outside, reach
 from cfagg.formats.hdf5.proof import prove, prove_file
 from cfagg.formats.hdf5.space import UnsoundError
 from cfagg.formats.values.locks import LIBRARY
-from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
+from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE, stored_paths
 from cfagg.formats.values.storage import Chunked, Contiguous, Library, StoredVariable
 from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Context, Handle
@@ -63,12 +63,10 @@ def stored(
 ) -> tuple[str, Chunked | Contiguous] | None:
     """Return path and storage of a variable that the netCDF library has described, `None` where only that reads it."""
     # The library finds names for dimensions that have none, but lacks filters that are read here.
-    where, _, name = path.lstrip("/").rpartition("/")
     with LIBRARY:
         try:
             file = file_of(handle)
-            paths = [f"{where}/{n}".lstrip("/") for n in (name, NON_COORDINATE + name)]
-            found = [(p, each) for p in paths if isinstance(each := reach(file, p), h5py.h5d.DatasetID)]
+            found = [(p, each) for p in stored_paths(path) if isinstance(each := reach(file, p), h5py.h5d.DatasetID)]
             if len(found) != 1:
                 return None
             ((known, opened),) = found
@@ -93,8 +91,7 @@ def references(handle: Handle, path: str) -> list[Reference] | None:
     with LIBRARY:
         try:
             file = file_of(handle)
-            where, _, name = path.rpartition("/")
-            found = [_leads(file, f"{where}/{n}") for n in (name, NON_COORDINATE + name)]
+            found = [_leads(file, p) for p in stored_paths(path)]
         except ERRORS:
             return None
     known = [leads for leads in found if leads is not None]
@@ -135,8 +132,7 @@ def _dataset(handle: Handle, file: Any, address: str, group: str) -> tuple[str, 
         return None
     for depth in range(len(start), -1, -1):
         parent = "/".join([*start[:depth], *inner])
-        for candidate in (f"{parent}/{name}", f"{parent}/{NON_COORDINATE}{name}"):
-            path = candidate.lstrip("/")
+        for path in stored_paths(f"{parent}/{name}"):
             try:
                 found = reach(file, path)
             except LeavesError as error:

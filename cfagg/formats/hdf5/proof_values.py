@@ -20,7 +20,7 @@ from cfagg.formats.hdf5.proof import sound_of
 from cfagg.formats.hdf5.space import UnsoundError, UnusualError
 from cfagg.formats.values import contiguous, filters
 from cfagg.formats.values.by_table import damaged
-from cfagg.formats.values.netcdf4_names import NON_COORDINATE
+from cfagg.formats.values.netcdf4_names import stored_paths
 from cfagg.formats.values.storage import Contiguous
 from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Context
@@ -32,8 +32,7 @@ __all__ = ["prove_named", "prove_values"]
 def prove_named(checked: Checked, slices: Sequence[slice], context: Context) -> None:
     """Look at what netCDF could read as a hyperslab of a variable, given by its path; the library lock is held."""
     file = file_of(checked.handle)
-    where, _, name = checked.dataset.rpartition("/")
-    for path in (f"{where}/{n}" for n in (name, NON_COORDINATE + name)):
+    for path in stored_paths(checked.dataset):
         found = reach(file, path)
         if isinstance(found, h5py.h5d.DatasetID):
             shape = found.shape or ()

@@ -9,6 +9,7 @@ Source: HDF5 File Format Specification, version 3.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -160,23 +161,23 @@ class Sound:
         return self._unproven[at]
 
     def _look(self, at: int) -> frozenset[bytes] | None:
+        return self._proven(
+            lambda: frozenset(n for n, sound in map(self._attribute, self._stored(self._objects.read(at))) if not sound)
+        )
+
+    def _proven[T](self, read: Callable[[], T]) -> T | None:
+        """Return what is read, `None` where it is unusual or a checksum is wrong."""
         before = len(self._space.checked)
         try:
-            found = self._objects.read(at)
-            names = frozenset(name for name, sound in map(self._attribute, self._stored(found)) if not sound)
+            found = read()
         except _ERRORS:
             return None
-        return None if damaged(self._space.data, self._space.checked[before:]) else names
+        return None if damaged(self._space.data, self._space.checked[before:]) else found
 
     def is_object(self, at: int) -> bool:
         """Return whether an object stands at a place."""
         if at not in self._known:
-            before = len(self._space.checked)
-            try:
-                self._objects.read(at)
-                self._known[at] = not damaged(self._space.data, self._space.checked[before:])
-            except _ERRORS:
-                self._known[at] = False
+            self._known[at] = self._proven(lambda: self._objects.read(at)) is not None
         return self._known[at]
 
     def _attribute(self, data: bytes) -> tuple[bytes, bool]:

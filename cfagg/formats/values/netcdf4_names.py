@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["INTERNAL", "NON_COORDINATE", "NO_VARIABLE"]
+__all__ = ["INTERNAL", "NON_COORDINATE", "NO_VARIABLE", "stored_paths"]
 
 #: Attributes that are the library's own.
 INTERNAL = frozenset(
@@ -26,3 +26,9 @@ NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 
 #: How the name of a variable begins that is named like a dimension but is not its coordinate variable.
 NON_COORDINATE = "_nc4_non_coord_"
+
+
+def stored_paths(path: str) -> tuple[str, str]:
+    """Return the paths under which the library may have stored a variable."""
+    where, _, name = path.lstrip("/").rpartition("/")
+    return f"{where}/{name}".lstrip("/"), f"{where}/{NON_COORDINATE}{name}".lstrip("/")

@@ -58,9 +58,9 @@ def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], Non
     >>> read_chunk(tas, (1,)), read_chunk(tas, (0,)) is None
     (array([7], dtype=int16), True)
     """
-    if array.decoder is None:
-        return read_by_zarr(array, index, [(0, b - a) for a, b in _extent(array, index)])
     lengths, valid = _shapes(array, index)
+    if array.decoder is None:
+        return read_by_zarr(array, index, [(0, n) for n in valid])
     raw = _decoded(array, index, lengths, array.decoder, seen)
     if raw is None:
         return None
@@ -111,12 +111,12 @@ def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> 
     array([[ 6,  7],
            [10, 11]])
     """
-    extent = _extent(array, index)
-    cut = [s.indices(b - a) for s, (a, b) in zip(box, extent, strict=True)]
+    _, valid = _shapes(array, index)
+    cut = [s.indices(n) for s, n in zip(box, valid, strict=True)]
     if any(step != 1 for _, _, step in cut):
         raise ValueError(f"a box has slices of step 1; found {box}")
     ranges = [(a, max(a, b)) for a, b, _ in cut]
-    if all(a == 0 and b == high - low for (a, b), (low, high) in zip(ranges, extent, strict=True)):
+    if ranges == [(0, n) for n in valid]:
         return read_chunk(array, index)
     decoder = array.decoder
     if decoder is None:
@@ -163,13 +163,6 @@ def _shapes(array: ZarrArray, index: Sequence[int]) -> tuple[list[int], list[int
         lengths.append(length)
         valid.append(min(length, size - start))
     return lengths, valid
-
-
-def _extent(array: ZarrArray, index: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Return the range of elements that a chunk spans along each dimension."""
-    if not all(0 <= i < n for i, n in zip(index, array.grid.matrix_shape, strict=True)):
-        raise _outside(array, index)
-    return array.grid.extent(index)
 
 
 def _outside(array: ZarrArray, index: Sequence[int]) -> SelectionError:
