@@ -12,21 +12,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.identity import UNKNOWN, Identity, check_order
+from cfagg.arrays.identity import UNKNOWN, Identity, check_order, is_square
 from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, FragmentMismatchError, FragmentNotFoundError
 from cfagg.formats.pp.addresses import FieldAt, find_field, scan_fields
 from cfagg.formats.pp.fields import Fields
+from cfagg.formats.pp.grids import axes_of
 from cfagg.formats.pp.values import attributes_of, mask_for, masks_of, read_mask, read_stored, storage_of
 from cfagg.model import Aggregation
 from cfagg.storage.files import Context, FileKey
 from cfagg.storage.handles import handles
 
 __all__ = ["open_field"]
-
-#: Codes of grids (LBCODE) whose rows are latitudes and whose columns are longitudes.
-_LATITUDES = (1, 2)
 
 #: Fields remembered, each about a kilobyte.
 _REMEMBERED = 2048
@@ -74,8 +72,8 @@ def open_field(
     if not storage.points or land is not None:  # else reading says what is missing
         shape = _shape(storage.shape if land is None else land.shape, shape)
     name = f"field at {address:,} ({found.rule})" if address >= 0 else found.rule
-    if fields["LBCODE"][0] in _LATITUDES and len(shape) == len(layout.dims):
-        _check_axes(layout.dims, shape, of_master, where)
+    if is_square(shape) and len(shape) == len(layout.dims):
+        _check_axes(layout.dims, shape, fields, of_master, where)
     dims = layout.dims if len(shape) == len(layout.dims) else ("row", "column")[-len(shape) :]
     header = Header(path, name, dims, shape, storage.dtype, attributes_of(fields, 0))
 
@@ -86,13 +84,15 @@ def open_field(
     return Fragment(header, shape, read, where)
 
 
-def _check_axes(dims: Sequence[str], shape: Sequence[int], of_master: Callable[[str], Identity], where: str) -> None:
-    """Refuse a field of latitudes and longitudes that a partition takes for one of longitudes and latitudes."""
+def _check_axes(
+    dims: Sequence[str], shape: Sequence[int], fields: Fields, of_master: Callable[[str], Identity], where: str
+) -> None:
+    """Refuse a field whose rows a partition takes for columns, by what its header says that these are."""
     wide = [k for k, n in enumerate(shape) if n > 1]
     if len(wide) == 2:
         found = [f"({k})" for k in range(len(dims))]
         found[wide[0]], found[wide[1]] = "row", "column"
-        known = {"row": Identity(axis="Y"), "column": Identity(axis="X")}
+        known = dict(zip(("row", "column"), map(Identity.of, axes_of(fields, 0)), strict=True))
         check_order(dims, found, shape, of_master, lambda dim: known.get(dim, UNKNOWN), where)
 
 

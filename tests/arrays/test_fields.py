@@ -280,6 +280,57 @@ def test_a_square_field_that_is_taken_the_wrong_way_round_is_refused(tmp_path: P
             values(path)
 
 
+ROTATED = {"LBCODE": 101, "BPLAT": 37.5, "BPLON": 177.5}
+GRIDS = {
+    "rotated": (ROTATED, {"standard_name": "grid_latitude"}, {"standard_name": "grid_longitude"}),
+    "rotated by the pole alone": ({**ROTATED, "LBCODE": 1}, {"standard_name": "grid_latitude"}, {"axis": "X"}),
+    "cells": ({"LBCODE": 2}, {"standard_name": "latitude"}, {"standard_name": "longitude"}),
+    "section": ({"LBCODE": 11001}, {"standard_name": "air_pressure"}, {"units": "degrees_north"}),
+}
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("order", [["y", "x"], ["x", "y"]])
+def test_square_fields_of_any_grid_are_compared_with_the_coordinates(
+    tmp_path: Path, grid: str, order: list[str]
+) -> None:
+    words, rows, columns = GRIDS[grid]
+    square = np.arange(9.0).reshape(3, 3)
+    (tmp_path / "a.pp").write_bytes(field(square, LBROW=3, LBNPT=3, **words))
+    said = {"format": "PP", "dimensions": order, "data": {"shape": [3, 3], "file": "a.pp", "file_offset": 0}}
+    content = nca_files.array(["y", "x"], [[0, 3], [0, 3]], lambda *_: said)
+    axes = {"y": (["y"], np.arange(3.0), rows), "x": (["x"], np.arange(3.0), columns)}
+    path = nca_files.aggregation(tmp_path / "agg.nca", "tas", "f4", {"y": 3, "x": 3}, content, coordinates=axes)
+    if order == ["y", "x"]:
+        assert values_of(path).tolist() == square.tolist()
+    else:
+        with pytest.raises(FragmentMismatchError, match=r"partition \(0, 0\).*has the coordinates of '[xy]'"):
+            values_of(path)
+
+
+def test_a_rotated_square_field_joined_with_netcdf_is_as_its_neighbour_or_refused(tmp_path: Path) -> None:
+    square = np.arange(9.0, dtype="f4").reshape(3, 3)
+    (tmp_path / "a.pp").write_bytes(field(square, LBROW=3, LBNPT=3, **ROTATED))
+    axes = {
+        "rlat": (["rlat"], np.arange(3.0), {"standard_name": "grid_latitude", "units": "degrees"}),
+        "rlon": (["rlon"], np.arange(3.0), {"standard_name": "grid_longitude", "units": "degrees"}),
+    }
+    nca_files.fragment(tmp_path / "b.nc", "tas", square.T[None], ["t", "rlon", "rlat"], coordinates=axes)
+    for dims in (["rlat", "rlon"], ["rlon", "rlat"]):
+        data = [
+            {"format": "PP", "dimensions": dims, "data": {"shape": [3, 3], "file": "a.pp", "file_offset": 0}},
+            {"dimensions": ["t", "rlon", "rlat"], "data": {"shape": [1, 3, 3], "file": "b.nc", "ncvar": "tas"}},
+        ]
+        content = nca_files.array(["t", "rlat", "rlon"], [[0, 1, 2], [0, 3], [0, 3]], lambda i, _, d=data: d[i[0]])
+        sizes = {"t": 2, "rlat": 3, "rlon": 3}
+        path = nca_files.aggregation(tmp_path / f"{dims[0]}.nca", "tas", "f4", sizes, content, coordinates=axes)
+        if dims[0] == "rlat":
+            assert values_of(path).tolist() == [square.tolist()] * 2
+        else:
+            with pytest.raises(FragmentMismatchError, match="has the coordinates of"):
+                values_of(path)
+
+
 def test_netcdf_is_no_pp_whatever_the_aggregation_says(tmp_path: Path) -> None:
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
         file.createDimension("x", 3)

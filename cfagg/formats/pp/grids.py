@@ -13,7 +13,7 @@ from cfagg.formats.pp.coordinates import Coordinate
 from cfagg.formats.pp.decimals import decimal
 from cfagg.formats.pp.fields import Fields
 
-__all__ = ["GRID_WORDS", "Grid", "grid_of", "is_rotated"]
+__all__ = ["GRID_WORDS", "Grid", "axes_of", "grid_of", "is_rotated"]
 
 #: Words of the header that make two grids the same.
 GRID_WORDS = ("LBCODE", "LBHEM", "LBROW", "LBNPT", "BPLAT", "BPLON", "BGOR", "BZY", "BDY", "BZX", "BDX")
@@ -39,6 +39,10 @@ _AXES: Mapping[int, tuple[str, dict[str, Any]]] = {
         {"standard_name": "time", "units": "days since 0000-01-01 00:00:00", "calendar": "360_day", "axis": "T"},
     ),
 }
+
+#: Values of LBCODE of latitudes and longitudes, and the range of those of cross-sections.
+_HORIZONTAL = (1, 2, 101, 102)
+_CROSS = (10_000, 100_000)
 
 #: Codes of vectors of extra data: points, lower and upper bounds, and those of domains, of x and of y.
 _VECTORS = {"x": (1, 12, 13, 4, 6), "y": (2, 14, 15, 3, 5)}
@@ -83,11 +87,8 @@ def grid_of(fields: Fields, i: int, shape: tuple[int, ...], extra: Mapping[int, 
     if len(shape) != 2:
         # Its header has no rows and columns.
         return Grid(("point",), [], None)
-    code = int(fields["LBCODE"][i])
     rotated = is_rotated(fields, i)
-    kinds = {"y": _LATITUDE, "x": _LONGITUDE}
-    if 10_000 <= code < 100_000:
-        kinds = {"y": code % 100, "x": code // 100 % 100}
+    kinds = _kinds(int(fields["LBCODE"][i]))
     dims: dict[str, str] = {}
     found: list[Coordinate] = []
     for axis, size in zip("yx", shape, strict=True):
@@ -111,6 +112,22 @@ def grid_of(fields: Fields, i: int, shape: tuple[int, ...], extra: Mapping[int, 
             "grid_north_pole_longitude": pole[1:],
         }
     return Grid((dims["y"], dims["x"]), found, mapping)
+
+
+def axes_of(fields: Fields, i: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the attributes of coordinates of rows and of columns, none where the header does not tell."""
+    code, rotated = int(fields["LBCODE"][i]), is_rotated(fields, i)
+    kinds = _kinds(code) if code in _HORIZONTAL or _CROSS[0] <= code < _CROSS[1] else {"y": 0, "x": 0}
+    known = {*_AXES, _LATITUDE, _LONGITUDE}
+    rows, columns = (_described(kinds[a], rotated=rotated)[1] if kinds[a] in known else {} for a in "yx")
+    return rows, columns
+
+
+def _kinds(code: int) -> dict[str, int]:
+    """Return the codes of the axes of a grid."""
+    if _CROSS[0] <= code < _CROSS[1]:
+        return {"y": code % 100, "x": code // 100 % 100}
+    return {"y": _LATITUDE, "x": _LONGITUDE}
 
 
 def _axis(
