@@ -224,6 +224,9 @@ def _fact(said: Instructions, term: str, grid: Grid) -> np.ma.MaskedArray[Any, A
     found = said.scope.find(said.terms[term])
     if found is None or found.shape not in (said.cells, ()):
         shape = "does not exist" if found is None else f"has shape {found.shape}, not that of the array of fragments"
+        if found is not None and list(said.terms.values()).count(said.terms[term]) == 1:
+            shape += "; it is read as any variable"
+            said.scope.leave(said.terms[term])
         said.findings.repair(
             "term", f"the term {shorten(term)} of aggregated_data is left out: {said.terms[term]!r} {shape}"
         )

@@ -51,6 +51,8 @@ class Scope:
         The attribute ``Conventions`` of the file.
     substitutions : mapping of str to str, optional
         What the user has replaced in names of files, which counts before what the file says.
+    leave : callable, optional
+        Is told the name of a variable that was looked at and describes no fragments after all.
     """
 
     sizes: Mapping[str, int]
@@ -59,3 +61,4 @@ class Scope:
     values: Callable[[str], npt.NDArray[Any]] = _no_values
     conventions: str = ""
     substitutions: Mapping[str, str] = field(default_factory=dict)
+    leave: Callable[[str], object] = _nothing

@@ -96,7 +96,11 @@ class Scoping:
                 raise ConventionError(f"the file has no variable {name!r}")
             return self._read(*found)
 
-        return Scope(sizes, private, find, values, self.conventions, self.substitutions)
+        def leave(name: str) -> None:
+            if (found := self.find(chain, name)) is not None:
+                seen.discard(_path(*found))
+
+        return Scope(sizes, private, find, values, self.conventions, self.substitutions, leave)
 
     def find(self, chain: tuple[Stated, ...], name: str) -> tuple[Stated, Variable] | None:
         """Return the variable that a name or path means, and its group; it is searched from a group upwards."""

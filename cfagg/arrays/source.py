@@ -113,9 +113,8 @@ class Source:
     path: str  # as it was named
     format: str  # as the netCDF library names it, for instance "NETCDF4"
     root: Group
-    substitutions: Mapping[str, str] = field(
-        default_factory=dict, kw_only=True
-    )  # that the user makes in names of files
+    #: In names of files, as the user says.
+    substitutions: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     def __repr__(self) -> str:
         return f"<Source {self.path!r} ({self.format}): {len(self.root.variables)} variables>"

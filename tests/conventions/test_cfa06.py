@@ -207,6 +207,23 @@ def test_a_term_whose_variable_does_not_span_the_fragments_is_left_out_with_a_wa
         assert cfagg.open_aggregation(path, "tas").terms == {}
 
 
+@pytest.mark.parametrize("to", ["CFA-0.6.2", "NCA-0.1"])
+def test_a_term_with_a_further_dimension_is_read_and_translated_as_any_variable(parts, to):
+    def change(root):
+        files.dimensions(root, two=2)
+        root.createVariable("ends", "i4", ("f_time", "f_lat", "two"))[:] = [[[1, 2]], [[3, 4]]]
+        root["tas"].aggregated_data += " ends: ends"
+
+    path = edited(write(parts), change)
+    with pytest.warns(RepairWarning, match=r"'ends' of aggregated_data is left out: .*; it is read as any variable"):
+        ds = cfagg.read(path)
+    assert (ds.ends.dims, ds.ends.values.ravel().tolist()) == (("f_time", "f_lat", "two"), [1, 2, 3, 4])
+    assert "file" not in ds
+    with pytest.warns(RepairWarning, match="'ends'"):
+        cfagg.convert(path, parts / "b.nc", to=to)
+    np.testing.assert_array_equal(cfagg.read(parts / "b.nc").ends, ds.ends)
+
+
 def draft(path, terms, lengths=None):
     """Write an aggregation with the terms of a draft; each is the name of a variable, too."""
     with netCDF4.Dataset(path, "w") as root:
