@@ -166,7 +166,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _converted(args: argparse.Namespace, target: str, convert: Callable[..., Any], memory: int | str) -> Any:
     """Convert with a progress bar; return the report."""
-    with byte_bar("convert", not args.quiet and sys.stderr.isatty()) as progress:
+    from cfagg.runtime.progress import bars
+    from cfagg.runtime.targets import DIALECTS, kind_of
+
+    shown = not args.quiet and sys.stderr.isatty()
+    # Of aggregation files, fragments take long.
+    drawn = bars(shown=shown) if kind_of(target, args.to, netcdf="netcdf") in DIALECTS else byte_bar("convert", shown)
+    with drawn as progress:
         return convert(
             args.source,
             target,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfagg._version import __version__
+from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.opening import open_any
 from cfagg.arrays.source import OtherSource, Source
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
@@ -385,6 +386,7 @@ def _into_objects(
 
 def _report(target: str, plan: Plan, stored: int, *, resumed: int, verified: bool) -> Report:
     arrays = plan.arrays
+    read = {a.reader.aggregation.dialect for a in arrays if isinstance(a.reader, AggregationReader)} - {""}
     return Report(
         target=target,
         variables=tuple(a.path for a in arrays),
@@ -395,6 +397,7 @@ def _report(target: str, plan: Plan, stored: int, *, resumed: int, verified: boo
         verified=verified,
         notes=plan.notes,
         losses=plan.losses,
+        dialects=tuple(sorted(read)),
     )
 
 

@@ -57,6 +57,8 @@ class Report:
         What a user should know about the store.
     losses : tuple of Loss
         What the source has and the store does not, each with ``where``, ``what``, ``found`` and ``why``.
+    dialects : tuple of str
+        Conventions of the aggregations that were read, such as ``"CF-1.13"``.
     """
 
     target: str
@@ -68,6 +70,7 @@ class Report:
     verified: bool = False
     notes: tuple[str, ...] = ()
     losses: tuple[Loss, ...] = ()
+    dialects: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it as plain data for JSON."""
@@ -79,6 +82,7 @@ class Report:
         return (
             f"{self.target}: {count_text(len(self.variables), 'variable')}, {size_text(self.bytes)} in "
             f"{count_text(self.chunks, 'chunk')} ({size_text(self.stored)} stored)"
+            f"{', from ' if self.dialects else ''}{' and '.join(self.dialects)}"
         )
 
     def __repr__(self) -> str:
@@ -93,6 +97,7 @@ class Report:
 
         facts = (
             ("store", self.target),
+            ("read from", " and ".join(self.dialects) or None),
             ("values", size_text(self.bytes)),
             ("stored", f"{size_text(self.stored)} in {count_text(self.chunks, 'chunk')}"),
             ("resumed", f"{count_text(self.resumed, 'chunk')} of an earlier run" if self.resumed else None),

@@ -13,6 +13,7 @@ from cfagg.conventions.encoded import Loss, Names
 from cfagg.errors import CfaggError, LossError, TargetError, TargetExistsError
 from cfagg.runtime.files import written_aside
 from cfagg.runtime.netcdf_files import closing_written, created
+from cfagg.runtime.progress import task
 from cfagg.runtime.publishing import public_name, reason, remove, sync_directory, sync_tree
 from cfagg.writing import dialects, fragments
 from cfagg.writing.content import Content, Held
@@ -67,8 +68,9 @@ def write_file(content: Content, target: Target, losses: tuple[Loss, ...] = (), 
         if any(work.rows.size for work in kept.values()):
             inside = aside.with_name("file.fragments")
             inside.mkdir()
-            for path, work in kept.items():
-                fragments.write_fragments(work, inside, made[path], target.to)
+            with task("fragments", sum(int(work.rows.size) for work in kept.values())) as step:
+                for path, work in kept.items():
+                    fragments.write_fragments(work, inside, made[path], target.to, step)
         else:
             inside = None
         _write(content, kept, made, folder, target, aside)

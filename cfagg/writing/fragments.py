@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.model import Aggregation
+from cfagg.runtime.budget import worker_count
 from cfagg.runtime.netcdf_files import closing_written, created
+from cfagg.runtime.threads import run_threads
 from cfagg.writing.content import Read
 from cfagg.writing.netcdf import BLOCK, blocks, define
 from cfagg.writing.plan import Work
@@ -61,32 +66,59 @@ def names_of(work: Work, path: str) -> list[str]:
     return [f"{stem}.{'.'.join(map(str, i))}.nc" for i in index]
 
 
-def write_fragments(work: Work, folder: Path, names: list[str], to: str) -> None:
-    """Write the values of partitions into files."""
+def write_fragments(work: Work, folder: Path, names: list[str], to: str, step: Callable[[], None]) -> None:
+    """Write the values of partitions into files, several at once; `step` is called after each."""
     read = work.aggregated.read
     if read is None:  # a plan without what reads has no such partitions
         return
     aggregation = work.aggregation
-    for row, name in zip(work.rows.tolist(), names, strict=True):
+
+    def write(given: tuple[int, str]) -> None:
+        row, name = given
         index = np.unravel_index(row, aggregation.grid.matrix_shape) if aggregation.dims else ()
         box = aggregation.grid.extent([int(i) for i in index])
         _write(folder / name, aggregation, box, read, to)
 
+    tasks = zip(work.rows.tolist(), names, strict=True)
+    for _ in run_threads(write, tasks, min(worker_count(None), len(names)), "fragments"):
+        step()
+
 
 def _write(path: Path, aggregation: Aggregation, box: tuple[tuple[int, int], ...], read: Read, to: str) -> None:
-    """Write one fragment."""
+    """Write one fragment; other threads may read meanwhile, and none writes."""
     import netCDF4
 
-    attributes = _attributes(aggregation, to)
     shape = tuple(b - a for a, b in box)
-    with closing_written(created(lambda: netCDF4.Dataset(path, "w"), path), path) as file:
-        file.setncattr("Conventions", "CF-1.6")
-        for dim, size in zip(aggregation.dims, shape, strict=True):
-            file.createDimension(dim, size)
-        made = define(file, aggregation.name, aggregation.dims, aggregation.dtype, attributes)
-        for slices in blocks(shape, aggregation.dtype.itemsize, BLOCK):
-            there = tuple(slice(a + s.start, a + s.stop) for (a, _), s in zip(box, slices, strict=True))
-            made[slices if shape else ...] = read(there)
+    parts = (
+        (slices, read(tuple(slice(a + s.start, a + s.stop) for (a, _), s in zip(box, slices, strict=True))))
+        for slices in blocks(shape, aggregation.dtype.itemsize, BLOCK)
+    )
+    first = next(parts, None)  # what cannot be read leaves no file
+    with _locked(lambda: closing_written(created(lambda: netCDF4.Dataset(path, "w"), path), path)) as file:
+        with LIBRARY:
+            file.setncattr("Conventions", "CF-1.6")
+            for dim, size in zip(aggregation.dims, shape, strict=True):
+                file.createDimension(dim, size)
+            made = define(file, aggregation.name, aggregation.dims, aggregation.dtype, _attributes(aggregation, to))
+        for slices, values in chain([] if first is None else [first], parts):
+            with LIBRARY:
+                made[slices if shape else ...] = values
+
+
+@contextmanager
+def _locked(make: Callable[[], AbstractContextManager[Any]]) -> Iterator[Any]:
+    """Open and close a file while no other thread is in the libraries, which only the block leaves to others."""
+    with LIBRARY:
+        made = make()
+        file = made.__enter__()
+    try:
+        yield file
+    except BaseException as error:
+        with LIBRARY:
+            made.__exit__(type(error), error, error.__traceback__)
+        raise
+    with LIBRARY:
+        made.__exit__(None, None, None)
 
 
 def _attributes(aggregation: Aggregation, to: str) -> dict[str, Any]:

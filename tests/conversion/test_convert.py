@@ -72,6 +72,7 @@ def test_xarray_sees_coordinates_bounds_attributes_and_masks(floats, tmp_path, z
         report.stored,
         5,
         verified=True,
+        dialects=("NCA-0.1",),
     )
 
 

@@ -44,6 +44,13 @@ def test_a_plain_aggregation_survives_every_translation(tmp_path, dialect, to):
     assert model(target) == model(path)
 
 
+@pytest.mark.parametrize("dialect", READ)
+def test_reports_of_conversions_name_the_dialect_that_was_read(tmp_path, dialect):
+    report = cfagg.convert(write(tmp_path, dialect, rich=False), tmp_path / "a.zarr")
+    assert report.dialects == (dialect,)
+    assert str(report).endswith(f"stored), from {dialect}")
+
+
 @pytest.mark.parametrize("to", WRITTEN)
 @pytest.mark.parametrize("dialect", [d for d in READ if d != "CFA-0.5"])
 def test_what_a_dialect_alone_has_is_lost_as_listed_and_values_are_kept_by_fragments(tmp_path, dialect, to):

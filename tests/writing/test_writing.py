@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from pathlib import Path
 
+import dask
 import dask.array
 import netCDF4
 import numpy as np
@@ -26,6 +28,7 @@ from cfagg.errors import (
     TargetError,
     TargetExistsError,
 )
+from cfagg.runtime.progress import listening
 from cfagg.runtime.targets import DIALECTS
 from cfagg.storage.access import Access
 from cfagg.writing.sources import aggregated
@@ -402,6 +405,52 @@ def test_arrays_of_a_group_are_referred_to_by_their_path(tmp_path):
     found = cfagg.open_aggregation(tmp_path / "b.nc", "tas").partitions
     assert (found.file_name(0), found.address_name(0)) == ("a.nca", "/run/own")
     assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [1, 2, 3]
+
+
+class Heard:
+    """Remembers what it is told of the progress of tasks."""
+
+    def __init__(self):
+        self.said = []
+
+    def start(self, what, total):
+        self.said.append((what, total))
+        return 7
+
+    def advance(self, number, steps):
+        self.said.append((number, steps))
+
+    def finish(self, number):
+        self.said.append(number)
+
+
+def test_fragments_are_written_by_several_threads_and_tell_how_far_they_are(tmp_path, monkeypatch):
+    threads = set()
+
+    def values(block):
+        threads.add(threading.current_thread().name)
+        return block + 1
+
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(4), raising=False)
+    array = xr.DataArray(dask.array.zeros((40, 3), chunks=(1, 3)), dims=("t", "x"), name="v")
+    heard = Heard()
+    with dask.config.set(scheduler="synchronous"), listening(heard):
+        cfagg.write(xr.apply_ufunc(values, array, dask="parallelized"), tmp_path / "b.nc")
+    assert heard.said == [("fragments", 40), *[(7, 1)] * 40, 7]
+    assert {name for name in threads if name.startswith("cfagg-fragments-")}
+    np.testing.assert_array_equal(cfagg.read(tmp_path / "b.nc")["v"].values, np.ones((40, 3)))
+
+
+def test_the_first_value_that_cannot_be_computed_ends_all_and_leaves_nothing(tmp_path):
+    def values(block):
+        if block.any():
+            raise ArithmeticError("seven")
+        return block
+
+    array = xr.DataArray(dask.array.arange(9, chunks=1) == 7, dims="t", name="v").astype("f8")
+    with pytest.raises(ArithmeticError, match="seven"):
+        cfagg.write(xr.apply_ufunc(values, array, dask="parallelized", output_dtypes=["f8"]), tmp_path / "b.nc")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("to", DIALECTS)
