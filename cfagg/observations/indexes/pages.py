@@ -18,11 +18,11 @@ import numpy.typing as npt
 from cfagg.errors import FragmentReadError, SourceError, StaleError
 from cfagg.formats.fastzlib import crc32
 from cfagg.kernels import lookup
-from cfagg.kernels.lookup import HEAD, page_words, unpack_page
+from cfagg.kernels.lookup import HEAD, PART, page_words, unpack_page
 from cfagg.observations.arrays import read_json
 from cfagg.observations.indexes.pages_writing import FORMAT, NAME, PAGE
 from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, checked
-from cfagg.observations.indexes.table import Searched, is_there
+from cfagg.observations.indexes.table import Block, Searched, is_there
 
 if TYPE_CHECKING:
     from cfagg.storage.store import Source
@@ -69,11 +69,16 @@ class PagesIndex(Searched):
 
     def _load(self) -> None:
         """Read the directory."""
-        self._cached: dict[int, _Page] = {}
-        self._room = _CACHED
+        self._forget()
         self._searched = 0
         self._directory = Directory(self._source, self._found)
         self._key, self._firsts = self._directory.key, self._directory.firsts
+
+    def _forget(self, taken: int = 0) -> None:
+        """Keep nothing but what takes so many bytes; new dictionaries, as other threads may be reading the old."""
+        self._cached: dict[int, _Page] = {}
+        self._parts: dict[tuple[int, int], Block] = {}
+        self._room = _CACHED - taken
 
     def __getstate__(self) -> dict[str, Any]:
         # The directory has megabytes and is read again elsewhere.
@@ -153,7 +158,25 @@ class PagesIndex(Searched):
         if words is None:
             return head[2] + (epoch - head[1] + head[4] - 1) // head[4] * head[5]
         self._searched += 1
-        return int(_kernels(self._searched).row_in_page(words, epoch))
+        kernels = _kernels(self._searched)
+        if kernels is not lookup:
+            return int(kernels.row_in_page(words, epoch))
+        part = int(words[HEAD : HEAD + (head[3] - 1) // PART].searchsorted(epoch))
+        return (self._parts.get((page, part)) or self._unpack(page, words, part)).row_of(epoch)
+
+    def _unpack(self, page: int, words: Int64, part: int) -> Block:
+        """Return entries of a page unpacked, and keep them: searches near each other, or again, find them so."""
+        epoch, start = unpack_page(words, part)
+        block = Block(epoch, start[:-1] - start[0], int(start[0]), int(start[-1]))
+        self._take(block.nbytes)
+        self._parts[page, part] = block
+        return block
+
+    def _take(self, nbytes: int) -> None:
+        """Make room for what is kept."""
+        self._room -= nbytes
+        if self._room < 0:
+            self._forget(nbytes)
 
     def _page(self, page: int) -> _Page:
         """Return a page."""
@@ -175,11 +198,7 @@ class PagesIndex(Searched):
                 raise self._damaged(f"page {number:,} does not have the bytes that were written")
             read[number] = (head, np.frombuffer(raw, "<i8", size // 8, at) if head[6] else None)
             at += size
-        taken = len(raw) + count * _EACH
-        self._room -= taken
-        if self._room < 0:
-            # A new dictionary and not a smaller one: other threads may be reading the old.
-            self._cached, self._room = {}, _CACHED - taken
+        self._take(len(raw) + count * _EACH)
         self._cached.update(read)
         return read[page]
 

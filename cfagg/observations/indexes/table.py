@@ -226,7 +226,7 @@ class TableIndex(Searched):
 
     def _forget(self) -> None:
         """Begin with nothing kept."""
-        self._cached: dict[int, _Block] = {}
+        self._cached: dict[int, Block] = {}
         self._room = _CACHED
 
     def __getstate__(self) -> dict[str, Any]:
@@ -307,7 +307,7 @@ class TableIndex(Searched):
             done = stop
         return out
 
-    def _block(self, epoch: int) -> _Block:
+    def _block(self, epoch: int) -> Block:
         """Return the block with the first entry that is not before an epoch, or the last where none is."""
         number = self._before(epoch)
         block = self._cached.get(number) or self._load(number)
@@ -319,7 +319,7 @@ class TableIndex(Searched):
             )
         return block
 
-    def _load(self, number: int) -> _Block:
+    def _load(self, number: int) -> Block:
         """Read a block, check it, and keep it."""
         table, is_last = self._part(number)
         start = int(table[0, 1]) if len(table) else -1
@@ -335,17 +335,16 @@ class TableIndex(Searched):
                 f"{where}: its entries end at row {end:,} of {self.rows:,} and do not agree with others; build the "
                 "index again"
             )
-        block = _Block(columns[0], columns[1], start, end)
-        taken = block.epochs.nbytes + block.starts.nbytes + _EACH
-        self._room -= taken
+        block = Block(columns[0], columns[1], start, end)
+        self._room -= block.nbytes
         if self._room < 0:
             # A new dictionary and not a smaller one: other threads may be reading the old.
-            self._cached, self._room = {}, _CACHED - taken
+            self._cached, self._room = {}, _CACHED - block.nbytes
         self._cached[number] = block
         return block
 
 
-class _Block:
+class Block:
     """Entries that follow each other; starts are counted from the first, `row` and `end` are before and after all."""
 
     __slots__ = ("end", "epochs", "first", "last", "row", "starts")
@@ -355,6 +354,11 @@ class _Block:
         self.first, self.last = int(epoch[0]), int(epoch[-1])
         self.epochs, self.starts = _narrow(epoch - self.first), _narrow(start)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that keeping it takes."""
+        return self.epochs.nbytes + self.starts.nbytes + _EACH
+
     def row_of(self, epoch: int) -> int:
         """Return the first row that is not before an epoch, which is not before the block."""
         if epoch > self.last:
@@ -363,5 +367,5 @@ class _Block:
 
 
 def _narrow(rising: Int64) -> npt.NDArray[Any]:
-    """Return numbers from 0 on, which rise, in 32 bits where they have room."""
-    return rising.astype(np.uint32 if rising[-1] < 2**32 else np.int64)
+    """Return numbers from 0 on, which rise, in as few bits as they have room in."""
+    return rising.astype(np.uint16 if rising[-1] < 2**16 else np.uint32 if rising[-1] < 2**32 else np.int64)

@@ -287,7 +287,21 @@ def test_pages_that_are_kept_take_no_more_memory_than_allowed(tmp_path, monkeypa
     most = 0
     for i in range(0, 200_000, 1000):
         assert index.find(int(entries[0][i]), int(entries[0][i]) + 1)[0] == entries[1][i]
-        most = max(
-            most, sum(8 * len(head) if words is None else words.nbytes for head, words in index._cached.values())
-        )
+        held = sum(8 * len(head) if words is None else words.nbytes for head, words in index._cached.values())
+        most = max(most, held + sum(part.nbytes for part in index._parts.values()))
     assert 2**14 < most <= 2**16
+
+
+def test_a_window_that_is_looked_up_again_unpacks_nothing(tmp_path, monkeypatch):
+    unpacked, unpack = [], pages.unpack_page
+    monkeypatch.setattr(pages, "unpack_page", lambda *given: unpacked.append(given) or unpack(*given))
+    monkeypatch.setattr(pages, "_SOME", 10**9)
+    monkeypatch.setattr(pages, "_compiled", None)
+    entries = uneven(20_000)
+    index = open_index(write(tmp_path, "pages", entries))
+    asked = entries[0][::300].tolist()
+    first = [index.find(epoch, epoch + 99) for epoch in asked]
+    once = len(unpacked)
+    assert 0 < once <= 20_000 // 512 + 1
+    assert [index.find(epoch, epoch + 99) for epoch in asked] == first
+    assert len(unpacked) == once
