@@ -26,7 +26,7 @@ PINS := .ci/constraints.txt
 
 help:
 	@sed -n 's/^#   //p' Makefile
-	@echo "make test-all   run the tests with all parameters and five times as many examples"
+	@echo "make test-all   run the tests with all parameters and ten times as many examples"
 	@echo "make coverage   measure which lines the tests reach, kernels without compilation"
 	@echo "make prereleases   run the tests with pre-releases of xarray, zarr and dask"
 	@echo "make lint     ruff and mypy"

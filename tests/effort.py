@@ -7,7 +7,7 @@ import os
 __all__ = ["examples", "types"]
 
 #: The share of the examples of each property test that are tried.
-EFFORT = float(os.environ.get("CFAGG_TEST_EFFORT", "0.2"))
+EFFORT = float(os.environ.get("CFAGG_TEST_EFFORT", "0.1"))
 
 #: Fewer than these are no trial at all.
 _LEAST = 8

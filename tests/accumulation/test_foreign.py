@@ -408,6 +408,7 @@ def test_differences_that_decode_to_another_size_are_named(tmp_path):
     assert "is damaged: it decodes to 3 bytes, expected 240" in message
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dtype", ["<f4", ">f8", "<i2"])
 @pytest.mark.parametrize("chunk", [5, 16])
 def test_latitudes_of_any_type_and_chunks_make_weights(tmp_path, dtype, chunk):

@@ -238,11 +238,17 @@ def test_an_unsigned_value_beyond_int64_is_refused_unless_it_is_missing(compiled
     assert (found.statistics[0,].maximum, found.statistics[0,].maximum.dtype) == (2**63 - 9, np.uint64)
     with pytest.raises(OverflowError, match=str(2**64 - 2)):
         partial_sums(block, [(0,)], compiled=compiled)
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_an_unsigned_value_beyond_int64_has_a_weighted_sum(compiled):
+    block = np.array([1, 2**64 - 2, 2**63 - 9], "u8")
     assert partial_sums(block, [(0,)], weights=[1, 0, 0], compiled=compiled).sums[0,] == 1.0
 
 
-def test_weighted_integers_are_summed_in_float64():
-    found = partial_sums(np.array([[1, 2], [3, 4]], "i2"), [(0,)], weights=[[0.5], [2.0]])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_weighted_integers_are_summed_in_float64(compiled):
+    found = partial_sums(np.array([[1, 2], [3, 4]], "i2"), [(0,)], weights=[[0.5], [2.0]], compiled=compiled)
     assert found.sums[0,].tolist() == [6.5, 9.0]
     assert found.weights[0,].tolist() == [2.5, 2.5]
 

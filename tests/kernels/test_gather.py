@@ -166,8 +166,8 @@ def test_more_than_two_fills_are_left_to_numpy():
 
 
 def test_blocks_are_gathered_by_threads_at_once():
-    source = np.arange(400_000, dtype="i4").reshape(400, 1000)
-    out = np.zeros((1000, 400))
+    source = (np.arange(400_000) % 30_000).astype("i2").reshape(400, 1000)
+    out = np.zeros((1000, 400), "f4")
     places = [out[:, k : k + 100] for k in range(0, 400, 100)]
     threads = [
         threading.Thread(target=gather, args=(source[k : k + 100].T, place), kwargs={"scale": 2.0})
