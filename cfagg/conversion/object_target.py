@@ -111,7 +111,11 @@ def _distrust(objects: ObjectStore, job: Job, journal: Journal) -> int:
     """Forget the chunks of a journal that are not there as they were written; return how many remain."""
     if not any(done.written.any() for done in journal.done):
         return 0
-    there = {key: (state.size, number_of(state.tag)) for key, state in objects.stated()}
+    there = {}
+    for key, state in objects.objects(""):
+        if not state.tag:
+            raise objects.untold(key)
+        there[key] = state.size, number_of(state.tag)
     kept = 0
     for array, done in zip(job.arrays, journal.done, strict=True):
         for i in np.flatnonzero(done.written).tolist():

@@ -10,7 +10,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from cfagg.errors import (
 from cfagg.errors.extras import require
 from cfagg.errors.redacting import redacted
 from cfagg.storage.credentials import from_environment, setting
+from cfagg.storage.remote_source import RemoteSource
 from cfagg.storage.store import MAX_OBJECT, Part, State, check_key
 from cfagg.storage.urls import OPEN
 
@@ -52,19 +52,13 @@ _RENEWED = timedelta(minutes=1)
 #: Bytes of an error's text that are shown.
 _SHOWN = 300
 
-_AT_ONCE = 16
-
-#: States of so many objects are asked for one by one, of more by a listing.
-_ASKED = 32
-
 #: The process that obstore has threads in.
 _process: int | None = None
 
 
-class ObjectStore:
+class ObjectStore(RemoteSource):
     """The objects below one URL ``s3://``, ``gs://`` or ``az://``."""
 
-    remote = True
     lists = True
 
     def __init__(
@@ -91,6 +85,7 @@ class ObjectStore:
         self._prefix = f"{prefix}/" if prefix else ""
         self._options, self._options_name = dict(options), options_name
         self._opened: Any = None
+        self._known = {}
 
     def __repr__(self) -> str:
         return f"ObjectStore({self.path!r})"
@@ -99,7 +94,7 @@ class ObjectStore:
         from cfagg.storage.urls import Options
 
         state = {k: v for k, v in self.__dict__.items() if k != "_small"}
-        return {**state, "_options": Options(self._options), "_opened": None}
+        return {**state, "_options": Options(self._options), "_opened": None, "_known": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -141,23 +136,6 @@ class ObjectStore:
         body: bytes = self._answered(key, lambda: bytes(found.bytes()))
         return Part(body, int(found.meta["size"]), found.meta["e_tag"])
 
-    def read_range(self, key: str, start: int, count: int) -> bytes:
-        """Return `count` bytes from `start` on; fewer only where the object ends before."""
-        found = self.part(key, start, count)
-        if found is None:
-            raise FragmentReadError(f"{self.path}/{key} no longer exists; open the store again")
-        return found.body
-
-    def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return several ranges ``(start, count)`` of one object, asked for at the same time."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(lambda r: self.read_range(key, *r), ranges))
-
-    def read_edge(self, key: str, count: int, *, last: bool = False) -> tuple[bytes, int] | None:
-        """Return the first `count` bytes of an object, or the last, and its size; `None` where there is none."""
-        found = self.part(key, None if last else 0, count)
-        return None if found is None else (found.body, found.size)
-
     def size(self, key: str) -> int | None:
         """Return the number of bytes under a key, `None` where there are none."""
         if (other := self._other) is not None:
@@ -165,21 +143,18 @@ class ObjectStore:
         found = self._head(key)
         return None if found is None else found[0]
 
-    def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
-        """Return the number of bytes of objects below a folder, `None` where there are none."""
-        found = {m["path"]: int(m["size"]) for m in self._metas(check_key(self.path, folder))}
-        return [found.get(f"{self._prefix}{folder}/{name}") for name in names]
-
-    def states(self, folder: str, names: Sequence[str]) -> list[State | None]:
-        """Return the state of objects below a folder, many by a listing, `None` of one that is not there."""
+    def _state(self, key: str) -> State | None:
+        """Return the state of an object."""
         if (other := self._other) is not None:
-            return other.states(folder, names)
-        if len(names) > _ASKED:
-            found = {m["path"]: _state(m) for m in self._metas(check_key(self.path, folder))}
-            return [found.get(f"{self._prefix}{folder}/{name}") for name in names]
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            metas = list(pool.map(lambda name: self._meta(f"{folder}/{name}"), names))
-        return [None if m is None else _state(m) for m in metas]
+            return other._state(key)
+        meta = self._meta(key)
+        found = None if meta is None else _state(meta)
+        if found is not None and not found.tag:
+            raise self.untold(key)
+        return found
+
+    def _by_listing(self, folder: str) -> dict[str, State] | None:
+        return None if self._other is not None else super()._by_listing(folder)
 
     def children(self, folder: str) -> Iterator[str]:
         """Yield the names of folders below a folder, ``""`` for the store itself."""
@@ -194,12 +169,11 @@ class ObjectStore:
 
     def listed(self, folder: str = "") -> Iterator[str]:
         """Yield the keys of all objects below a folder."""
-        for meta in self._metas(folder):
-            yield meta["path"][len(self._prefix) :]
+        yield from (meta["path"][len(self._prefix) :] for meta in self._metas(folder))
 
-    def stated(self) -> Iterator[tuple[str, State]]:
-        """Yield the keys and states of all objects."""
-        for meta in self._metas(""):
+    def objects(self, folder: str) -> Iterator[tuple[str, State]]:
+        """Yield the keys and states of all objects below a folder, ``""`` for the store itself."""
+        for meta in self._metas(check_key(self.path, folder) if folder else ""):
             yield meta["path"][len(self._prefix) :], _state(meta)
 
     def put(self, key: str, data: Any, *, create: bool = False, match: str | None = None) -> str:
@@ -212,6 +186,7 @@ class ObjectStore:
 
         mode: Any = "create" if create else "overwrite" if match is None else {"e_tag": match}
         whole = None if mode == "overwrite" else False
+        self._known.pop(key, None)
         try:
             made = obstore.put(self._store, f"{self._prefix}{key}", data, mode=mode, use_multipart=whole)
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError) as error:
@@ -337,8 +312,6 @@ class ObjectStore:
 
 def _state(meta: Any) -> State:
     tag, when = (meta["e_tag"] or "").strip('"'), int(meta["last_modified"].timestamp()) * 10**9
-    if not tag:
-        raise UnsupportedError(f"{meta['path']}: the server gives no ETag of it; copy the store to this machine")
     return State(int(meta["size"]), tag, when, time.time_ns())
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import html
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote, unquote
 
-from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError, StaleError, UnsupportedError
+from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError, UnsupportedError
 from cfagg.errors.redacting import redacted
 from cfagg.storage.credentials import Credentials, from_environment, setting
 from cfagg.storage.http_options import Headers, check_options, common_options, split_url
+from cfagg.storage.remote_source import RemoteSource
 from cfagg.storage.signing import Signing, canonical_query
 from cfagg.storage.store import MAX_OBJECT, Part, State, check_key
 from cfagg.storage.transport import Reply, Signer, Transport
@@ -33,18 +33,11 @@ _KEPT = "/%:@!$&'()*+,;=-_.~"
 _EXPIRED = re.compile(rb"<Code>(?:ExpiredToken|TokenRefreshRequired|InvalidToken)</Code>")
 #: Pages of a listing, of a thousand names each.
 _PAGES = 10_000
-#: Sizes of so many objects are asked for at the same time.
-_AT_ONCE = 16
-#: States of so many objects are asked for one by one where there is a listing too.
-_ASKED = 32
 
 
-class HttpSource:
+class HttpSource(RemoteSource):
     """A store on a web server that serves ranges of bytes; it may redirect within the store and to `allow`."""
 
-    remote = True
-    #: Whether the server tells what there is.
-    lists = False
     _tagged = False
 
     def __init__(
@@ -81,33 +74,6 @@ class HttpSource:
         reply = self._transport.ask("GET", self._url(key), limit=MAX_OBJECT)
         return reply.body if self._there(key, reply) else None
 
-    def read_range(self, key: str, start: int, count: int) -> bytes:
-        """Return `count` bytes from `start` on; fewer only where the object ends before."""
-        if not count:
-            return b""
-        found = self.part(key, start, count)
-        if found is None:
-            raise FragmentReadError(f"{self.path}/{key} no longer exists; open the store again")
-        self._check_known(key, found)
-        return found.body
-
-    def read_edge(self, key: str, count: int, *, last: bool = False) -> tuple[bytes, int] | None:
-        """Return the first `count` bytes of an object, or the last, and its size; `None` where there is none."""
-        found = self.part(key, None if last else 0, count)
-        if found is None:
-            return None
-        self._check_known(key, found)
-        if len(found.body) != min(count, found.size):
-            raise FragmentReadError(f"{self.path}/{key}: the server does not send the bytes that were asked for")
-        return found.body, found.size
-
-    def _check_known(self, key: str, found: Part) -> None:
-        if found.tag is None:  # an answer about a range beyond the end
-            return
-        state = found.size, found.tag
-        if self._known.setdefault(key, state) != state:
-            raise StaleError(f"{self.path}/{key} has been written since the store was opened; open the store again")
-
     def part(self, key: str, start: int | None, count: int) -> Part | None:
         """Return `count` bytes from `start` on, or the last ones, and the object's state; `None` if there is none."""
         wanted = f"-{count}" if start is None else f"{start}-{start + count - 1}"
@@ -142,13 +108,6 @@ class HttpSource:
             )
         return Part(reply.body, size, tag)
 
-    def read_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return several ranges ``(start, count)`` of one object, asked for at the same time."""
-        if len(ranges) < 2:
-            return [self.read_range(key, start, count) for start, count in ranges]
-        with ThreadPoolExecutor(min(len(ranges), _AT_ONCE)) as pool:
-            return list(pool.map(lambda r: self.read_range(key, *r), ranges))
-
     def size(self, key: str) -> int | None:
         """Return the number of bytes under a key, `None` where there are none."""
         reply = self._transport.ask("HEAD", self._url(key), limit=MAX_OBJECT)
@@ -159,26 +118,13 @@ class HttpSource:
             raise UnsupportedError(f"{self.path}: the server does not give the size of {key}")
         return int(length)
 
-    def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
-        """Return the number of bytes of objects below a folder, `None` where there are none."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(self.size, [f"{folder}/{name}" for name in names]))
-
-    def states(self, folder: str, names: Sequence[str]) -> list[State | None]:
-        """Return the state of objects below a folder, `None` of one that is not there; a server has to give tags."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return list(pool.map(lambda name: self._state(f"{folder}/{name}"), names))
-
     def _state(self, key: str) -> State | None:
         reply = self._transport.ask("HEAD", self._url(key), limit=MAX_OBJECT)
         if not self._there(key, reply):
             return None
         tag, size = reply.headers.get("etag", ""), reply.headers.get("content-length", "")
         if not tag.strip('"') or tag.startswith("W/") or not size.isdigit():
-            raise UnsupportedError(
-                f"{self.path}/{key}: the server gives no strong ETag and size of it, so whether it has been written "
-                "cannot be told; copy the store to this machine or to another server"
-            )
+            raise self.untold(key)
         return State(int(size), tag.strip('"'), _time(reply, "last-modified"), _time(reply, "date") or time.time_ns())
 
     def _there(self, key: str, reply: Reply) -> bool:
@@ -242,54 +188,31 @@ class S3Source(HttpSource):
         # A listing asks the bucket itself, which lies above the store.
         self._listing = Transport(self._root, headers, timeout, allow, signer, deadline, guarded)
 
-    def sizes(self, folder: str, names: Sequence[str]) -> list[int | None]:
-        """Return the number of bytes of objects below a folder, `None` where there are none."""
-        prefix = f"{self._prefix}/{check_key(self.path, folder)}/".lstrip("/")
-        found: dict[str, int] = {}
-        try:
-            for text in self._listed(folder, {"prefix": prefix}):
-                for item in re.findall(r"<Contents>(.*?)</Contents>", text, re.DOTALL):
-                    key, size = re.search(r"<Key>(.*?)</Key>", item), re.search(r"<Size>(\d+)</Size>", item)
-                    if key and size:
-                        found[_unquoted(key[1])] = int(size[1])
-        except AccessError:
-            return super().sizes(folder, names)  # objects may be read and not listed
-        return [found.get(prefix + name) for name in names]
-
-    def states(self, folder: str, names: Sequence[str]) -> list[State | None]:
-        """Return the state of objects below a folder, many by a listing, `None` of one that is not there."""
-        if len(names) <= _ASKED:
-            return super().states(folder, names)
-        prefix = f"{self._prefix}/{check_key(self.path, folder)}/".lstrip("/")
-        found: dict[str, State] = {}
-        try:
-            for reply in self._pages(folder, {"prefix": prefix}):
-                now = _time(reply, "date") or time.time_ns()
-                for item in re.findall(r"<Contents>(.*?)</Contents>", reply.body.decode("utf-8", "replace"), re.DOTALL):
-                    key, size, tag, when = (
-                        re.search(rf"<{name}>(.*?)</{name}>", item) for name in ("Key", "Size", "ETag", "LastModified")
-                    )
-                    if key and size and tag and when:
-                        mark = html.unescape(tag[1]).strip('"')
-                        found[_unquoted(key[1])] = State(int(size[1]), mark, _whole_second(when[1]), now)
-        except AccessError:
-            return super().states(folder, names)  # objects may be read and not listed
-        return [found.get(prefix + name) for name in names]
+    def objects(self, folder: str) -> Iterator[tuple[str, State]]:
+        """Yield the keys and states of all objects below a folder."""
+        top = f"{self._prefix}/".lstrip("/")
+        for reply in self._pages(folder, {"prefix": f"{top}{check_key(self.path, folder)}/"}):
+            now = _time(reply, "date") or time.time_ns()
+            for item in re.findall(r"<Contents>(.*?)</Contents>", reply.body.decode("utf-8", "replace"), re.DOTALL):
+                key, size, tag, when = (
+                    re.search(rf"<{name}>(.*?)</{name}>", item) for name in ("Key", "Size", "ETag", "LastModified")
+                )
+                if key and size and size[1].isdigit():
+                    mark = html.unescape(tag[1]).strip('"') if tag else ""
+                    written = _whole_second(when[1]) if when else 0
+                    yield _unquoted(key[1])[len(top) :], State(int(size[1]), mark, written, now)
 
     def children(self, folder: str) -> Iterator[str]:
         """Yield the names of folders below a folder, ``""`` for the store itself."""
         whole = "/".join(p for p in (self._prefix, check_key(self.path, folder) if folder else "") if p)
         prefix = f"{whole}/" if whole else ""
-        for text in self._listed(folder, {"delimiter": "/", "prefix": prefix}):
+        for reply in self._pages(folder, {"delimiter": "/", "prefix": prefix}):
+            text = reply.body.decode("utf-8", "replace")
             for item in re.findall(r"<CommonPrefixes>(.*?)</CommonPrefixes>", text, re.DOTALL):
                 found = re.search(r"<Prefix>(.*?)</Prefix>", item)
                 name = _unquoted(found[1])[len(prefix) :].rstrip("/") if found else ""
                 if name and "/" not in name and name not in (".", ".."):
                     yield name
-
-    def _listed(self, folder: str, asked: Mapping[str, str]) -> Iterator[str]:
-        """Yield the texts of the pages of a listing."""
-        return (reply.body.decode("utf-8", "replace") for reply in self._pages(folder, asked))
 
     def _pages(self, folder: str, asked: Mapping[str, str]) -> Iterator[Reply]:
         """Yield the pages of a listing."""

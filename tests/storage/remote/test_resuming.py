@@ -92,14 +92,14 @@ def finished(source: Path, cloud) -> None:
 
 def test_a_run_that_was_cut_short_is_finished_without_its_chunks_being_written_again(cloud, source, monkeypatch):
     cut(monkeypatch, source, cloud)
-    tags = {key: state.tag for key, state in cloud[2].stated()}
+    tags = {key: state.tag for key, state in cloud[2].objects("")}
     assert cloud[2].size("zarr.json") is None
     with pytest.raises(TargetExistsError, match=r"resume=True \(--resume\)"):
         converted(source, cloud)
     report = converted(source, cloud, resume=True)
     assert report.resumed == 7
     finished(source, cloud)
-    kept = [key for key, state in cloud[2].stated() if key.startswith("v/c") and tags.get(key) == state.tag]
+    kept = [key for key, state in cloud[2].objects("") if key.startswith("v/c") and tags.get(key) == state.tag]
     assert len(kept) >= report.resumed
 
 

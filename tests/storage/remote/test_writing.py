@@ -15,7 +15,15 @@ import zarr
 import cfagg
 from cfagg.cli.main import main
 from cfagg.demo import sample
-from cfagg.errors import AccessError, CfaggError, CfaggWarning, TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors import (
+    AccessError,
+    CfaggError,
+    CfaggWarning,
+    StaleError,
+    TargetError,
+    TargetExistsError,
+    UnsupportedError,
+)
 from cfagg.runtime.object_publishing import NewStore
 from cfagg.storage.objects import ObjectStore
 
@@ -134,14 +142,22 @@ def test_a_store_that_was_opened_with_secrets_is_not_pickled(cloud) -> None:
 
 
 def _read(objects) -> tuple:
-    return objects.read("x"), objects.part("x", 1, 2), objects.size("x"), objects.read("absent"), objects.size("absent")
+    return (
+        objects.read("x"),
+        objects.part("x", 1, 2),
+        objects.size("x"),
+        objects.read("absent"),
+        objects.size("absent"),
+        objects.sizes("folder", ["x", "absent"]),
+    )
 
 
 def test_a_forked_process_reads_by_the_small_reader(cloud) -> None:
     url, options, objects = cloud
     objects.put("x", b"0123")
+    objects.put("folder/x", b"01")
     here = _read(objects)
-    assert here[0] == b"0123"
+    assert (here[0], here[-1]) == (b"0123", [2, None])
     read, write = os.pipe()
     child = os.fork()
     if not child:
@@ -242,3 +258,16 @@ def test_wrong_keys_are_told_before_any_work(cloud) -> None:
     with pytest.raises((AccessError, TargetError)) as caught:
         cfagg.convert(SOURCE, url, target_options=wrong)
     assert "d3Jvbmcg" not in str(caught.value)
+
+
+def test_an_object_that_is_written_while_it_is_read_is_an_error(cloud) -> None:
+    url, options = cloud[0], cloud[1]
+    writing, reading = (ObjectStore(url, options) for _ in range(2))
+    writing.put("a/0", b"x" * 10)
+    assert reading.read_range("a/0", 0, 4) == b"xxxx"
+    writing.put("a/0", b"y" * 10)
+    for read in (lambda: reading.read_range("a/0", 4, 4), lambda: reading.read_edge("a/0", 4)):
+        with pytest.raises(StaleError, match="open the store again"):
+            read()
+    assert writing.read_range("a/0", 0, 4) == b"yyyy"
+    assert pickle.loads(pickle.dumps(ObjectStore(url, {"skip_signature": True})))._known == {}
