@@ -169,9 +169,7 @@ def finish(
     layout = partial.layout
     for spec in layout.arrays(counts=partial.excluded):
         target.create(spec)
-    tasks: Iterator[Task] = chain.from_iterable(
-        sum_tasks(s, weighted=weights is not None, excluded=partial.excluded) for s in layout.sums
-    )
+    tasks: Iterator[Task] = chain.from_iterable(sum_tasks(s, excluded=partial.excluded) for s in layout.sums)
     _share(lambda task: run_task(task, partial, target), tasks, workers)
     # Statistics are of all cells: nothing is subtracted from them.
     partial = replace(partial, repairs=None)
@@ -204,17 +202,18 @@ def describe(plan: Plan, target: Target, missing: int, nonfinite: int, judgement
         key(s.axes): Names(
             unweighted=s.data.name if weights is None else None,
             weighted=None if weights is None else s.data.name,
-            weights=s.weights.name,
+            weights=s.arrays["counts" if weights is None else "weights"].name,
         )
         for s in layout.sums
     }
     record = None
     if weights is not None and layout.weights is not None:
         record = WeightsRecord(weights.kind, weights.name, layout.weights.name, key(weights.axes))
-    low = [(s.data.name, s.low.name) for s in layout.sums if s.low is not None]
-    low += [(s.weights.name, s.weights_low.name) for s in layout.sums if s.weights_low is not None]
+    low = [(s.arrays[q].name, spec.name) for s in layout.sums for q, spec in s.low.items()]
     counts = [
-        (key(s.axes), s.counts.name) for s in layout.sums if s.counts is not None and (missing or layout.outliers)
+        (key(s.axes), s.arrays["counts"].name)
+        for s in layout.sums
+        if weights is not None and (missing or layout.outliers)
     ]
     outliers = None
     if layout.outliers and judgement.limit is not None:
@@ -279,7 +278,7 @@ def missing_before(basis: Basis, layout: Layout) -> int:
     apart = 0 if outliers is None else int((outliers.positions[:, basis.axis] < basis.position).sum())
     specs = layout.sums[0]
     sums = basis.group.sums[tuple(source.dims[a] for a in specs.axes)]
-    counts = sums.weights if extra.weights is None else sums.counts
+    counts = sums.arrays.get("counts")
     if counts is None:
         return 0
     # The last sample holds all; of what is at full resolution, the part that stays is added up.

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.group import CellWeights, SumArrays
+from cfagg.accumulation.group import CellWeights
 from cfagg.accumulation.integrity import find, parsed
+from cfagg.accumulation.layout import Sums
 from cfagg.accumulation.source import beside, read_cells
 from cfagg.cf.roles import COMMON_NAMES, place_of
 from cfagg.conventions.accumulation import Names
@@ -148,7 +149,7 @@ Samples = tuple[npt.NDArray[np.int64] | None, ...]
 class StoredSums:
     """The sums of one combination that are well formed, with the places where its samples may be, likeliest first."""
 
-    arrays: SumArrays
+    arrays: Sums[ZarrArray]
     places: tuple[Samples, ...]
 
 
@@ -198,7 +199,8 @@ def read_stored_sums(
             problems.append(Problem(array.name, message))
     if places is None or len(problems) > before:
         return None
-    return StoredSums(SumArrays(data, counts, None, None, None, axes), places)
+    kept = {"data": data} | ({} if counts is None else {"weights" if weighted else "counts": counts})
+    return StoredSums(Sums(axes, kept), places)
 
 
 def _open(

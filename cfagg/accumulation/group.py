@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.description import Differences, Neighbour, differences
 from cfagg.accumulation.integrity import read_whole
+from cfagg.accumulation.layout import Sums
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions.accumulation import (
     Extra,
@@ -63,19 +64,7 @@ Samples = tuple[npt.NDArray[np.int64] | None, ...]
 MANY_WEIGHTS = 1 << 22
 
 
-@dataclass(frozen=True, eq=False)
-class SumArrays:
-    """The cumulative sums of one combination of dimensions; `axes` has the source's axis of each of their axes."""
-
-    data: ZarrArray
-    #: Sums of the weights of valid cells, or their counts where there are no weights.
-    weights: ZarrArray | None
-    #: What is to be added to `data` and `weights`: their low parts, double-double only.
-    low: ZarrArray | None
-    weights_low: ZarrArray | None
-    #: Counts of valid cells, where there are weights and something is missing.
-    counts: ZarrArray | None
-    axes: tuple[int, ...]
+type SumArrays = Sums[ZarrArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +242,7 @@ class Group:
     def arrays(self) -> Iterator[ZarrArray]:
         """Yield the arrays of sums and statistics."""
         for s in self.sums.values():
-            yield from (a for a in (s.data, s.low, s.weights, s.weights_low, s.counts) if a is not None)
+            yield from s.each()
         for levels in self.statistics.values():
             for level in levels:
                 yield from level.arrays.values()

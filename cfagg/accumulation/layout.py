@@ -24,7 +24,7 @@ from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.statistics import FAN_OUT
 from cfagg.model import Regular
 
-__all__ = ["ArraySpec", "Layout", "LevelSpecs", "SumSpecs", "build_layout", "own_dims", "raw_dims"]
+__all__ = ["ArraySpec", "Layout", "LevelSpecs", "Sums", "build_layout", "own_dims", "raw_dims"]
 
 
 def own_dims(dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, ...]:
@@ -84,19 +84,39 @@ class ArraySpec:
         return tuple((i * c, min((i + 1) * c, n)) for i, c, n in zip(index, self.chunks, self.shape, strict=True))
 
 
-@dataclass(frozen=True)
-class SumSpecs:
-    """The arrays of one combination of dimensions: accumulated axes of the source array, ascending."""
+@dataclass(frozen=True, eq=False)
+class Sums[A]:
+    """The arrays of sums over one combination of dimensions, by quantity: as specified, or as they are in a store."""
 
+    #: Accumulated axes of the source, ascending; of what is stored, the source's axis of each of its axes.
     axes: Axes
-    #: Sums of the data, or of the weighted data.
-    data: ArraySpec
-    #: Sums of the weights, or counts where there are none.
-    weights: ArraySpec
-    low: ArraySpec | None = None
-    weights_low: ArraySpec | None = None
-    #: Counts beside weights; written only where something is missing.
-    counts: ArraySpec | None = None
+    #: "data", times their weights where there are weights; "weights" of what counts; "counts", beside weights only
+    #: where something is missing.
+    arrays: Mapping[str, A]
+    #: What is to be added to these: their low parts, of double-double sums only.
+    low: Mapping[str, A] = field(default_factory=dict)
+
+    @property
+    def data(self) -> A:
+        """Sums of the data."""
+        return self.arrays["data"]
+
+    @property
+    def weights(self) -> A | None:
+        """What the convention calls weights: their sums, or counts where there are none."""
+        return self.arrays.get("weights", self.arrays.get("counts"))
+
+    def of(self, quantity: str) -> A | None:
+        """Return the sums of a quantity, where without weights each cell weighs 1."""
+        return self.weights if quantity == "weights" else self.arrays.get(quantity)
+
+    def each(self, *, counts: bool = True) -> Iterator[A]:
+        """Yield every array, each followed by its low parts; counts beside weights only if asked for."""
+        for quantity, array in self.arrays.items():
+            if counts or quantity != "counts" or "weights" not in self.arrays:
+                yield array
+            if quantity in self.low:
+                yield self.low[quantity]
 
 
 @dataclass(frozen=True)
@@ -112,7 +132,7 @@ class LevelSpecs:
 class Layout:
     """All arrays of the group."""
 
-    sums: tuple[SumSpecs, ...]
+    sums: tuple[Sums[ArraySpec], ...]
     levels: tuple[LevelSpecs, ...]
     #: Stamps and checksums of the stored objects of the source and of related arrays.
     stamps: ArraySpec
@@ -132,9 +152,7 @@ class Layout:
     def chunked(self, *, counts: bool) -> Iterator[ArraySpec]:
         """Yield every array whose chunks have a place in `checksums`; counts beside weights only if asked for."""
         for s in self.sums:
-            yield from (a for a in (s.data, s.low, s.weights, s.weights_low) if a is not None)
-            if counts and s.counts is not None:
-                yield s.counts
+            yield from s.each(counts=counts)
         for level in self.levels:
             yield from level.arrays.values()
         if self.weights is not None:
@@ -228,30 +246,20 @@ class _Maker:
             for axis, n, s in zip(array.grid.axes, array.shape, settings.stride, strict=True)
         )
 
-    def sums(self, axes: Axes) -> SumSpecs:
+    def sums(self, axes: Axes) -> Sums[ArraySpec]:
         """Return the arrays of one combination."""
-        label = self._label(axes)
-        counts = np.dtype("i8")
-        double = self.settings.sums == "double-double"
-        data, weights = f"acc_{label}", f"acc_wt_{label}"
-        along = " and ".join(self.array.dims[a] for a in axes)
-        lows = [
-            self._sum(f"{name}_low", f"low part of {name}", axes, np.dtype("f8")) if double and used else None
-            for name, used in ((data, True), (weights, self.weighted))
-        ]
-        return SumSpecs(
-            axes,
-            self._sum(data, f"{'weighted ' if self.weighted else ''}sums along {along}", axes, self.total),
-            self._sum(
-                weights,
-                f"{'weights' if self.weighted else 'counts'} along {along}",
-                axes,
-                np.dtype("f8") if self.weighted else counts,
-            ),
-            lows[0],
-            lows[1],
-            self._sum(f"cnt_{label}", f"counts along {along}", axes, counts) if self.weighted else None,
-        )
+        label, along = self._label(axes), " and ".join(self.array.dims[a] for a in axes)
+        counts, reals = np.dtype("i8"), np.dtype("f8")
+        named = {"data": (f"acc_{label}", f"{'weighted ' if self.weighted else ''}sums along {along}", self.total)}
+        if self.weighted:
+            named["weights"] = (f"acc_wt_{label}", f"weights along {along}", reals)
+        named["counts"] = (f"cnt_{label}" if self.weighted else f"acc_wt_{label}", f"counts along {along}", counts)
+        arrays, low = {}, {}
+        for quantity, (name, role, dtype) in named.items():
+            if self.settings.sums == "double-double" and quantity != "counts":
+                low[quantity] = self._sum(f"{name}_low", f"low part of {name}", axes, reals)
+            arrays[quantity] = self._sum(name, role, axes, dtype)
+        return Sums(axes, arrays, low)
 
     def levels(self, axes: Axes, wanted: Sequence[str]) -> Iterator[LevelSpecs]:
         """Yield the levels of one combination, from the chunk grid up to one cell."""

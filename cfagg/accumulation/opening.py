@@ -20,13 +20,12 @@ from cfagg.accumulation.group import (
     Level,
     Outliers,
     Paths,
-    SumArrays,
     command,
     group_path,
     stale,
 )
 from cfagg.accumulation.integrity import CheckedArray, checked, find, is_sealed, parsed, read_whole
-from cfagg.accumulation.layout import raw_dims
+from cfagg.accumulation.layout import Sums, raw_dims
 from cfagg.conventions.accumulation import Combinations, Extra, is_accumulation, parse_extra, parse_group
 from cfagg.conventions.accumulation_model import Table, sample_positions
 from cfagg.errors import (
@@ -152,39 +151,33 @@ class _Reader:
             if n != (expected := self.extra.stride[d] if d in combination else 0):
                 self.note(array.name, f"stride {n} along {d!r}, but the group says {expected}")
 
-    def sums(self, combinations: Combinations) -> dict[Dims, SumArrays]:
+    def sums(self, combinations: Combinations) -> dict[Dims, Sums[ZarrArray]]:
         """Return the arrays of every combination."""
-        extra = self.extra
-        weighted = extra.weights is not None
-        value = [_INT] if extra.sums == "int64" else [_REAL]
-        weight = [_REAL] if weighted else [_INT]
+        extra, weighted, excluded = self.extra, self.extra.weights is not None, self.extra.excluded
+        types = {"data": _INT if extra.sums == "int64" else _REAL, "weights": _REAL, "counts": _INT}
         out = {}
         for combination, names in combinations.items():
             sizes = self.along({d: len(self.positions[d]) for d in combination})
             # `parse_extra` has checked that both are named.
-            data_name = str(names.weighted if weighted else names.unweighted)
-            data = self.open(data_name, value, sizes)
-            order = None if data is None else data.dims
-            weights = self.open(str(names.weights), weight, sizes, order)
-            for array in (data, weights):
+            named = {"data": names.weighted or "", "weights": names.weights or ""} if weighted else {}
+            named = named or {"data": names.unweighted or "", "counts": names.weights or ""}
+            if combination in extra.counts:
+                named["counts"] = extra.counts[combination]
+            elif weighted and (excluded.missing or excluded.nonfinite or extra.outliers):
+                self.note(named["data"], "values are missing, and the group names no counts for these sums")
+            order: Dims | None = None
+            arrays, low = {}, {}
+            for quantity, name in named.items():
+                array = self.open(name, [types[quantity]], sizes, order)
                 if array is not None:
-                    self.check_stride(array, combination)
-            low, weights_low, counts = (
-                None if name is None else self.open(name, [dtype], sizes, order)
-                for name, dtype in (
-                    (extra.low.get(data_name), _REAL),
-                    (extra.low.get(str(names.weights)), _REAL),
-                    (extra.counts.get(combination), _INT),
-                )
-            )
-            if (
-                weighted
-                and (extra.excluded.missing or extra.excluded.nonfinite or extra.outliers)
-                and combination not in extra.counts
-            ):
-                self.note(data_name, "values are missing, and the group names no counts for these sums")
-            if data is not None:
-                out[combination] = SumArrays(data, weights, low, weights_low, counts, self.axes(data.dims))
+                    arrays[quantity], order = array, order or array.dims
+                    if name in combinations.arrays:
+                        self.check_stride(array, combination)
+                lower = self.open(extra.low[name], [_REAL], sizes, order) if name in extra.low else None
+                if lower is not None:
+                    low[quantity] = lower
+            if "data" in arrays:
+                out[combination] = Sums(self.axes(arrays["data"].dims), arrays, low)
         return out
 
     def statistics(self) -> dict[Dims, tuple[Level, ...]]:

@@ -133,7 +133,7 @@ def make_plan(group: Group, request: Request, wanted: Sequence[Quantity], *, sto
     usable = _usable(group, request, left) if stored else {}
     cores = _split(group, request, usable, options)
     known = group.weights is None or group.weights.known or set(left) <= {"counts"}
-    stored_in = {core: _all_stored(group, usable[c], left) for core, c in cores.items()}
+    stored_in = {core: _all_stored(usable[c], left) for core, c in cores.items()}
     axes = {core: usable[c].axes for core, c in cores.items()}
     search = Search(options, stored_in, axes, group.source if known else None, _SUMMED)
     cost, leaves = search.cheapest()
@@ -163,7 +163,7 @@ def _usable(group: Group, request: Request, wanted: Sequence[Quantity]) -> dict[
     return {
         c: arrays
         for c, arrays in group.sums.items()
-        if set(c) <= reduced and all(_stored(group, arrays, q) is not None for q in wanted)
+        if set(c) <= reduced and all(arrays.of(q) is not None for q in wanted)
     }
 
 
@@ -207,7 +207,7 @@ def _readings(
             continue
         c = cores[core]
         for q in wanted:
-            array, *low = _all_stored(group, usable[c], (q,))
+            array, *low = _all_stored(usable[c], (q,))
             yield Reading(array, low[0] if low else None, q, c, usable[c].axes, tuple(terms))
 
 
@@ -299,17 +299,7 @@ class Search:
         return self.extents[key]
 
 
-def _stored(group: Group, arrays: SumArrays, quantity: Quantity) -> ZarrArray | None:
-    """Return the sums of a quantity, `None` where they are not stored."""
-    if quantity == "data":
-        return arrays.data
-    if quantity == "counts" and group.weights is not None:
-        return arrays.counts
-    return arrays.weights
-
-
-def _all_stored(group: Group, arrays: SumArrays, wanted: Sequence[Quantity]) -> tuple[ZarrArray, ...]:
+def _all_stored(arrays: SumArrays, wanted: Sequence[Quantity]) -> tuple[ZarrArray, ...]:
     """Return the sums of quantities, each followed by its low parts if it has any."""
-    lows = {"data": arrays.low, "weights": arrays.weights_low}
-    pairs = ((_stored(group, arrays, q), lows.get(q)) for q in wanted)
+    pairs = ((arrays.of(q), arrays.low.get(q)) for q in wanted)
     return tuple(a for pair in pairs for a in pair if a is not None)

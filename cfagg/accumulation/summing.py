@@ -16,13 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.integrity import read_region
-from cfagg.accumulation.layout import ArraySpec, Layout, SumSpecs
+from cfagg.accumulation.layout import ArraySpec, Layout, Sums
 from cfagg.accumulation.outliers import Repairs
 from cfagg.accumulation.recipe import Recipe, along
 from cfagg.accumulation.scratch import Scratch
 from cfagg.accumulation.writing import Basis, Target
 from cfagg.errors import LimitError
-from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.cumulative import cumulate
 
 __all__ = ["PartialSums", "Task", "run_task", "sum_tasks"]
@@ -60,25 +59,20 @@ class PartialSums:
 class Task:
     """One block of columns of one kind of cumulative sums: all samples of some positions along the other axes."""
 
-    specs: SumSpecs
-    #: "sum", "weights" or "excluded".
-    kind: str
+    specs: Sums[ArraySpec]
+    #: "data", "weights" or "counts".
+    quantity: str
     #: Index of the chunk along every axis that is not accumulated; 0 along the others.
     columns: Axes
 
 
-def sum_tasks(specs: SumSpecs, *, weighted: bool, excluded: bool) -> Iterator[Task]:
-    """Yield the tasks of one combination."""
-    found = [("sum", specs.data)]
-    if weighted:
-        found.append(("weights", specs.weights))
-    if excluded or not weighted:
-        found.append(("excluded", specs.counts if specs.counts is not None else specs.weights))
-    for kind, spec in found:
-        if 0 in spec.grid:
+def sum_tasks(specs: Sums[ArraySpec], *, excluded: bool) -> Iterator[Task]:
+    """Yield the tasks of one combination; counts beside weights only where something is excluded."""
+    for quantity, spec in specs.arrays.items():
+        if 0 in spec.grid or (quantity == "counts" and "weights" in specs.arrays and not excluded):
             continue
         for columns in np.ndindex(*(1 if a in specs.axes else n for a, n in enumerate(spec.grid))):
-            yield Task(specs, kind, columns)
+            yield Task(specs, quantity, columns)
 
 
 def run_task(task: Task, partial: PartialSums, target: Target) -> None:
@@ -91,19 +85,16 @@ class _Run:
 
     def __init__(self, task: Task, partial: PartialSums, target: Target) -> None:
         self.task, self.partial, self.target = task, partial, target
-        specs, kind = task.specs, task.kind
-        self.axes = specs.axes
-        self.low = {"sum": specs.low, "weights": specs.weights_low}.get(kind)
-        self.spec: ArraySpec = specs.data if kind == "sum" else specs.weights
-        if kind == "excluded" and specs.counts is not None:
-            # Beside weights.
-            self.spec = specs.counts
+        self.axes = task.specs.axes
+        self.spec, self.low = task.specs.arrays[task.quantity], task.specs.low.get(task.quantity)
         self.window, self.basis = partial.recipe.window, partial.basis
         inside = self.basis is not None and self.basis.axis in self.axes
         #: The axis along which sums are carried on.
         self.stream: int = self.basis.axis if self.basis is not None and inside else self.axes[0]
         self.first = self.basis.sample if self.basis is not None and inside else 0
-        self.old, self.old_low = self._earlier()
+        earlier = None if self.basis is None else self.basis.group.sums[self._dims()]
+        self.old = None if earlier is None else earlier.arrays.get(task.quantity)
+        self.old_low = None if earlier is None else earlier.low.get(task.quantity)
         #: Positions of the block along the other axes, in the array.
         self.block: list[tuple[int, int]] = [
             (0, len(partial.layout.samples[a])) if a in self.axes else (i * c, min((i + 1) * c, n))
@@ -125,12 +116,12 @@ class _Run:
             return
         whole = self.first // chunk
         self._take(range(whole))
-        if self.task.kind == "excluded" and not self.partial.excluded:
+        if self.task.quantity == "counts" and not self.partial.excluded:
             for row in range(whole, count):
                 self._write_row(row, None, None)
             return
         pending = self._old_rows(whole * chunk, self.first)
-        if self.task.kind == "excluded":
+        if self.task.quantity == "counts":
             # What is summed is how many are missing.
             pending = self._implied((whole * chunk, self.first)) - pending[0], None
         for values, low in self._samples():
@@ -167,8 +158,9 @@ class _Run:
         try:
             for begin in range(0, count, step):
                 box[stream] = (begin, min(begin + step, count))
-                parts = self.partial.read(self.task.kind, self.axes, tuple(box))
-                low = self.partial.read(_LOWS[self.task.kind], self.axes, tuple(box)) if double else None
+                kind, lower = _KINDS[self.task.quantity]
+                parts = self.partial.read(kind, self.axes, tuple(box))
+                low = self.partial.read(lower, self.axes, tuple(box)) if double else None
                 for a in others:
                     cumulate(parts, a, low=low, name=name, compiled=compiled)
                     if layout.stride[a] > 1:
@@ -196,7 +188,7 @@ class _Run:
         if not self.first:
             return np.zeros(shape, parts.dtype), np.zeros(shape)
         high, low = self._old_rows(self.first - 1, self.first)
-        if self.task.kind == "excluded":
+        if self.task.quantity == "counts":
             high = self._implied((self.first - 1, self.first)) - high
         carry = np.array(np.broadcast_to(high, self._shape(1)).reshape(shape), parts.dtype)
         rest = np.zeros(shape) if low is None else np.array(low.reshape(shape))
@@ -207,7 +199,7 @@ class _Run:
         chunk = self.spec.chunks[self.stream]
         samples = (row * chunk, min((row + 1) * chunk, self._length))
         constant = None
-        if self.task.kind == "excluded":
+        if self.task.quantity == "counts":
             implied = self._implied(samples)
             if values is None:
                 constant = implied
@@ -289,22 +281,12 @@ class _Run:
             out = out * along(positions[slice(*samples)] if a == self.stream else positions, a, len(self.block))
         return out
 
-    def _earlier(self) -> tuple[ZarrArray | None, ZarrArray | None]:
-        """Return the arrays of the earlier state."""
-        if self.basis is None:
-            return None, None
-        old = self.basis.group.sums[self._dims()]
-        if self.task.kind == "sum":
-            return old.data, old.low
-        if self.task.kind == "weights":
-            return old.weights, old.weights_low
-        return (old.counts if self.partial.recipe.weights is not None else old.weights), None
-
     def _dims(self) -> tuple[str, ...]:
         return tuple(self.window.array.dims[a] for a in self.axes)
 
 
-_LOWS = {"sum": "low", "weights": "weights_low"}
+#: Partial sums that running sums are made of, and their low parts; counts are what is left of all cells.
+_KINDS = {"data": ("sum", "low"), "weights": ("weights", "weights_low"), "counts": ("excluded", "")}
 
 
 def _joined(first: tuple[Any, Any], then: tuple[Any, Any], axis: int) -> tuple[Any, Any]:

@@ -151,7 +151,7 @@ def test_double_double_keeps_what_one_number_cannot_hold(tmp_path):
     assert group.kind == "double-double"
     for dims in (("time",), ("time", "x")):
         arrays = group.sums[dims]
-        high, low = read_whole(arrays.data), read_whole(arrays.low)
+        high, low = read_whole(arrays.data), read_whole(arrays.low["data"])
         for k, stop in enumerate(group.samples[dims][0]):
             for x in range(high.shape[1]):
                 width = x + 1 if dims == ("time",) else group.samples[dims][1][x]
@@ -171,7 +171,7 @@ def test_double_double_goes_on_when_appended_to(tmp_path):
     array[40:] = raw[40:]
     accumulate(store, "tas", append=True)
     arrays = open_group(store, "tas").sums["time",]
-    high, low = read_whole(arrays.data)[-1], read_whole(arrays.low)[-1]
+    high, low = read_whole(arrays.data)[-1], read_whole(arrays.low["data"])[-1]
     for x in range(4):
         assert abs(math.fsum([*raw[:, x], -high[x], -low[x]])) <= 1e-27 * np.abs(raw[:, x]).sum()
 
