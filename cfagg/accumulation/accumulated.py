@@ -6,9 +6,12 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from cfagg.accumulation.grouping import grouping_of
+import numpy as np
+
+from cfagg.accumulation.grouping import grouping_of, periods, selected, steps, stretches_of, time_coordinate
 from cfagg.accumulation.labels import Dims, Labels, labels_of
-from cfagg.accumulation.query import Statistics
+from cfagg.accumulation.query import METHODS, Statistics
+from cfagg.errors import SelectionError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -115,9 +118,11 @@ class Accumulated(Statistics):
         **options
             ``isel``, ``sel`` and others, as of `mean`.
         """
-        from cfagg.accumulation.grouping import climatology
-
-        return climatology(self, by, dim, statistic, options)
+        if statistic not in METHODS and statistic != "count":
+            raise SelectionError(f"no statistic {statistic!r}; {', '.join([*METHODS, 'count'])} are known")
+        time, dates = time_coordinate(self._labels)
+        dims = (time,) if dim is None else (time, dim) if isinstance(dim, str) else dim if dim is ... else (time, *dim)
+        return getattr(self.groupby(f"{dates}.{by}"), statistic)(dims, **options)
 
     def anomaly(
         self,
@@ -144,9 +149,33 @@ class Accumulated(Statistics):
         **options
             ``isel``, ``sel`` and others, as of `mean`.
         """
-        from cfagg.accumulation.grouping import anomaly
-
-        return anomaly(self, by, dim, reference, each, options)
+        if each not in ("period", "step"):
+            raise SelectionError(f"each = {each!r}; expected 'period' or 'step'")
+        labels, keep_attrs = self._labels, options.pop("keep_attrs", True)
+        if options.pop("explain", False):
+            raise SelectionError(
+                "an anomaly is the difference of two means; explain climatology() and groupby() instead"
+            )
+        time, dates = time_coordinate(labels)
+        key = grouping_of(labels, f"{dates}.{by}")
+        picked = labels.pick(**options)
+        dims = () if dim is None else tuple(d for d in labels.chosen_dims(dim, picked) if d != time)
+        if isinstance(picked.get(time), int):
+            raise SelectionError(f"anomalies need a range along {time!r}; one position of it was selected")
+        groups, positions = key.of(picked.get(time))
+        if (np.diff(positions) <= 0).any():
+            raise SelectionError(f"anomalies need ascending positions along {time!r}")
+        first, codes = periods(groups) if each == "period" else steps(groups)
+        if each == "step":
+            part = self.answer("mean", dims, {**picked, time: positions[first]}, keep_attrs=keep_attrs)
+        else:
+            stretches = stretches_of(labels, time, dates, positions, first, groups)
+            part = self.answer("mean", (time, *dims), picked, stretches, keep_attrs=keep_attrs)
+        base = positions if reference is None else selected(labels, time, dates, reference)
+        usual = self.answer("mean", (time, *dims), {**picked, time: base}, key)
+        expected = usual.reindex({key.name: groups.values}).isel({key.name: codes})
+        out: xr.DataArray = part.copy(data=part.values - expected.values)
+        return out.assign_coords({key.name: (dates if each == "period" else time, groups.values[codes])})
 
     def close(self) -> None:
         """Do nothing, since no file is kept open."""

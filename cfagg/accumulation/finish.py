@@ -15,7 +15,7 @@ from cfagg._version import __version__
 from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.description import encoding_of
 from cfagg.accumulation.integrity import read_region, read_stored, sealed
-from cfagg.accumulation.layout import Layout, LevelSpecs
+from cfagg.accumulation.layout import ArraySpec, Layout, Level
 from cfagg.accumulation.outliers import Judgement
 from cfagg.accumulation.recipe import along
 from cfagg.accumulation.summing import PartialSums, Task, run_task, sum_tasks
@@ -52,7 +52,7 @@ _BLOCK = 1 << 20
 class LevelTask:
     """One chunk of the statistics of a level, of all kinds."""
 
-    specs: LevelSpecs
+    specs: Level[ArraySpec]
     index: Axes
     below: Mapping[str, ZarrArray]
 
@@ -98,7 +98,7 @@ def run_level(task: LevelTask, partial: PartialSums, target: Target) -> None:
         target.write(each, task.index, values)
 
 
-def _lowest(specs: LevelSpecs, box: Box, partial: PartialSums) -> dict[str, npt.NDArray[Any]]:
+def _lowest(specs: Level[ArraySpec], box: Box, partial: PartialSums) -> dict[str, npt.NDArray[Any]]:
     """Return statistics per chunk from the pass over the data."""
     window, axes = partial.recipe.window, specs.axes
     local = tuple(
@@ -116,7 +116,7 @@ def _lowest(specs: LevelSpecs, box: Box, partial: PartialSums) -> dict[str, npt.
 
 
 def _higher(
-    specs: LevelSpecs, box: Box, below: Mapping[str, ZarrArray], partial: PartialSums
+    specs: Level[ArraySpec], box: Box, below: Mapping[str, ZarrArray], partial: PartialSums
 ) -> dict[str, npt.NDArray[Any]]:
     """Return statistics of groups of cells of the level below."""
     shape = [b - a for a, b in box]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.description import Differences, Neighbour, differences
 from cfagg.accumulation.integrity import read_whole
-from cfagg.accumulation.layout import Sums
+from cfagg.accumulation.layout import Level, Sums
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions.accumulation import (
     Extra,
@@ -40,7 +40,6 @@ from cfagg.storage.urls import Url
 __all__ = [
     "CellWeights",
     "Group",
-    "Level",
     "Looks",
     "Outliers",
     "SumArrays",
@@ -65,16 +64,6 @@ MANY_WEIGHTS = 1 << 22
 
 
 type SumArrays = Sums[ZarrArray]
-
-
-@dataclass(frozen=True, eq=False)
-class Level:
-    """Statistics of one combination at one level of its pyramid, whose cells are ``8**level`` chunks of the source."""
-
-    level: int
-    #: By ``count``, ``min``, ``max``, ``sum``, ``m2`` and ``weights``, as far as they are stored.
-    arrays: Mapping[str, ZarrArray]
-    axes: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +147,7 @@ class Group:
     #: Per axis the positions b: sample k is the sum over ``[0, b[k])``; None along axes at full resolution.
     samples: Mapping[Dims, Samples]
     #: Levels of the pyramid by combination, finest first.
-    statistics: Mapping[Dims, tuple[Level, ...]]
+    statistics: Mapping[Dims, tuple[Level[ZarrArray], ...]]
     #: Real value of a stored one x: ``scale * x + offset``.
     scale: float
     offset: float

@@ -24,7 +24,7 @@ from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.statistics import FAN_OUT
 from cfagg.model import Regular
 
-__all__ = ["ArraySpec", "Layout", "LevelSpecs", "Sums", "build_layout", "own_dims", "raw_dims"]
+__all__ = ["ArraySpec", "Layout", "Level", "Sums", "build_layout", "own_dims", "raw_dims"]
 
 
 def own_dims(dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, ...]:
@@ -119,13 +119,15 @@ class Sums[A]:
                 yield self.low[quantity]
 
 
-@dataclass(frozen=True)
-class LevelSpecs:
-    """Statistics of one combination at one level of its pyramid, by kind."""
+@dataclass(frozen=True, eq=False)
+class Level[A]:
+    """Statistics of one combination at one level of its pyramid, whose cells are ``8**level`` chunks of the source."""
 
+    #: As of `Sums`.
     axes: Axes
     level: int
-    arrays: Mapping[str, ArraySpec]
+    #: By ``count``, ``min``, ``max``, ``sum``, ``m2`` and ``weights``, as far as they are stored.
+    arrays: Mapping[str, A]
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ class Layout:
     """All arrays of the group."""
 
     sums: tuple[Sums[ArraySpec], ...]
-    levels: tuple[LevelSpecs, ...]
+    levels: tuple[Level[ArraySpec], ...]
     #: Stamps and checksums of the stored objects of the source and of related arrays.
     stamps: ArraySpec
     #: Checksums of the chunks of all arrays but this one and `stamps`.
@@ -261,7 +263,7 @@ class _Maker:
             arrays[quantity] = self._sum(name, role, axes, dtype)
         return Sums(axes, arrays, low)
 
-    def levels(self, axes: Axes, wanted: Sequence[str]) -> Iterator[LevelSpecs]:
+    def levels(self, axes: Axes, wanted: Sequence[str]) -> Iterator[Level[ArraySpec]]:
         """Yield the levels of one combination, from the chunk grid up to one cell."""
         label, level = self._label(axes), 0
         kinds: dict[str, np.dtype[Any]] = {"count": np.dtype("i8")}
@@ -283,7 +285,7 @@ class _Maker:
                 dims = own_dims(self.array.dims, axes, f"chunks{suffix}")
                 attributes = {"_ARRAY_DIMENSIONS": list(dims)}
                 arrays[kind] = ArraySpec(name, role, dims, shape, self._chunks(name, shape, axes), dtype, attributes)
-            yield LevelSpecs(axes, level, arrays)
+            yield Level(axes, level, arrays)
             if max(shape[a] for a in axes) <= 1:
                 return
             level += 1

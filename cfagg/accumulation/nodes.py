@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.adding import chunks, cut, hull
-from cfagg.accumulation.group import Group, Level
+from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_region, read_stored
+from cfagg.accumulation.layout import Level
 from cfagg.accumulation.parts import Local, Pick
 from cfagg.accumulation.query_plan import Choice, Reading, Role, Search, State, Term, core_of, whole_options
 from cfagg.accumulation.ranges import Request, Runs, fold
@@ -41,7 +42,7 @@ class Nodes:
     """Terms taken from one level of a combination: in elements along its dimensions, in cells along the others."""
 
     combination: Dims
-    level: Level
+    level: Level[ZarrArray]
     terms: tuple[Term, ...]
 
     def reading(self, kind: str) -> Reading:
@@ -109,7 +110,7 @@ def plan_nodes(group: Group, request: Request, kinds: Sequence[str]) -> NodePlan
     )
 
 
-def bounds_of(group: Group, kind: str) -> Level | None:
+def bounds_of(group: Group, kind: str) -> Level[ZarrArray] | None:
     """Return the statistics of every chunk, if they have the extremes of this kind."""
     levels = group.statistics.get(group.dims, ())
     found = next((level for level in levels if level.level == 0 and kind in level.arrays), None)

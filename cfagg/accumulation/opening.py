@@ -17,7 +17,6 @@ from cfagg.accumulation.description import neighbours_of
 from cfagg.accumulation.group import (
     CellWeights,
     Group,
-    Level,
     Outliers,
     Paths,
     command,
@@ -25,7 +24,7 @@ from cfagg.accumulation.group import (
     stale,
 )
 from cfagg.accumulation.integrity import CheckedArray, checked, find, is_sealed, parsed, read_whole
-from cfagg.accumulation.layout import Sums, raw_dims
+from cfagg.accumulation.layout import Level, Sums, raw_dims
 from cfagg.conventions.accumulation import Combinations, Extra, is_accumulation, parse_extra, parse_group
 from cfagg.conventions.accumulation_model import Table, sample_positions
 from cfagg.errors import (
@@ -180,7 +179,7 @@ class _Reader:
                 out[combination] = Sums(self.axes(arrays["data"].dims), arrays, low)
         return out
 
-    def statistics(self) -> dict[Dims, tuple[Level, ...]]:
+    def statistics(self) -> dict[Dims, tuple[Level[ZarrArray], ...]]:
         """Return the levels of the statistics by combination."""
         source = self.extra.source
         chunks = dict(zip(source.dims, source.grid.matrix_shape, strict=True))
@@ -190,7 +189,7 @@ class _Reader:
         kinds = {
             "count": [_INT], "min": values, "max": values, "sum": [_INT, _REAL], "m2": [_REAL], "weights": [_REAL],
         }  # fmt: skip
-        out: dict[Dims, list[Level]] = {}
+        out: dict[Dims, list[Level[ZarrArray]]] = {}
         for entry in self.extra.statistics:
             combination = tuple(d for d in source.dims if d in entry.dims)
             sizes = self.along({d: -(-chunks[d] // 8**entry.level) for d in combination})
@@ -201,7 +200,7 @@ class _Reader:
                 array = self.open(name, kinds[kind], sizes, order, (combination, word))
                 if array is not None:
                     arrays[kind], order = array, array.dims
-            out.setdefault(combination, []).append(Level(entry.level, Table(arrays), self.axes(order or ())))
+            out.setdefault(combination, []).append(Level(self.axes(order or ()), entry.level, Table(arrays)))
         return {c: tuple(sorted(levels, key=lambda level: level.level)) for c, levels in out.items()}
 
     def weights(self) -> CellWeights | None:

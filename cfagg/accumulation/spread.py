@@ -13,12 +13,14 @@ import numpy.typing as npt
 
 from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, threads_for, weights_of
 from cfagg.accumulation.contract import by_target, folds_of, place_of, taken
-from cfagg.accumulation.group import Group, Level
+from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_region
+from cfagg.accumulation.layout import Level
 from cfagg.accumulation.nodes import NodePlan, Nodes, bounds_of, needs, node_blocks, plan_nodes
 from cfagg.accumulation.parts import Local
 from cfagg.accumulation.ranges import Request
 from cfagg.accumulation.source import mask_of
+from cfagg.formats.zarr import ZarrArray
 from cfagg.kernels.cumulative import partial_sums
 from cfagg.kernels.cumulative.mask import Mask, native_type
 from cfagg.kernels.statistics import Statistics
@@ -117,7 +119,7 @@ def _useful(
             yield index, terms
 
 
-def _bounds(group: Group, level: Level, kind: str, indices: list[tuple[int, ...]]) -> Float:
+def _bounds(group: Group, level: Level[ZarrArray], kind: str, indices: list[tuple[int, ...]]) -> Float:
     """Return the extreme of each chunk, as bad as can be for chunks without valid cells."""
     at = np.array(indices, np.int64).reshape(len(indices), -1)
     low, high = at.min(axis=0), at.max(axis=0) + 1
