@@ -6,18 +6,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.kernels.cumulative.layout import Axes, Prepared, ends
-from cfagg.kernels.cumulative.plain import double_product, double_sum, integer_sum
+from cfagg.kernels.cumulative.mask import Mask
+from cfagg.kernels.cumulative.plain import Partials, double_product, double_sum, integer_sum
 from cfagg.kernels.cumulative.spread import spread_axis
 from cfagg.kernels.cumulative.tiles import pass_tiles
 from cfagg.kernels.statistics import Statistics, merge
 
-__all__ = ["BlockSums", "constant_sums", "reduce_block", "weight_sums"]
+__all__ = ["reduce_compiled"]
 
 Array = npt.NDArray[Any]
 Sums = dict[Axes, Array]
@@ -28,36 +29,26 @@ _TILE = 1536
 _SHEET = 2**15
 """Sums along the outermost axis that are added to at a time: they stay in the second-level cache."""
 
-"""Types that are converted beforehand, so that few have to be compiled for."""
 
-
-class BlockSums(NamedTuple):
-    """What a block was reduced to.
-
-    Parameters
-    ----------
-    sums, low, counts : dict of set of axes to array
-        `low` and `counts` are None where they would hold zeros or the sizes only.
-    statistics : dict of set of axes to Statistics
-    missing, infinite : int
-    """
-
-    sums: Sums
-    low: Sums | None
-    counts: Sums | None
-    statistics: dict[Axes, Statistics]
-    missing: int
-    infinite: int
-
-
-def reduce_block(block: Prepared, sets: Sequence[Axes], double_double: bool, wanted: Sequence[Axes]) -> BlockSums:
+def reduce_compiled(
+    block: Array,
+    sets: Sequence[Axes],
+    mask: Mask,
+    weights: Array | None,
+    double_double: bool,
+    wanted: Sequence[Axes],
+) -> Partials:
     """Return the sums of a block over several sets of its axes, and statistics over others.
 
     Parameters
     ----------
-    block : Prepared
-        For all of these sets.
+    block : array of native type
+        Of more than one element.
     sets : sequence of tuple of int
+    mask : Mask
+        For its type.
+    weights : float64 array, optional
+        Broadcast to the block's shape.
     double_double : bool
     wanted : sequence of tuple of int
         Sets to take statistics over.
@@ -67,49 +58,39 @@ def reduce_block(block: Prepared, sets: Sequence[Axes], double_double: bool, wan
     OverflowError
         A sum of integers is beyond int64.
     """
-    layout = block.layout
+    prepared = Prepared.of(block, mask, weights, (*sets, *wanted))
+    layout = prepared.layout
     inner = {t: layout.inner(t) for t in (*sets, *wanted)}
-    found = _sums(block, list(inner.values()), double_double, whole=layout.everything in (inner[t] for t in wanted))
-    counts = None
+
+    def outer(sums: Sums | None) -> Sums | None:
+        return None if sums is None else {t: layout.outer(sums[inner[t]], t) for t in sets}
+
+    whole = layout.everything in (inner[t] for t in wanted)
+    found = _sums(prepared, list(inner.values()), double_double, whole=whole)
+    heavy: tuple[Sums | None, Sums | None] = (None, None)
+    counts: Sums | None = None
     if found.missing:
         counts = {t: layout.outer(layout.cells(inner[t]) - found.gone[inner[t]], t) for t in sets}
-    return BlockSums(
-        sums={t: layout.outer(found.sums[inner[t]], t) for t in sets},
-        low=None if found.low is None else {t: layout.outer(found.low[inner[t]], t) for t in sets},
+        if weights is not None:
+            some = _sums(prepared, [inner[t] for t in sets], double_double, ones=True)
+            heavy = outer(some.sums), outer(some.low)
+    elif weights is not None:
+        heavy = _constant_sums(weights, sets, double_double)
+    return Partials(
+        sums=outer(found.sums) or {},
+        low=outer(found.low),
         counts=counts,
-        statistics={t: _statistics(block, found, t) for t in wanted},
+        weights=heavy[0],
+        weights_low=heavy[1],
+        statistics={t: _statistics(prepared, found, t) for t in wanted},
         missing=found.missing,
-        infinite=found.infinite,
+        nonfinite=found.infinite,
     )
 
 
-def weight_sums(block: Prepared, sets: Sequence[Axes], double_double: bool) -> tuple[Sums, Sums | None]:
-    """Return the sums of the weights of elements that count, and their low parts.
-
-    Parameters
-    ----------
-    block : Prepared
-        With weights.
-    sets : sequence of tuple of int
-    double_double : bool
-    """
-    layout = block.layout
-    inner = {t: layout.inner(t) for t in sets}
-    found = _sums(block, list(inner.values()), double_double, ones=True)
-    sums = {t: layout.outer(found.sums[inner[t]], t) for t in sets}
-    return sums, None if found.low is None else {t: layout.outer(found.low[inner[t]], t) for t in sets}
-
-
-def constant_sums(weights: Array, sets: Sequence[Axes], double_double: bool) -> tuple[Sums, Sums | None]:
-    """Return the sums of weights where every element counts, and their low parts.
-
-    Parameters
-    ----------
-    weights : float64 array
-        Broadcast to the block's shape; an axis along which it does not change is not walked along.
-    sets : sequence of tuple of int
-    double_double : bool
-    """
+def _constant_sums(weights: Array, sets: Sequence[Axes], double_double: bool) -> tuple[Sums, Sums | None]:
+    """Return the sums of weights where every element counts, and their low parts."""
+    # An axis along which the weights do not change is not walked along.
     few = weights[tuple(slice(None) if step else slice(1) for step in weights.strides)]
     sums: Sums = {}
     low: Sums = {}

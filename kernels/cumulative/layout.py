@@ -146,6 +146,7 @@ def _restored(shape: tuple[int, ...], order: Axes, axes: Axes) -> tuple[tuple[in
     return tuple(shape[a] for a in kept), None if kept == own else tuple(kept.index(a) for a in own)
 
 
+#: Types that are converted beforehand, so that few have to be compiled for.
 _WIDER = {"i1": "i2", "u1": "i2", "u2": "i4", "u4": "i8"}
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,48 @@ from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.statistics import Statistics, exact_sum
 
 __all__ = [
+    "Partials",
     "add_exactly",
     "cumulate_plain",
     "double_product",
     "double_sum",
     "integer_sum",
-    "statistics_plain",
-    "sums_plain",
+    "reduce_plain",
 ]
 
 Array = npt.NDArray[Any]
+Axes = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Partials:
+    """What one pass over a block found; arrays lack the axes of the set that they belong to.
+
+    Parameters
+    ----------
+    sums : mapping of set of axes to int64 or float64 array
+        Sums of values that count, with weights those of the products.
+    low : same, float64, optional
+        Low parts of the sums; None without `double_double`, and for integers, whose sums are exact.
+    counts : mapping to int64 arrays, optional
+        How many values count; None where all do.
+    weights, weights_low : mapping to float64 arrays, optional
+        Sums of the weights of values that count, and their low parts; None without weights.
+    statistics : mapping to Statistics
+    missing : int
+        Values that do not count, of whatever reason.
+    nonfinite : int
+        Those of them that are infinite.
+    """
+
+    sums: Mapping[Axes, Array]
+    low: Mapping[Axes, Array] | None = None
+    counts: Mapping[Axes, npt.NDArray[np.int64]] | None = None
+    weights: Mapping[Axes, npt.NDArray[np.float64]] | None = None
+    weights_low: Mapping[Axes, npt.NDArray[np.float64]] | None = None
+    statistics: Mapping[Axes, Statistics] = field(default_factory=dict)
+    missing: int = 0
+    nonfinite: int = 0
 
 
 def add_exactly(a: Array, b: Array) -> tuple[Array, Array]:
@@ -101,7 +134,32 @@ def integer_sum(values: Array, axes: Sequence[int]) -> Any:
     return exact_sum(values.transpose(order).reshape(*kept, size), len(kept))
 
 
-def sums_plain(values: Array, sets: Sequence[tuple[int, ...]], double_double: bool) -> tuple[dict[Any, Any], Any]:
+def reduce_plain(
+    block: Array,
+    sets: tuple[Axes, ...],
+    mask: Mask,
+    weights: Array | None,
+    double_double: bool,
+    wanted: tuple[Axes, ...],
+) -> Partials:
+    """Return the sums of a block over several sets of its axes, and statistics over others; as of the compiled pass."""
+    valid, values, effective = _summands(block, mask, weights)
+    missing = valid.size - int(np.count_nonzero(valid))
+    sums, low = _sums(values, sets, double_double)
+    heavy, heavy_low = (None, None) if effective is None else _sums(effective, sets, double_double)
+    return Partials(
+        sums=sums,
+        low=low,
+        counts={t: np.asarray(np.add.reduce(valid, t, np.int64)) for t in sets} if missing else None,
+        weights=heavy,
+        weights_low=heavy_low,
+        statistics={t: _statistics(block, valid, values, effective, t) for t in wanted},
+        missing=missing,
+        nonfinite=int(np.count_nonzero(np.isinf(block))) if block.dtype.kind == "f" and missing else 0,
+    )
+
+
+def _sums(values: Array, sets: Sequence[tuple[int, ...]], double_double: bool) -> tuple[dict[Any, Any], Any]:
     """Return the sums over each set of axes, and their low parts or None."""
     if values.dtype.kind == "i":
         return {t: np.asarray(integer_sum(values, t)) for t in sets}, None
@@ -111,9 +169,7 @@ def sums_plain(values: Array, sets: Sequence[tuple[int, ...]], double_double: bo
     return {t: np.asarray(p[0]) for t, p in pairs.items()}, {t: np.asarray(p[1]) for t, p in pairs.items()}
 
 
-def statistics_plain(
-    block: Array, valid: Array, values: Array, weights: Array | None, axes: tuple[int, ...]
-) -> Statistics:
+def _statistics(block: Array, valid: Array, values: Array, weights: Array | None, axes: tuple[int, ...]) -> Statistics:
     """Return the statistics of a block over some axes.
 
     Parameters
@@ -143,7 +199,7 @@ def statistics_plain(
     return Statistics(count, low, high, part.sum, np.asarray(m2), sum_w)
 
 
-def summands(block: Array, mask: Mask, weights: Array | None) -> tuple[Array, Array, Array | None]:
+def _summands(block: Array, mask: Mask, weights: Array | None) -> tuple[Array, Array, Array | None]:
     """Return where elements count, what is summed there and 0 elsewhere, and the weights that count.
 
     Raises

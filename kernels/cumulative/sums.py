@@ -16,51 +16,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.kernels.cumulative.mask import Mask, native_block
-from cfagg.kernels.cumulative.plain import cumulate_plain, statistics_plain, summands, sums_plain
+from cfagg.kernels.cumulative.plain import Partials, cumulate_plain, reduce_plain
 from cfagg.kernels.statistics import Statistics, merge, pyramid
 
 __all__ = ["Partials", "Statistics", "cumulate", "merge", "partial_sums", "pyramid"]
 
 Axes = tuple[int, ...]
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Partials:
-    """What one pass over a block found; arrays lack the axes of the set that they belong to.
-
-    Parameters
-    ----------
-    sums : mapping of set of axes to int64 or float64 array
-        Sums of values that count, with weights those of the products.
-    low : same, float64, optional
-        Low parts of the sums; None without `double_double`, and for integers, whose sums are exact.
-    counts : mapping to int64 arrays, optional
-        How many values count; None where all do.
-    weights, weights_low : mapping to float64 arrays, optional
-        Sums of the weights of values that count, and their low parts; None without weights.
-    statistics : mapping to Statistics
-    missing : int
-        Values that do not count, of whatever reason.
-    nonfinite : int
-        Those of them that are infinite.
-    """
-
-    sums: Mapping[Axes, Array]
-    low: Mapping[Axes, Array] | None = None
-    counts: Mapping[Axes, npt.NDArray[np.int64]] | None = None
-    weights: Mapping[Axes, npt.NDArray[np.float64]] | None = None
-    weights_low: Mapping[Axes, npt.NDArray[np.float64]] | None = None
-    statistics: Mapping[Axes, Statistics] = field(default_factory=dict)
-    missing: int = 0
-    nonfinite: int = 0
 
 
 def partial_sums(
@@ -129,7 +98,12 @@ def partial_sums(
     if weights is not None:
         weights = np.broadcast_to(np.asarray(weights, np.float64), block.shape)
     simple = not compiled or block.size < 2 or not (sets or wanted) or _beyond(block, mask)
-    found = (_plain if simple else _compiled)(block, sets, mask, weights, double_double, wanted)
+    if simple:
+        found = reduce_plain(block, sets, mask, weights, double_double, wanted)
+    else:
+        from cfagg.kernels.cumulative.compiled import reduce_compiled
+
+        found = reduce_compiled(block, sets, mask, weights, double_double, wanted)
     return found if block.dtype == own else replace(found, statistics=_typed(found.statistics, own))
 
 
@@ -256,59 +230,3 @@ def _typed(statistics: Mapping[Axes, Statistics], dtype: np.dtype[Any]) -> dict[
 def _beyond(block: Array, mask: Mask) -> bool:
     """Return whether any unsigned value that counts is beyond int64."""
     return block.dtype == np.uint64 and bool((mask.valid(block) & (block > np.uint64(2**63 - 1))).any())
-
-
-def _compiled(
-    block: Array,
-    sets: tuple[Axes, ...],
-    mask: Mask,
-    weights: Array | None,
-    double_double: bool,
-    wanted: tuple[Axes, ...],
-) -> Partials:
-    """Reduce a block with the compiled pass."""
-    from cfagg.kernels.cumulative.compiled import constant_sums, reduce_block, weight_sums
-    from cfagg.kernels.cumulative.layout import Prepared
-
-    prepared = Prepared.of(block, mask, weights, (*sets, *wanted))
-    found = reduce_block(prepared, sets, double_double, wanted)
-    heavy, heavy_low = None, None
-    if weights is not None and found.missing:
-        heavy, heavy_low = weight_sums(prepared, sets, double_double)
-    elif weights is not None:
-        heavy, heavy_low = constant_sums(weights, sets, double_double)
-    return Partials(
-        sums=found.sums,
-        low=found.low,
-        counts=found.counts,
-        weights=heavy,
-        weights_low=heavy_low,
-        statistics=found.statistics,
-        missing=found.missing,
-        nonfinite=found.infinite,
-    )
-
-
-def _plain(
-    block: Array,
-    sets: tuple[Axes, ...],
-    mask: Mask,
-    weights: Array | None,
-    double_double: bool,
-    wanted: tuple[Axes, ...],
-) -> Partials:
-    """Reduce a block in NumPy."""
-    valid, values, effective = summands(block, mask, weights)
-    missing = valid.size - int(np.count_nonzero(valid))
-    sums, low = sums_plain(values, sets, double_double)
-    heavy, heavy_low = (None, None) if effective is None else sums_plain(effective, sets, double_double)
-    return Partials(
-        sums=sums,
-        low=low,
-        counts={t: np.asarray(np.add.reduce(valid, t, np.int64)) for t in sets} if missing else None,
-        weights=heavy,
-        weights_low=heavy_low,
-        statistics={t: statistics_plain(block, valid, values, effective, t) for t in wanted},
-        missing=missing,
-        nonfinite=int(np.count_nonzero(np.isinf(block))) if block.dtype.kind == "f" and missing else 0,
-    )
