@@ -70,6 +70,14 @@ def test_check_of_a_small_file_loads_numpy_and_nothing_that_writes_or_reads_valu
     loaded(f"{statement}; import sys; assert 'cfagg.conventions.detection' not in sys.modules")
 
 
+def test_check_of_the_values_of_a_zarr_store_loads_no_zarr(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    time = xr.DataArray([0.0, 2.0, 1.0], dims="time", attrs={"units": "days since 2000-01-01", "standard_name": "time"})
+    xr.Dataset({"time": time}).to_zarr(path, consolidated=False)
+    told = f"import cfagg; assert 'COO007' in [f.code for f in cfagg.check({str(path)!r}, data=True).findings]"
+    assert not loaded(told) & {"xarray", "zarr"}
+
+
 def test_convert_of_a_small_file_loads_neither_xarray_nor_dask_nor_numba(tmp_path: Path) -> None:
     modules = loaded(command("convert", sample("figure1.nca"), tmp_path / "figure1.zarr"))
     assert not modules & {"dask", "matplotlib", "numba", "pandas", "xarray"}

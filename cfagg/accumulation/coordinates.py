@@ -217,8 +217,8 @@ def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Varia
     """Return a coordinate as it is stored, `None` for no such array or one along other dimensions."""
     import xarray as xr
 
-    from cfagg.formats.zarr.checked_store import decoded_array
     from cfagg.formats.zarr.fallback import open_by_zarr, store_of
+    from cfagg.formats.zarr.metadata import decoded_array
 
     path = path_beside(source, name)
     folder = node_folder(source.store, path)

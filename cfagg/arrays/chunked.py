@@ -13,10 +13,11 @@ import numpy.typing as npt
 from cfagg.arrays.blocks import Work, constant, copy, place
 from cfagg.arrays.plan import Plan
 from cfagg.arrays.reader import Reader
+from cfagg.formats.metadata.stores import LocalStore, Store
 from cfagg.formats.zarr.chunks import read_box, read_chunk
-from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.metadata import ZarrArray, decoded_array
 
-__all__ = ["ZarrReader"]
+__all__ = ["ZarrReader", "local_reader"]
 
 
 class ZarrReader(Reader):
@@ -71,3 +72,9 @@ class ZarrReader(Reader):
             elif s.step not in (None, 1):
                 block = block[(slice(None),) * d + (slice(None, None, s.step),)]
         place(out, target, partial(copy, block))
+
+
+def local_reader(store: Store, path: str) -> ZarrReader | None:
+    """Return the reader of an array whose chunks are decoded here, `None` of others; damaged metadata are refused."""
+    found = decoded_array(store.path, path, store.allow) if isinstance(store, LocalStore) else None
+    return None if found is None else ZarrReader(found)

@@ -95,17 +95,17 @@ class SlabReader(VariableReader):
 
 
 class OpenReader(VariableReader):
-    """A variable of a file that is open, as its description has it."""
+    """A variable of a dataset that is open, as its description has it; `values` reads hyperslabs."""
 
-    def __init__(self, header: Header, values: OpenVariable, label: str) -> None:
+    def __init__(self, header: Header, values: Callable[[tuple[slice, ...]], npt.NDArray[Any]], label: str) -> None:
         self._describe(header)
         self._header, self._values = header, values
         self.label, self.encoding, self.workers, self.grid = label, {}, 1, whole(header.shape)
 
     def _fragment(self) -> Fragment:
-        found = self._values.found
-        if isinstance(found, StoredVariable):
-            return Fragment(found.header, found.chunks, self._slab, self.label, self._values.scan)
+        values = self._values
+        if isinstance(values, OpenVariable) and isinstance(values.found, StoredVariable):
+            return Fragment(values.found.header, values.found.chunks, self._slab, self.label, values.scan)
         return Fragment(self._header, None, self._slab, self.label)
 
     def _slab(self, slices: Sequence[slice]) -> npt.NDArray[Any]:

@@ -19,7 +19,8 @@ from cfagg.storage.files import Handle, open_regular
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from cfagg.arrays.slabs import OpenReader
+    from cfagg.arrays.reader import Reader
+    from cfagg.formats.metadata.zarr import ZarrValues
 
 __all__ = ["open_dataset", "open_file"]
 
@@ -58,10 +59,16 @@ def _with_aggregations(dataset: Dataset) -> Dataset:
 
 
 def _with_readers(dataset: Dataset) -> Dataset:
-    """Let numbers and characters of a file be read by readers, which are made when the first are asked for."""
+    """Let numbers and texts of files and of Zarr be read by readers, which are made when the first are asked for."""
+    kinds: Any = OpenVariable
+    if "zarr" in dataset.format:
+        from cfagg.formats.metadata.zarr import ZarrValues
+
+        kinds = (OpenVariable, ZarrValues)
     for variable in dataset.variables:
-        if isinstance(variable.read, OpenVariable) and variable.kind in ("integer", "float", "char"):
-            variable.read = _Values(variable, variable.read, dataset.source)
+        values: Any = variable.read
+        if isinstance(values, kinds) and variable.kind != "other":
+            variable.read = _Values(variable, values, dataset.source)
     return dataset
 
 
@@ -70,20 +77,39 @@ class _Values:
 
     __slots__ = ("_source", "_values", "_variable", "reader")
 
-    def __init__(self, variable: Variable, values: OpenVariable, source: str) -> None:
+    def __init__(self, variable: Variable, values: OpenVariable | ZarrValues, source: str) -> None:
         self._variable, self._values, self._source = variable, values, source
-        self.reader: OpenReader | None = None
+        self.reader: Reader | None = None
 
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        if self.reader is None:
-            from cfagg.arrays.slabs import OpenReader
-            from cfagg.cf.header import Header
+        if isinstance(self._values, OpenVariable):
+            self.reader = self.reader or self._open_reader(self._values)
+            return self.reader.read(slices)
+        from cfagg.formats.metadata.zarr import reading
 
-            v = self._variable
-            dims, shape = tuple(d.name for d in v.stored), tuple(d.size for d in v.stored)
-            header = Header(self._source, v.path, dims, shape, v.dtype)
-            self.reader = OpenReader(header, self._values, f"{self._source}: {v.path}")
-        return self.reader.read(slices)
+        with reading(self._values.where):
+            self.reader = self.reader or self._zarr_reader(self._values)
+            if not slices and self.reader.shape == (1,):  # NCZarr writes a scalar as an array of one element
+                return self.reader.read((slice(0, 1),)).reshape(())
+            return self.reader.read(slices)
+
+    def _zarr_reader(self, values: ZarrValues) -> Reader:
+        from cfagg.arrays.chunked import local_reader
+
+        v = self._variable
+        values.limited()
+        found = local_reader(values.store, values.path) if v.is_numeric else None
+        fits = found is not None and found.dtype == v.dtype and found.shape in (values.shape, values.shape or (1,))
+        return found if found is not None and fits else self._open_reader(values)
+
+    def _open_reader(self, values: OpenVariable | ZarrValues) -> Reader:
+        from cfagg.arrays.slabs import OpenReader
+        from cfagg.cf.header import Header
+
+        v = self._variable
+        dims, shape = tuple(d.name for d in v.stored), tuple(d.size for d in v.stored)
+        header = Header(self._source, v.path, dims, shape, v.dtype)
+        return OpenReader(header, values, f"{self._source}: {v.path}")
 
 
 def _open(source: Any, options: Options) -> Dataset:

@@ -75,14 +75,11 @@ class LocalStore:
         yield from (n for n in names if n.isprintable())
 
     def array(self, path: str, format_: int) -> Any:
-        """Return an array whose chunks are decoded here, or one opened with zarr-python."""
+        """Return an array, opened with zarr-python."""
         from cfagg.formats.zarr.checked_store import CheckedStore
-        from cfagg.formats.zarr.chunks import DecodedArray
         from cfagg.formats.zarr.fallback import open_by_zarr
 
-        store = CheckedStore(self.path, allow=self.allow)
-        found = store.decoded(path)
-        return open_by_zarr(store, path, format_) if found is None else DecodedArray(found)
+        return open_by_zarr(CheckedStore(self.path, allow=self.allow), path, format_)
 
 
 class MemoryStore:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +30,7 @@ from cfagg.formats.zarr.documents import parse
 from cfagg.model.dataset import Dataset, Dimension, Group, Variable
 from cfagg.storage.store import raise_ours
 
-__all__ = ["open_store", "open_zarr", "read_node"]
+__all__ = ["ZarrValues", "open_store", "open_zarr", "read_node", "reading"]
 
 #: Groups within groups, and groups and arrays together.
 _DEEPEST, _MOST = 4096, 1 << 20
@@ -211,7 +212,7 @@ class _Builder:
         variable.dimensions = self._dimensions(group, node, notes, shape)
         _give_attributes(variable, node, notes)
         fill_attribute(variable, found, node.format, nczarr=notes.found)
-        variable.read = _Values(self.store, node, tuple(shape), where)
+        variable.read = ZarrValues(self.store, node, tuple(shape), where)
         group.variables[name] = variable
 
     def _dimensions(self, group: Group, node: Node, notes: Notes, shape: list[int]) -> tuple[Dimension, ...]:
@@ -285,7 +286,24 @@ def _chunk_shape(node: Node, rank: int) -> list[int] | None:
     return found
 
 
-class _Values:
+@contextmanager
+def reading(where: str) -> Iterator[None]:
+    """Let whatever keeps the values of an array from being read raise `FragmentReadError`."""
+    try:
+        yield
+    except (FragmentReadError, LimitError, AccessError):
+        raise
+    except CfaggError as error:
+        raise FragmentReadError(f"{where}: its values cannot be read: {error}") from error
+    except Exception as error:  # codecs raise whatever they like on damaged bytes
+        raise_ours(error)
+        raise FragmentReadError(
+            f"{where}: its values cannot be decoded as its metadata describe them; the metadata or the chunks are "
+            "damaged: write the array again"
+        ) from error
+
+
+class ZarrValues:
     """Reads hyperslabs of one array through zarr-python, which is loaded when the first values are read."""
 
     def __init__(self, store: Store, node: Node, shape: tuple[int, ...], where: str) -> None:
@@ -293,24 +311,25 @@ class _Values:
         self.chunks = _chunk_shape(node, len(shape))
         self._opened: Any = None
 
+    def limited(self) -> None:
+        """Refuse arrays of more chunks than values are read from."""
+        total = math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks or self.shape, strict=True) if c)
+        if total > limits.MAX_PARTITIONS:
+            raise LimitError(
+                f"{self.where} has {total:,} chunks; values are read only from arrays of up to "
+                f"{limits.MAX_PARTITIONS:,}"
+            )
+
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
-        try:
+        """Return a hyperslab."""
+        with reading(self.where):
             if self._opened is None:
                 self._opened = self.store.array(self.path, self.format)
             if not self.shape and self._opened.ndim:
                 # NCZarr writes a scalar as an array of one element.
                 return np.asarray(self._opened[...]).reshape(-1)[0:1].reshape(())
+            self.limited()
             found = self._read(slices)
-        except (FragmentReadError, LimitError, AccessError):
-            raise
-        except CfaggError as error:
-            raise FragmentReadError(f"{self.where}: its values cannot be read: {error}") from error
-        except Exception as error:  # codecs raise whatever they like on damaged bytes
-            raise_ours(error)
-            raise FragmentReadError(
-                f"{self.where}: its values cannot be decoded as its metadata describe them; the metadata or the chunks "
-                "are damaged: write the array again"
-            ) from error
         if found.dtype.kind in "UTS" and found.dtype != np.dtype("S1"):
             return found.astype(object)
         return found if found.dtype.kind in "OSV" else found.astype(found.dtype.newbyteorder("="), copy=False)
@@ -320,12 +339,6 @@ class _Values:
         chunks = self.chunks
         if not slices or chunks is None:
             return np.asarray(self._opened[slices])
-        total = math.prod(-(-n // c) for n, c in zip(self.shape, chunks, strict=True))
-        if total > limits.MAX_PARTITIONS:
-            raise LimitError(
-                f"{self.where} has {total:,} chunks; values are read only from arrays of up to "
-                f"{limits.MAX_PARTITIONS:,}"
-            )
         counts = [-(-(s.stop - s.start) // c) for s, c in zip(slices, chunks, strict=True)]
         if math.prod(counts) <= _AT_ONCE:
             return np.asarray(self._opened[slices])

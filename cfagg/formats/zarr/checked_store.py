@@ -15,14 +15,14 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
 from cfagg.conventions import limits
-from cfagg.errors import ConventionError, FragmentReadError, LimitError, SourceError, UnsupportedError
+from cfagg.errors import FragmentReadError, LimitError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.zarr.documents import MAX_DOCUMENT, parse
-from cfagg.formats.zarr.metadata import ZarrArray, open_array
+from cfagg.formats.zarr.metadata import ZarrArray, decoded_array
 from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import listed, open_file, prefixes, read_file
 
-__all__ = ["METADATA", "CheckedStore", "cut", "decoded_array", "vetted"]
+__all__ = ["METADATA", "CheckedStore", "cut", "vetted"]
 
 #: Names of documents.
 METADATA = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json")
@@ -34,8 +34,6 @@ _CODE = frozenset({"pickle", "numcodecs.pickle"})
 _ORDERED, _PLAIN = re.compile(rb'("dtype"\s*:\s*")[<>](S\d+")'), rb"\1|\2"
 
 _CONTEXT = Context()
-
-_NAMES = ("dimension_names", "_ARRAY_DIMENSIONS")
 
 
 def refuse_code(found: Any, where: str) -> None:
@@ -59,20 +57,6 @@ def vetted(name: str, raw: bytes, where: str) -> bytes:
         return raw
     refuse_code(parse(raw, where), where)
     return _ORDERED.sub(_PLAIN, raw) if name == ".zarray" else raw
-
-
-def decoded_array(root: str, path: str, allow: Iterable[str | os.PathLike[str]]) -> ZarrArray | None:
-    """Return an array whose chunks are decoded here, `None` where they are not; damaged metadata are refused."""
-    try:
-        found = open_array(root, path, allow=allow)
-    except (UnsupportedError, ConventionError):
-        return None
-    except SourceError as error:
-        # Names of dimensions are nothing that chunks depend on.
-        if not error.problems or not all(p.where.endswith(_NAMES) for p in error.problems):
-            raise
-        return None
-    return None if found.decoder is None else found
 
 
 class CheckedStore(LocalStore):

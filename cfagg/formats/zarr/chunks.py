@@ -27,7 +27,7 @@ from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import open_file
 from cfagg.storage.urls import Url
 
-__all__ = ["DecodedArray", "chunk_bytes", "partial", "read_box", "read_chunk"]
+__all__ = ["chunk_bytes", "partial", "read_box", "read_chunk"]
 
 Chunk = npt.NDArray[Any]
 
@@ -338,22 +338,3 @@ def _read_depth(strides: list[int], counts: list[int]) -> int:
             best, depth = cost, d
         reads *= count
     return depth
-
-
-class DecodedArray:
-    """An array that is indexed by a slice per dimension, of positive step, as one of zarr-python."""
-
-    def __init__(self, array: ZarrArray) -> None:
-        self.array, self.ndim = array, array.ndim
-
-    def __getitem__(self, key: Any) -> npt.NDArray[Any]:
-        """Return a hyperslab, all elements for an ellipsis; chunks that are not stored are the fill value."""
-        array = self.array
-        slices = (slice(None),) * array.ndim if key is Ellipsis else key
-        picked = [range(*s.indices(n)) for s, n in zip(slices, array.shape, strict=True)]
-        out = np.empty([len(p) for p in picked], array.dtype)
-        for index, place, within in array.grid.touched([slice(p.start, p.stop, p.step) for p in picked]):
-            block = read_box(array, index, tuple(slice(s.start, s.stop) for s in within))
-            steps = tuple(slice(None, None, s.step) for s in within)
-            out[place] = array.fill_value if block is None else block[steps]
-        return out

@@ -25,7 +25,9 @@ from cfagg.model import Grid, Regular
 from cfagg.storage.tree import prefixes
 from cfagg.storage.urls import Url
 
-__all__ = ["Opens", "ZarrArray", "array_of", "current_signature", "open_array"]
+__all__ = ["Opens", "ZarrArray", "array_of", "current_signature", "decoded_array", "open_array"]
+
+_NAMES = ("dimension_names", "_ARRAY_DIMENSIONS")
 
 
 #: Opens what is stored at a path, which the caller closes.
@@ -151,6 +153,20 @@ def open_array(
     signature = _signature(found.text, b"" if more is None else more.text)
     opened = _open_v2(root, path, where, found.content, {} if more is None else more.content, signature, any_type)
     return replace(opened, allow=places) if places else opened
+
+
+def decoded_array(root: str, path: str, allow: Iterable[str | os.PathLike[str]]) -> ZarrArray | None:
+    """Return an array whose chunks are decoded here, `None` where they are not; damaged metadata are refused."""
+    try:
+        found = open_array(root, path, allow=allow)
+    except (UnsupportedError, ConventionError):
+        return None
+    except SourceError as error:
+        # Names of dimensions are nothing that chunks depend on.
+        if not error.problems or not all(p.where.endswith(_NAMES) for p in error.problems):
+            raise
+        return None
+    return None if found.decoder is None else found
 
 
 def array_of(store: str, path: str, read: Callable[[str], bytes | None], opens: Opens) -> ZarrArray:
