@@ -28,7 +28,7 @@ from cfagg.runtime.progress import task
 from cfagg.storage.access import Access
 from cfagg.storage.files import open_regular
 from cfagg.storage.handles import handles
-from cfagg.storage.urls import Url
+from cfagg.storage.urls import Url, a_place, is_url
 
 __all__ = ["Problem", "Survey", "survey"]
 
@@ -80,12 +80,12 @@ class _Use(NamedTuple):
 
 @once
 def survey(c: Context) -> Survey:
-    """Open the fragments of all aggregations of a dataset; of one that is not a local file only those in itself."""
+    """Open the fragments of all aggregations of a dataset; of an object in memory only those in itself."""
     found = Survey()
     known = [d for d in described(c).values() if d.aggregation is not None]
     if not known:
         return found
-    access = None if c.dataset.path is None else Access(c.dataset.path, c.options.allow)
+    access = _access(c)
     uses: dict[str, list[_Use]] = {}
     for description in known:
         for use in _uses(description):
@@ -94,7 +94,7 @@ def survey(c: Context) -> Survey:
                     found.add(problem)
                 continue
             if access is None:
-                message = "it is not opened, since fragments are looked for only next to a local file or store"
+                message = "it is not opened, since fragments are looked for only next to a file or store"
                 found.add(Problem("REF002", description.variable, _about(use, message)), len(use.fragments))
                 continue
             try:
@@ -107,6 +107,17 @@ def survey(c: Context) -> Survey:
         for problem in _opened(uses, access, step, c.options.word_size) if access is not None else ():
             found.add(problem)
     return found
+
+
+def _access(c: Context) -> Access | None:
+    """Return which fragments may be opened: those beside a file, a store or a URL, and those that are allowed."""
+    if c.dataset.path is not None:
+        return Access(c.dataset.path, c.options.allow)
+    if not is_url(c.dataset.source):
+        return None
+    given = {} if c.options.storage is None else c.options.storage.given
+    times = {} if c.options.timeout is None else dict.fromkeys(("timeout", "deadline"), c.options.timeout)
+    return Access(a_place(c.dataset.source, {**times, **given}, c.options.allow), c.options.allow)
 
 
 def _uses(description: Description) -> Iterator[_Use]:
@@ -128,9 +139,11 @@ def _uses(description: Description) -> Iterator[_Use]:
 
 
 def _path(name: str, description: Description) -> str:
-    """Return a local path for the name of a fragment dataset."""
-    if "aggregated_data" in description.variable.attributes and scheme_of(name) is not None:
-        raise UnsupportedError(f"{name[:200]!r} is not opened: of absolute URIs only those of local files are")
+    """Return a path or a URL for the name of a fragment dataset."""
+    if "aggregated_data" in description.variable.attributes and scheme_of(name) is not None and not is_url(name):
+        raise UnsupportedError(
+            f"{name[:200]!r} is not opened: of absolute URIs only those of files, web servers and object stores are"
+        )
     return name
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import re
+import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,6 +161,37 @@ def test_a_check_looks_into_fragments_that_are_allowed_and_into_no_others(server
     assert len(wrong) == 1
     assert "d.nc" in wrong[0]
     assert "there is no file" in wrong[0]
+
+
+def fragments_said(path: Any, **options: Any) -> list[str]:
+    """Return what a check says of fragments."""
+    found = cfagg.check(path, references=True, select=["REF"], **options)[0].findings
+    return [f.message for f in found if f.message.startswith("fragment")]
+
+
+@pytest.mark.parametrize("write", [instruction_files.cf, instruction_files.cfa], ids=["CF-1.13", "CFA-0.6.2"])
+def test_a_check_of_a_url_looks_into_the_fragments_beside_it_with_its_options(folder, server, tmp_path, write) -> None:
+    shutil.copytree(folder / "data", tmp_path / "data")
+    names = ["a.nc", "b.nc", "absent.nc", f"{server.url}/data/c.nc", "file:///etc/hosts"]
+    path = write(tmp_path / "data" / "x.nc", "v", "f4", {"x": 10}, [[2, 2, 2, 2, 2]], names, "v")
+    headers = {"Authorization": f"Bearer {SECRET}"}
+    with served(tmp_path) as parent:
+        said = fragments_said(f"{parent.url}/data/{path.name}", storage_options={"headers": headers})
+        assert {h.get("authorization") for _, _, h in parent.seen} == {f"Bearer {SECRET}"}
+        assert {"/data/a.nc", "/data/b.nc", "/data/absent.nc"} <= {p for _, p, _ in parent.seen}
+    assert [re.search("there is no file|allow=|never", m)[0] for m in said] == ["there is no file", "allow=", "never"]
+    assert server.seen == []
+    assert SECRET not in str(said)
+
+
+@pytest.mark.parametrize("write", [instruction_files.cf, instruction_files.cfa], ids=["CF-1.13", "CFA-0.6.2"])
+def test_a_check_looks_into_fragments_at_absolute_urls_that_are_allowed(server, tmp_path, write) -> None:
+    names = [f"{server.url}/data/{n}.nc" for n in "abd"]
+    path = write(tmp_path / "x.nc", "v", "f4", {"x": 6}, [[2, 2, 2]], names, "v")
+    assert len([m for m in fragments_said(path) if f"allow=['{server.url}/data']" in m]) == 3
+    assert server.seen == []
+    (wrong,) = fragments_said(path, allow=[f"{server.url}/data"])
+    assert f"there is no file {server.url}/data/d.nc" in wrong
 
 
 @pytest.mark.parametrize("written", ["http://{host}:80/data", "HTTP://{HOST}/data", "http://{host}/d%61ta"])
