@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
+SAMPLES = Path(__file__).parents[1] / "sample_data"
 PAGES = {p.name: p.read_text(encoding="utf-8") for p in DOCS.glob("*.md")}
 
 
@@ -40,8 +41,9 @@ def small(hooks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_every_picture_on_a_page_is_made_and_every_picture_made_is_on_a_page(hooks: ModuleType) -> None:
     # tests/test_docs.py runs the pages, and looks at what their commands draw.
     drawn = {name for p in hooks.RUN for name in re.findall(r"^\$ cfagg .*--plot (\S+)", PAGES[p], re.MULTILINE)}
+    samples = (*hooks.gallery.AGGREGATIONS, *hooks.gallery.FIELDS)
     shown = {name for text in PAGES.values() for name in re.findall(r"\]\(made/([^)]+)\)", text)}
-    assert shown == {*drawn, "boxes.svg", "costs.svg", "windows.svg"}
+    assert shown == {*drawn, "boxes.svg", "costs.svg", "windows.svg", *map(hooks.gallery.name_of, samples)}
 
 
 def test_the_boxes_are_drawn_and_their_pieces_add_up(hooks: ModuleType) -> None:
@@ -52,6 +54,16 @@ def test_the_boxes_are_drawn_and_their_pieces_add_up(hooks: ModuleType) -> None:
         assert cells == [int(a <= x < b) for x in range(edges[-1])]
     assert hooks.boxes.draw() == hooks.boxes.draw()
     assert hooks.boxes.draw().startswith(b"<?xml")
+
+
+def test_each_sample_of_a_convention_and_each_pp_file_is_in_the_gallery(hooks: ModuleType) -> None:
+    assert doctest.testmod(hooks.gallery).failed == 0
+    assert {f"pp/{p.name}" for p in (SAMPLES / "pp").glob("*.pp")} == set(hooks.gallery.FIELDS)
+    conventions = {p.name for p in SAMPLES.glob("temperature-*.nc")}
+    assert {name for name in hooks.gallery.AGGREGATIONS if name.startswith("temperature-")} == conventions
+    drawn = hooks.gallery.draw("figure1.nca")
+    assert drawn.startswith(b"\x89PNG")
+    assert len(drawn) < 100_000
 
 
 def test_windows_are_drawn_and_their_rows_counted(hooks: ModuleType) -> None:
