@@ -128,7 +128,7 @@ def build(
             if goes_on
             else Journal.create(shop.root, identity, count, recipe.record_type)
         ) as journal,
-        closing(Scratch(shop.scratch, recipe.window, recipe.fields)) as scratch,
+        closing(Scratch(shop.scratch, recipe.window, recipe.files)) as scratch,
     ):
         done = _trusted(recipe, journal, scratch, seen) if goes_on else np.zeros(count, bool)
         reading = Pass(recipe, np.flatnonzero(~done), seen, scratch, journal, progress)
@@ -152,7 +152,7 @@ def build(
         shop.start_group()
         target = Target(shop.group, plan.settings.codec, array.zarr_format)
         excluded = missing > 0 or len(judgement.values) > 0
-        partial = PartialSums(recipe, scratch, plan.layout, plan.basis, excluded, judgement.repairs)
+        partial = PartialSums(recipe, scratch, records, plan.layout, plan.basis, excluded, judgement.repairs)
         table = np.concatenate([np.column_stack([seen, _checksums(plan, records)]), others])
         finish(partial, target, plan.weights, table, judgement, summers)
         write_attributes(target, describe(plan, target, missing, nonfinite, judgement))
@@ -201,7 +201,7 @@ def _trusted(recipe: Recipe, journal: Journal, scratch: Scratch, seen: npt.NDArr
     weighted = recipe.weights is not None
     for number in np.flatnonzero(good).tolist():
         check = 0
-        for field in recipe.fields:
+        for field in recipe.files:
             if field.kind == "excluded" and not records["missing"][number]:
                 continue
             if field.kind in ("weights", "weights_low") and not weighted:

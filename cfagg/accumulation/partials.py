@@ -49,20 +49,23 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool =
     block = read_block(recipe, number, stamp, checks, look=look)
     mask = recipe.meaning.mask
     partials = reduce_block(recipe, index, block, recipe.judged_statistics, mask.valid_min, mask.valid_max)
-    parts = tuple(parts_of(recipe, partials, block.shape))
     record = np.zeros((), recipe.record_type)
     record["number"], record["checksum"] = number, sum(checks)
     record["size"], record["time"], record["changed"], record["inode"] = stamp
     record["missing"], record["nonfinite"] = partials.missing, partials.nonfinite
-    check = 0
-    for _, part in parts:
-        check = crc32(memoryview(part.reshape(-1).view(np.uint8)), check)
+    parts, check = [], 0
+    for field, part in parts_of(recipe, partials, block.shape):
+        if field.axes == recipe.whole:
+            record[field.kind] = part[0]
+        else:
+            check = crc32(memoryview(part.reshape(-1).view(np.uint8)), check)
+            parts.append((field, part))
     record["parts"] = check
     if recipe.judged:
         found = partials.statistics[recipe.whole]
         record["largest"] = max(abs(float(found.minimum)), abs(float(found.maximum)))
         record["small"], record["middle"] = _magnitudes(block, mask_of(recipe.meaning.dtype, mask))
-    return ChunkSums(record, parts)
+    return ChunkSums(record, tuple(parts))
 
 
 def _magnitudes(block: npt.NDArray[Any], mask: Mask) -> tuple[float, float]:

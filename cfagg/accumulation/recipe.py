@@ -184,7 +184,7 @@ class Recipe:
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
-        """Partial sums that are kept in files."""
+        """Partial sums that are kept of every chunk."""
         total, values = ("<i8" if self.sums == "int64" else "<f8"), self.meaning.dtype.newbyteorder("<").str
         double = self.sums == "double-double"
         sums = {"sum": total, "excluded": "<i8"} | ({"low": "<f8"} if double else {})
@@ -197,10 +197,16 @@ class Recipe:
             for kind, dtype in (sums | (statistics if axes in self.statistics else {})).items()
         )
 
-    @property
+    @cached_property
+    def files(self) -> tuple[Field, ...]:
+        """Those that are kept in files; those over all dimensions, a number each, are in the record of the chunk."""
+        return tuple(f for f in self.fields if f.axes != self.whole)
+
+    @cached_property
     def record_type(self) -> np.dtype[Any]:
         """Type of the record of a chunk."""
-        return np.dtype([*_RECORD, *(_MAGNITUDES if self.judged else ())])
+        own = [(f.kind, f.dtype) for f in self.fields if f.axes == self.whole]
+        return np.dtype([*_RECORD, *(_MAGNITUDES if self.judged else ()), *own])
 
     @property
     def judged(self) -> bool:

@@ -185,7 +185,7 @@ def report_of(
         for s in plan.layout.arrays(counts=counts)
     )
     sizes = stamps(array)[:, 0]
-    itemsizes = [(f, np.dtype(f.dtype).itemsize) for f in recipe.fields if f.kind != "excluded"]
+    itemsizes = [(f, np.dtype(f.dtype).itemsize) for f in recipe.files if f.kind != "excluded"]
     scratch = sum(int(recipe.window.sizes(f.axes).sum()) * size for f, size in itemsizes)
     return Report(
         array.store,

@@ -39,6 +39,8 @@ class PartialSums:
 
     recipe: Recipe
     scratch: Scratch
+    #: Of every chunk, with those over all dimensions.
+    records: npt.NDArray[Any]
     layout: Layout
     basis: Basis | None
     #: Whether anything of the array is missing, or kept out of its sums.
@@ -49,7 +51,11 @@ class PartialSums:
     def read(self, kind: str, axes: Axes, box: Box) -> npt.NDArray[Any]:
         """Return partial sums of a box in positions of the window."""
         field = next(f for f in self.recipe.fields if (f.kind, f.axes) == (kind, axes))
-        found = self.scratch.read(field, box)
+        if axes == self.recipe.whole:
+            column = self.records[kind].reshape(self.recipe.window.matrix_shape)[tuple(slice(*b) for b in box)]
+            found = np.array(column, column.dtype.newbyteorder("="))
+        else:
+            found = self.scratch.read(field, box)
         if self.repairs is not None:
             self.repairs.correct(field, box, found)
         return found
