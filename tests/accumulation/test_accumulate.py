@@ -69,7 +69,7 @@ def test_one_dimension_may_be_named_alone_and_combinations_in_any_order(store):
     assert set(open_group(store, "tas").sums) == {("time",), ("lat", "lon")}
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("codec", ["blosc", "zstd", "gzip", "none", None])
 @pytest.mark.parametrize("form", [2, 3])
 def test_every_codec_and_format_is_read_by_zarr_python(tmp_path, codec, form):

@@ -80,6 +80,7 @@ def assert_same_groups(acc, array, statistic, key, dim, sel):
     assert_same(found, getattr(part, statistic)(dim))
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("key", ["time.season", "region"])
 @pytest.mark.parametrize("dim", [None, ..., ["lat", "time"], ["lon"]])
@@ -334,7 +335,7 @@ def replacing(store):
     accumulate(store, "tas", overwrite=True)
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("change", [writing, appending, removing, replacing])
 @pytest.mark.parametrize("statistic", ["mean", "max", "std", "count"])
 def test_a_change_after_opening_is_noticed(tmp_path, change, statistic):
@@ -418,7 +419,7 @@ def test_it_shows_what_it_is(plain):
     assert acc.coords["lat"].attrs == {"units": "degrees_north"}
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_a_view_of_the_array_answers_as_the_view(plain, statistic):
     acc, array = plain

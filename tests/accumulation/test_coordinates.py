@@ -22,6 +22,7 @@ def break_codec(path):
     (path / "zarr.json").write_text(json.dumps(document))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("calendar", ["standard", "360_day"])
 @pytest.mark.parametrize("group", ["", "model/day"])
 def test_another_array_that_cannot_be_opened_does_not_matter(tmp_path, calendar, group):

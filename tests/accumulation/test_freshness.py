@@ -134,7 +134,7 @@ def test_an_array_rewritten_with_other_chunks_and_type_is_named(store, group):
     assert "'lat'" not in text
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [

@@ -69,6 +69,7 @@ def edit(store, change):
         path.write_text(json.dumps({**json.loads(path.read_text()), "attributes": attributes}))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_an_opened_group_says_what_it_holds(tmp_path, zarr_format, weighted):
@@ -161,6 +162,7 @@ NAMES = ["acc_time", "acc_wt_lat_lon", "count_time", "max_time_level1", "boundar
          "cnt_time"]  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_array_is_named(tmp_path, name):
     build(tmp_path, weighted=True)
@@ -178,6 +180,7 @@ def test_all_missing_arrays_are_named_at_once(tmp_path):
     assert {p.where for p in caught.value.problems} == set(NAMES)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "chunk_stamps"])
 def test_an_array_of_wrong_shape_is_named(tmp_path, name):
     build(tmp_path, weighted=True)

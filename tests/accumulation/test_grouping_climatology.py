@@ -25,7 +25,7 @@ def without_scalars(array):
     return array.drop_vars({"height", "phase", "lon"} - set(array.dims), errors="ignore")
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("by", ["month", "season", "dayofyear"])
 @pytest.mark.parametrize("statistic", ["mean", "max", "count"])
 def test_a_climatology_is_a_statistic_by_groups(pair, by, statistic):

@@ -378,6 +378,7 @@ def through_a_symbolic_link(path):
 WAYS = [in_place, by_rename, by_memory_map, through_a_hard_link, through_a_symbolic_link]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("opened", ["before", "after"])
 @pytest.mark.parametrize("way", WAYS, ids=lambda w: w.__name__)
 def test_a_changed_bit_is_noticed_though_size_and_time_are_set_back(plain, way, opened):
@@ -596,6 +597,7 @@ def other_codecs(document):
     document["codecs"] = [*document["codecs"][:1], {"name": "gzip", "configuration": {"level": 1}}]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("change", [swap_bytes, other_fill, other_keys, other_codecs], ids=lambda c: c.__name__)
 @pytest.mark.parametrize("opened", ["before", "after"])
 def test_metadata_that_say_how_bytes_are_read_are_compared(store, change, opened):
@@ -620,7 +622,7 @@ def test_metadata_of_version_2_are_compared(tmp_path, key, value):
     refused(store, key)
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("weights", "name", "other"),
     [("area", "lat", "values"), ("area", "lat", "units"), ("lat_weights", "lat_weights", "values"),

@@ -505,6 +505,7 @@ def test_a_dash_is_one_dataset_on_standard_input(paths, tmp_path, monkeypatch):
     assert set(tmp_path.iterdir()) == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("data", [b"", b"neither", b"\x89HDF\r\n\x1a\n" + bytes(40)], ids=["empty", "text", "cut"])
 def test_what_is_no_dataset_on_standard_input_is_one_clear_message(data):
     status, out, err = piped(data, "-")

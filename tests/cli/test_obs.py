@@ -91,6 +91,7 @@ def test_show_tells_what_is_wrong_with_an_index_and_shows_the_rest(store, capsys
     assert err == ""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_show_draws_coverage(whole, tmp_path, capsys, ending):
     target = tmp_path / f"c.{ending}"

@@ -112,6 +112,7 @@ def test_a_series_has_dates_on_its_axis(tmp_path, drawn, use_cftime):
     assert {"1960", "2000", "2040", "pr (mm)"} <= set(texts(drawn[0]))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("calendar", ["360_day", "standard"])
 @pytest.mark.parametrize(
     ("periods", "freq", "expected"),

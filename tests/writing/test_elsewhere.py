@@ -88,6 +88,7 @@ def several() -> dict[str, bytes]:
     }
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("to", ["NCA-0.1", "CFA-0.4", "CF-1.13"])
 @pytest.mark.parametrize("name", several())
 def test_however_fields_are_stored_their_values_are_the_same_in_an_aggregation(tmp_path, name, to):

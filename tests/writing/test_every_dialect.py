@@ -31,6 +31,7 @@ def model(path):
     return replace(found, attributes=attributes, packs=True, partitions=replace(partitions, layouts=layouts))
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("to", WRITTEN)
 @pytest.mark.parametrize("dialect", READ)
 def test_a_plain_aggregation_survives_every_translation(tmp_path, dialect, to):
@@ -51,6 +52,7 @@ def test_reports_of_conversions_name_the_dialect_that_was_read(tmp_path, dialect
     assert str(report).endswith(f"stored), from {dialect}")
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("to", WRITTEN)
 @pytest.mark.parametrize("dialect", [d for d in READ if d != "CFA-0.5"])
 def test_what_a_dialect_alone_has_is_lost_as_listed_and_values_are_kept_by_fragments(tmp_path, dialect, to):

@@ -96,6 +96,7 @@ def canonical(path, name):
 # Translating files
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("to", DIALECTS)
 def test_every_sample_has_the_same_values_in_every_dialect(samples, to, name):
