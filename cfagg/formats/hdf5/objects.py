@@ -65,8 +65,6 @@ class Objects:
         #: Whether the file may have what only an extended superblock tells of.
         self.extended = True
         self.root: int | None = None
-        #: Where the file ends, as its superblock has it.
-        self.end = 0
 
     def _shared(self) -> NoReturn:
         """Refuse a message that is kept in the table of shared ones, which only an extended file has."""
@@ -97,7 +95,7 @@ class Objects:
                 raise UnusualError
         else:
             raise UnusualError
-        self.root, self.end = int(root), int(end)
+        self.root = int(root)
         if base or end > self.space.size:
             raise UnusualError
         return int(root)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 import h5py
 import netCDF4
@@ -40,6 +41,20 @@ def test_a_copy_under_another_name_has_the_same_header_but_its_own_name(tmp_path
     # It was remembered, and still is about the file that was asked for.
     assert other.header.attributes is one.header.attributes
     assert other.header.file == other.key.path == second
+
+
+@pytest.mark.parametrize("storage", [{}, {"compression": "zlib", "chunksizes": (1, 16, 32)}])
+def test_files_of_a_series_are_parsed_once_whatever_their_lengths(tmp_path, storage, monkeypatch):
+    module.forget()
+    parsed = []
+    variable = hdf5_header._File.variable
+    monkeypatch.setattr(hdf5_header._File, "variable", lambda *args: (parsed.append(1), variable(*args))[1])
+    # Values of more digits deflate to more bytes.
+    paths = [_write(tmp_path / f"{n}.nc", {}, value=n * 1.1, **storage) for n in range(5)]
+    assert all(_found(path) is not None for path in paths)
+    assert (len({Path(path).stat().st_size for path in paths}) > 1) is bool(storage)
+    assert len(parsed) == 1
+    module.forget()
 
 
 def test_what_was_forgotten_is_parsed_anew(tmp_path):
