@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -157,14 +158,15 @@ def accumulate(
     if sum(map(bool, (append, refresh, overwrite, adopt))) > 1:
         raise UnsupportedError("append, refresh, overwrite and adopt cannot be combined; choose one")
     there = _url(store, storage_options, allow)
-    if there is not None and (resume or client is not None):
+    if there is not None and resume:
         raise UnsupportedError(
-            f"{there}: accumulations in object stores are built from here, by one run: no resume or client; begin "
-            "again, with overwrite=True (--overwrite) where there is one"
+            f"{there}: accumulations in object stores are built by one run, so there is none to resume; begin again, "
+            "with overwrite=True (--overwrite) where there is one"
         )
     places = prefixes(allow) if there is None else ()
     if client is not None:
         require("accumulations on a Dask cluster (client=)", "distributed")
+        pickle.dumps(there)  # secrets are refused in our own words, not within an error of Dask
     if adopt:
         if resume or dry_run:
             raise UnsupportedError("adopt builds nothing: leave resume and dry_run out")
@@ -187,7 +189,8 @@ def accumulate(
         if plan.action is Action.RENEW:
             renew(open_group(order.store, plan.array.path), plan.related, None)
             return report_of(plan, plan.action.word)
-        return build_there(plan, order, fitting, summers, progress)
+        with cluster_of(client) as cluster:
+            return build_there(plan, order, fitting, summers, cluster, progress)
     shop = GroupStaging(plan.array.store, plan.array.path, plan.folder)
     # A scheduler that does not answer is found before anything is written.
     with cluster_of(client) as cluster, working(shop, plan, order):

@@ -41,7 +41,12 @@ _ATTEMPTS = 4
 
 
 def build_there(
-    plan: Plan, order: Order, threads: int, summers: int, progress: Callable[[int, int], None] | None
+    plan: Plan,
+    order: Order,
+    threads: int,
+    summers: int,
+    client: Any,
+    progress: Callable[[int, int], None] | None,
 ) -> Report:
     """Build the accumulation of an array in an object store, and publish it."""
     place = Place.of(plan.array)
@@ -54,7 +59,7 @@ def build_there(
         shop = GroupStaging(home, plan.array.path, here)
         try:
             with working(shop, own, order):
-                report = build(own, order, shop, threads, summers, None, progress)
+                report = build(own, order, shop, threads, summers, client, progress)
             place.publish(here, *before)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"interrupted: {place.where} was not written") from None

@@ -16,9 +16,10 @@ from cfagg.accumulation.scratch import Journal, Scratch
 from cfagg.accumulation.source import mask_of
 from cfagg.errors import CfaggError, LimitError, StaleError
 from cfagg.formats.fastzlib import crc32
-from cfagg.formats.zarr import checksum, object_checksum
+from cfagg.formats.zarr import checksum, object_checksum, stamps
 from cfagg.kernels.cumulative.mask import Mask, native_block
 from cfagg.runtime.threads import run_threads
+from cfagg.storage.urls import Url
 
 __all__ = [
     "Pass",
@@ -90,7 +91,7 @@ def read_block(
     # is looked at again: another machine may see another file, or none.
     window, array = recipe.window, recipe.window.array
     index = window.index(number)
-    if look and _stamp(f"{array.folder}/{array.key(array.object_of(index))}") != (stamp or ())[:2]:
+    if look and (now := _stamp(recipe, index, number)) != (stamp or ())[: len(now)]:
         raise _changed(recipe, index)
     seen = None
     if checks is not None and array.objects is array.grid and array.decoder is not None:
@@ -184,10 +185,13 @@ def _weights(recipe: Recipe, index: tuple[int, ...], shape: tuple[int, ...]) -> 
     return part.reshape(place)
 
 
-def _stamp(path: str) -> tuple[int, int]:
-    """Return size and time of a file, (-1, 0) where there is none."""
+def _stamp(recipe: Recipe, index: tuple[int, ...], number: int) -> tuple[int, ...]:
+    """Return what tells on any machine whether the object of a chunk was written; (-1, 0) where there is no file."""
+    array = recipe.window.array
+    if isinstance(array.store, Url):
+        return tuple(stamps(array, recipe.window.objects[[number]])[0].tolist())
     try:
-        status = os.stat(path)  # noqa: PTH116  (Path costs as much again)
+        status = os.stat(f"{array.folder}/{array.key(array.object_of(index))}")  # noqa: PTH116  (Path costs as much again)
     except (FileNotFoundError, NotADirectoryError):
         return (-1, 0)
     return status.st_size, status.st_mtime_ns
@@ -195,9 +199,10 @@ def _stamp(path: str) -> tuple[int, int]:
 
 def _changed(recipe: Recipe, index: tuple[int, ...]) -> CfaggError:
     array = recipe.window.array
+    again = "run again" if isinstance(array.store, Url) else "run again with resume=True (--resume)"
     return StaleError(
         f"{array.store}: array {array.path!r}, chunk {index} is not the one that was there when the accumulation was "
-        "begun (written since, or not seen by a Dask worker); run again with resume=True (--resume) when it is not "
+        f"begun (written since, or not seen by a Dask worker); {again} when it is not "
         "being written"
     )
 

@@ -13,7 +13,7 @@ import zarr
 import cfagg
 from cfagg.accumulation import in_objects, source
 from cfagg.cli.main import main
-from cfagg.errors import CfaggError, NotAccumulatedError, StaleError, TargetExistsError, UnsupportedError
+from cfagg.errors import AccessError, CfaggError, NotAccumulatedError, StaleError, TargetExistsError, UnsupportedError
 from cfagg.storage.objects import ObjectStore
 from tests.storage.remote.test_accumulated import LITTLE, MUCH, asked, made
 
@@ -337,10 +337,26 @@ def test_coordinates_that_were_written_again_are_known_anew_by_a_refresh(cloud, 
     answers(cloud, folder)
 
 
-@pytest.mark.parametrize("option", ["resume", "client"])
-def test_what_cannot_be_done_there_is_refused_before_anything_is_asked(option) -> None:
+def test_what_cannot_be_done_there_is_refused_before_anything_is_asked() -> None:
     with pytest.raises(UnsupportedError, match=r"with overwrite=True"):
-        cfagg.accumulate("s3://bucket/a.zarr", "tas", **{option: "tcp://127.0.0.1:9"})
+        cfagg.accumulate("s3://bucket/a.zarr", "tas", resume=True)
+    secret = {"access_key_id": "some", "secret_access_key": "unlikely-to-be-said"}
+    with pytest.raises(AccessError, match="in the environment of the workers") as caught:
+        cfagg.accumulate("s3://bucket/a.zarr", "tas", client="tcp://127.0.0.1:9", storage_options=secret)
+    assert "unlikely" not in str(caught.value)
+
+
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_the_workers_of_a_cluster_read_what_is_there(keyed, tmp_path, processes) -> None:
+    distributed = pytest.importorskip("distributed")
+    url = f"s3://{keyed.name}/accumulating/cluster-{processes}.zarr"
+    updated(days(tmp_path / "a.zarr", 3, 50), ObjectStore(url, keyed.options))
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=processes, dashboard_address=None
+    ) as cluster:
+        report = cfagg.accumulate(url, "tas", client=cluster.scheduler_address, **LITTLE)
+    assert (report.action, report.chunks) == ("built", 10)
+    answers((url, None), tmp_path / "a.zarr")
 
 
 @pytest.mark.soak
