@@ -14,8 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining.members import Int64, Members, codes
+from cfagg.cf.joining.options import Options
 
-__all__ = ["Boxes", "join"]
+__all__ = ["Boxes", "gaps", "join"]
+
+Floats = npt.NDArray[np.float64]
+
+#: The least and the greatest bounds of cells along an axis.
+Limits = tuple[Floats, Floats]
 
 #: Axes of which all orders are tried.
 _MOST_ORDERED = 4
@@ -43,8 +49,10 @@ class Boxes:
         return len(self.shape)
 
 
-def join(members: Members) -> Boxes:
+def join(members: Members, options: Options | None = None) -> Boxes:
     """Join members; those that are equal in everything stay apart, each in an array of its own with its like.
+
+    Of the options those count that speak of neighbours: where two of them are no neighbours, all stay apart.
 
     Examples
     --------
@@ -55,7 +63,9 @@ def join(members: Members) -> Boxes:
     >>> boxes.box.tolist(), boxes.shape.tolist()
     ([0, 1, 0, 1, 0], [[3, 1], [2, 1]])
     """
+    options = options or Options()
     n, axes = len(members), members.axes
+    cells = [axis.cells() for axis in axes]
     group = codes(np.zeros(n, np.int64), *members.signature.values())
     group = codes(group, _occurrences(codes(group, *(a.code for a in axes))))
     first = [codes(a.first) for a in axes]
@@ -73,7 +83,8 @@ def join(members: Members) -> Boxes:
             continue
         start, stop = [c[chosen] for c in first], [c[chosen] for c in last]
         parts = [(codes(p.code[chosen]), [a.name in p.axes for a in axes]) for p in members.parts.values()]
-        box = _joined(group[chosen], [c[chosen] for c in own], start, stop, order, parts)
+        limits = [(low[chosen], high[chosen]) for low, high in cells]
+        box = _joined(group[chosen], [c[chosen] for c in own], start, stop, limits, order, parts, options)
         _, head = np.unique(box, return_index=True)
         fewer = np.bincount(group[chosen][head], minlength=count.size)
         better = (fewer < count)[group[chosen]]
@@ -123,8 +134,10 @@ def _joined(
     code: list[Int64],
     first: list[Int64],
     last: list[Int64],
+    cells: list[Limits],
     order: tuple[int, ...],
     parts: list[tuple[Int64, list[bool]]],
+    options: Options,
 ) -> Int64:
     """Return the box of each member, joined along the axes in one order, again and again until nothing changes."""
     box = np.arange(group.size)
@@ -134,7 +147,7 @@ def _joined(
         for axis in order:
             still = (c for c, spans in parts if not spans[axis])
             rest = codes(group, *(c for a, c in enumerate(code) if a != axis), *still)
-            into = _neighbours(rest, first[axis], last[axis])
+            into = _neighbours(rest, first[axis], last[axis], cells[axis], options)
             same = _sets(into, code[axis], first[axis])
             _, head = np.unique(into, return_index=True)
             parts = [
@@ -144,6 +157,11 @@ def _joined(
             low, high = np.full((2, head.size), np.iinfo(np.int64).max)
             np.minimum.at(low, into, first[axis])
             np.minimum.at(high, into, -last[axis])
+            least, greatest = (np.full(head.size, np.nan) for _ in range(2))
+            np.fmin.at(least, into, cells[axis][0])
+            np.fmax.at(greatest, into, cells[axis][1])
+            cells = [(one[head], other[head]) for one, other in cells]
+            cells[axis] = least, greatest
             group = group[head]
             for columns in (code, first, last):
                 columns[:] = [c[head] for c in columns]
@@ -152,13 +170,24 @@ def _joined(
     return box
 
 
-def _neighbours(rest: Int64, first: Int64, last: Int64) -> Int64:
+def _neighbours(rest: Int64, first: Int64, last: Int64, cells: Limits, options: Options) -> Int64:
     """Return the row that each is joined into along one axis: equal elsewhere, and no two of them overlap."""
     order = np.lexsort((first, rest))
     of, low, high = rest[order], first[order], last[order]
+    wrong = low[1:] <= high[:-1]
+    if options.contiguous or not options.overlap:
+        gap = gaps(cells[1][order][:-1], cells[0][order][1:], options)
+        # Without bounds nothing shows that they are contiguous.
+        wrong |= (~(gap <= 0) if options.contiguous else False) | ((gap < 0) if not options.overlap else False)
     clash = np.zeros(rest.max(initial=-1) + 1, bool)
-    clash[of[1:][(of[1:] == of[:-1]) & (low[1:] <= high[:-1])]] = True
+    clash[of[1:][(of[1:] == of[:-1]) & wrong]] = True
     return codes(rest, np.where(clash[rest], np.arange(rest.size), -1))
+
+
+def gaps(before: Floats, behind: Floats, options: Options) -> Floats:
+    """Return how far cells begin behind the end of others: 0 within the tolerance, negative where they overlap."""
+    gap = behind - before
+    return np.where(np.abs(gap) <= options.atol + options.rtol * np.abs(before), 0.0, gap)
 
 
 def _sets(into: Int64, code: Int64, first: Int64) -> Int64:

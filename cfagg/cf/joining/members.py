@@ -28,17 +28,26 @@ class Axis:
         Equal for members whose coordinates and bounds along the axis are equal, and only for these.
     first, last : array, shape (n,)
         The first and last coordinate; the same where a member has only one.
+    low, high : float64 array, shape (n,), optional
+        The least and the greatest bound of the cells of each member, NaN where it has no bounds.
     """
 
     name: str
     code: Int64
     first: npt.NDArray[Any]
     last: npt.NDArray[Any]
+    low: npt.NDArray[np.float64] | None = None
+    high: npt.NDArray[np.float64] | None = None
 
     @classmethod
     def of_points(cls, name: str, code: Int64, value: npt.NDArray[Any]) -> Axis:
         """Return the axis of members that have one coordinate each."""
         return cls(name, code, value, value)
+
+    def cells(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the least and the greatest bounds, NaN where there are none."""
+        none = np.full(len(self.code), np.nan)
+        return none if self.low is None else self.low, none if self.high is None else self.high
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -15,6 +15,9 @@ class Options:
     ----------
     relaxed_identities : bool
         What has no standard name is known by its long name, else by its name.
+    relaxed_units : bool
+        Variables without units are joined with each other; by default these, and those with coordinates without units,
+        are joined with nothing.
     respect_valid : bool
         Valid ranges have to be equal.
     equal, exist : tuple of str
@@ -22,11 +25,18 @@ class Options:
     rtol, atol : float
         How far coordinates may differ and still be equal, relatively and absolutely: a few units in the last place of
         8-byte reals unless more is allowed.
+    overlap : bool
+        Cells of neighbours, as their bounds say, may overlap.
+    contiguous : bool
+        There may be no gap between cells of neighbours, all of which need bounds.
     """
 
     relaxed_identities: bool = False
+    relaxed_units: bool = False
     respect_valid: bool = False
     equal: tuple[str, ...] = ()
     exist: tuple[str, ...] = ()
     rtol: float = 2.0**-50
     atol: float = 0.0
+    overlap: bool = True
+    contiguous: bool = False

@@ -68,6 +68,10 @@ def describe(variable: Variable, resolver: Resolver, options: Options | None = N
         if identity is not None and identity not in axes and not other.is_text:
             axes[identity] = _coordinate(other, resolver, identity)
             along.update(dict.fromkeys(other.dims, identity))
+    if not options.relaxed_units:
+        bare = [name or variable.name] * (variable.text("units") is None)
+        bare += [identity for identity, c in axes.items() if c.units is None]
+        problems += [f"{one!r} has no units" for one in bare]
     problems += [f"its dimension {d!r} has no coordinate with a standard name" for d in variable.dims if d not in along]
     parts = {}
     for other in (*found, *_ancillary(variable, resolver)):
@@ -121,13 +125,16 @@ def _axis(name: str, described: Sequence[Described], options: Options) -> Axis:
     """Return where variables stand along one axis; those without it stand together."""
     first = next(d.axes[name] for d in described if name in d.axes)
     arrays, ends = [], np.zeros((2, len(described)))
+    cells = np.full((2, len(described)), np.nan)
     for i, one in enumerate(described):
         own = one.axes.get(name)
         values = np.empty(0) if own is None else _canonical(own, first)
         arrays.append(values)
         if values.size:
             ends[:, i] = values[0, 0], values[-1, 0]
-    return Axis(name, equal_arrays(arrays, options.rtol, options.atol), *ends)
+        if own is not None and own.bounds is not None and values.size:
+            cells[:, i] = values[:, 1:].min(), values[:, 1:].max()
+    return Axis(name, equal_arrays(arrays, options.rtol, options.atol), *ends, *cells)
 
 
 def _canonical(own: Coordinate, first: Coordinate) -> npt.NDArray[Any]:

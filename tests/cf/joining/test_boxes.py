@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.cf.joining import Axis, Boxes, Members, Part, join, why
+from cfagg.cf.joining import Axis, Boxes, Members, Options, Part, join, why
 from cfagg.errors import ModelError
 from tests.effort import examples
 
@@ -187,3 +187,68 @@ def test_many_axes_are_joined_in_some_of_all_orders() -> None:
     ragged = [Axis.of_points(axis.name, axis.code[1:], axis.first[1:]) for axis in axes]
     boxes = join(Members({}, ragged))
     assert sorted(np.prod(boxes.shape, axis=1).tolist()) == [1, 2, 4, 8, 16, 32]
+
+
+def of_cells(cells: list[tuple[float, float]], points: list[float] | None = None) -> Members:
+    """Return members of one point each, with the bounds of their cells."""
+    low, high = np.array(cells, float).T
+    at = np.arange(len(cells)) if points is None else np.array(points)
+    return Members({"name": np.zeros(len(cells))}, [Axis("time", np.arange(len(cells)), at, at, low, high)])
+
+
+@st.composite
+def in_order(draw: st.DrawFn) -> list[tuple[float, float]]:
+    """Return cells of points in order, with gaps, common bounds and overlaps, some without bounds."""
+    found = []
+    for k in range(draw(st.integers(2, 6))):
+        low = draw(st.sampled_from([k - 1, k - 0.5, k - 0.25, np.nan]))
+        found.append((float(low), float(low + draw(st.sampled_from([0.75, 1.0, 1.25])))))
+    return found
+
+
+@given(in_order(), st.booleans(), st.booleans(), st.randoms())
+@settings(max_examples=examples(400))
+def test_neighbours_are_joined_if_their_cells_are_as_the_options_say(cells, overlap, contiguous, random) -> None:
+    gaps = [b[0] - a[1] for a, b in pairwise(cells)]
+    wrong = any((not overlap and g < 0) or (contiguous and not g <= 0) for g in gaps)
+    order = random.sample(range(len(cells)), len(cells))
+    made = of_cells([cells[k] for k in order], [float(k) for k in order])
+    options = Options(overlap=overlap, contiguous=contiguous)
+    boxes = join(made, options)
+    assert len(boxes) == (len(cells) if wrong else 1)
+    assert wrong or boxes.position[:, 0].tolist() == order
+    for a, b in combinations(range(len(cells)), 2):
+        reason = why(made, boxes, a, b, options)
+        if not wrong:
+            assert reason is None
+        elif abs(order[a] - order[b]) == 1:
+            gap = gaps[min(order[a], order[b])]
+            expected = "cells overlap" if not overlap and gap < 0 else "gap" if contiguous and not gap <= 0 else None
+            assert reason is not None
+            assert reason.rule == (expected or "incomplete")
+
+
+@given(st.integers(2, 4), st.integers(2, 4), st.booleans())
+@settings(max_examples=examples(30))
+def test_cells_along_one_axis_do_not_matter_along_another(times: int, levels: int, whole: bool) -> None:
+    t, z = (c.ravel() for c in np.meshgrid(np.arange(times), np.arange(levels), indexing="ij"))
+    low = t + (0.0 if whole else 0.5 * (t == times - 1))
+    axes = [Axis("time", t, t, t, low, t + 1.0), Axis("level", z, z, z, z * 2.0, z * 2 + 2.0)]
+    boxes = join(Members({"name": np.zeros(t.size)}, axes), Options(contiguous=True))
+    assert boxes.shape.tolist() == ([[times, levels]] if whole else [[1, levels]] * times)
+
+
+def test_bounds_that_differ_in_the_last_place_are_common() -> None:
+    third = np.array([0.1 + 0.2, 0.3])
+    made = of_cells([(0.0, third[0]), (third[1], 1.0)])
+    for options in (Options(contiguous=True), Options(overlap=False)):
+        assert len(join(made, options)) == 1
+        assert len(join(made, Options(contiguous=True, overlap=False, rtol=0))) == 2
+
+
+def test_without_bounds_nothing_is_contiguous() -> None:
+    made = members([(0,), (1,)])
+    assert len(join(made, Options(contiguous=True))) == 2
+    assert len(join(made, Options(overlap=False))) == 1
+    found = why(made, join(made, Options(contiguous=True)), 0, 1, Options(contiguous=True))
+    assert "or they have no bounds" in str(found)

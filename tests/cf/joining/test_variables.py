@@ -245,3 +245,38 @@ def test_arrays_are_equal_column_by_column() -> None:
 def test_integers_and_texts_are_equal_exactly() -> None:
     values = [np.array([2**60]), np.array([2**60 + 1]), np.array(["a"], object), np.array(["a"], object)]
     assert equal_arrays(values, 1e-3, 1.0).tolist() == [0, 1, 2, 2]
+
+
+@pytest.mark.parametrize("where", ["variable", "coordinate"])
+def test_without_units_nothing_is_joined_unless_that_is_allowed(where: str) -> None:
+    def made(times: list[float], options: Options) -> Described:
+        if where == "variable":
+            return tas(times, options, units=None)
+        return tas(times, options, time={"units": None})
+
+    for relaxed in (False, True):
+        options = Options(relaxed_units=relaxed)
+        parts = [made([0.0, 1.0], options), made([2.0, 3.0], options)]
+        _, boxes = joined(*parts, options=options)
+        assert len(boxes) == (1 if relaxed else 2)
+    said = str(reason(made([0.0], Options()), made([2.0], Options())))
+    assert ("'air_temperature' has no units" if where == "variable" else "'time' has no units") in said
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_cells_of_variables_are_compared_in_the_units_of_the_first(turned: bool) -> None:
+    hours = {"units": "hours since 2000-01-01"}
+    late = np.array([[24.0, 48.0], [48.0, 72.0]])
+    late = late[::-1, ::-1] if turned else late
+    one = tas([0.5], bounds=np.array([[0.0, 1.0]]))
+    other = tas([60.0, 36.0] if turned else [36.0, 60.0], time=hours, bounds=late)
+    far = tas([84.0], time=hours, bounds=np.array([[80.0, 96.0]]))
+    options = Options(contiguous=True, overlap=False)
+    members = members_of([one, other], options)
+    assert len(join(members, options)) == 1
+    members = members_of([one, other, far], options)
+    boxes = join(members, options)
+    assert len(boxes) == 3
+    found = why(members, boxes, 1, 2, options)
+    assert found is not None
+    assert found.as_dict() == {"rule": "gap", "what": "time", "a": (1.0, 3.0), "b": pytest.approx((80 / 24, 4.0))}
