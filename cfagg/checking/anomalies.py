@@ -68,8 +68,7 @@ def coordinates_of(c: Context, v: Variable) -> list[Variable]:
 
 def selectors(c: Context, v: Variable) -> list[Variable]:
     """Return the auxiliary coordinates of a norm that select times of a climatology."""
-    found = [r.target for r in c.references_of(v, "coordinates")]
-    return [x for x in found if x is not None and "select" in x.attributes]
+    return [x for x in c.targets(v, "coordinates") if "select" in x.attributes]
 
 
 def unnamed(c: Context, anomaly: Anomaly) -> list[str]:

@@ -78,6 +78,16 @@ class Context:
         found = self._by_target.get(id(variable), [])
         return [r for r in found if r.attribute in attributes] if attributes else found
 
+    def targets(self, variable: Variable, *attributes: str) -> list[Variable]:
+        """Return the variables that attributes of `variable` name, as far as they are there."""
+        named = (r.target for name in attributes for r in self.references_of(variable, name))
+        return [target for target in named if target is not None]
+
+    def target(self, variable: Variable, attribute: str) -> Variable | None:
+        """Return the variable that an attribute of `variable` names, `None` where it names none or several."""
+        named = self.references_of(variable, attribute)
+        return named[0].target if len(named) == 1 else None
+
     @cached_property
     def roles(self) -> Roles:
         """What each variable is there for."""

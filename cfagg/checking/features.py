@@ -101,11 +101,9 @@ class Features:
 
     def _axes(self, v: Variable) -> dict[str, list[Variable]]:
         c = self.context
-        named = [r.target for r in c.references_of(v, "coordinates") if r.target is not None]
-        for geometry in c.references_of(v, "geometry"):
-            if geometry.target is not None:  # GEO010 sees to it that data name those of their container
-                of_container = c.references_of(geometry.target, "coordinates")
-                named += [r.target for r in of_container if r.target is not None]
+        named = c.targets(v, "coordinates")
+        for geometry in c.targets(v, "geometry"):  # GEO010 sees to it that data name those of their container
+            named += c.targets(geometry, "coordinates")
         for d in coordinate_span(c, v):
             target, _ = c.resolver.variable(d.name, v.group)
             if target is not None and target.is_coordinate and target.dimensions[0] is d:

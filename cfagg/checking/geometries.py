@@ -45,28 +45,18 @@ class Geometry(NamedTuple):
 @once
 def geometries(c: Context) -> list[Geometry]:
     """Return the geometries of a dataset in order."""
-    named = set()
-    for v in c.with_attribute("geometry"):
-        names = c.references_of(v, "geometry")
-        if len(names) == 1 and names[0].target is not None:
-            named.add(names[0].target)
+    named = {c.target(v, "geometry") for v in c.with_attribute("geometry")}
     return [_geometry(c, v) for v in c.dataset.variables if v in named or "geometry_type" in v.attributes]
 
 
 def _geometry(c: Context, v: Variable) -> Geometry:
-    def one(attribute: str) -> Variable | None:
-        named = c.references_of(v, attribute)
-        return named[0].target if len(named) == 1 else None
-
     kind = (v.text("geometry_type") or "").strip().lower()
     return Geometry(
         v,
         list(dict.fromkeys(r.source for r in c.references_to(v, "geometry"))),
         kind if kind in ("point", "line", "polygon") else None,
-        [r.target for r in c.references_of(v, "node_coordinates") if r.target is not None],
-        one("node_count"),
-        one("part_node_count"),
-        one("interior_ring"),
+        c.targets(v, "node_coordinates"),
+        *(c.target(v, name) for name in ("node_count", "part_node_count", "interior_ring")),
     )
 
 
@@ -93,7 +83,7 @@ def several(c: Context, geometry: Geometry) -> bool:
     attribute have, can only be that of the geometries.
     """
     for user in geometry.users:
-        named = [r.target for r in c.references_of(user, "coordinates") if r.target is not None]
+        named = c.targets(user, "coordinates")
         if any(d.size > 1 for t in named if "nodes" in t.attributes for d in t.dimensions):
             return True
         for d in coordinate_span(c, user):

@@ -6,7 +6,7 @@ Both CF-1.13 (``map``, ``uris``, ``identifiers``, ``unique_values``) and CFA-0.6
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -27,6 +27,7 @@ __all__ = [
     "has_free_dimensions",
     "instructions",
     "masked",
+    "naming",
     "text_dimensions",
 ]
 
@@ -127,6 +128,11 @@ class Instructions:
                 return None
             found.append(ends)
         return found
+
+
+def naming(found: Iterable[Instructions], term: str) -> Iterator[tuple[Instructions, Variable]]:
+    """Yield the instructions in which a term names a variable that is there, with that."""
+    return ((i, i.targets[term]) for i in found if term in i.targets)
 
 
 @once

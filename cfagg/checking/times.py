@@ -158,8 +158,7 @@ def _base(name: str) -> str | None:
 
 def edits(c: Context, v: Variable, attribute: str, value: str) -> tuple[Edit, ...]:
     """Return the edits that change an attribute of a time, also where its bounds variable repeats it."""
-    cells = [r.target for name in ("bounds", "climatology") for r in c.references_of(v, name)]
-    same = [b for b in cells if b is not None and b.text(attribute) == v.text(attribute)]
+    same = [b for b in c.targets(v, "bounds", "climatology") if b.text(attribute) == v.text(attribute)]
     return tuple(Edit(x.path, attribute, value) for x in (v, *same))
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from cfagg.cf.uris import problem_of
 from cfagg.checking.context import Context, once
-from cfagg.checking.instructions import Instructions, has_free_dimensions, instructions, text_dimensions, values_of
+from cfagg.checking.instructions import (
+    Instructions,
+    has_free_dimensions,
+    instructions,
+    naming,
+    text_dimensions,
+    values_of,
+)
 from cfagg.checking.rules.groups import left_to_search
-from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.finding import Edit, Hit, Severity
 from cfagg.findings.rule import rule, shared
 from cfagg.model.dataset import Variable
 
@@ -104,18 +111,10 @@ def features_are_complete(c: Context, i: Instructions) -> Iterator[Hit]:
             yield Hit(i.variable, "aggregated_data", message)
 
 
-def _targets(c: Context, feature: str) -> Iterator[tuple[Instructions, Variable]]:
-    """Yield the variables that some feature names."""
-    for i in _described(c):
-        target = i.targets.get(feature)
-        if target is not None:
-            yield i, target
-
-
 @rule("AGG005")
 def uris_are_strings(c: Context) -> Iterator[Hit]:
     """The uris variable holds strings."""
-    for i, v in _targets(c, "uris"):
+    for i, v in naming(_described(c), "uris"):
         if v.kind == "char" and _holds_strings(i, v):
             message = (
                 "it holds characters; section 2.8 asks for the type string, although section 2.2 allows arrays "
@@ -142,7 +141,7 @@ def _dims(v: Variable) -> str:
 
 
 def _rank(c: Context, feature: str) -> Iterator[Hit]:
-    for i, v in _targets(c, feature):
+    for i, v in naming(_described(c), feature):
         wanted, found = len(i.variable.dimensions), len(text_dimensions(v))
         if not i.has_dimensions or (feature == "uris" and v.kind == "char" and not _holds_strings(i, v)):
             continue  # told of the dimensions, or by its type
@@ -168,7 +167,7 @@ def _is_shared(c: Context, i: Instructions, v: Variable) -> bool:
 
 
 def _matrix(c: Context, feature: str) -> Iterator[Hit]:
-    for i, v in _targets(c, feature):
+    for i, v in naming(_described(c), feature):
         found = tuple(d.size for d in text_dimensions(v))
         if i.counts is None or len(found) != len(i.counts) or found == i.counts:
             continue
@@ -188,7 +187,7 @@ shared(_matrix, AGG007="uris", AGG013="unique_values")
 
 
 def _missing(c: Context, feature: str) -> Iterator[Hit]:
-    for i, v in _targets(c, feature):
+    for i, v in naming(_described(c), feature):
         if feature == "uris" and not _holds_strings(i, v):
             continue  # told by its type
         found = values_of(c, v)
@@ -205,7 +204,7 @@ shared(_missing, AGG008="uris", AGG011="identifiers")
 @rule("AGG009")
 def uris_are_uris(c: Context) -> Iterator[Hit]:
     """Every name of a fragment dataset is an absolute URI or a relative path."""
-    for i, v in _targets(c, "uris"):
+    for i, v in naming(_described(c), "uris"):
         found = values_of(c, v) if _holds_strings(i, v) else None
         if found is None:
             continue
@@ -215,16 +214,21 @@ def uris_are_uris(c: Context) -> Iterator[Hit]:
             problem = problem_of(text)
             if problem is not None:
                 told.setdefault(problem, []).append(text)
-        for problem, wrong in told.items():
-            named = ", ".join(repr(t[:80]) for t in wrong[:_NAMED]) + (", …" if len(wrong) > _NAMED else "")
-            strict = not problem.startswith("holds")
-            yield Hit(v, None, f"{_plural(len(wrong), 'value')} ({named}) {problem}", None if strict else "warning")
+        yield from wrong_values(v, told)
+
+
+def wrong_values(v: Variable, told: Mapping[str, Sequence[str]]) -> Iterator[Hit]:
+    """Yield the values of a variable in which the same is wrong; letters that URIs lack are a matter of opinion."""
+    for problem, wrong in told.items():
+        named = ", ".join(repr(t[:80]) for t in wrong[:_NAMED]) + (", …" if len(wrong) > _NAMED else "")
+        severity: Severity | None = "warning" if problem.startswith("holds") else None
+        yield Hit(v, None, f"{_plural(len(wrong), 'value')} ({named}) {problem}", severity)
 
 
 @rule("AGG010")
 def identifiers_are_like_uris(c: Context) -> Iterator[Hit]:
     """The identifiers variable is a scalar or has the dimensions of uris in their order."""
-    for i, v in _targets(c, "identifiers"):
+    for i, v in naming(_described(c), "identifiers"):
         uris = i.targets.get("uris")
         if uris is None or not text_dimensions(v) or text_dimensions(v) == text_dimensions(uris):
             continue
@@ -236,7 +240,7 @@ def identifiers_are_like_uris(c: Context) -> Iterator[Hit]:
 @rule("AGG014")
 def map_is_of_integers(c: Context) -> Iterator[Hit]:
     """The map variable holds integers."""
-    for _, v in _targets(c, "map"):
+    for _, v in naming(_described(c), "map"):
         if v.kind != "integer":
             yield Hit(v, None, f"it is of type {_type(v)}; sizes of fragments are of an integer type: change it")
 
@@ -244,7 +248,7 @@ def map_is_of_integers(c: Context) -> Iterator[Hit]:
 @rule("AGG015")
 def scalar_map_is_one(c: Context) -> Iterator[Hit]:
     """Without aggregated dimensions the map is a scalar and holds 1."""
-    for i, v in _targets(c, "map"):
+    for i, v in naming(_described(c), "map"):
         if i.variable.dimensions or v.kind != "integer" or i.variable.text("aggregated_dimensions") is None:
             continue
         if v.stored:
@@ -258,7 +262,7 @@ def scalar_map_is_one(c: Context) -> Iterator[Hit]:
 @rule("AGG016")
 def map_has_two_dimensions(c: Context) -> Iterator[Hit]:
     """With aggregated dimensions the map has two dimensions."""
-    for i, v in _targets(c, "map"):
+    for i, v in naming(_described(c), "map"):
         if i.variable.dimensions and len(v.stored) != 2:
             message = (
                 f"it has {_plural(len(v.stored), 'dimension')}; expected two: a row for each aggregated dimension, a "
@@ -270,7 +274,7 @@ def map_has_two_dimensions(c: Context) -> Iterator[Hit]:
 @rule("AGG017")
 def map_has_a_row_for_each(c: Context) -> Iterator[Hit]:
     """The map has a row for each aggregated dimension."""
-    for i, v in _targets(c, "map"):
+    for i, v in naming(_described(c), "map"):
         wanted = len(i.variable.dimensions)
         if wanted and len(v.stored) == 2 and v.stored[0].size != wanted:
             found, dims = _plural(v.stored[0].size, "row"), _plural(wanted, "aggregated dimension")
@@ -280,7 +284,7 @@ def map_has_a_row_for_each(c: Context) -> Iterator[Hit]:
 @rule("AGG018")
 def map_fills_the_dimensions(c: Context) -> Iterator[Hit]:
     """The sizes in a row of the map sum to the size of its aggregated dimension."""
-    for i, v in _targets(c, "map"):
+    for i, v in naming(_described(c), "map"):
         if i.counts is None or i.sizes is None or not i.counts:
             continue
         names = i.variable.words("aggregated_dimensions")

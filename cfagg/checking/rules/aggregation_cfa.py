@@ -14,14 +14,15 @@ from cfagg.checking.instructions import (
     Instructions,
     has_free_dimensions,
     instructions,
+    naming,
     substituted,
     substitutions,
     text_dimensions,
     values_of,
 )
+from cfagg.checking.rules.aggregation import wrong_values
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule, shared
-from cfagg.model.dataset import Variable
 
 #: Terms that every aggregation has.
 _TERMS = ("location", "file", "format", "address")
@@ -29,20 +30,10 @@ _TERMS = ("location", "file", "format", "address")
 _BASE = re.compile(r"\$\{[A-Za-z0-9_]+\}:")
 _USED = re.compile(r"\$\{[^{}$]{0,200}\}?")
 
-#: So many values are named in a message.
-_NAMED = 3
-
 
 @once
 def _described(c: Context) -> list[Instructions]:
     return [i for i in instructions(c).values() if i.dialect == "CFA"]
-
-
-def _targets(c: Context, term: str) -> Iterator[tuple[Instructions, Variable]]:
-    for i in _described(c):
-        target = i.targets.get(term)
-        if target is not None:
-            yield i, target
 
 
 @rule("CFA011", each=_described)
@@ -89,7 +80,7 @@ def terms_are_complete(_: Context, i: Instructions) -> Iterator[Hit]:
 @rule("CFA014")
 def location_has_its_shape(c: Context) -> Iterator[Hit]:
     """The location variable holds integers, with a row for each aggregated dimension."""
-    for i, v in _targets(c, "location"):
+    for i, v in naming(_described(c), "location"):
         rows = len(i.variable.dimensions)
         if v.kind != "integer":
             yield Hit(v, None, "it is not of an integer type; sizes of fragments are integers: change its type")
@@ -112,7 +103,7 @@ def location_has_its_shape(c: Context) -> Iterator[Hit]:
 @rule("CFA015")
 def location_fills_the_dimensions(c: Context) -> Iterator[Hit]:
     """The sizes in a row of the location variable sum to the size of its aggregated dimension."""
-    for i, v in _targets(c, "location"):
+    for i, v in naming(_described(c), "location"):
         if not i.counts or i.sizes is None:
             continue
         names = i.variable.words("aggregated_dimensions")
@@ -127,7 +118,7 @@ def location_fills_the_dimensions(c: Context) -> Iterator[Hit]:
 @rule("CFA016")
 def file_spans_the_fragments(c: Context) -> Iterator[Hit]:
     """The file variable holds text, with a dimension for each aggregated dimension and perhaps one for versions."""
-    for i, v in _targets(c, "file"):
+    for i, v in naming(_described(c), "file"):
         if not v.is_text:
             yield Hit(v, None, "it does not hold text; expected names of files: change its type to string")
             continue
@@ -141,7 +132,7 @@ def file_spans_the_fragments(c: Context) -> Iterator[Hit]:
 
 
 def _like_file(c: Context, term: str) -> Iterator[Hit]:
-    for i, v in _targets(c, term):
+    for i, v in naming(_described(c), term):
         file = i.targets.get("file")
         if file is None or not text_dimensions(v) or text_dimensions(v) == text_dimensions(file):
             continue
@@ -156,7 +147,7 @@ shared(_like_file, CFA017="address", CFA018="format")
 @rule("CFA019")
 def files_are_uris_or_paths(c: Context) -> Iterator[Hit]:
     """With their substitutions made, names of files are URIs or relative paths."""
-    for _, v in _targets(c, "file"):
+    for _, v in naming(_described(c), "file"):
         if "substitutions" in v.attributes:
             words = v.words("substitutions")
             if not words or len(words) % 2 or not all(_BASE.fullmatch(w) for w in words[::2]):
@@ -175,16 +166,13 @@ def files_are_uris_or_paths(c: Context) -> Iterator[Hit]:
             # A relative path is a path, not a URI: blanks and other letters are not matter.
             if problem is not None and (not problem.startswith("holds") or scheme_of(whole) is not None):
                 told.setdefault(problem, []).append(text)
-        for problem, wrong in told.items():
-            named = ", ".join(repr(t[:80]) for t in wrong[:_NAMED]) + (", …" if len(wrong) > _NAMED else "")
-            message = f"{len(wrong):,} value{'s' * (len(wrong) != 1)} ({named}) {problem}"
-            yield Hit(v, None, message, "warning" if problem.startswith("holds") else None)
+        yield from wrong_values(v, told)
 
 
 @rule("CFA020")
 def fragments_have_addresses(c: Context) -> Iterator[Hit]:
     """Every fragment that has a file has an address in it."""
-    for i, v in _targets(c, "address"):
+    for i, v in naming(_described(c), "address"):
         file = i.targets.get("file")
         if file is None or not file.is_text or values_of(c, v) is None:
             continue
@@ -202,7 +190,7 @@ def fragments_have_addresses(c: Context) -> Iterator[Hit]:
 @rule("CFA021")
 def own_fragments_exist(c: Context) -> Iterator[Hit]:
     """A fragment with an address and no file is a variable of the dataset itself."""
-    for i, v in _targets(c, "address"):
+    for i, v in naming(_described(c), "address"):
         file = i.targets.get("file")
         files, addresses = (values_of(c, file) if file is not None and file.is_text else None), values_of(c, v)
         if files is None or addresses is None or addresses.values.shape != files.values.shape or not v.is_text:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.grid_mapping_parameters import DOMAINS, MAPPINGS, TYPES
+from cfagg.checking.axes import name_of
 from cfagg.checking.context import Context
 from cfagg.checking.rules.grid_mappings import grid_mapping_variables, mappings_named
 from cfagg.findings.finding import Hit
@@ -165,15 +166,7 @@ def _wanted(c: Context, mapping: Variable) -> tuple[str, ...]:
 
 def _standard_names(c: Context, v: Variable) -> set[str]:
     """Return the standard names of all coordinates of a variable."""
-    found = set()
-    names = [d.name for d in v.dimensions] + v.words("dimensions")
-    for name in names:
-        target, _ = c.resolver.variable(name, v.group)
-        found.add(target.text("standard_name") if target is not None else None)
-    for attribute in ("coordinates", "coordinate_interpolation"):
-        found |= {r.target.text("standard_name") for r in c.references_of(v, attribute) if r.target is not None}
-    for r in c.references_of(v, "geometry"):
-        if r.target is not None:
-            nodes = c.references_of(r.target, "node_coordinates")
-            found |= {n.target.text("standard_name") for n in nodes if n.target is not None}
-    return {n.split()[0] for n in found if n and n.strip()}
+    own = (c.resolver.variable(name, v.group)[0] for name in [*v.dims, *v.words("dimensions")])
+    named = c.targets(v, "coordinates", "coordinate_interpolation")
+    nodes = [n for geometry in c.targets(v, "geometry") for n in c.targets(geometry, "node_coordinates")]
+    return {name_of(x) for x in (*own, *named, *nodes) if x is not None} - {""}

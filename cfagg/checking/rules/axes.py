@@ -69,7 +69,7 @@ def unreferenced(c: Context) -> dict[Dimension, list[Variable]]:
 
 def along(c: Context, v: Variable, d: Dimension) -> list[Variable]:
     """Return the coordinates that a variable names and that have one of its dimensions; labels by their elements."""
-    named = {r.target: None for r in c.references_of(v, "coordinates") if r.target is not None}
+    named = dict.fromkeys(c.targets(v, "coordinates"))
     return [x for x in named if d in x.dimensions and not (x.is_text and x.dimensions[-1] is d)]
 
 

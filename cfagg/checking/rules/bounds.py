@@ -48,12 +48,12 @@ _OF_CLIMATOLOGIES = ("units", "standard_name", "calendar")
 @once
 def bounded(c: Context) -> list[tuple[Variable, Variable]]:
     """Return each variable that names one existing bounds variable, with that."""
-    found = []
-    for v in c.with_attribute("bounds"):
-        targets = c.references_of(v, "bounds")
-        if len(targets) == 1 and targets[0].target is not None and targets[0].target is not v:
-            found.append((v, targets[0].target))
-    return found
+    return _with_cells(c, "bounds")
+
+
+def _with_cells(c: Context, attribute: str) -> list[tuple[Variable, Variable]]:
+    named = ((v, c.target(v, attribute)) for v in c.with_attribute(attribute))
+    return [(v, b) for v, b in named if b is not None and b is not v]
 
 
 def one_existing_name(c: Context, attribute: str) -> Iterator[Hit]:
@@ -243,9 +243,4 @@ def no_inherited_attributes(c: Context) -> Iterator[Hit]:
 @once
 def climatological(c: Context) -> list[tuple[Variable, Variable]]:
     """Return each variable that names one existing bounds variable of a climatology, with that."""
-    found = []
-    for v in c.with_attribute("climatology"):
-        targets = c.references_of(v, "climatology")
-        if len(targets) == 1 and targets[0].target is not None and targets[0].target is not v:
-            found.append((v, targets[0].target))
-    return found
+    return _with_cells(c, "climatology")

@@ -67,7 +67,7 @@ def horizontal_grids_are_located(c: Context) -> Iterator[Hit]:
             continue
         if c.references_to(v, "ancillary_variables", "cell_measures"):
             continue  # the data that they belong to are located
-        named = [r.target for r in c.references_of(v, "coordinates") if r.target is not None]
+        named = c.targets(v, "coordinates")
         if not (any(is_latitude(x) for x in named) and any(is_longitude(x) for x in named)):
             yield Hit(
                 v,

@@ -191,7 +191,7 @@ def labels_have_one_axis(c: Context) -> Iterator[Hit]:
     """A coordinate of text has at most one dimension beside that of its characters, one of the variable's own."""
     told: set[Variable] = set()
     for v in c.with_attribute("coordinates"):
-        labels = [r.target for r in c.references_of(v, "coordinates") if r.target is not None and r.target.is_text]
+        labels = [label for label in c.targets(v, "coordinates") if label.is_text]
         if not labels or "geometry_type" in v.attributes or v in undimensioned(c) or not span_is_known(c):
             continue
         span = coordinate_span(c, v)

@@ -62,8 +62,8 @@ def undimensioned(c: Context) -> dict[Variable, str]:
         if not container or not _DATA_SIGNS.isdisjoint(v.attributes) or v not in c.roles.data:
             continue
         # Coordinates of a scalar have no dimensions (or sizes of 1), so this one is the container of a domain.
-        named = [r.target for a in ("coordinates", "cell_measures") for r in c.references_of(v, a)]
-        spanned = {d.name: d for t in named if t is not None and not t.is_text for d in t.dimensions if d.size > 1}
+        named = c.targets(v, "coordinates", "cell_measures")
+        spanned = {d.name: d for t in named if not t.is_text for d in t.dimensions if d.size > 1}
         if spanned:
             found[v] = " ".join(spanned)
     return found

@@ -70,13 +70,8 @@ def grid_mapping_variables_exist(c: Context, v: Variable) -> Iterator[str]:
 
 def _known_coordinates(c: Context, v: Variable) -> set[Variable]:
     """Return the auxiliary coordinates that a variable lists, those that are interpolated among them."""
-    known = set()
-    for attribute in ("coordinates", "coordinate_interpolation", "node_coordinates"):
-        known |= {r.target for r in c.references_of(v, attribute) if r.target is not None}
-    for r in c.references_of(v, "geometry"):
-        if r.target is not None:
-            known |= {n.target for n in c.references_of(r.target, "node_coordinates") if n.target is not None}
-    return known
+    nodes = [n for geometry in c.targets(v, "geometry") for n in c.targets(geometry, "node_coordinates")]
+    return {*c.targets(v, "coordinates", "coordinate_interpolation", "node_coordinates"), *nodes}
 
 
 @rule("GMP004", each="grid_mapping")

@@ -101,7 +101,7 @@ def healpix_index_is_on_the_sphere(c: Context) -> Iterator[Hit]:
 
 def _indices(c: Context, v: Variable) -> list[Variable]:
     """Return the HEALPix indices among the coordinates of a variable."""
-    found = [r.target for r in c.references_of(v, "coordinates") if r.target is not None]
+    found = c.targets(v, "coordinates")
     for d in v.dimensions:
         target, _ = c.resolver.variable(d.name, v.group)
         if target is not None and target.is_coordinate:

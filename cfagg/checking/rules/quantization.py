@@ -95,8 +95,7 @@ def quantization_names_a_variable(c: Context, v: Variable) -> Iterator[str]:
 
 def _parameter(c: Context, v: Variable) -> str | None:
     """Return the attribute that must say how much is kept; `None` if the algorithm is not known."""
-    found = c.references_of(v, "quantization")
-    target = found[0].target if len(found) == 1 else None
+    target = c.target(v, "quantization")
     return _ALGORITHMS.get((target.text("algorithm") or "").strip().lower()) if target is not None else None
 
 
@@ -132,8 +131,7 @@ def _otherwise(c: Context, v: Variable, names: list[str]) -> Iterator[Hit]:
     if system is None or kept is None or kept.size != 1:
         return
     meant = next((a for n, a in _BY_LIBRARY.items() if system.startswith(n)), None)
-    found = c.references_of(v, "quantization")
-    target = found[0].target if len(found) == 1 else None
+    target = c.target(v, "quantization")
     algorithm = (target.text("algorithm") or "").strip() if target is not None else ""
     if meant is not None and algorithm in _ALGORITHMS and algorithm != meant:
         told = f"the algorithm is {algorithm!r}, and according to {system} the library used {meant!r}"

@@ -210,8 +210,8 @@ def bounds_tie_points_names_one_variable(c: Context, v: Variable) -> Iterator[st
 @once
 def _bounds(c: Context) -> list[tuple[Variable, Variable]]:
     """Return tie point variables with their bounds tie points."""
-    named = ((v, c.references_of(v, "bounds_tie_points")) for v in c.with_attribute("bounds_tie_points"))
-    return [(v, r[0].target) for v, r in named if len(r) == 1 and r[0].target is not None]
+    named = ((v, c.target(v, "bounds_tie_points")) for v in c.with_attribute("bounds_tie_points"))
+    return [(v, b) for v, b in named if b is not None]
 
 
 @rule("SUB014", each=_bounds)
