@@ -117,7 +117,7 @@ def _access(c: Context) -> Access | None:
         return None
     given = {} if c.options.storage is None else c.options.storage.given
     times = {} if c.options.timeout is None else dict.fromkeys(("timeout", "deadline"), c.options.timeout)
-    return Access(a_place(c.dataset.source, {**times, **given}, c.options.allow), c.options.allow)
+    return Access(a_place(c.dataset.source.rstrip("/"), {**times, **given}, c.options.allow), c.options.allow)
 
 
 def _uses(description: Description) -> Iterator[_Use]:
@@ -224,7 +224,7 @@ def _elsewhere(url: Url) -> Dataset:
 
     handle = file_at(url)
     if handle is None and not url.rstrip("/").endswith(".zarr"):
-        handle = handles.get(url)  # says that it is not there, or why it may not be read
+        handle = handles.renew(url)  # says that it is not there, or why it may not be read
     return open_store(store_at(url)) if handle is None else of_handle(handle)
 
 

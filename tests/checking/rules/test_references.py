@@ -14,6 +14,7 @@ from cfagg.runtime.progress import listening
 from tests import nca_files
 from tests.checking.writing import write_cdl
 from tests.formats.pp.making import field
+from tests.observations.servers import served
 
 YEAR = """netcdf year {
 dimensions:
@@ -201,6 +202,19 @@ def test_a_file_elsewhere_needs_to_be_allowed(tmp_path: Path, way: str) -> None:
 @pytest.mark.parametrize("uri", ["https://example.org/a.nc", "s3://bucket/a.nc", "my_own:///a", "file://[x/a.nc"])
 def test_what_is_far_away_is_not_opened(tmp_path: Path, uri: str) -> None:
     assert found(year(tmp_path, text=YEAR.replace('"a.nc"', f'"{uri}"'))) == [("REF002", "warning")]
+
+
+def test_a_second_check_of_a_url_sees_that_a_fragment_is_gone(tmp_path: Path) -> None:
+    year(tmp_path, second=part(2))
+    with served(tmp_path) as server:
+        with open_dataset(f"{server.url}/year.nc") as dataset:
+            found = run(dataset, Options(references=True, select=("REF",))).findings
+        assert [f.code for f in found] == ["REF001", "REF005"]
+        assert "'b.nc'" in found[1].message
+        (tmp_path / "b.nc").unlink()
+        with open_dataset(f"{server.url}/year.nc") as dataset:
+            lost = run(dataset, Options(references=True, select=("REF",))).findings
+    assert [f.code for f in lost] == ["REF001", "REF003"]
 
 
 def test_encoded_names_are_decoded(tmp_path: Path) -> None:
