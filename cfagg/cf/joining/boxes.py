@@ -13,15 +13,19 @@ from itertools import permutations
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.joining.members import Int64, Members, codes
+from cfagg.cf.joining.equality import close_values
+from cfagg.cf.joining.members import Axis, Int64, Members, codes
 from cfagg.cf.joining.options import Options
 
-__all__ = ["Boxes", "gaps", "join"]
+__all__ = ["Boxes", "gaps", "join", "numbered_points"]
 
 Floats = npt.NDArray[np.float64]
 
 #: The least and the greatest bounds of cells along an axis.
 Limits = tuple[Floats, Floats]
+
+#: Members by their numbers, and coordinates that they have, by numbers.
+Points = tuple[Int64, Int64]
 
 #: Axes of which all orders are tried.
 _MOST_ORDERED = 4
@@ -36,7 +40,7 @@ class Boxes:
     box : int64 array, shape (n,)
         The box of each member; boxes are numbered in the order of their first members.
     position : int64 array, shape (n, axes)
-        Its place in that box along each axis.
+        Its place in that box along each axis; of interleaved ones, by their first coordinates.
     shape : int64 array, shape (boxes, axes)
         The number of members of each box along each axis.
     """
@@ -66,6 +70,7 @@ def join(members: Members, options: Options | None = None) -> Boxes:
     options = options or Options()
     n, axes = len(members), members.axes
     cells = [axis.cells() for axis in axes]
+    points = [numbered_points(axis, options) for axis in axes] if options.interleave else []
     group = codes(np.zeros(n, np.int64), *members.signature.values())
     group = codes(group, _occurrences(codes(group, *(a.code for a in axes))))
     first = [codes(a.first) for a in axes]
@@ -84,7 +89,8 @@ def join(members: Members, options: Options | None = None) -> Boxes:
         start, stop = [c[chosen] for c in first], [c[chosen] for c in last]
         parts = [(codes(p.code[chosen]), [a.name in p.axes for a in axes]) for p in members.parts.values()]
         limits = [(low[chosen], high[chosen]) for low, high in cells]
-        box = _joined(group[chosen], [c[chosen] for c in own], start, stop, limits, order, parts, options)
+        within = [_chosen(rows, values, chosen, n) for rows, values in points]
+        box = _joined(group[chosen], [c[chosen] for c in own], start, stop, limits, within, order, parts, options)
         _, head = np.unique(box, return_index=True)
         fewer = np.bincount(group[chosen][head], minlength=count.size)
         better = (fewer < count)[group[chosen]]
@@ -135,6 +141,7 @@ def _joined(
     first: list[Int64],
     last: list[Int64],
     cells: list[Limits],
+    points: list[Points],
     order: tuple[int, ...],
     parts: list[tuple[Int64, list[bool]]],
     options: Options,
@@ -147,7 +154,11 @@ def _joined(
         for axis in order:
             still = (c for c, spans in parts if not spans[axis])
             rest = codes(group, *(c for a, c in enumerate(code) if a != axis), *still)
-            into = _neighbours(rest, first[axis], last[axis], cells[axis], options)
+            if points:
+                into = _interleaved(rest, *points[axis])
+                points = [(into[rows], values) for rows, values in points]
+            else:
+                into = _neighbours(rest, first[axis], last[axis], cells[axis], options)
             same = _sets(into, code[axis], first[axis])
             _, head = np.unique(into, return_index=True)
             parts = [
@@ -182,6 +193,30 @@ def _neighbours(rest: Int64, first: Int64, last: Int64, cells: Limits, options: 
     clash = np.zeros(rest.max(initial=-1) + 1, bool)
     clash[of[1:][(of[1:] == of[:-1]) & wrong]] = True
     return codes(rest, np.where(clash[rest], np.arange(rest.size), -1))
+
+
+def _interleaved(rest: Int64, rows: Int64, values: Int64) -> Int64:
+    """Return the row that each is joined into along one axis: equal elsewhere, and no two have the same coordinate."""
+    of = rest[rows]
+    order = np.lexsort((rows, values, of))
+    of, value, row = of[order], values[order], rows[order]
+    clash = np.zeros(rest.max(initial=-1) + 1, bool)
+    clash[of[1:][(of[1:] == of[:-1]) & (value[1:] == value[:-1]) & (row[1:] != row[:-1])]] = True
+    return codes(rest, np.where(clash[rest], np.arange(rest.size), -1))
+
+
+def numbered_points(axis: Axis, options: Options) -> Points:
+    """Return the coordinates of members along an axis as numbers, the same for those that are equal."""
+    rows, values = axis.all_points()
+    return rows, close_values(values, options.rtol, options.atol)
+
+
+def _chosen(rows: Int64, values: Int64, chosen: Int64, count: int) -> Points:
+    """Return the coordinates of some of the members, which are numbered anew."""
+    number = np.full(count, -1)
+    number[chosen] = np.arange(chosen.size)
+    kept = number[rows] >= 0
+    return number[rows[kept]], values[kept]
 
 
 def gaps(before: Floats, behind: Floats, options: Options) -> Floats:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cfagg.cf.joining.members import Int64
 
-__all__ = ["equal_arrays"]
+__all__ = ["close_values", "equal_arrays"]
 
 
 def equal_arrays(arrays: Sequence[npt.NDArray[Any]], rtol: float, atol: float) -> Int64:
@@ -44,6 +44,17 @@ def equal_arrays(arrays: Sequence[npt.NDArray[Any]], rtol: float, atol: float) -
             np.minimum.at(first, cluster, members)
             merged[members] = first[cluster]
     return merged[own]
+
+
+def close_values(values: npt.NDArray[Any], rtol: float, atol: float) -> Int64:
+    """Return a number for each value, the same for values that are equal, reals within a tolerance.
+
+    >>> close_values(np.array([2.0, 1.0, 1 + 1e-15]), 1e-12, 0).tolist()
+    [1, 0, 0]
+    """
+    if values.dtype.kind != "f":
+        return np.unique(values, return_inverse=True)[1].reshape(values.shape).astype(np.int64, copy=False)
+    return _clusters(values[:, None], rtol, atol)
 
 
 def _clusters(rows: npt.NDArray[Any], rtol: float, atol: float) -> Int64:

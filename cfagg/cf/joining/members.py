@@ -30,6 +30,8 @@ class Axis:
         The first and last coordinate; the same where a member has only one.
     low, high : float64 array, shape (n,), optional
         The least and the greatest bound of the cells of each member, NaN where it has no bounds.
+    points : pair of arrays, shape (m,), optional
+        The members, by their numbers, that have coordinates, and these: all of them, in any order.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Axis:
     last: npt.NDArray[Any]
     low: npt.NDArray[np.float64] | None = None
     high: npt.NDArray[np.float64] | None = None
+    points: tuple[Int64, npt.NDArray[Any]] | None = None
 
     @classmethod
     def of_points(cls, name: str, code: Int64, value: npt.NDArray[Any]) -> Axis:
@@ -48,6 +51,14 @@ class Axis:
         """Return the least and the greatest bounds, NaN where there are none."""
         none = np.full(len(self.code), np.nan)
         return none if self.low is None else self.low, none if self.high is None else self.high
+
+    def all_points(self) -> tuple[Int64, npt.NDArray[Any]]:
+        """Return members and coordinates; where nothing else is said, each has its first and last."""
+        if self.points is not None:
+            return self.points
+        own = np.arange(len(self.code))
+        more = np.flatnonzero(self.first != self.last)
+        return np.r_[own, more], np.concatenate([self.first, self.last[more]])
 
 
 @dataclass(frozen=True, eq=False, slots=True)

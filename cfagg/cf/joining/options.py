@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cfagg.errors import OptionError
+
 __all__ = ["Options"]
 
 
@@ -29,6 +31,13 @@ class Options:
         Cells of neighbours, as their bounds say, may overlap.
     contiguous : bool
         There may be no gap between cells of neighbours, all of which need bounds.
+    interleave : bool
+        Coordinates of one may stand between those of another, such as odd and even times; none may be in both.
+
+    Raises
+    ------
+    OptionError
+        Where coordinates are interleaved, there are no neighbours of whose cells the other two could speak.
     """
 
     relaxed_identities: bool = False
@@ -40,3 +49,10 @@ class Options:
     atol: float = 0.0
     overlap: bool = True
     contiguous: bool = False
+    interleave: bool = False
+
+    def __post_init__(self) -> None:
+        if self.interleave and (self.contiguous or not self.overlap):
+            raise OptionError(
+                "interleave=True says that parts are no neighbours: leave it out, or contiguous=True and overlap=False"
+            )

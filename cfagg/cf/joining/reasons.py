@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cfagg.cf.joining.boxes import Boxes, gaps
+import numpy as np
+
+from cfagg.cf.joining.boxes import Boxes, gaps, numbered_points
 from cfagg.cf.joining.members import Axis, Members
 from cfagg.cf.joining.options import Options
 
@@ -60,9 +62,14 @@ def why(members: Members, boxes: Boxes, a: int, b: int, options: Options | None 
         if axis.name not in part.axes and part.code[a] != part.code[b]:
             return Reason("part", name, axis.name, axis.name)
     one, other = ((_plain(axis.first[i]), _plain(axis.last[i])) for i in (a, b))
-    if max(one[0], other[0]) <= min(one[1], other[1]):
+    options = options or Options()
+    overlap = max(one[0], other[0]) <= min(one[1], other[1])
+    if options.interleave:
+        rows, points = numbered_points(axis, options)
+        overlap = bool(np.isin(points[rows == a], points[rows == b]).any())
+    if overlap:
         return Reason("overlap", axis.name, one, other)
-    rule = _of_cells(axis, *((a, b) if one <= other else (b, a)), options or Options())
+    rule = _of_cells(axis, *((a, b) if one <= other else (b, a)), options)
     if rule is not None:
         one, other = (tuple(_plain(ends[i]) for ends in axis.cells()) for i in (a, b))
     return Reason(rule or "incomplete", axis.name, one, other)

@@ -124,8 +124,8 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
 def _axis(name: str, described: Sequence[Described], options: Options) -> Axis:
     """Return where variables stand along one axis; those without it stand together."""
     first = next(d.axes[name] for d in described if name in d.axes)
-    arrays, ends = [], np.zeros((2, len(described)))
-    cells = np.full((2, len(described)), np.nan)
+    arrays, points = [], []
+    ends, cells = np.zeros((2, len(described))), np.full((2, len(described)), np.nan)
     for i, one in enumerate(described):
         own = one.axes.get(name)
         values = np.empty(0) if own is None else _canonical(own, first)
@@ -134,7 +134,16 @@ def _axis(name: str, described: Sequence[Described], options: Options) -> Axis:
             ends[:, i] = values[0, 0], values[-1, 0]
         if own is not None and own.bounds is not None and values.size:
             cells[:, i] = values[:, 1:].min(), values[:, 1:].max()
-    return Axis(name, equal_arrays(arrays, options.rtol, options.atol), *ends, *cells)
+        points.append(values[:, 0].astype(np.float64) if values.size else np.zeros(1))
+    return Axis(
+        name,
+        equal_arrays(arrays, options.rtol, options.atol),
+        first=ends[0],
+        last=ends[1],
+        low=cells[0],
+        high=cells[1],
+        points=(np.repeat(np.arange(len(points)), list(map(len, points))), np.concatenate(points)),
+    )
 
 
 def _canonical(own: Coordinate, first: Coordinate) -> npt.NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.cf.joining import Axis, Boxes, Members, Options, Part, join, why
-from cfagg.errors import ModelError
+from cfagg.errors import ModelError, OptionError
 from tests.effort import examples
 
 
@@ -252,3 +253,61 @@ def test_without_bounds_nothing_is_contiguous() -> None:
     assert len(join(made, Options(overlap=False))) == 1
     found = why(made, join(made, Options(contiguous=True)), 0, 1, Options(contiguous=True))
     assert "or they have no bounds" in str(found)
+
+
+def of_sets(sets: list[set[int]]) -> Members:
+    """Return members of several points each."""
+    rows = np.repeat(np.arange(len(sets)), [len(s) for s in sets])
+    values = np.array([x for s in sets for x in sorted(s, reverse=True)], float)
+    first, last = (np.array([f(s) for s in sets], float) for f in (min, max))
+    return Members({"name": np.zeros(len(sets))}, [Axis("time", rank(sets), first, last, points=(rows, values))])
+
+
+def rank(sets: list[set[int]]) -> np.ndarray[Any, Any]:
+    known: dict[frozenset[int], int] = {}
+    return np.array([known.setdefault(frozenset(s), len(known)) for s in sets])
+
+
+@given(st.lists(st.sets(st.integers(0, 12), min_size=1, max_size=4), min_size=2, max_size=5))
+@settings(max_examples=examples(400))
+def test_coordinates_are_interleaved_where_none_is_in_two_of_them(sets: list[set[int]]) -> None:
+    made = of_sets(sets)
+    equal = [sets.index(s) for s in sets]
+    shared = any(a & b for (i, a), (j, b) in combinations(enumerate(sets), 2) if equal[i] != equal[j])
+    if len(set(equal)) < len(sets):
+        return  # equal ones stay apart, each with its like
+    options = Options(interleave=True)
+    boxes = join(made, options)
+    assert len(boxes) == (len(sets) if shared else 1)
+    for a, b in combinations(range(len(sets)), 2) if shared else ():
+        found = why(made, boxes, a, b, options)
+        assert found is not None
+        assert found.rule == ("overlap" if sets[a] & sets[b] else "incomplete")
+    ranges = sorted((min(s), max(s)) for s in sets)
+    apart = all(a[1] < b[0] for a, b in pairwise(ranges))
+    assert len(join(made)) == (1 if apart else len(sets))
+
+
+def test_interleaved_members_are_joined_along_several_axes() -> None:
+    sets = [{0, 2, 4}, {1, 3}, {5, 6}]
+    time, level = (c.ravel() for c in np.meshgrid(range(3), range(2), indexing="ij"))
+    one = of_sets([sets[k] for k in time]).axes[0]
+    made = Members({"name": np.zeros(6)}, [one, Axis.of_points("level", level, level * 1.0)])
+    boxes = join(made, Options(interleave=True))
+    assert boxes.shape.tolist() == [[3, 2]]
+    assert boxes.position.tolist() == [[int(t), int(z)] for t, z in zip(time, level, strict=True)]
+    assert len(join(made)) == 3
+
+
+def test_interleaved_coordinates_within_the_tolerance_are_shared() -> None:
+    close = 0.1 + 0.2
+    axis = Axis("time", np.arange(2), np.array([0.0, close]), np.array([0.3, 1.0]))
+    made = Members({"name": np.zeros(2)}, [axis])
+    assert len(join(made, Options(interleave=True))) == 2
+    assert len(join(made, Options(interleave=True, rtol=0))) == 1
+
+
+def test_interleaved_parts_have_no_neighbours() -> None:
+    for other in ({"contiguous": True}, {"overlap": False}):
+        with pytest.raises(OptionError, match="interleave=True says that parts are no neighbours"):
+            Options(interleave=True, **other)

@@ -280,3 +280,14 @@ def test_cells_of_variables_are_compared_in_the_units_of_the_first(turned: bool)
     found = why(members, boxes, 1, 2, options)
     assert found is not None
     assert found.as_dict() == {"rule": "gap", "what": "time", "a": (1.0, 3.0), "b": pytest.approx((80 / 24, 4.0))}
+
+
+def test_odd_and_even_times_are_joined_where_that_is_asked_for() -> None:
+    parts = [tas([0.0, 2.0, 4.0]), tas([1.0, 3.0]), tas([2.5, 4.5])]
+    options = Options(interleave=True)
+    members = members_of(parts, options)
+    assert join(members, options).position[:, 0].tolist() == [0, 1, 2]
+    assert len(join(members)) == 3
+    hours = {"units": "hours since 2000-01-01"}
+    members = members_of([*parts, tas([96.0, 240.0], time=hours)], options)
+    assert len(join(members, options)) == 4  # four days are in the first, too
