@@ -1,4 +1,4 @@
-"""Opening aggregation files of each dialect: CPU time, and against cf-python on the CF-1.13 form of the same."""
+"""Opening aggregation files of each dialect, against cf-python on the CF-1.13 form of the same; and writing them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,40 @@ print(json.dumps(seen[1:]))
 """
 
 
+#: Writes an aggregation of so many files in a dialect, and prints the seconds that it took, and the most bytes.
+WRITTEN = """
+import json, resource, sys, time
+import numpy as np
+import cfagg, netCDF4
+from cfagg.model import Aggregation, Grid, Layout, Partitions
+path, to, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+def made(n):
+    files = [f"archive/tas_{i:07d}.nc" for i in range(n)]
+    layouts = [Layout(("time",))]
+    table = Partitions.build(n, file=np.arange(n), address=0, files=files, addresses=["tas"], layouts=layouts)
+    grid = Grid([np.arange(n + 1)])
+    return Aggregation("tas", ("time",), (n,), np.dtype("f4"), grid, table, "K", source=path + ".source")
+
+cfagg.write(made(2), path, to=to)
+many = made(n)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = time.process_time()
+cfagg.write(many, path, to=to, overwrite=True)
+spent = time.process_time() - start
+print(json.dumps([spent, 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)]))
+"""
+
+
 def rows(small: bool) -> list[Row]:
-    """Return what opening a million fragments takes, and 2,000 in each dialect (small: fewer)."""
+    """Return what opening and writing a million fragments takes, and opening 2,000 in each dialect (small: fewer)."""
     with tempfile.TemporaryDirectory() as folder:
         n = 10_000 if small else 1_000_000
-        return [*(_million(Path(folder), n, sorted_=s) for s in (True, False)), *_dialects(Path(folder), small)]
+        return [
+            *(_million(Path(folder), n, sorted_=s) for s in (True, False)),
+            *_dialects(Path(folder), small),
+            *_writing(Path(folder), n),
+        ]
 
 
 def _names(n: int) -> np.ndarray:
@@ -60,6 +89,20 @@ def _million(folder: Path, n: int, *, sorted_: bool) -> Row:
     wanted = 1.5 * n / 1e6
     what = f"CF-1.13: open {n} fragments{'' if sorted_ else ', files in any order'}"
     return Row(what, ours, wanted, "1.5 s a million", wanted / ours, 1.0)
+
+
+def _writing(folder: Path, n: int) -> list[Row]:
+    """Return what writing aggregations of many partitions takes, in seconds and bytes."""
+    made = []
+    for to in ("NCA-0.1", "CFA-0.4", "CFA-0.6.2", "CF-1.13"):
+        command = [sys.executable, "-c", WRITTEN, str(folder / f"written {to}.nc"), to, str(n)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        seconds, held = json.loads(done.stdout.splitlines()[-1])
+        wanted, most = 10.0 * n / 1e6, 1.5 * 2**30 * n / 1e6 + 2**27
+        what = f"{to}: write {n} partitions"
+        made.append(Row(what, seconds, wanted, "10 s a million", wanted / seconds, 1.0))
+        made.append(Row(f"{what}, memory", max(held, 1), most, "1.5 GiB a million", most / max(held, 1), 1.0, "bytes"))
+    return made
 
 
 def _dialects(folder: Path, small: bool) -> list[Row]:
