@@ -176,12 +176,11 @@ def convert(
             "verify": verify,
             "workers": workers is not None,
             "memory": memory != DEFAULT_MEMORY,
-            "target_options": bool(target_options),
         }
         _refuse_options(senseless, f"{name} is an aggregation file in {kind}, which refers to values where they are")
         from cfagg.writing.writing import target_of, translate
 
-        file = target_of(name, kind, on_loss, relative_to, overwrite=overwrite, netcdf=kind)
+        file = target_of(name, kind, on_loss, relative_to, overwrite=overwrite, netcdf=kind, options=target_options)
         place_of = a_place(source, storage_options, paths(allow), name="source")
         return translate(
             place_of, file, variables=variables, allow=paths(allow), word_size=word_size, substitutions=changes

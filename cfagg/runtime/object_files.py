@@ -11,12 +11,12 @@ from cfagg.errors import TargetExistsError
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url, refuse_url
 
-__all__ = ["check_object", "exists", "written_object"]
+__all__ = ["check_object", "exists", "object_at", "written_object"]
 
 
 def check_object(url: Url, *, overwrite: bool) -> None:
     """Refuse a file that cannot or must not be written, before work begins."""
-    objects, name = _object(url)
+    objects, name = object_at(url)
     if not overwrite and objects.size(name) is not None:
         raise exists(url)
 
@@ -29,14 +29,14 @@ def exists(target: object) -> TargetExistsError:
 @contextmanager
 def written_object(url: Url, *, create: bool = False, match: str | None = None) -> Iterator[Path]:
     """Give the name of a new file here that is written there when the block ends well; see `ObjectStore.put`."""
-    objects, name = _object(url)
+    objects, name = object_at(url)
     with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
         made = Path(folder) / f"file{Path(name).suffix}"
         yield made
         objects.put(name, made, create=create, match=match)
 
 
-def _object(url: Url) -> tuple[ObjectStore, str]:
+def object_at(url: Url) -> tuple[ObjectStore, str]:
     """Return the object store that a file is in, and its key there."""
     if url.lower().startswith("http"):
         refuse_url(url, "written")

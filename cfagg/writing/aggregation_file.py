@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cfagg.arrays.source import open_source
 from cfagg.conventions.encoded import Loss, Names
-from cfagg.errors import CfaggError, LossError, TargetError, TargetExistsError
+from cfagg.errors import CfaggError, LossError, OptionError, TargetError, TargetExistsError
+from cfagg.model import Aggregation
 from cfagg.runtime.files import written_aside
 from cfagg.runtime.netcdf_files import closing_written, created
+from cfagg.runtime.object_files import check_object, object_at
 from cfagg.runtime.progress import task
 from cfagg.runtime.publishing import public_name, reason, remove, sync_directory, sync_tree
+from cfagg.storage.objects import ObjectStore
+from cfagg.storage.urls import Url, is_url
 from cfagg.writing import dialects, fragments
 from cfagg.writing.content import Content, Held
 from cfagg.writing.netcdf import define, set_attributes, write_held, write_small
@@ -27,13 +33,14 @@ __all__ = ["Target", "write_file", "written"]
 
 @dataclass(frozen=True)
 class Target:
-    """Where and how an aggregation file is to be written."""
+    """Where and how an aggregation file is to be written; with a `url`, there, after it was written at `path`."""
 
     path: Path
     to: str
     on_loss: OnLoss = "error"
     relative_to: str | None = None
     overwrite: bool = False
+    url: Url | None = None
 
     @property
     def base(self) -> str:
@@ -42,6 +49,9 @@ class Target:
 
     def check(self) -> None:
         """Refuse what cannot or must not be written."""
+        if self.url is not None:
+            check_object(self.url, overwrite=self.overwrite)
+            return
         path = self.path
         if path.is_dir():
             raise TargetError(f"{path} is a directory; give the name of a file")
@@ -57,6 +67,58 @@ class Target:
 def write_file(content: Content, target: Target, losses: tuple[Loss, ...] = (), notes: tuple[str, ...] = ()) -> Report:
     """Write an aggregation file; `losses` and `notes` are those of making `content`."""
     target.check()
+    if target.url is None:
+        return _write_here(content, target, losses, notes)
+    objects, name = object_at(target.url)
+    former = _fragments_there(objects, name)
+    with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
+        here = replace(target, path=Path(folder) / name, url=None)
+        for taken in former:
+            (here.path.parent / taken).mkdir()
+        try:
+            report = _write_here(content, here, losses, notes)
+        except CfaggError as error:
+            # No message names the directory for temporary files.
+            error.message = error.message.replace(str(here.path), str(target.url))
+            raise
+        _check_references(here, target.url)
+        new = [path for path in here.path.parent.rglob("*") if path.is_file() and path != here.path]
+        for path in new:
+            objects.put(path.relative_to(here.path.parent).as_posix(), path)
+        objects.put(name, here.path, create=not target.overwrite)
+    objects.delete([key for keys in former.values() for key in keys])
+    return replace(report, target=str(target.url))
+
+
+def _fragments_there(objects: ObjectStore, name: str) -> dict[str, list[str]]:
+    """Return the folders with fragments of a former file in an object store, and the keys in each."""
+    found: dict[str, list[str]] = {}
+    while True:
+        folder = f"{name}.fragments{f'-{len(found) + 1}' if found else ''}"
+        keys = [key for key in objects.listed(folder) if key.startswith(f"{folder}/")]
+        if not keys:
+            return found
+        if not all(key.endswith(".nc") for key in keys):
+            raise TargetError(f"{objects.path}/{folder} holds objects that are no fragments; choose another name")
+        found[folder] = keys
+
+
+def _check_references(target: Target, url: Url) -> None:
+    """Refuse a file for another machine that refers to files of this one, which are never read from there."""
+    own = f"{target.path.name}.fragments"
+    for group in open_source(str(target.path)).root.walk():
+        for one in group.variables.values():
+            tables = (one.partitions, *one.partitions.versions) if isinstance(one, Aggregation) else ()
+            for name in (name for table in tables for name in table.files):
+                if not (is_url(name) or name.removeprefix("./").startswith(own)):
+                    raise OptionError(
+                        f"{url} was not written: variable {one.name!r} would refer to files of this machine, which are "
+                        "never read from there; write it to this machine, and then to the URL by cfagg.rebase (cfagg "
+                        "rebase -o), which moves the references to where the fragments are"
+                    )
+
+
+def _write_here(content: Content, target: Target, losses: tuple[Loss, ...], notes: tuple[str, ...]) -> Report:
     works = _plans(content, target)
     refused = [loss for work in works.values() for loss in work.refused]
     if refused:

@@ -14,7 +14,7 @@ from cfagg.errors.arguments import a_path, paths
 from cfagg.model import Aggregation
 from cfagg.runtime.targets import DIALECTS, kind_of
 from cfagg.storage.access import Access
-from cfagg.storage.urls import is_url, refuse_url
+from cfagg.storage.urls import Url, a_place, is_url
 from cfagg.writing.aggregation_file import Target, write_file
 from cfagg.writing.content import Content
 from cfagg.writing.plan import OnLoss
@@ -33,6 +33,7 @@ def write(
     relative_to: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     allow: Iterable[str | os.PathLike[str]] = (),
+    target_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Write an aggregation file that refers to values where they are.
 
@@ -47,7 +48,8 @@ def write(
         What to write.  Variables that `cfagg.read` opened and that nothing changed stay aggregations; of an
         `Aggregation` with a source, the coordinates that it refers to come with it.
     path : path
-        The file; its directory must exist.
+        The file; its directory must exist.  Or its URL in an object store, if it refers to URLs alone: a file behind a
+        URL never reads files of this machine.
     to : {"CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"}, optional
         Its convention; without it ``.nc`` means CF-1.13 and ``.nca`` NCA-0.1.
     on_loss : {"error", "materialise", "drop"}
@@ -59,6 +61,8 @@ def write(
         Replace a file.
     allow : iterable of path
         Directories that values of an `Aggregation` may be read from, as for `cfagg.read`.
+    target_options : mapping, optional
+        What the server of `path` wants, if that is a URL.
 
     Returns
     -------
@@ -85,7 +89,7 @@ def write(
     >>> cfagg.read(f"{folder}/tas.nca").tas.values.tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
-    target = target_of(path, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13")
+    target = target_of(path, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13", options=target_options)
     if isinstance(obj, Aggregation):
         content, losses = _of_aggregation(obj, target, paths(allow))
         return write_file(content, target, losses)
@@ -123,11 +127,13 @@ def target_of(
     *,
     overwrite: bool,
     netcdf: str,
+    options: Mapping[str, Any] | None = None,
 ) -> Target:
     """Return where and how an aggregation file is written; other kinds of targets are refused."""
     name = a_path(path, expected="name a file")
-    if is_url(name):
-        refuse_url(name, "written")
+    there = (
+        a_place(path, options, expected="name a file", options_name="target_options") if is_url(name) or options else ""
+    )
     kind = kind_of(name, to, netcdf=netcdf)
     if kind not in DIALECTS:
         raise OptionError(
@@ -137,6 +143,10 @@ def target_of(
     if on_loss not in ("error", "materialise", "drop"):
         raise OptionError(f"on_loss={on_loss!r}: expected 'error', 'materialise' or 'drop'")
     base = None if relative_to is None else a_path(relative_to, "relative_to", expected="name a directory")
+    if isinstance(there, Url):
+        if base is not None:
+            raise OptionError(f"{there} is a URL: relative_to= has no meaning there")
+        return Target(Path(there.place[1]), kind, cast("OnLoss", on_loss), None, overwrite, there)
     # Through a link, so that the file is replaced and not the link.
     return Target(Path(os.path.realpath(name)), kind, cast("OnLoss", on_loss), base, overwrite)
 

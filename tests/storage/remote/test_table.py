@@ -118,7 +118,7 @@ CALLS: dict[str, list[Callable[[str], Any]]] = {
         lambda url: command("mean", "a.zarr", "v", "--over", "time", "-o", f"{url}.nc"),
         lambda url: command("obs", "window", "a.zarr", "2020-01-01", "-o", f"{url}.nc"),
     ],
-    "target of `write`, and of `convert` if a file": [
+    "target of `write`, and of `convert` if an aggregation file": [
         lambda url: cfagg.write(dataset(), f"{url}.nc"),
         lambda url: cfagg.convert(here("temperature.nca"), f"{url}.nc", to="CF-1.13"),
         lambda url: cfagg.convert(here("sst.nca"), f"{url}.nca"),
