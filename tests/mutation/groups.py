@@ -81,7 +81,7 @@ GROUPS: dict[str, Group] = {
         ["tests/formats/zarr", "tests/conversion/test_convert_zarr.py"],
     ),
     "accumulation": Group(
-        _in("accumulation", "accumulating description freshness integrity outliers planning proof ranges source"),
+        _in("accumulation", "accumulating description freshness integrity outliers build_plan proof ranges source"),
         ["tests/accumulation"],
     ),
     "foreign": Group(
