@@ -26,7 +26,6 @@ from cfagg.conventions.accumulation import (
     Extra,
     group_name,
 )
-from cfagg.conventions.accumulation_model import Table
 from cfagg.conventions.accumulation_record import MaskRecord
 from cfagg.errors import (
     Problem,
@@ -187,11 +186,6 @@ class Group:
     def reader(self) -> ZarrReader:
         """What reads the array itself."""
         return ZarrReader(self.source)
-
-    @cached_property
-    def strides(self) -> Mapping[str, int]:
-        """Number of chunks between two samples by accumulated dimension."""
-        return Table() if self.extra is None else self.extra.stride
 
     @cached_property
     def differences(self) -> Differences:

@@ -36,7 +36,7 @@ class Scratch:
     """The files of partial sums, in a folder that exists."""
 
     def __init__(self, folder: Path, window: Window, fields: tuple[Field, ...]) -> None:
-        self.folder, self.window, self.fields = folder, window, fields
+        self.window = window
         self._files: dict[Field, int] = {}
         self._sizes: dict[Axes, npt.NDArray[np.int64]] = {}
         self._places: dict[Axes, npt.NDArray[np.int64]] = {}
@@ -49,11 +49,6 @@ class Scratch:
             self._files[f] = os.open(folder / f.file, os.O_RDWR | os.O_CREAT, 0o666)
             # What is never written is read as zeros and takes no room.
             os.ftruncate(self._files[f], int(self._places[f.axes][-1]) * np.dtype(f.dtype).itemsize)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all parts."""
-        return sum(int(self._places[f.axes][-1]) * np.dtype(f.dtype).itemsize for f in self.fields)
 
     def write(self, field: Field, number: int, part: memoryview) -> None:
         """Write the part of one chunk."""
