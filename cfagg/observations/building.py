@@ -19,7 +19,7 @@ import numpy.typing as npt
 from cfagg.cf.durations import format_duration
 from cfagg.errors import ConventionError, SourceError
 from cfagg.observations.chosen_statistics import Choice
-from cfagg.observations.dates import Part
+from cfagg.observations.dates import Part, union
 from cfagg.observations.frames import META
 from cfagg.observations.layouts import DataLayout
 from cfagg.observations.merging import (
@@ -34,7 +34,7 @@ from cfagg.observations.merging import (
     write_record,
 )
 from cfagg.observations.parts import PartRead, arrange, read_elsewhere, read_part, recorded
-from cfagg.observations.provenance import Base, build_attributes, iso, sources_of, union
+from cfagg.observations.provenance import Base, build_attributes, iso, sources_of
 from cfagg.observations.recipe import Recipe
 from cfagg.observations.statistics import Accumulator
 from cfagg.observations.tasks import Pool

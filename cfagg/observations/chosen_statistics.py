@@ -84,8 +84,6 @@ def stored_tendencies(store: ObservationStore, plan: Plan, step: Any = None) -> 
 
 def _choice(value: Any) -> Any:
     """Return the choice of rows that a value is, or `None` where it is none."""
-    from cfagg.observations.chosen_statistics import Choice, parse_choice
-
     if isinstance(value, Mapping) and not {"over", "percent", "start", "end"} & set(value):
         return None
     if isinstance(value, str) and value.strip().lower() != "all" and "%" not in value:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -32,6 +32,8 @@ __all__ = [
     "parse_window",
     "sample_dates",
     "sample_numbers",
+    "union",
+    "without",
 ]
 
 #: An array of the dates of more samples than this is a mistake.
@@ -214,6 +216,33 @@ def parse_window(text: Any) -> Window:
 #: Start and end of a part of a build, in UTC without a time zone; the end is not included.
 Part = tuple[datetime, datetime]
 
+
+def union(periods: Iterable[Part]) -> list[Part]:
+    """Return periods in order, those joined that touch each other."""
+    out: list[Part] = []
+    for start, stop in sorted(periods):
+        if out and start <= out[-1][1]:
+            out[-1] = out[-1][0], max(out[-1][1], stop)
+        else:
+            out.append((start, stop))
+    return out
+
+
+def without(parts: Iterable[Part], gaps: Sequence[Part]) -> list[Part]:
+    """Return what parts have outside of gaps, which are in order."""
+    out: list[Part] = []
+    for start, stop in parts:
+        for a, b in gaps:
+            if b <= start or a >= stop:
+                continue
+            if start < a:
+                out.append((start, a))
+            start = min(b, stop)  # noqa: PLW2901
+        if start < stop:
+            out.append((start, stop))
+    return out
+
+
 #: More parts than this are a mistake in the frequency or in group_by.
 MOST_PARTS = 1_000_000
 
@@ -273,19 +302,9 @@ class Period:
         )
         if len(self) // self._steps(group_by) > MOST_PARTS:
             raise LimitError(many)
-        parts: list[Part] = []
-        for first, stop in self._groups(group_by):
-            start = first
-            for gap in self.missing:
-                if gap[1] <= start or gap[0] >= stop:
-                    continue
-                if start < gap[0]:
-                    parts.append((start, gap[0]))
-                start = min(gap[1], stop)
-            if start < stop:
-                parts.append((start, stop))
-            if len(parts) > MOST_PARTS:
-                raise LimitError(many)
+        parts = without(self._groups(group_by), self.missing)
+        if len(parts) > MOST_PARTS:
+            raise LimitError(many)
         return parts
 
     def _groups(self, group_by: object) -> Iterator[Part]:

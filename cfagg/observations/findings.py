@@ -44,17 +44,8 @@ class CheckReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it as plain objects, for JSON."""
-        findings = [
-            {
-                "code": f.code,
-                "where": f.where,
-                "message": f.message,
-                "rows": list(f.rows),
-                "count": f.count,
-                "severity": f.severity,
-            }
-            for f in self.findings
-        ]
+        names = ("code", "where", "message", "rows", "count", "severity")
+        findings = [{name: getattr(f, name) for name in names} | {"rows": list(f.rows)} for f in self.findings]
         return {
             "store": self.path,
             "rows": self.rows,

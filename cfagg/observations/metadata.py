@@ -6,7 +6,8 @@ import datetime as dt
 import json
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +30,12 @@ __all__ = ["as_json", "describe", "describe_store", "to_arrow", "to_pandas", "to
 _PACKAGES = ("numpy", "numcodecs", "zarr", "numba")
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of cfagg, Python and the packages that samples are read with; none of them is loaded."""
-    found = {"cfagg": __version__, "python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
+def versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
+    """Return the versions of those packages that are installed; none of them is loaded."""
+    found = {}
+    for package in packages:
+        with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
     return found
 
 
@@ -47,7 +46,7 @@ def describe(dataset: Any) -> dict[str, Any]:
         "kind": "observations",
         "sources": [describe_store(store)],
         "recipe": as_json(store.attributes.recipe),
-        "versions": versions(),
+        "versions": {"cfagg": __version__, "python": platform.python_version(), **versions()},
         "start": epoch_text(plan.dates.start),
         "end": epoch_text(plan.dates.end),
         "last": epoch_text(plan.dates.last),

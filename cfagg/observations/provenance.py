@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -22,8 +21,9 @@ import numpy.typing as npt
 
 from cfagg.cf.instants import epoch_text
 from cfagg.errors import ConventionError, SourceError, TargetError, UnsupportedError
-from cfagg.observations.dates import Part
+from cfagg.observations.dates import Part, union, without
 from cfagg.observations.merging import Run, write_run
+from cfagg.observations.metadata import versions
 from cfagg.observations.recipe import Recipe
 from cfagg.observations.rows import Rows as StoredRows
 from cfagg.observations.store import ObservationStore, open_store
@@ -34,11 +34,9 @@ __all__ = [
     "build_attributes",
     "identifier",
     "iso",
-    "new_parts",
     "open_base",
     "periods_of",
     "recorded_recipe",
-    "union",
 ]
 
 #: Packages whose versions are recorded.
@@ -72,7 +70,7 @@ def build_attributes(
         "provenance_load": {
             "distribution_names": {},
             "git_versions": {},
-            "module_versions": {"cfagg": {"version": __version__}, **_versions()},
+            "module_versions": {k: {"version": v} for k, v in {"cfagg": __version__, **versions(_PACKAGES)}.items()},
             "python": platform.python_version(),
         },
         "recipe": recorded,
@@ -132,17 +130,6 @@ def periods_of(attributes: Mapping[str, Any]) -> list[Part] | None:
     return union(periods) or None
 
 
-def union(periods: Iterable[Part]) -> list[Part]:
-    """Return periods in order, those joined that touch each other."""
-    out: list[Part] = []
-    for start, stop in sorted(periods):
-        if out and start <= out[-1][1]:
-            out[-1] = out[-1][0], max(out[-1][1], stop)
-        else:
-            out.append((start, stop))
-    return out
-
-
 def iso(moment: datetime | int) -> str:
     """Return a date, or seconds since 1970, as text."""
     return epoch_text(moment) if isinstance(moment, int) else moment.isoformat()
@@ -159,16 +146,6 @@ def _without_folders(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(("/", "~", "./", "../")):
         return PurePath(value).name
     return value
-
-
-def _versions() -> dict[str, dict[str, str]]:
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = {"version": version(name)}
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 type Rows = npt.NDArray[np.float32]
@@ -235,20 +212,4 @@ def open_base(path: str | os.PathLike[str], recipe: Recipe) -> Base:
             f"{store.path} has the {' and the '.join(wrong)}; use the settings that it was built with"
         )
     source = StoredRows(store.source, store.data.array, cached=False)
-    return Base(Path(os.path.realpath(path)), store, source, periods, new_parts(recipe.parts(), periods))
-
-
-def new_parts(parts: Sequence[Part], periods: Sequence[Part]) -> list[Part]:
-    """Return what parts have outside of periods."""
-    out: list[Part] = []
-    for part in parts:
-        start, stop = part
-        for a, b in periods:
-            if b <= start or a >= stop:
-                continue
-            if start < a:
-                out.append((start, a))
-            start = min(b, stop)
-        if start < stop:
-            out.append((start, stop))
-    return out
+    return Base(Path(os.path.realpath(path)), store, source, periods, without(recipe.parts(), periods))

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, PlainValidator, ValidationError, field_validator, model_validator
 
 from cfagg.errors import ConventionError
-from cfagg.observations.dates import Part, Period, as_date, as_duration
+from cfagg.observations.dates import Part, Period, as_date, as_duration, union
 from cfagg.observations.settings import (
     Count,
     Date,
@@ -113,13 +113,7 @@ def _gaps(missing: list[datetime | _Gap], start: datetime, last: datetime, step:
         dates.update(day for day in found if start <= day <= last)
     if problems:
         raise wrong(*problems)
-    gaps: list[Part] = []
-    for day in sorted(dates):
-        if gaps and gaps[-1][1] == day:
-            gaps[-1] = gaps[-1][0], day + step
-        else:
-            gaps.append((day, day + step))
-    return tuple(gaps)
+    return tuple(union((day, day + step) for day in dates))
 
 
 def _written(form: Any) -> Any:
