@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from cfagg.storage.urls import absolute
 
 if TYPE_CHECKING:
     from cfagg.arrays.reader import Reader
+    from cfagg.formats.pp.fields import Fields
 
 __all__ = ["ForeignSource", "open_foreign_source"]
 
@@ -80,7 +81,7 @@ class _File:
             if self._key is None or found is None or found.chunks is None:
                 raise FragmentMismatchError(f"{self.path}, variable {name!r}: the file was changed; open it again")
             table = found.chunks()
-        return self.path, table.grid, addresses_of(handles.of(self._key, CONTEXT_SOURCE), table.offset)
+        return self.path, table.grid, addresses_of(_fields(self._key), table.offset)
 
     def slab(self, group: str, name: str, dtype: np.dtype[Any], shape: tuple[int, ...], slices: Any) -> Any:
         """Return values of a variable: by their chunks, or by the format, for one thread at a time."""
@@ -133,6 +134,14 @@ def open_foreign_source(path: str) -> ForeignSource | None:
         return None
     root = group_of(dataset.root, path, _variable, lambda g: {k: _plain(v) for k, v in g.attributes.items()})
     return ForeignSource(path, dataset.format, root, file=file)
+
+
+@lru_cache(maxsize=4)
+def _fields(key: FileKey) -> Fields:
+    """Return the fields of a PP file, which are asked for by each of its variables."""
+    from cfagg.formats.pp.addresses import scan_fields
+
+    return scan_fields(handles.of(key, CONTEXT_SOURCE))
 
 
 def _find(group: model.Group | None, path: str, name: str) -> model.Variable | None:

@@ -12,6 +12,7 @@ import xarray as xr
 import zarr
 
 import cfagg
+from cfagg.formats.pp import addresses, records
 from cfagg.runtime.targets import DIALECTS
 from cfagg.writing import elsewhere
 from tests.formats.pp.making import field, fields_file
@@ -96,6 +97,14 @@ def test_however_fields_are_stored_their_values_are_the_same_in_an_aggregation(t
     report = cfagg.convert(tmp_path / "a.pp", tmp_path / "a.nc", to=to)
     assert (report.fragments == 0) is (to in BY_ADDRESS)
     equal(tmp_path / "a.nc", tmp_path / "a.pp")
+
+
+def test_headers_are_looked_through_once_for_all_variables(tmp_path, monkeypatch):
+    (tmp_path / "a.pp").write_bytes(b"".join(field(**{**INSTANT, "LBUSER4": 100 + n}) for n in range(20)))
+    asked = []
+    monkeypatch.setattr(addresses, "scan_records", lambda *a: asked.append(0) or records.scan_records(*a))
+    assert len(cfagg.convert(tmp_path / "a.pp", tmp_path / "a.nca").variables) == 20
+    assert len(asked) == 2
 
 
 def test_fields_that_share_their_data_have_fragments(tmp_path):

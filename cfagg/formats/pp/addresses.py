@@ -48,12 +48,11 @@ def scan_fields(handle: Handle, context: Context = CONTEXT_SOURCE) -> Fields:
     return scan_records(handle, context)
 
 
-def addresses_of(handle: Handle, data: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
-    """Return the bytes at which the records of the headers of fields begin, by those at which their data do.
+def addresses_of(fields: Fields, data: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
+    """Return the bytes at which the records of the headers of some fields begin, by those at which their data do.
 
     In fields files they are those of the headers in the table.  `None` where fields share their data.
     """
-    fields = scan_fields(handle)
     order = np.argsort(fields.data_offset, kind="stable")
     known = fields.data_offset[order]
     first = np.searchsorted(known, data)
