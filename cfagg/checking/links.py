@@ -10,7 +10,7 @@ from importlib import resources
 from cfagg.findings.rule import Rule
 from cfagg.findings.versions import Version
 
-__all__ = ["document", "link", "older_sections", "place", "section_in"]
+__all__ = ["document", "link", "older_sections", "place"]
 
 
 def document() -> str:
@@ -54,11 +54,3 @@ def older_sections() -> Mapping[str, tuple[tuple[Version, str, str], ...]]:
         until = Version(int(major), int(minor))
         found[row["code"]] = (*found.get(row["code"], ()), (until, row["section"], row["title"]))
     return found
-
-
-def section_in(rule: Rule, version: Version) -> tuple[str, str]:
-    """Return number and title of the section of a rule in a version of CF."""
-    for until, section, title in older_sections().get(rule.code, ()):
-        if version <= until:
-            return section, title
-    return rule.section, rule.title

@@ -5,7 +5,6 @@ Sources: CF sections 4.4 to 4.4.6.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -77,10 +76,6 @@ def calendar_of(v: Variable) -> str | None:
     return None if text is None else calendar_name(text)
 
 
-def _is_bounds(c: Context, v: Variable) -> bool:
-    return v in c.roles.bounds or v in c.roles.climatology
-
-
 def _named(v: Variable) -> bool:
     """Whether the axis or the standard name says that these are times."""
     return (v.text("standard_name") or "").strip() in TIME_NAMES or (v.text("axis") or "").strip().upper() == "T"
@@ -96,7 +91,7 @@ def time_like(c: Context) -> set[Variable]:
     found = set()
     coordinates = c.roles.coordinates
     for v in c.dataset.variables:
-        if not v.attributes or v.is_text or _is_bounds(c, v):
+        if not v.attributes or v.is_text or v in c.roles.bounds or v in c.roles.climatology:
             continue
         reference = split_reference(v.text("units") or "") is not None
         if v in coordinates:
@@ -112,16 +107,9 @@ def time_like(c: Context) -> set[Variable]:
 @once
 def times(c: Context) -> list[Time]:
     """Return the time coordinates that have units of a reference time, in order."""
-    like = time_like(c)
-    return list(_times(c, like))
-
-
-def _times(c: Context, like: set[Variable]) -> Iterator[Time]:
-    for v in c.dataset.variables:
-        parts = split_reference(v.text("units") or "") if v in like else None
-        if parts is not None:
-            unit, word, text = parts
-            yield Time(v, unit, word, text, parse_datetime(text), calendar_of(v))
+    like = [v for v in c.dataset.variables if v in time_like(c)]
+    found = ((v, split_reference(v.text("units") or "")) for v in like)
+    return [Time(v, *parts, parse_datetime(parts[2]), calendar_of(v)) for v, parts in found if parts is not None]
 
 
 @lru_cache(maxsize=256)

@@ -96,11 +96,8 @@ def bounds_name_a_variable(c: Context) -> Iterator[Hit]:
 def bounds_are_numbers(_: Context, v: Variable, b: Variable) -> Iterator[Hit]:
     """A bounds variable holds numbers."""
     if not b.is_numeric:
-        yield Hit(b, None, f"the bounds variable of {v.path!r} holds {_held(b)}; expected numbers")
-
-
-def _held(b: Variable) -> str:
-    return {"char": "characters", "string": "strings"}.get(b.kind, "values that are not numbers")
+        held = {"char": "characters", "string": "strings"}.get(b.kind, "values that are not numbers")
+        yield Hit(b, None, f"the bounds variable of {v.path!r} holds {held}; expected numbers")
 
 
 @rule("BND003", each=bounded)

@@ -32,12 +32,13 @@ def only_on_times(c: Context, names: tuple[str, ...]) -> Iterator[Hit]:
     like = time_like(c)
     inheriting = c.roles.bounds | c.roles.climatology | c.roles.named_by("bounds_tie_points")
     for v in c.with_attribute(*names):
-        if v in like or v in inheriting or _is_time_node(c, v):
+        counted = is_reference_time(v.text("units") or "")
+        if v in like or v in inheriting or (counted and c.references_to(v, "nodes", "node_coordinates")):
             continue
         for name in names:
             if name not in v.attributes:
                 continue
-            if is_reference_time(v.text("units") or ""):
+            if counted:
                 yield Hit(
                     v,
                     name,
@@ -47,10 +48,6 @@ def only_on_times(c: Context, names: tuple[str, ...]) -> Iterator[Hit]:
                 )
             else:
                 yield Hit(v, name, f"{name} is on a variable that holds no time coordinates; delete it")
-
-
-def _is_time_node(c: Context, v: Variable) -> bool:
-    return bool(c.references_to(v, "nodes", "node_coordinates")) and is_reference_time(v.text("units") or "")
 
 
 def _with_calendar(c: Context) -> Iterator[tuple[Variable, str]]:

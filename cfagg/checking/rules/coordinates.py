@@ -173,17 +173,15 @@ def multidimensional_coordinates_have_other_names(c: Context) -> Iterator[Hit]:
     """A coordinate of several dimensions is not called like one of them."""
     for v in c.dataset.variables:
         axes = v.dims[:-1] if v.kind == "char" else v.dims
-        if len(axes) > 1 and v.name in axes and _is_meant_as_coordinate(c, v):
+        if len(axes) < 2 or v.name not in axes:
+            continue
+        if v in c.roles.auxiliary or is_latitude(v) or is_longitude(v) or "axis" in v.attributes:
             yield Hit(
                 v,
                 None,
                 f"coordinate {v.name!r} of dimensions ({', '.join(v.dims)}) is named like one of them, which leaves "
                 "no name for the coordinate variable of that dimension",
             )
-
-
-def _is_meant_as_coordinate(c: Context, v: Variable) -> bool:
-    return v in c.roles.auxiliary or is_latitude(v) or is_longitude(v) or "axis" in v.attributes
 
 
 @rule("COO014")

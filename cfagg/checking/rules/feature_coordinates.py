@@ -59,10 +59,6 @@ def _within(part: Variable, whole: Variable) -> bool:
     return bool(own) and own <= set(whole.dimensions)
 
 
-def _single(v: Variable) -> bool:
-    return prod(v.shape) <= 1
-
-
 #: For each type what coordinates may not vary along with what: (those, along the whole of these).
 _NOT_ALONG = {
     "timeseries": (("XY", "T"),),
@@ -97,7 +93,7 @@ def coordinates_vary_as_table_9_1_says(c: Context) -> Iterator[Hit]:
                     )
         for moving, along in _ALONG.get(f.type, ()):
             for a in moving:
-                ways = [t for t in axes[along] if not _single(t)]
+                ways = [t for t in axes[along] if prod(t.shape) > 1]
                 if axes[a] and ways and not any(_within(t, x) for x in axes[a] for t in ways):
                     yield Hit(
                         v,

@@ -76,15 +76,11 @@ def node_coordinates_exist(c: Context, g: Geometry) -> Iterator[Hit]:
 @rule("GEO008")
 def node_coordinates_have_an_axis(c: Context) -> Iterator[Hit]:
     """Node coordinates have an axis attribute, which is X, Y or Z."""
-    for v in _nodes(c):
+    for v in dict.fromkeys(n for g in geometries(c) for n in g.nodes):
         if "axis" not in v.attributes:
             yield Hit(v, "axis", "a node coordinate needs an axis; add X, Y or Z")
         elif (v.text("axis") or "").strip().upper() == "T":
             yield Hit(v, "axis", "the axis of a node coordinate is X, Y or Z, not T")
-
-
-def _nodes(c: Context) -> list[Variable]:
-    return list(dict.fromkeys(n for g in geometries(c) for n in g.nodes))
 
 
 @rule("GEO009", each=geometries)

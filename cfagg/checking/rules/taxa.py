@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from cfagg.checking.axes import name_of
 from cfagg.checking.context import Context
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
@@ -16,14 +17,10 @@ _NAME, _IDENTIFIER = "biological_taxon_name", "biological_taxon_lsid"
 _LSID = r"(?i)urn:lsid:[\w.-]+:[^\s:]+:[^\s:]+(:[^\s:]+)?"
 
 
-def _name(v: Variable) -> str:
-    return (v.words("standard_name") or [""])[0]
-
-
 @rule("TAX001", each="standard_name")
 def quantities_of_taxa_have_names_of_taxa(c: Context, v: Variable) -> Iterator[Hit]:
     """A quantity of biological taxa has a coordinate with their names."""
-    name = _name(v)
+    name = name_of(v)
     if "biological_taxon" not in name and "organisms_in_taxon" not in name:
         return
     if name in (_NAME, _IDENTIFIER, "biological_taxon_identifier") or v not in c.roles.data:
@@ -31,7 +28,7 @@ def quantities_of_taxa_have_names_of_taxa(c: Context, v: Variable) -> Iterator[H
     named = c.references_of(v, "coordinates")
     if any(r.target is None for r in named):
         return  # COO009
-    if _NAME not in {_name(r.target) for r in named if r.target is not None}:
+    if _NAME not in {name_of(r.target) for r in named if r.target is not None}:
         message = f"no coordinate has the standard name {_NAME}; add the names of the taxa"
         yield Hit(v, "coordinates", message)
 
@@ -39,14 +36,14 @@ def quantities_of_taxa_have_names_of_taxa(c: Context, v: Variable) -> Iterator[H
 @rule("TAX002", each="standard_name")
 def names_of_taxa_are_text(_: Context, v: Variable) -> Iterator[Hit]:
     """Names and identifiers of taxa are text."""
-    if _name(v) in (_NAME, _IDENTIFIER) and not v.is_text:
-        yield Hit(v, None, f"{_name(v)} is of type {v.dtype}; expected text")
+    if name_of(v) in (_NAME, _IDENTIFIER) and not v.is_text:
+        yield Hit(v, None, f"{name_of(v)} is of type {v.dtype}; expected text")
 
 
 @rule("TAX003", each="standard_name", needs="data")
 def identifiers_of_taxa_are_well_formed(_: Context, v: Variable) -> Iterator[Hit]:
     """Identifiers of taxa are life science identifiers, or missing."""
-    if _name(v) != _IDENTIFIER or not v.is_text or v.dialect is not None or v.read is None:
+    if name_of(v) != _IDENTIFIER or not v.is_text or v.dialect is not None or v.read is None:
         return
     for text in v.texts().ravel():
         if text.strip() and len(text) < 1000 and not re.fullmatch(_LSID, text.strip()):

@@ -31,7 +31,7 @@ def units_contain_a_reference_datetime(c: Context) -> Iterator[Hit]:
             continue
         if v in like:
             yield from _without_reference(c, v, units)
-        elif v in coordinates and _called_time(v) and is_time(units):
+        elif v.name.lower() == "time" and "standard_name" not in v.attributes and v in coordinates and is_time(units):
             yield Hit(
                 v,
                 "units",
@@ -39,10 +39,6 @@ def units_contain_a_reference_datetime(c: Context) -> Iterator[Hit]:
                 "follow the unit, if they are durations, say so by a standard_name",
                 "warning",
             )
-
-
-def _called_time(v: Variable) -> bool:
-    return "standard_name" not in v.attributes and v.name.lower() == "time"
 
 
 def _without_reference(c: Context, v: Variable, units: str) -> Iterator[Hit]:
@@ -134,10 +130,6 @@ def _zone(d: Datetime) -> str:
     return ""
 
 
-def _units(t: Time, found: set[str]) -> str:
-    return ", ".join(repr(name) for name in sorted(found)) + f" in {t.unit!r}"
-
-
 @rule("TIM004", each=times)
 def no_years_and_months(_: Context, t: Time) -> Iterator[Hit]:
     """Units of time coordinates are neither years nor months."""
@@ -167,11 +159,9 @@ def prefixes_only_with_seconds(_: Context, t: Time) -> Iterator[Hit]:
     """Decimal prefixes are not used with units of time other than the second."""
     found = {p + base for p, base in unit_words(t.unit) if p and base not in ("s", "sec", "second", "seconds")}
     if found:
-        yield Hit(
-            t.variable,
-            "units",
-            f"a decimal prefix is used with a unit other than second: {_units(t, found)}; use the plain unit",
-        )
+        named = f"{', '.join(map(repr, sorted(found)))} in {t.unit!r}"
+        told = f"a decimal prefix is used with a unit other than second: {named}; use the plain unit"
+        yield Hit(t.variable, "units", told)
 
 
 @rule("TIM007", each=times)

@@ -21,14 +21,10 @@ _DIFFERENCE = "temperature: difference"
 _DIFFERENCES = frozenset({"range", "standard_deviation", "variance"})
 
 
-def _allowed(c: Context) -> tuple[str, ...]:
-    return _TEMPERATURES + _LEAP_SECONDS if c.version >= Version(1, 12) else _TEMPERATURES
-
-
 @rule("UNI004")
 def units_metadata_is_listed(c: Context) -> Iterator[Hit]:
     """``units_metadata`` has one of the listed values, and one for its units."""
-    allowed = _allowed(c)
+    allowed = _TEMPERATURES + _LEAP_SECONDS if c.version >= Version(1, 12) else _TEMPERATURES
     for v in c.with_attribute("units_metadata"):
         value = v.attributes["units_metadata"]
         text = value.strip() if isinstance(value, str) else None
