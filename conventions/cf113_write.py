@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.conventions import encoded
-from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes, of_versions
+from cfagg.conventions.encoded import Encoded, Lack, Names, of_codes, of_versions
 from cfagg.conventions.fragment_arrays import (
+    Instructing,
     directions,
     fill_of,
-    fragment_dimensions,
     missing,
     sizes,
     texts,
@@ -28,7 +28,7 @@ from cfagg.conventions.fragment_arrays import lacks as fragment_lacks
 from cfagg.conventions.uris import uris_of
 from cfagg.model import Aggregation
 
-__all__ = ["DIALECT", "lacks", "losses", "notes", "write"]
+__all__ = ["DIALECT", "lacks", "notes", "write"]
 
 DIALECT = "CF-1.13"
 
@@ -59,11 +59,6 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
         yield Lack("term of its own", (name,), "CF-1.13 knows no terms but its own", values=False)
 
 
-def losses(aggregation: Aggregation) -> list[Loss]:
-    """Return everything that CF-1.13 has no words for, partition by partition."""
-    return encoded.expand(aggregation, lacks(aggregation))
-
-
 def notes(aggregation: Aggregation) -> list[str]:
     """Return what is left out because it is said elsewhere."""
     return unsaid(aggregation)
@@ -72,7 +67,7 @@ def notes(aggregation: Aggregation) -> list[str]:
 def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     """Return the aggregation variable and its instructions.
 
-    What changes no value and cannot be said is left out; `losses` lists it.
+    What changes no value and cannot be said is left out; `lacks` lists it.
 
     Raises
     ------
@@ -92,41 +87,23 @@ def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     ([[2, 3]], ['a.nc', 'b.nc'], {'f_x': 2, 'j': 1, 'i': 2})
     """
     encoded.check(aggregation, lacks(aggregation), DIALECT)
-    names = names or Names(dict(zip(aggregation.dims, aggregation.shape, strict=True)), [aggregation.name])
-    partitions, shape, name = aggregation.partitions, aggregation.grid.matrix_shape, aggregation.name
-    dimensions = fragment_dimensions(aggregation, names)
-    spanned = tuple(dimensions)
+    made = Instructing(aggregation, names)
+    partitions, shape, spanned = aggregation.partitions, made.shape, made.spanned
     given, attributes = sizes(aggregation)
-    rows: tuple[str, ...] = ()
     if shape:
-        rows = names.dimension("j", len(given), spanned), names.dimension("i", given.shape[1], spanned)
-        dimensions |= dict(zip(rows, given.shape, strict=True))
+        made.add("map", (made.dimension("j", len(given)), made.dimension("i", given.shape[1])), given, attributes)
     else:
-        given = np.array(1, np.int32)
-    variables: dict[str, Any] = {}
-    features: dict[str, str] = {}
-
-    def add(feature: str, dims: tuple[str, ...], values: npt.NDArray[Any], said: dict[str, Any]) -> None:
-        features[feature] = names.variable(f"{name}_{feature}")
-        variables[features[feature]] = dims, values, said
-
-    add("map", rows, given, attributes)
+        made.add("map", (), np.array(1, np.int32), attributes)
     if encoded.stored(aggregation).any():
-        add("uris", spanned, texts(partitions.file, uris_of(partitions.files), shape), {})
+        made.add("uris", spanned, texts(partitions.file, uris_of(partitions.files), shape))
         used = np.unique(partitions.address)
         if used.size == 1:
-            only = np.array(partitions.addresses[int(used[0])], object)
-            add("identifiers", (), only, {})
+            made.add("identifiers", (), np.array(partitions.addresses[int(used[0])], object))
         else:
-            add("identifiers", spanned, texts(partitions.address, list(partitions.addresses), shape), {})
+            made.add("identifiers", spanned, texts(partitions.address, list(partitions.addresses), shape))
     else:
-        add("unique_values", spanned, *_unique(aggregation, shape))
-    marks = {
-        "aggregated_dimensions": " ".join(aggregation.dims),
-        "aggregated_data": " ".join(f"{feature}: {variable}" for feature, variable in features.items()),
-    }
-    own = encoded.own_attributes(aggregation)
-    return Encoded(DIALECT, aggregation.dtype, own | marks, dimensions, variables)
+        made.add("unique_values", spanned, *_unique(aggregation, shape))
+    return made.encoded(DIALECT)
 
 
 def _unique(aggregation: Aggregation, shape: tuple[int, ...]) -> tuple[npt.NDArray[Any], dict[str, Any]]:

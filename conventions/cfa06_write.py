@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.conventions import encoded
-from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_codes
+from cfagg.conventions.encoded import Encoded, Lack, Names, of_codes
 from cfagg.conventions.fragment_arrays import (
+    Instructing,
     directions,
     fill_of,
-    fragment_dimensions,
     missing,
     sizes,
     texts,
@@ -30,7 +30,7 @@ from cfagg.conventions.nca_layouts import is_netcdf
 from cfagg.conventions.uris import name_of
 from cfagg.model import Aggregation, Partitions
 
-__all__ = ["DIALECT", "lacks", "losses", "notes", "write"]
+__all__ = ["DIALECT", "lacks", "notes", "write"]
 
 DIALECT = "CFA-0.6.2"
 
@@ -78,11 +78,6 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def losses(aggregation: Aggregation) -> list[Loss]:
-    """Return everything that CFA-0.6.2 has no words for, partition by partition."""
-    return encoded.expand(aggregation, lacks(aggregation))
-
-
 def notes(aggregation: Aggregation) -> list[str]:
     """Return what is left out because it is said elsewhere, and what has another form."""
     count = int((missing(aggregation.partitions) & aggregation.partitions.present).sum())
@@ -97,7 +92,7 @@ def notes(aggregation: Aggregation) -> list[str]:
 def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     """Return the aggregation variable and its instructions.
 
-    What changes no value and cannot be said is left out; `losses` lists it.
+    What changes no value and cannot be said is left out; `lacks` lists it.
 
     Raises
     ------
@@ -117,54 +112,30 @@ def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     ([[2, 3]], ['a.nc', 'b.nc'])
     """
     encoded.check(aggregation, lacks(aggregation), DIALECT)
-    names = names or Names(dict(zip(aggregation.dims, aggregation.shape, strict=True)), [aggregation.name])
-    shape, name = aggregation.grid.matrix_shape, aggregation.name
-    dimensions = fragment_dimensions(aggregation, names)
-    spanned = tuple(dimensions)
+    made = Instructing(aggregation, names)
+    shape, spanned = made.shape, made.spanned
     given, attributes = sizes(aggregation)
-    if shape:
-        rows: tuple[str, ...] = names.dimension("i", len(given), spanned), names.dimension("j", given.shape[1], spanned)
-    else:
-        given = np.ones(1, np.int32)
-        rows = (names.dimension("i", 1, spanned),)
-    dimensions |= dict(zip(rows, given.shape, strict=True))
+    given = given if shape else np.ones(1, np.int32)
+    rows = tuple(made.dimension(name, n) for name, n in zip("ij", given.shape, strict=False))
     versions = [aggregation.partitions, *aggregation.partitions.versions]
-    if len(versions) > 1:
-        trailing = names.dimension("versions", len(versions), spanned)
-        dimensions[trailing] = len(versions)
-        spanned_files = (*spanned, trailing)
-    else:
-        spanned_files = spanned
-    variables: dict[str, Any] = {}
-    terms: dict[str, str] = {}
-
-    def add(term: str, dims: tuple[str, ...], values: npt.NDArray[Any], said: dict[str, Any] | None = None) -> None:
-        terms[term] = names.variable(f"{name}_{term}")
-        variables[terms[term]] = dims, values, said or {}
-
+    spanned_files = (*spanned, made.dimension("versions", len(versions))) if len(versions) > 1 else spanned
     columns = [_columns(p, shape) for p in versions]
     file, form, address = (
         found[0] if len(versions) == 1 else np.stack(found, -1) for found in zip(*columns, strict=True)
     )
-    add("location", rows, given, attributes)
-    add("file", spanned_files, file)
+    made.add("location", rows, given, attributes)
+    made.add("file", spanned_files, file)
     for term, values in (("format", form), ("address", address)):
         # Scalars stand for the fragments that have a file.
         distinct = set(values[file != ""].tolist())
         alone = len(distinct) <= 1 and (term == "format" or not values[file == ""].any())
         if alone and (distinct or term == "format"):
-            add(term, (), np.array(next(iter(distinct), "nc"), object))
+            made.add(term, (), np.array(next(iter(distinct), "nc"), object))
         else:
-            add(term, spanned_files, values)
+            made.add(term, spanned_files, values)
     for term, own in aggregation.terms.items():
-        values, said = _plain(own)
-        add(term, spanned, values, said)
-    marks = {
-        "aggregated_dimensions": " ".join(aggregation.dims),
-        "aggregated_data": " ".join(f"{term}: {variable}" for term, variable in terms.items()),
-    }
-    own_attributes = encoded.own_attributes(aggregation)
-    return Encoded(DIALECT, aggregation.dtype, own_attributes | marks, dimensions, variables)
+        made.add(term, spanned, *_plain(own))
+    return made.encoded(DIALECT)
 
 
 def _columns(partitions: Partitions, shape: tuple[int, ...]) -> tuple[npt.NDArray[Any], ...]:

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfagg.conventions import encoded
-from cfagg.conventions.encoded import Encoded, Lack, Loss, Names, of_layouts
+from cfagg.conventions.encoded import Encoded, Lack, Names, of_layouts
 from cfagg.conventions.findings import Findings
 from cfagg.conventions.fragment_arrays import directions, whole_packing
 from cfagg.conventions.json_write import Style, as_json, check_text, members, records
 from cfagg.conventions.nca_write import json_lacks, packing
 from cfagg.model import Aggregation, Layout
 
-__all__ = ["DIALECT", "lacks", "losses", "notes", "write"]
+__all__ = ["DIALECT", "lacks", "notes", "write"]
 
 DIALECT = "CFA-0.4"
 
@@ -78,11 +78,6 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
         yield Lack("cf_role", (str(own["cf_role"]),), "CFA 0.4 marks its variables by this attribute", values=False)
 
 
-def losses(aggregation: Aggregation) -> list[Loss]:
-    """Return everything that CFA 0.4 has no words for, partition by partition."""
-    return encoded.expand(aggregation, lacks(aggregation))
-
-
 def notes(aggregation: Aggregation) -> list[str]:
     """Return what is left out because it is said elsewhere."""
     partitions = aggregation.partitions
@@ -98,7 +93,7 @@ def notes(aggregation: Aggregation) -> list[str]:
 def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     r"""Return the CFA variable with all its attributes.
 
-    What changes no value and cannot be said is left out; `losses` lists it.
+    What changes no value and cannot be said is left out; `lacks` lists it.
 
     Raises
     ------

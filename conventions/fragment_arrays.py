@@ -11,14 +11,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conventions.encoded import Lack, Names, numbered, of_byte_orders, of_codes, of_layouts, of_numbers, stored
+from cfagg.conventions.encoded import (
+    Encoded,
+    Lack,
+    Names,
+    numbered,
+    of_byte_orders,
+    of_codes,
+    of_layouts,
+    of_numbers,
+    own_attributes,
+    stored,
+)
 from cfagg.conventions.nca_layouts import is_netcdf
 from cfagg.model import Aggregation, Layout, Partitions
 
 __all__ = [
+    "Instructing",
     "directions",
     "fill_of",
-    "fragment_dimensions",
     "lacks",
     "missing",
     "sizes",
@@ -30,13 +41,41 @@ __all__ = [
 _OWN = "this convention takes it from the file of the fragment"
 
 
-def fragment_dimensions(aggregation: Aggregation, names: Names) -> dict[str, int]:
-    """Return the dimensions of the array of fragments."""
-    matrix = aggregation.grid.matrix_shape
-    made: dict[str, int] = {}
-    for dim, size in zip(aggregation.dims, matrix, strict=True):
-        made[names.dimension(f"f_{dim}", size, made)] = size
-    return made
+class Instructing:
+    """Collects the variables that describe the fragments of an aggregation, and the dimensions that they span."""
+
+    def __init__(self, aggregation: Aggregation, names: Names | None) -> None:
+        self.aggregation = aggregation
+        self.names = names or Names(dict(zip(aggregation.dims, aggregation.shape, strict=True)), [aggregation.name])
+        self.shape = aggregation.grid.matrix_shape
+        self.dimensions: dict[str, int] = {}  # of the array of fragments, and then others
+        for dim, size in zip(aggregation.dims, self.shape, strict=True):
+            self.dimensions[self.names.dimension(f"f_{dim}", size, self.dimensions)] = size
+        self.spanned = tuple(self.dimensions)
+        self._variables: dict[str, Any] = {}
+        self._terms: dict[str, str] = {}
+
+    def dimension(self, name: str, size: int) -> str:
+        """Return the name of one more dimension."""
+        free = self.names.dimension(name, size, self.spanned)
+        self.dimensions[free] = size
+        return free
+
+    def add(
+        self, term: str, dims: tuple[str, ...], values: npt.NDArray[Any], attributes: dict[str, Any] | None = None
+    ) -> None:
+        """Add the variable of a term."""
+        self._terms[term] = self.names.variable(f"{self.aggregation.name}_{term}")
+        self._variables[self._terms[term]] = dims, values, attributes or {}
+
+    def encoded(self, dialect: str) -> Encoded:
+        """Return the aggregation variable with all that was added."""
+        marks = {
+            "aggregated_dimensions": " ".join(self.aggregation.dims),
+            "aggregated_data": " ".join(f"{term}: {variable}" for term, variable in self._terms.items()),
+        }
+        attributes = own_attributes(self.aggregation) | marks
+        return Encoded(dialect, self.aggregation.dtype, attributes, self.dimensions, self._variables)
 
 
 def sizes(aggregation: Aggregation) -> tuple[npt.NDArray[Any], dict[str, Any]]:

@@ -11,7 +11,6 @@ from cfagg.conventions import encoded
 from cfagg.conventions.encoded import (
     Encoded,
     Lack,
-    Loss,
     Names,
     of_byte_orders,
     of_codes,
@@ -25,7 +24,7 @@ from cfagg.conventions.json_write import Style, as_json, check_text, members, re
 from cfagg.conventions.nca_layouts import is_netcdf
 from cfagg.model import Aggregation, Layout
 
-__all__ = ["DIALECT", "encode", "lacks", "losses", "notes", "write"]
+__all__ = ["DIALECT", "encode", "lacks", "notes", "write"]
 
 DIALECT = "NCA-0.1"
 
@@ -178,11 +177,6 @@ def json_lacks(aggregation: Aggregation) -> Iterator[Lack]:
     yield from of_versions(partitions, fragment)
     for name in aggregation.terms:
         yield Lack("term of its own", (name,), "there are no terms", values=False)
-
-
-def losses(aggregation: Aggregation) -> list[Loss]:
-    """Return everything that NCA 0.1 has no words for, partition by partition."""
-    return encoded.expand(aggregation, lacks(aggregation))
 
 
 def notes(aggregation: Aggregation) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -12,27 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg._version import __version__
-from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.opening import open_any
-from cfagg.arrays.source import OtherSource, Source
+from cfagg.arrays.source import Source
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.conversion.report import Report
 from cfagg.errors import AccessError, CfaggError, OptionError, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path, paths, texts
 from cfagg.formats.values.pool import close_files
-from cfagg.model import Aggregation
 from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.publishing import reason
 from cfagg.runtime.staging import is_known
 from cfagg.runtime.targets import DIALECTS, kind_of
 from cfagg.runtime.workplace import Workplace
 from cfagg.storage.access import Access
-from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
 if TYPE_CHECKING:
-    from cfagg.conversion.plan import Array, Plan
+    from cfagg.conversion.plan import Array
     from cfagg.writing.report import Report as AggregationReport
 
 __all__ = ["convert"]
@@ -295,7 +289,7 @@ def _convert(
     progress: Callable[[int, int], None] | None,
 ) -> Report:
     """Do what `convert` describes, in a work directory that is held."""
-    from cfagg.conversion.journal import Journal
+    from cfagg.conversion.journal import Journal, digest_of, identity_of
     from cfagg.conversion.metadata import build_metadata, forget_metadata, write_metadata
     from cfagg.conversion.plan import build_plan
     from cfagg.conversion.run import cut, run
@@ -307,14 +301,14 @@ def _convert(
     slabs, threads = cut(arrays, memory, workers)
     codec = Codec(options.codec, options.level)
     documents = build_metadata(plan.groups, arrays, codec, options.zarr_format)
-    identity = _identity(source, access, options)
-    build = _digest(identity)
+    identity = identity_of(source, access, options.identity())
+    build = digest_of(identity)
     counts = [a.grid.size for a in arrays]
     resumed = 0
     if place.is_built(build):
         place.remove()
         stored = sum(_stored(a, place.target, options.zarr_format) for a in arrays)
-        return _report(str(place.target), plan, stored, resumed=sum(counts), verified=False)
+        return plan.report(str(place.target), stored, resumed=sum(counts), verified=False)
     if place.journal.exists():
         journal = Journal.resume(place.journal, identity, counts)
         if place.finished and journal.committed:
@@ -335,9 +329,8 @@ def _convert(
                 verify(arrays, slabs, journal, place.store, threads)
             journal.commit()
             place.publish(build)
-    return _report(
-        str(place.target), plan, sum(int(d.size.sum()) for d in journal.done), resumed=resumed, verified=check
-    )
+    stored = sum(int(d.size.sum()) for d in journal.done)
+    return plan.report(str(place.target), stored, resumed=resumed, verified=check)
 
 
 def _into_objects(
@@ -356,6 +349,7 @@ def _into_objects(
         refuse_url(target, "written")
     if path.rstrip("/") == target.rstrip("/"):
         raise TargetError(f"{target} is the source, which would be replaced; choose another target")
+    from cfagg.conversion.journal import identity_of
     from cfagg.conversion.metadata import build_metadata
     from cfagg.conversion.object_target import Job, write_objects
     from cfagg.conversion.plan import build_plan
@@ -376,65 +370,16 @@ def _into_objects(
         codec = Codec(options.codec, options.level)
         documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
         form = options.zarr_format
-        job = Job(plan.arrays, slabs, documents, codec, form, threads, check, _identity(source, access, options))
+        job = Job(
+            plan.arrays, slabs, documents, codec, form, threads, check, identity_of(source, access, options.identity())
+        )
         stored, resumed = write_objects(place, job, progress)
     finally:
         close_files()
-    return _report(str(target), plan, stored, resumed=resumed, verified=check)
-
-
-def _report(target: str, plan: Plan, stored: int, *, resumed: int, verified: bool) -> Report:
-    arrays = plan.arrays
-    read = {a.reader.aggregation.dialect for a in arrays if isinstance(a.reader, AggregationReader)} - {""}
-    return Report(
-        target=target,
-        variables=tuple(a.path for a in arrays),
-        bytes=sum(a.nbytes for a in arrays),
-        stored=stored,
-        chunks=sum(a.grid.size for a in arrays),
-        resumed=resumed,
-        verified=verified,
-        notes=plan.notes,
-        losses=plan.losses,
-        dialects=tuple(sorted(read)),
-    )
+    return plan.report(str(target), stored, resumed=resumed, verified=check)
 
 
 def _stored(array: Array, root: Path, zarr_format: int) -> int:
     """Return the bytes of the chunks of an array that stands in its place."""
     keys = (array.key(tuple(map(int, i)), zarr_format) for i in np.ndindex(array.grid.matrix_shape))
     return sum((root / key).stat().st_size for key in keys)
-
-
-def _identity(source: Source, access: Access, options: Options) -> dict[str, Any]:
-    """Return what a run that was cut short has to have in common with the one that finishes it."""
-    return {"version": __version__, "source": _fingerprint(source, access), "options": options.identity()}
-
-
-def _digest(identity: Mapping[str, object]) -> str:
-    """Return what tells a conversion from others, in a few characters."""
-    return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _fingerprint(source: Source, access: Access) -> str:
-    """Return a digest of the state of the source and of every file it refers to: names, sizes, times of change."""
-    if isinstance(source, OtherSource) and (found := source.fingerprint()) is not None:
-        return found
-    digest = hashlib.sha256()
-    used_files = {source.path if isinstance(source.path, Url) else os.path.realpath(source.path)}
-    for group in source.root.walk():
-        for variable in group.variables.values():
-            if isinstance(variable, Aggregation):
-                used = np.unique(variable.partitions.file[variable.partitions.present])
-                used_files.update(access.resolve(variable.partitions.files[c]) for c in used.tolist() if c >= 0)
-    for path in sorted(used_files):
-        try:
-            if isinstance(path, Url):
-                digest.update(f"{path}\0{handles.get(path).key[2:]}\n".encode("utf-8", "surrogateescape"))
-                continue
-            state = Path(path).stat()
-            found = f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n"
-        except FileNotFoundError:
-            found = f"{path}\0missing\n"
-        digest.update(found.encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()

@@ -11,10 +11,11 @@ process left of its last line is cut off.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -22,10 +23,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from cfagg._version import __version__
+from cfagg.arrays.source import OtherSource, Source
 from cfagg.errors import TargetError
+from cfagg.model import Aggregation
 from cfagg.runtime.publishing import opened, public_name, read_own
+from cfagg.storage.access import Access
+from cfagg.storage.handles import handles
+from cfagg.storage.urls import Url
 
-__all__ = ["ChunkRecords", "Journal"]
+__all__ = ["ChunkRecords", "Journal", "digest_of", "identity_of"]
 
 #: Name of the journal's own form; a change of it makes older journals useless.
 FORMAT = "cfagg conversion 1"
@@ -198,3 +205,37 @@ def _compare(name: str, found: Any, expected: dict[str, Any]) -> None:
         f"{name} was started with different settings ({', '.join(names)}), so it cannot be resumed like "
         "this; repeat the call with the original options, or start again with overwrite=True (--overwrite)"
     )
+
+
+def identity_of(source: Source, access: Access, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a run that was cut short has to have in common with the one that finishes it."""
+    return {"version": __version__, "source": _fingerprint(source, access), "options": options}
+
+
+def digest_of(identity: Mapping[str, object]) -> str:
+    """Return what tells a conversion from others, in a few characters."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _fingerprint(source: Source, access: Access) -> str:
+    """Return a digest of the state of the source and of every file it refers to: names, sizes, times of change."""
+    if isinstance(source, OtherSource) and (found := source.fingerprint()) is not None:
+        return found
+    digest = hashlib.sha256()
+    used_files = {source.path if isinstance(source.path, Url) else os.path.realpath(source.path)}
+    for group in source.root.walk():
+        for variable in group.variables.values():
+            if isinstance(variable, Aggregation):
+                used = np.unique(variable.partitions.file[variable.partitions.present])
+                used_files.update(access.resolve(variable.partitions.files[c]) for c in used.tolist() if c >= 0)
+    for path in sorted(used_files):
+        try:
+            if isinstance(path, Url):
+                digest.update(f"{path}\0{handles.get(path).key[2:]}\n".encode("utf-8", "surrogateescape"))
+                continue
+            state = Path(path).stat()
+            found = f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n"
+        except FileNotFoundError:
+            found = f"{path}\0missing\n"
+        digest.update(found.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, OtherSource, Source, Variable, refuse_unreadable
@@ -20,7 +21,7 @@ from cfagg.conversion import packing
 from cfagg.conversion.attributes import fill_of, group_attributes, is_strict, variable_attributes, with_members
 from cfagg.conversion.chunks import RECTILINEAR_NOTE, check_dimensions, choose_chunks
 from cfagg.conversion.options import Options
-from cfagg.conversion.report import Loss
+from cfagg.conversion.report import Loss, Report
 from cfagg.conversion.selection import select
 from cfagg.conversion.storage import cell_edges, stored_chunks
 from cfagg.errors import LimitError, UnsupportedError
@@ -87,6 +88,23 @@ class Plan:
     arrays: tuple[Array, ...]
     notes: tuple[str, ...]  # what a user should know
     losses: tuple[Loss, ...] = ()  # what is left out
+
+    def report(self, target: str, stored: int, *, resumed: int, verified: bool) -> Report:
+        """Return what was done, when it is done."""
+        arrays = self.arrays
+        read = {a.reader.aggregation.dialect for a in arrays if isinstance(a.reader, AggregationReader)} - {""}
+        return Report(
+            target=target,
+            variables=tuple(a.path for a in arrays),
+            bytes=sum(a.nbytes for a in arrays),
+            stored=stored,
+            chunks=sum(a.grid.size for a in arrays),
+            resumed=resumed,
+            verified=verified,
+            notes=self.notes,
+            losses=self.losses,
+            dialects=tuple(sorted(read)),
+        )
 
 
 def build_plan(source: Source, access: Access, options: Options, workers: int) -> Plan:
