@@ -448,7 +448,7 @@ def test_no_file_stays_open_for_variables_of_pp_files(tmp_path: Path) -> None:
     limit = handles.limit
     try:
         handles.limit = 4
-        for n in range(20):
+        for n in range(9):
             (tmp_path / f"{n}.pp").write_bytes(field(SIX + n, LBUSER4=24, LBUSER7=1, BDATUM=1.0))
             path = named(tmp_path, f"{n}.pp", "surface_temperature", (2, 3))
             assert values_of(path)[0, 0] == n + 1

@@ -44,7 +44,7 @@ def equal(target, source):
 
 @pytest.mark.parametrize("how", ["convert", "write"])
 @pytest.mark.parametrize("to", DIALECTS)
-@pytest.mark.few(8)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_aggregation_of_a_pp_file_has_its_values_coordinates_and_attributes(tmp_path, name, to, how):
     shutil.copy(PP / name, tmp_path)
@@ -92,6 +92,7 @@ def several() -> dict[str, bytes]:
 @pytest.mark.few(10)
 @pytest.mark.parametrize("to", ["NCA-0.1", "CFA-0.4", "CF-1.13"])
 @pytest.mark.parametrize("name", several())
+@pytest.mark.few(12)
 def test_however_fields_are_stored_their_values_are_the_same_in_an_aggregation(tmp_path, name, to):
     (tmp_path / "a.pp").write_bytes(several()[name])
     report = cfagg.convert(tmp_path / "a.pp", tmp_path / "a.nc", to=to)
@@ -138,6 +139,7 @@ def store(tmp_path_factory):
     return path
 
 
+@pytest.mark.few(3)
 @pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
 @pytest.mark.parametrize("how", ["convert", "write"])
 @pytest.mark.parametrize("to", DIALECTS)
