@@ -105,10 +105,20 @@ class Bucket:
         return [each["Key"] for each in found.get("Contents", ())]
 
 
+#: The server; for each request it lists its own directory, which takes longer than to answer.
+_MOTO = """
+import sys, moto.backends
+names = tuple(moto.backends.list_of_moto_modules())
+moto.backends.list_of_moto_modules = lambda: names
+from moto.server import main
+main(sys.argv[1:])
+"""
+
+
 @pytest.fixture(scope="session")
 def _s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
     port, folder = free_port(), tmp_path_factory.mktemp("s3")
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, "-c", _MOTO, "-H", "127.0.0.1", "-p", str(port)]
     # After these requests, which make a user, each is verified.
     with started(command, port, folder / "log", {"INITIAL_NO_AUTH_ACTION_COUNT": "3", "no_proxy": "127.0.0.1"}):
         url = f"http://127.0.0.1:{port}"
