@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -122,9 +122,24 @@ class Context:
     def _places(self) -> dict[Variable, int]:
         return {variable: n for n, variable in enumerate(self.dataset.variables)}
 
+    @cached_property
+    def _by_standard_name(self) -> dict[str, list[Variable]]:
+        found: dict[str, list[Variable]] = {}
+        for variable in self.with_attribute("standard_name"):
+            for name in variable.words("standard_name")[:1]:
+                found.setdefault(name, []).append(variable)
+        return found
+
     def with_attribute(self, *names: str) -> Iterable[Variable]:
         """Yield the variables that have any of these attributes, in order."""
-        found = [self._by_attribute[name] for name in names if name in self._by_attribute]
+        return self._of(self._by_attribute, names)
+
+    def with_standard_name(self, *names: str) -> Iterable[Variable]:
+        """Yield the variables that have any of these standard names, whatever the modifier, in order."""
+        return self._of(self._by_standard_name, names)
+
+    def _of(self, known: Mapping[str, list[Variable]], names: Iterable[str]) -> Iterable[Variable]:
+        found = [known[name] for name in names if name in known]
         if len(found) < 2:
             return found[0] if found else []
         variables = self.dataset.variables

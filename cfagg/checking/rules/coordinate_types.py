@@ -14,7 +14,7 @@ from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
 
 
-@rule("CRD001", each="standard_name")
+@rule("CRD001", each=lambda c: c.with_standard_name("latitude", "longitude"))
 def latitudes_and_longitudes_have_their_units(c: Context, v: Variable) -> Iterator[Hit]:
     """Latitudes and longitudes have one of the units that are listed for them."""
     name = " ".join(v.words("standard_name"))
@@ -31,11 +31,11 @@ def latitudes_and_longitudes_have_their_units(c: Context, v: Variable) -> Iterat
     yield Hit(v, "units", f"units of a {name} are {units!r}; expected {wanted!r} or an equivalent", severity, fix)
 
 
-@rule("CRD002", each="standard_name")
+@rule("CRD002", each=lambda c: c.with_standard_name("grid_latitude", "grid_longitude"))
 def rotated_coordinates_have_no_direction(_: Context, v: Variable) -> Iterator[Hit]:
     """Latitudes and longitudes of a rotated pole have the units ``degrees``."""
     units = (v.text("units") or "").strip()
-    if name_of(v) in ("grid_latitude", "grid_longitude") and units in LATITUDE_UNITS | LONGITUDE_UNITS:
+    if units in LATITUDE_UNITS | LONGITUDE_UNITS:
         yield Hit(
             v,
             "units",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.checking.axes import name_of
 from cfagg.checking.context import Context
 from cfagg.checking.missing import missing_mask, unsigned
 from cfagg.checking.rules.grid_mappings import mappings_named
@@ -21,11 +22,6 @@ def _level(v: Variable) -> int | None:
     if value is None or value.size != 1 or value.dtype.kind not in "iu":
         return None
     return int(value[0]) if 0 <= int(value[0]) <= 29 else None
-
-
-def with_standard_name(c: Context, name: str) -> list[Variable]:
-    """Return the variables of a standard name, whatever its modifier."""
-    return [v for v in c.with_attribute("standard_name") if v.words("standard_name")[:1] == [name]]
 
 
 def whole_numbers(v: Variable) -> Iterator[npt.NDArray[np.integer]]:
@@ -72,7 +68,7 @@ def refinement_level_is_in_range(c: Context) -> Iterator[Hit]:
 @rule("GMP013")
 def healpix_index_is_integer(c: Context) -> Iterator[Hit]:
     """A variable of standard name healpix_index holds integers, none of them negative."""
-    for v in with_standard_name(c, "healpix_index"):
+    for v in c.with_standard_name("healpix_index"):
         if v.kind != "integer":
             yield Hit(v, "standard_name", f"healpix_index is of type {v.dtype}; expected an integer type")
         elif c.options.data:
@@ -106,13 +102,13 @@ def _indices(c: Context, v: Variable) -> list[Variable]:
         target, _ = c.resolver.variable(d.name, v.group)
         if target is not None and target.is_coordinate:
             found.append(target)
-    return [t for t in found if t.words("standard_name")[:1] == ["healpix_index"] and t.kind == "integer"]
+    return [t for t in found if name_of(t) == "healpix_index" and t.kind == "integer"]
 
 
 @rule("GMP016", needs="data")
 def distinct_indices_are_a_coordinate_variable(c: Context) -> Iterator[Hit]:
     """Distinct HEALPix indices stand in a coordinate variable rather than an auxiliary one."""
-    for v in with_standard_name(c, "healpix_index"):
+    for v in c.with_standard_name("healpix_index"):
         if v not in c.roles.auxiliary or v.kind != "integer" or v.size <= 1 or len(v.stored) != 1:
             continue
         values = v.values().ravel()

@@ -19,8 +19,8 @@ from cfagg.model.dataset import Variable
 def _all(c: Context) -> list[tuple[Variable, dict[str, Variable]]]:
     """Return the coordinates, each with the variables of its terms in lower case."""
     found = []
-    for v in c.dataset.variables:
-        if v.words("standard_name")[:1] == ["ocean_sigma_z_coordinate"] and not c.references_to(v, "bounds"):
+    for v in c.with_standard_name("ocean_sigma_z_coordinate"):
+        if not c.references_to(v, "bounds"):
             terms = c.references_of(v, "formula_terms")
             found.append((v, {r.key.lower(): r.target for r in terms if r.key and r.target is not None}))
     return found

@@ -8,7 +8,6 @@ import numpy as np
 
 from cfagg.checking.context import Context
 from cfagg.checking.rules.grid_mappings import mappings_named
-from cfagg.checking.rules.healpix import with_standard_name
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
@@ -40,7 +39,7 @@ def reduced_gaussian_index_is_an_index(c: Context) -> Iterator[Hit]:
     """A reduced_gaussian_index holds integers that grow or shrink and stay within the grid."""
     mappings = mappings_named(c, "reduced_gaussian") if c.options.data else []
     points = [n for n in (_points(c, m) for m in mappings) if n is not None]
-    for v in with_standard_name(c, "reduced_gaussian_index"):
+    for v in c.with_standard_name("reduced_gaussian_index"):
         if v.kind != "integer":
             yield Hit(v, "standard_name", f"reduced_gaussian_index is of type {v.dtype}; expected an integer type")
         elif c.options.data and len(v.stored) == 1:

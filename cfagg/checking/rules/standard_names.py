@@ -152,7 +152,7 @@ def modifier_is_listed(c: Context, v: Variable) -> Iterator[Hit]:
         )
 
 
-@rule("NAM005", each="standard_name")
+@rule("NAM005", each=lambda c: c.with_standard_name("region", "area_type"))
 def regions_and_area_types_are_listed(c: Context, v: Variable) -> Iterator[Hit]:
     """Variables with the standard name ``region`` or ``area_type`` hold listed names, or flags that mean such names."""
     words = v.words("standard_name")

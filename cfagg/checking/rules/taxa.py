@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cfagg.checking.axes import name_of
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
@@ -17,7 +17,13 @@ _NAME, _IDENTIFIER = "biological_taxon_name", "biological_taxon_lsid"
 _LSID = r"(?i)urn:lsid:[\w.-]+:[^\s:]+:[^\s:]+(:[^\s:]+)?"
 
 
-@rule("TAX001", each="standard_name")
+@once
+def _of_taxa(c: Context) -> list[Variable]:
+    """Return the variables whose standard names are about taxa."""
+    return [v for v in c.with_attribute("standard_name") if "taxon" in name_of(v)]
+
+
+@rule("TAX001", each=_of_taxa)
 def quantities_of_taxa_have_names_of_taxa(c: Context, v: Variable) -> Iterator[Hit]:
     """A quantity of biological taxa has a coordinate with their names."""
     name = name_of(v)
@@ -33,14 +39,14 @@ def quantities_of_taxa_have_names_of_taxa(c: Context, v: Variable) -> Iterator[H
         yield Hit(v, "coordinates", message)
 
 
-@rule("TAX002", each="standard_name")
+@rule("TAX002", each=_of_taxa)
 def names_of_taxa_are_text(_: Context, v: Variable) -> Iterator[Hit]:
     """Names and identifiers of taxa are text."""
     if name_of(v) in (_NAME, _IDENTIFIER) and not v.is_text:
         yield Hit(v, None, f"{name_of(v)} is of type {v.dtype}; expected text")
 
 
-@rule("TAX003", each="standard_name", needs="data")
+@rule("TAX003", each=_of_taxa, needs="data")
 def identifiers_of_taxa_are_well_formed(_: Context, v: Variable) -> Iterator[Hit]:
     """Identifiers of taxa are life science identifiers, or missing."""
     if name_of(v) != _IDENTIFIER or not v.is_text or v.dialect is not None or v.read is None:
