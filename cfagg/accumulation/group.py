@@ -261,36 +261,27 @@ def adopt_command(store: str, variable: str) -> str:
 
 def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False) -> StaleError:
     """Return the error that names what changed and the commands that help; `adoptable` where only stamps differ."""
+    what, refresh = f"the accumulation of {group.variable!r}", command(group.store, group.variable, "--refresh")
     if group.extra is None:
-        return StaleError(
-            f"{group.store}: the accumulation of {group.variable!r}, by another program, does not belong to the data "
-            f"as they are now; replace it with: {command(group.store, group.variable, '--overwrite')}",
-            problems,
-        )
-    if isinstance(group.store, Url):
+        replacing = command(group.store, group.variable, "--overwrite")
+        said = f"{what}, by another program, does not belong to the data as they are now; replace it with: {replacing}"
+    elif isinstance(group.store, Url):
         remedy = (
             "if their contents are the same, as in a copy of a store, have them compared with adopt=True (--adopt), "
             "which reads all of them once; else refresh the accumulation where it was made, and copy it again"
             if adoptable
             else "refresh it where it was made and copy it again, or build it anew with overwrite=True (--overwrite)"
         )
-        return StaleError(
-            f"{group.store}: the accumulation of {group.variable!r} does not belong to the stored objects; {remedy}",
-            problems,
+        said = f"{what} does not belong to the stored objects; {remedy}"
+    elif adoptable:
+        said = (
+            f"stored objects of {group.variable!r} were written, moved or copied since they were accumulated; if their "
+            "contents are the same, as in a copy of a store, accept them with: "
+            f"{adopt_command(group.store, group.variable)}; else refresh the accumulation with: {refresh}"
         )
-    refresh = command(group.store, group.variable, "--refresh")
-    if adoptable:
-        return StaleError(
-            f"{group.store}: stored objects of {group.variable!r} were written, moved or copied since they were "
-            f"accumulated; if their contents are the same, as in a copy of a store, accept them with: "
-            f"{adopt_command(group.store, group.variable)}; else refresh the accumulation with: {refresh}",
-            problems,
-        )
-    return StaleError(
-        f"{group.store}: the accumulation of {group.variable!r} does not belong to the data as they are now; refresh "
-        f"it with: {refresh}",
-        problems,
-    )
+    else:
+        said = f"{what} does not belong to the data as they are now; refresh it with: {refresh}"
+    return StaleError(f"{group.store}: {said}", problems)
 
 
 def object_counts(group: Group, source: ZarrArray) -> tuple[int, ...]:
