@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from cfagg.cf.roles import axis_of
 from cfagg.errors import FragmentMismatchError
 
-__all__ = ["UNKNOWN", "Identity", "check_order", "identity", "is_square"]
+__all__ = ["UNKNOWN", "Identity", "check_order", "identity", "interchanged", "is_square"]
 
 _LETTERS = frozenset("XYZT")
 
@@ -69,7 +69,26 @@ def check_order(
     of_file: Callable[[str], Identity],
     where: str,
 ) -> None:
-    """Raise where coordinates show that dimensions of equal size are interchanged.
+    """Raise where coordinates show that dimensions of equal size are interchanged; all else as of `interchanged`."""
+    odd = interchanged(declared, found, sizes, of_master, of_file)
+    if odd is not None:
+        k, j = odd
+        raise FragmentMismatchError(
+            f"{where}: dimension {k} of the sub-array, {found[k]!r} of size {sizes[k]}, has the coordinates of "
+            f"{declared[j]!r} ({_said(of_file(found[k]))}), but the aggregation says that it is {declared[k]!r} "
+            f"({_said(of_master(declared[k]))}); declare the partition's 'dimensions' in the file's order, or write "
+            "the fragment in the aggregation's"
+        )
+
+
+def interchanged(
+    declared: Sequence[str],
+    found: Sequence[str],
+    sizes: Sequence[int],
+    of_master: Callable[[str], Identity],
+    of_file: Callable[[str], Identity],
+) -> tuple[int, int] | None:
+    """Return a dimension with the coordinates of another one of equal size, and that; `None` where none has.
 
     `declared` are names of the aggregation, in the sub-array's order, `found` those of the file; `of_master` and
     `of_file` give what the coordinates of a dimension in the aggregation file and in the fragment's are.
@@ -78,19 +97,13 @@ def check_order(
     alike = sorted({k for pair in pairs for k in pair})
     masters = {k: of_master(declared[k]) for k in alike}
     if all(known == UNKNOWN for known in masters.values()):
-        return
+        return None
     files = {k: of_file(found[k]) for k in alike}
     for pair in pairs:
         odd = _interchanged([masters[k] for k in pair], [files[k] for k in pair])
-        if odd is None:
-            continue
-        k = pair[odd]
-        raise FragmentMismatchError(
-            f"{where}: dimension {k} of the sub-array, {found[k]!r} of size {sizes[k]}, has the coordinates of "
-            f"{declared[pair[1 - odd]]!r} ({_said(files[k])}), but the aggregation says that it is {declared[k]!r} "
-            f"({_said(masters[k])}); declare the partition's 'dimensions' in the file's order, or write the fragment "
-            "in the aggregation's"
-        )
+        if odd is not None:
+            return pair[odd], pair[1 - odd]
+    return None
 
 
 def _interchanged(masters: Sequence[Identity], files: Sequence[Identity]) -> int | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from cfagg.arrays.identity import identity
+from cfagg.arrays.identity import UNKNOWN, Identity, interchanged
 from cfagg.cf import kinds_of_units as units
 from cfagg.cf.datetimes import calendar_name
 from cfagg.findings.finding import Severity
@@ -79,9 +80,7 @@ def _order(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
     names, sizes = _dimensions(fragment, wanted)
     own = [(n, size) for n, size in zip(names, sizes, strict=True) if size != 1]
     expected = [d for d, size in zip(wanted.layout.dims, _expected(wanted), strict=True) if size != 1]
-    if [n for n, _ in own] == expected:
-        return
-    if sorted(n for n, _ in own) == sorted(expected):
+    if [n for n, _ in own] != expected and sorted(n for n, _ in own) == sorted(expected):
         found = ", ".join(n for n, _ in own)
         message = (
             f"{fragment.path!r} has the dimensions ({found}), of the same sizes as the expected "
@@ -89,25 +88,23 @@ def _order(fragment: Variable, wanted: Expectation) -> Iterator[Difference]:
         )
         yield "REF006", message, None
         return
-    for k, ((here, size), name) in enumerate(zip(own, expected, strict=True)):
-        rivals = [d for j, d in enumerate(expected) if j != k and own[j][1] == size]
-        meant, actual = (_identity(v, n) if rivals else None for v, n in ((wanted.master, name), (fragment, here)))
-        if meant is None or actual is None or meant == actual:
-            continue
-        other = next((d for d in rivals if _identity(wanted.master, d) == actual), None)
-        if other is not None:
-            message = (
-                f"dimension {here!r} of {fragment.path!r} has the coordinates of {other!r}, where {name!r} of the same "
-                "size is expected; its values would end up in the wrong places"
-            )
-            yield "REF006", message, None
-            return
+    names, sizes = [n for n, _ in own], [size for _, size in own]
+    odd = len(own) == len(expected) and interchanged(
+        expected, names, sizes, partial(_identity, wanted.master), partial(_identity, fragment)
+    )
+    if odd:
+        k, j = odd
+        message = (
+            f"dimension {names[k]!r} of {fragment.path!r} has the coordinates of {expected[j]!r}, where "
+            f"{expected[k]!r} of the same size is expected; its values would end up in the wrong places"
+        )
+        yield "REF006", message, None
 
 
-def _identity(variable: Variable, dimension: str) -> str | None:
-    """Return what the coordinates of a dimension are: an axis or a standard name."""
+def _identity(variable: Variable, dimension: str) -> Identity:
+    """Return what the coordinates of a dimension are."""
     found = next((g.variables[dimension] for g in variable.group.ancestors() if dimension in g.variables), None)
-    return None if found is None else identity(found.attributes)
+    return UNKNOWN if found is None else Identity.of(found.attributes)
 
 
 def _kind(fragment: Variable, master: Variable) -> Iterator[Difference]:

@@ -142,16 +142,20 @@ def test_dimensions_of_equal_size_in_another_order_are_noticed(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("first", "second", "codes"), [("lat", "time", []), ("time", "lat", [("REF006", "error")])])
+@pytest.mark.parametrize("names", [("t", "y"), ("time", "lat")])
 def test_coordinates_tell_which_dimension_is_which(
-    tmp_path: Path, first: str, second: str, codes: list[tuple[str, str]]
+    tmp_path: Path, names: tuple[str, str], first: str, second: str, codes: list[tuple[str, str]]
 ) -> None:
-    # The fragment's own names say nothing: t and y of the same size, in the order (t, y).
+    # The fragment's names say nothing: two dimensions of the same size, in this order.
+    t, y = names
     units = {"time": "days since 2001-01-01", "lat": "degrees_north"}
     square = YEAR.replace("sizes = 3, 1, 2, _", "sizes = 2, 2, 2, _").replace("  float tas ;", LAT)
     coordinates = (
-        f'  double t(t) ;\n    t:units = "{units[second]}" ;\n  double y(y) ;\n    y:units = "{units[first]}" ;\n'
+        f'  double {t}({t}) ;\n    {t}:units = "{units[second]}" ;\n'
+        f'  double {y}({y}) ;\n    {y}:units = "{units[first]}" ;\n'
     )
-    text = part(2).replace("time = 2", "t = 2").replace("lat = 2", "y = 2").replace("tas(time, lat)", "tas(t, y)")
+    text = part(2).replace("time = 2", f"{t} = 2").replace("lat = 2", f"{y} = 2")
+    text = text.replace("tas(time, lat)", f"tas({t}, {y})")
     text = text.replace("variables:\n", f"variables:\n{coordinates}")
     assert found(year(tmp_path, text, part(2), square)) == codes
 
