@@ -66,6 +66,13 @@ def test_each_sample_of_a_convention_and_each_pp_file_is_in_the_gallery(hooks: M
     assert len(drawn) < 100_000
 
 
+def test_what_survives_a_translation_is_tried(hooks: ModuleType) -> None:
+    lines = hooks.translation.survives().splitlines()
+    assert lines[0] == "| | NCA-0.1 | CFA-0.4 | CFA-0.6.2 | CF-1.13 |"
+    cells = [line.strip("|").split("|")[1:] for line in lines[2:]]
+    assert {cell.strip() for row in cells for cell in row} == {"yes", "lost"}
+
+
 def test_windows_are_drawn_and_their_rows_counted(hooks: ModuleType) -> None:
     assert doctest.testmod(hooks.windows).failed == 0
     assert list(hooks.windows.HOURS) == sorted(hooks.windows.HOURS)

@@ -20,7 +20,7 @@ def survives() -> str:
     for what, (aggregation, _) in LOST.items():
         cells = []
         for to in WRITTEN:
-            lost = any(loss.what == what for loss in LACKS[to].losses(aggregation))
+            lost = any(lack.what == what for lack in LACKS[to].lacks(aggregation))
             cells.append("lost" if lost else "yes")
         rows.append(_row(what, *cells))
     return "\n".join([_row("", *WRITTEN), _row(*["---"] * 5), *rows])
