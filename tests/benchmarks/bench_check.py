@@ -8,7 +8,6 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
 
 import netCDF4
 import numpy as np
@@ -83,15 +82,14 @@ def _user(told: list[list[str]], runs: int) -> list[float]:
         for command, found in zip(told, seen, strict=True):
             if found and found[0] > _LONG:
                 continue
-            # The clock of `os.times` ticks a hundred times a second only.
-            before = getrusage(RUSAGE_CHILDREN).ru_utime
+            before = os.times()
             # Each tells what it found with its exit status.  A time limit keeps one from stopping the rest.
             with subprocess.Popen(command, env=env, cwd=cwd, stdout=nowhere, stderr=nowhere) as process:
                 try:
                     process.wait(timeout=_LONGEST)
                 except subprocess.TimeoutExpired:
                     process.kill()
-            spent = getrusage(RUSAGE_CHILDREN).ru_utime - before
+            spent = os.times().children_user - before.children_user
             if n or runs == 1 or spent > _LONG:
                 found.append(spent)
     return [max(statistics.median(found), 1e-3) for found in seen]
