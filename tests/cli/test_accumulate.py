@@ -57,7 +57,7 @@ def test_options_reach_the_builder(store, capsys):
     assert (status, err) == (0, "")
     group = open_group(store, "tas")
     assert set(group.sums) == {("time",), ("latitude", "longitude")}
-    assert dict(group.strides) == {"time": 2, "latitude": 1, "longitude": 1}
+    assert dict(group.extra.stride) == {"time": 2, "latitude": 1, "longitude": 1}
     assert group.kind == "double-double"
     assert group.extra.weights.kind == "area"
     assert {"min"} <= {k for levels in group.statistics.values() for level in levels for k in level.arrays}
@@ -65,7 +65,7 @@ def test_options_reach_the_builder(store, capsys):
 
 def test_one_stride_counts_for_all_dimensions(store, capsys):
     assert run(capsys, store, "tas", "--stride", "2", "--weights", "none")[0] == 0
-    assert set(open_group(store, "tas").strides.values()) == {2}
+    assert set(open_group(store, "tas").extra.stride.values()) == {2}
 
 
 def test_a_dry_run_prints_sizes_and_writes_nothing(store, capsys):
@@ -121,7 +121,7 @@ def test_changed_values_are_refreshed_with_the_same_settings(store, capsys):
     assert "chunk" in err
     status, out, _ = run(capsys, store, "tas", "--refresh")
     assert (status, "rebuilt" in out) == (0, True)
-    assert dict(open_group(store, "tas").strides) == {"time": 3}
+    assert dict(open_group(store, "tas").extra.stride) == {"time": 3}
     assert "up to date" in run(capsys, store, "tas", "--refresh")[1]
 
 
