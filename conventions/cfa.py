@@ -132,7 +132,8 @@ def _others(version: Version, text: str) -> list[Version]:
     known = [v for v in VERSIONS.values() if v.prefix == version.prefix]
     if version.prefix == "nca":
         later = version if version.defaults else known[-1]
-        known = [NCA_0_1, later.exclusive(), later]
+        # Without this key NCA 0.1 has no matrix.
+        known = [*([NCA_0_1] if "pdimensions" in text else []), later.exclusive(), later]
     else:
         known = [CFA_0_4.exclusive(), CFA_0_4]
         if _has(text, *_TOLD_APART):  # else they make the same of it, and the later counts

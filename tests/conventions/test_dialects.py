@@ -162,13 +162,13 @@ def test_locations_whose_ends_are_excluded_are_read_so_with_a_warning_that_names
 
 
 @pytest.mark.parametrize("quote", ['"', "'"])
-@pytest.mark.parametrize("version", ["CFA-0.4", "CFA-0.3"])
+@pytest.mark.parametrize("version", ["CFA-0.4", "CFA-0.3", "NCA-0.2.2"])
 def test_locations_whose_ends_are_excluded_are_parsed_once(monkeypatch, quote, version):
     text = json.dumps(two([0, 4], [4, 6])).replace('"', quote)
     loaded = []
     load = partition_stream.load
     monkeypatch.setattr(partition_stream, "load", lambda text, batch: loaded.append(text) or load(text, batch))
-    found, said = told(lambda: parse(text, "x", {"x": 6}, conventions=version))
+    found, said = told(lambda: parse(text, "x", {"x": 6}, dialect=version, conventions=version))
     assert found.grid == Grid([[0, 4, 6]])
     assert f"does not close as {version} ('Conventions' names {version}): location along 'x': [4, 6] is outside" in str(
         said[-1].message
