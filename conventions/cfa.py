@@ -63,7 +63,8 @@ def version_of(attributes: Mapping[str, Any], named: str | None) -> tuple[Versio
 
 def _has(text: str, *keys: str) -> bool:
     """Return whether a text has one of some keys, in quotes of either kind or with one missing."""
-    return any(f'{key}"' in text or f"{key}'" in text for key in keys)
+    quotes = [quote for quote in "\"'" if quote in text]
+    return any(f"{key}{quote}" in text for quote in quotes for key in keys)
 
 
 def parse_json(
