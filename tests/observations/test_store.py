@@ -118,7 +118,7 @@ def _rows(store):
     return store.data.read(100, 120)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.full)])
 def test_a_store_is_read_in_worker_processes(method):
     store = open_store(PUBLISHED)
     with multiprocessing.get_context(method).Pool(1) as pool:
