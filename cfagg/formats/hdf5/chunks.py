@@ -9,7 +9,7 @@ import itertools
 import math
 import operator
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +50,47 @@ _ITERATES = (1, 14, 2)
 #: The mask of a chunk that passed no filter.
 _ALL = 2**32 - 1
 
-#: Neighbouring chunks: of each axis some that are touched, with their places in the block and in the chunk.
-_Box = Sequence[Sequence[tuple[int, slice, slice]]]
+
+class _Rows(NamedTuple):
+    """Neighbouring chunks along an axis: their length, the elements that are picked, and the place of the first."""
+
+    # Only what was ever written is listed chunk by chunk: there may be millions of others.
+    chunk: int
+    picked: range
+    place: int = 0
+
+    @property
+    def size(self) -> int:
+        """Number of chunks, each of which is touched."""
+        if self.picked.step >= self.chunk:
+            return len(self.picked)
+        return self.picked[-1] // self.chunk - self.picked[0] // self.chunk + 1
+
+    @property
+    def indices(self) -> list[int]:
+        """Which chunks they are."""
+        if self.picked.step >= self.chunk:
+            return [p // self.chunk for p in self.picked]
+        return list(range(self.picked[0] // self.chunk, self.picked[-1] // self.chunk + 1))
+
+    def parts(self, most: int) -> Iterator[_Rows]:
+        """Cut them into parts of at most so many chunks."""
+        picked, at = self.picked, 0
+        while at < len(picked):
+            last = (picked[at] // self.chunk + most) * self.chunk  # the first element that is too far
+            end = at + most if picked.step >= self.chunk else at - (picked[at] - last) // picked.step
+            part = picked[at:end]
+            yield _Rows(self.chunk, part, self.place + at)
+            at += len(part)
+
+    def touched(self) -> Iterator[tuple[int, slice, slice]]:
+        """Yield each with its place in the block and the place in the chunk."""
+        for index, place, within in touched(Regular(self.picked[-1] + 1, self.chunk), self.picked):
+            yield index, slice(self.place + place.start, self.place + place.stop), within
+
+
+#: Neighbouring chunks: of each axis some that are touched.
+_Box = Sequence[_Rows]
 
 
 def can_read(storage: Chunked) -> bool:
@@ -103,14 +142,15 @@ def _placed(
             yield touch, shape, 0, known[0], None
             return
     table = _Table(checked, storage, slices, context, opened)
-    for box in _boxes(list(zip(shape, slices, strict=True)), _BATCH):
+    picked = [_Rows(c, range(s.start, s.stop, s.step)) for c, s in zip(shape, slices, strict=True)]
+    for box in _boxes(picked, _BATCH):
         entries, fill = table.look_up(box)
         if entries is None:
-            first = tuple(rows[0][0] for rows in box)
-            place = tuple(slice(rows[0][1].start, rows[-1][1].stop) for rows in box)
+            first = tuple(rows.picked[0] // rows.chunk for rows in box)
+            place = tuple(slice(rows.place, rows.place + len(rows.picked)) for rows in box)
             yield (first, place, ()), shape, 0, (0, None, 0), fill
             continue
-        for chosen, entry in zip(itertools.product(*box), entries, strict=True):
+        for chosen, entry in zip(itertools.product(*(rows.touched() for rows in box)), entries, strict=True):
             index, place, within = zip(*chosen, strict=True)
             yield (index, place, within), shape, 0, entry, fill
 
@@ -130,29 +170,25 @@ def _single(chunks: Sequence[int], slices: Sequence[slice]) -> by_table.Touch | 
     return tuple(index), tuple(place), tuple(within)
 
 
-def _boxes(axes: Sequence[tuple[int, slice]], most: int) -> Iterator[_Box]:
-    """Cut the chunks that a hyperslab touches into boxes of at most so many, in C order; axes: chunk length, slice."""
-    (chunk, taken), *inner = axes
-    rows = touched(Regular(taken.stop, chunk), range(taken.start, taken.stop, taken.step))
-    count = math.prod(_count(*axis) for axis in inner)
-    if count > most:
-        for row in rows:
-            for box in _boxes(inner, most):
-                yield [[row], *box]
+def _boxes(axes: Sequence[_Rows], most: int) -> Iterator[_Box]:
+    """Cut the chunks that a hyperslab touches into boxes of at most so many, in C order."""
+    rows, *inner = axes
+    count = math.prod(axis.size for axis in inner)
+    if count <= most:
+        for part in rows.parts(most // count):
+            yield [part, *inner]
         return
-    whole = [list(touched(Regular(s.stop, c), range(s.start, s.stop, s.step))) for c, s in inner]
-    for part in itertools.batched(rows, most // count):
-        yield [part, *whole]
+    for row in rows.parts(1):
+        for box in _boxes(inner, most):
+            yield [row, *box]
 
 
-def _count(chunk: int, taken: slice) -> int:
-    """Return how many chunks along an axis are touched."""
-    picked = range(taken.start, taken.stop, taken.step)
-    return len(picked) if picked.step >= chunk else picked[-1] // chunk - picked[0] // chunk + 1
+def _count(box: _Box) -> int:
+    return math.prod(rows.size for rows in box)
 
 
 def _indices(box: _Box) -> Iterator[tuple[int, ...]]:
-    return itertools.product(*([index for index, _, _ in rows] for rows in box))
+    return itertools.product(*(rows.indices for rows in box))
 
 
 class _Table:
@@ -170,7 +206,7 @@ class _Table:
         """Return an entry per chunk, or `None` where no chunk was ever written, and the value of unwritten ones."""
         if self._held is None:
             # A table that the netCDF library writes is read without the HDF5 library, if it is small and complete.
-            if self.storage.tree is not None and math.prod(map(len, box)) <= indexes.MOST:
+            if self.storage.tree is not None and _count(box) <= indexes.MOST:
                 head = Head(self.checked.handle)
                 known = indexes.positions(head, self.storage.tree, self.storage.chunks, list(_indices(box)))
                 if known is not None:
@@ -180,7 +216,7 @@ class _Table:
                 return (found if any(e[1] is not None for e in found) else None), self._fill
         if self._held is None:
             return None, self._fill
-        indices: Any = np.ix_(*([index for index, _, _ in rows] for rows in box))
+        indices: Any = np.ix_(*(rows.indices for rows in box))
         cells: Any = np.ravel_multi_index(indices, self._held.grid.matrix_shape)
         return by_table.entries(self._held, cells.reshape(-1)), self._fill
 
@@ -222,7 +258,7 @@ class _Table:
 
         chunks = self.storage.chunks
         whole = tuple(map(operator.floordiv, dataset.shape, chunks))
-        at_once = math.prod(map(len, box)) > _SINGLY and h5py.version.hdf5_version_tuple >= _ITERATES
+        at_once = _count(box) > _SINGLY and h5py.version.hdf5_version_tuple >= _ITERATES
         if not at_once or dataset.get_num_chunks() > _HELD:
             indices = _indices(box) if listed is None else map(listed.listed, _indices(box))
             found = _looked_up(dataset, [tuple(map(operator.mul, index, chunks)) for index in indices], at_once)

@@ -15,7 +15,7 @@ import cfagg
 from cfagg.formats import values
 from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.hdf5 import listing as hdf5_listing
-from cfagg.formats.hdf5.chunks import _boxes, _count, _looked_up
+from cfagg.formats.hdf5.chunks import _boxes, _looked_up, _Rows
 from cfagg.formats.values import find
 from cfagg.storage.files import CONTEXT_SOURCE
 from tests.effort import examples
@@ -129,10 +129,14 @@ def test_millions_of_neighbours_that_were_never_written_come_as_few(tmp_path, st
 @settings(max_examples=examples(200), deadline=None)
 def test_boxes_hold_each_touched_chunk_once_in_order_and_no_more_than_asked_for(selection, most):
     shape, chunks, _, slices = selection
-    made = list(_boxes(list(zip(chunks, slices, strict=True)), most))
+    axes = [_Rows(c, range(s.start, s.stop, s.step)) for c, s in zip(chunks, slices, strict=True)]
+    boxes = list(_boxes(axes, most))
+    made = [[list(rows.touched()) for rows in box] for box in boxes]
+    indices = [[[index for index, _, _ in rows] for rows in box] for box in made]
+    assert indices == [[r.indices for r in box] for box in boxes]
+    assert [math.prod(map(len, box)) for box in made] == [math.prod(r.size for r in b) for b in boxes]
     assert max(math.prod(map(len, box)) for box in made) <= most
-    whole = [_count(*axis) for axis in zip(chunks, slices, strict=True)]
-    assert sum(math.prod(map(len, box)) for box in made) == math.prod(whole)
+    assert sum(math.prod(map(len, box)) for box in made) == math.prod(rows.size for rows in axes)
     places = np.zeros([len(range(*s.indices(n))) for s, n in zip(slices, shape, strict=True)], int)
     for chosen in itertools.chain(*(itertools.product(*box) for box in made)):
         index, place, within = zip(*chosen, strict=True)
