@@ -29,6 +29,7 @@ __all__ = [
     "check_frame",
     "check_rows",
     "conform",
+    "dates_within",
     "encode_frame",
     "whole_seconds",
     "with_attributes",
@@ -86,11 +87,16 @@ def check_frame(frame: object, where: str, start: datetime, end: datetime) -> pd
         raise ConventionError(
             f"{where} gave rows without a date", [Problem(_row(table, ~there), "date is NaT; leave such rows out")]
         )
-    # In the unit of the ends: nanoseconds cannot hold all of them, and would wrap around.
-    exact = values.astype("datetime64[us]")
-    inside = (exact >= np.datetime64(start, "us")) & (exact < np.datetime64(end, "us"))
+    inside = dates_within(values, start, end)
     found: pd.DataFrame = table if inside.all() else table[inside]
     return found
+
+
+def dates_within(dates: npt.NDArray[np.datetime64], start: datetime, end: datetime) -> npt.NDArray[np.bool_]:
+    """Tell which dates are from `start` up to `end`."""
+    # In the unit of the ends: nanoseconds cannot hold all of them.
+    exact = dates.astype("M8[us]")
+    return (exact >= np.datetime64(start, "us")) & (exact < np.datetime64(end, "us"))
 
 
 def _columns(frame: pd.DataFrame) -> list[Problem]:

@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cfagg.errors import CfaggError, SourceError
+from cfagg.observations.frames import dates_within
 from cfagg.observations.settings import settings_of
 from cfagg.observations.sources.sorted_rows import FileSource, as_file, expand
 from cfagg.observations.sources.tables import Columns, Table
@@ -143,8 +142,7 @@ class _File:
                         frame = self.table.frame(pa.table(batch), at)
                         at += len(frame)
                         if start is not None and end is not None:
-                            dates = frame["date"].to_numpy()
-                            frame = frame[(dates >= np.datetime64(start)) & (dates < np.datetime64(end))]
+                            frame = frame[dates_within(frame["date"].to_numpy(), start, end)]
                         if len(frame):
                             yield frame
                 except CfaggError:

@@ -12,6 +12,7 @@ import json
 import shutil
 import tempfile
 import weakref
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from glob import glob
@@ -114,10 +115,13 @@ class SortedRows:
     def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
         """Give the rows from `start` up to `end`, `end` not included; one frame without rows if there are none."""
         # Rows of one date come in the order of the file.
-        first, stop = np.datetime64(start), np.datetime64(end)
+        first, stop = np.datetime64(start, "us"), np.datetime64(end, "us")
         some = False
         for i, block in enumerate(self.blocks):
-            if not block["rows"] or np.datetime64(block["last"]) < first or np.datetime64(block["first"]) >= stop:
+            if not block["rows"]:
+                continue
+            earliest, latest = (_micros(np.datetime64(block[key])) for key in ("first", "last"))
+            if latest < first or earliest >= stop:
                 continue
             frame = _read(self.directory / f"{i:05d}.arrow", first, stop)
             if len(frame):
@@ -153,6 +157,11 @@ def _write(path: Path, frame: pd.DataFrame) -> dict[str, Any]:
     return {"first": ends[0], "last": ends[1], "rows": len(dates)}
 
 
+def _micros(date: np.datetime64) -> np.datetime64:
+    """Return a date in the unit of ends, which nanoseconds cannot all hold."""
+    return np.datetime64(date, "us")
+
+
 def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)
 
@@ -163,7 +172,7 @@ def _read(path: Path, first: np.datetime64, stop: np.datetime64) -> pd.DataFrame
 
     table = feather.read_table(str(path), memory_map=True)
     dates = table.column("date").combine_chunks().to_numpy(zero_copy_only=False)
-    low, high = np.searchsorted(dates, [first.astype("M8[us]"), stop.astype("M8[us]")])
+    low, high = (bisect_left(dates, end, key=_micros) for end in (first, stop))
     table = table.slice(low, high - low)
     frame: pd.DataFrame = table.to_pandas(strings_to_categorical=False)
     attributes = json.loads((table.schema.metadata or {}).get(b"variables", b"{}"))

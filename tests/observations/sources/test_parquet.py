@@ -46,6 +46,12 @@ def test_only_row_groups_with_dates_of_the_part_are_read(tmp_path: Path, monkeyp
     assert groups == [2, 3]
 
 
+def test_nanoseconds_are_found_between_ends_that_they_cannot_hold(tmp_path: Path) -> None:
+    source = ParquetSource({"path": write(tmp_path / "a.parquet", frame().astype({"date": "M8[ns]"}))})
+    assert len(rows(source, datetime(1600, 1, 1), datetime(2500, 1, 1))) == 100
+    assert len(rows(source, datetime(2020, 1, 2), datetime(2500, 1, 1))) == 76
+
+
 def test_a_file_in_no_order_of_time_is_read_once(tmp_path: Path) -> None:
     shuffled = frame().sample(frac=1, random_state=1).reset_index(drop=True)
     source = ParquetSource({"path": write(tmp_path / "a.parquet", shuffled)})

@@ -33,6 +33,15 @@ def test_dates_of_any_unit_keep_it(tmp_path: Path, unit: str) -> None:
     assert (found["day"].tolist(), str(found["date"].dtype)) == ([1.0], f"datetime64[{unit}]")
 
 
+def test_nanoseconds_are_found_between_ends_that_they_cannot_hold(tmp_path: Path) -> None:
+    table = frame([0, 1, 2], "ns")
+    table.loc[2, "date"] = pd.Timestamp.max
+    rows = SortedRows.build(tmp_path / "s", iter([table]))
+    assert [f["day"].tolist() for f in rows.read(datetime(1600, 1, 1), datetime(2500, 1, 1))] == [[0, 1, 2]]
+    assert [f["day"].tolist() for f in rows.read(datetime(2020, 1, 2), datetime(2500, 1, 1))] == [[1, 2]]
+    assert [f["day"].tolist() for f in rows.read(datetime(1400, 1, 1), datetime(1500, 1, 1))] == [[]]
+
+
 def test_attributes_and_exact_bits_come_back(tmp_path: Path) -> None:
     given = frame([0, 1]).assign(t=np.array([np.nan, 0.1], "f4"), n=np.array([1, 2], "i2"), name=["a", None])
     given.attrs["variables"] = {"t": {"units": "K", "levels": np.array([1, 2])}}
