@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -57,8 +57,8 @@ def with_attributes(frame: pd.DataFrame, attributes: Mapping[str, Mapping[str, A
     return frame
 
 
-def check_frame(frame: object, where: str, start: datetime, end: datetime) -> pd.DataFrame:
-    """Return the rows of a frame from `start` up to `end`, after a look at its columns and dates."""
+def check_frame(frame: object, where: str, start: datetime | None = None, end: datetime | None = None) -> pd.DataFrame:
+    """Return the rows of a frame from `start` up to `end`, all without them, after a look at its columns and dates."""
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
@@ -87,6 +87,8 @@ def check_frame(frame: object, where: str, start: datetime, end: datetime) -> pd
         raise ConventionError(
             f"{where} gave rows without a date", [Problem(_row(table, ~there), "date is NaT; leave such rows out")]
         )
+    if start is None or end is None:
+        return cast("pd.DataFrame", table)
     inside = dates_within(values, start, end)
     found: pd.DataFrame = table if inside.all() else table[inside]
     return found

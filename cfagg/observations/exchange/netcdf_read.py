@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -67,7 +66,7 @@ def _runs(frames: Iterable[pd.DataFrame], variables: Sequence[str], folder: Path
     count = 0
     for given in chain(frames, [None]):
         if given is not None:
-            frame = check_rows(check_frame(given, where, datetime.min, datetime.max), where)
+            frame = check_rows(check_frame(given, where), where)
             rows = np.empty((len(frame), len(META) + len(variables)), np.float32)
             encode_frame(conform(frame, variables, where), variables, rows, where)
             held.append(rows)

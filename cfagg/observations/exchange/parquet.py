@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from cfagg.errors import ConventionError, Problem, SourceError, SourceNotFoundError
+from cfagg.errors import CfaggError, ConventionError, Problem, SourceError, SourceNotFoundError
 from cfagg.errors.arguments import a_path
 from cfagg.errors.extras import require
 from cfagg.observations.exchange.documents import KEY, Document, document_of, parse_document, plain, table_of
 from cfagg.observations.exchange.netcdf_read import assemble, written_aside
 from cfagg.observations.exchange.table import BLOCK_ROWS, COLUMNS, META, Table, epochs_of
+from cfagg.observations.sources.tables import Columns, data_of
+from cfagg.observations.sources.tables import Table as FileTable
 from cfagg.storage.urls import refuse_url
 
 if TYPE_CHECKING:
@@ -176,8 +178,9 @@ def import_parquet(
         raise SourceError(f"{where} cannot be read as Parquet: {error}") from error
     with file:
         variables, attributes, about = _described(file.schema_arrow, where)
+        columns = FileTable(Columns(path=(where,), columns=tuple(variables)), where, file.schema_arrow)
         return assemble(
-            _frames(file, [*COLUMNS, *variables], where),
+            _frames(file, columns),
             variables,
             target,
             where,
@@ -190,14 +193,20 @@ def import_parquet(
 
 def _described(schema: Any, where: str) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
     """Return the variables of a file in order, their attributes, and what it tells of a store."""
+    import pyarrow as pa
+
     names = list(schema.names)
     problems = [
         Problem(name, f"is missing; the columns are {', '.join(names[:30])}") for name in COLUMNS if name not in names
     ]
     text = (schema.metadata or {}).get(KEY.encode())
     document = Document((), {}, {}) if text is None else parse_document(text, where)
-    variables = list(document.variables) if text is not None else [n for n in names if n not in COLUMNS]
+    variables = list(document.variables) if text is not None else data_of(n for n in names if n not in COLUMNS)
+    problems += [Problem(name, "names two columns") for name in dict.fromkeys(names) if names.count(name) > 1]
     problems += [Problem(v, f"is missing, but the key {KEY!r} names it") for v in variables if v not in names]
+    kind = schema.field("date").type if names.count("date") == 1 else None
+    if kind is not None and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        problems.append(Problem("date", f"has type {kind}, expected a timestamp; convert it with to_datetime"))
     if problems:
         raise ConventionError(f"{where} is not a table of observations", problems)
     attributes = {}
@@ -210,15 +219,15 @@ def _described(schema: Any, where: str) -> tuple[list[str], dict[str, Any], dict
     return variables, attributes, document.of_store
 
 
-def _frames(file: Any, columns: list[str], where: str) -> Iterator[pd.DataFrame]:
+def _frames(file: Any, table: FileTable) -> Iterator[pd.DataFrame]:
     import pyarrow as pa
 
-    row = 0
+    row = 1
     try:
-        for batch in file.iter_batches(BLOCK_ROWS, columns=columns):
-            frame = batch.to_pandas()
-            frame.index = range(row, row + len(frame))
-            row += len(frame)
-            yield frame
+        for batch in file.iter_batches(BLOCK_ROWS, columns=table.wanted):
+            yield table.frame(pa.table(batch), row)
+            row += len(batch)
+    except CfaggError:  # some of them are also OSError
+        raise
     except (OSError, pa.ArrowException) as error:
-        raise SourceError(f"{where} cannot be read from row {row} on: {error}") from error
+        raise SourceError(f"{table.path} cannot be read from row {row} on: {error}") from error

@@ -5,7 +5,7 @@ Source of what values and times mean: CF sections 2.5, 4.4 and 8.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,7 +25,7 @@ from cfagg.observations.settings import ByName, Names, Paths, Section, Text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Columns", "Flavour", "Table", "dates_of_numbers", "dates_of_text", "described", "numbers_of"]
+__all__ = ["Columns", "Flavour", "Table", "data_of", "dates_of_numbers", "dates_of_text", "described", "numbers_of"]
 
 
 class Flavour(Section):
@@ -69,7 +69,7 @@ class Table:
             have, places = list(schema.names), columns.places
         except UnicodeDecodeError as error:
             raise SourceError(f"{path}: names of columns are not text ({error}); is the file damaged?") from error
-        data = [n for n in have if not n.startswith("__index_level_")] if columns.columns is None else columns.columns
+        data = data_of(have) if columns.columns is None else columns.columns
         self.wanted = list(dict.fromkeys([*places, *data]))
         problems = [Problem(n, f"is missing{closest(n, have)}") for n in self.wanted if n not in have]
         problems += [Problem(n, "names two columns") for n in self.wanted if have.count(n) > 1]
@@ -124,6 +124,11 @@ class Table:
 def _clock(value: Any) -> Any:
     """Return a time of day such as 600 as 000600."""
     return value.strip().removesuffix(".0").zfill(6) if isinstance(value, str) else value
+
+
+def data_of(names: Iterable[str]) -> list[str]:
+    """Return the names of columns without those that pandas keeps an index in."""
+    return [n for n in names if not n.startswith("__index_level_")]
 
 
 def _plain(table: Any) -> Any:

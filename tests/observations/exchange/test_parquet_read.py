@@ -65,15 +65,45 @@ def test_files_of_others_are_read_with_their_own_columns(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"t": ["a", "b"]}, r"a\.parquet gave rows that cannot be stored\n  - row 0.*: t is 'a'"),
-        ({"latitude": [1.0, 99.0]}, r"row 1: latitude is 99\.0, expected -90 to 90 degrees"),
-        ({"date": pd.to_datetime(["2020-01-01", None])}, r"rows without a date\n  - row 1: date is NaT"),
+        ({"t": ["a", "b"]}, r"a\.parquet gave rows that cannot be stored\n  - row 1.*: t is 'a'"),
+        ({"latitude": [1.0, 99.0]}, r"row 2: latitude is 99\.0, expected -90 to 90 degrees"),
+        ({"date": [1, 2]}, r"not a table of observations\n  - date: has type int64, expected a timestamp"),
     ],
 )
 def test_rows_that_cannot_be_stored_are_named(tmp_path: Path, columns: dict[str, object], said: str) -> None:
     with pytest.raises(ConventionError, match=said):
         import_parquet(write(tmp_path / "a.parquet", **columns), tmp_path / "a.zarr")
     assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_rows_without_a_date_are_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.parquet", date=pd.to_datetime(["2020-01-01", None]))
+    with pytest.raises(SourceError, match=r"a\.parquet, column date, row 2: there is no date"):
+        import_parquet(file, tmp_path / "a.zarr")
+
+
+@pytest.mark.parametrize("index", ["rows", "date"])
+def test_a_frame_with_an_index_is_read_as_the_columns_of_its_file(tmp_path: Path, index: str) -> None:
+    frame = pd.DataFrame({"date": pd.to_datetime(["2020-01-02", "2020-01-01"]), "latitude": 1.0, "longitude": 2.0})
+    frame = frame.assign(t=[1.5, 2.5])
+    frame = frame.set_axis(["a", "b"]) if index == "rows" else frame.set_index("date")
+    frame.to_parquet(tmp_path / "a.parquet")
+    store = open_store(import_parquet(tmp_path / "a.parquet", tmp_path / "a.zarr"))
+    assert store.variables == ("t",)
+    np.testing.assert_array_equal(store.data.read(0, 2), [[18262, 0, 1, 2, 2.5], [18263, 0, 1, 2, 1.5]])
+
+
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    found = pq.read_table(write(tmp_path / "a.parquet", t=[1.0, 2.0]))
+    pq.write_table(found.append_column("t", found["t"]), tmp_path / "a.parquet")
+    with pytest.raises(ConventionError, match="t: names two columns"):
+        import_parquet(tmp_path / "a.parquet", tmp_path / "a.zarr")
+
+
+def test_dates_beyond_the_year_9999_are_kept(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.parquet", date=np.array(["2020-01-01", "12020-01-01"], "M8[s]"), t=[1.5, 2.5])
+    store = open_store(import_parquet(file, tmp_path / "a.zarr"))
+    np.testing.assert_array_equal(store.data.read(0, store.rows)[:, 4], [1.5, 2.5])
 
 
 def test_a_file_without_the_columns_is_refused(tmp_path: Path) -> None:
