@@ -154,7 +154,7 @@ class Place:
         documents = {**others, **read_documents(here, self.zarr_format)}
         names = self.group.split("/")
         for depth in range(len(names)):
-            self._consolidate("/".join(names[:depth]), "/".join(names[depth:]), documents)
+            self._consolidate("/".join(names[:depth]), "/".join(names[depth:]), documents, text)
         if self._is_ours(text):
             self.objects.delete(sorted(former - set(files)))
 
@@ -164,13 +164,14 @@ class Place:
         except CfaggError:
             return True  # nobody knows; what is named may not be removed
 
-    def _consolidate(self, above: str, group: str, documents: Mapping[str, Mapping[str, Any]]) -> None:
-        """Bring consolidated metadata of a group above up to date, where there are any."""
+    def _consolidate(self, above: str, group: str, documents: Mapping[str, Mapping[str, Any]], text: bytes) -> None:
+        """Bring consolidated metadata of a group above up to date, where there are any and no later run has to."""
         name = "zarr.json" if self.zarr_format == 3 else ".zmetadata"
         key = f"{above}/{name}".lstrip("/")
         for _ in range(_ATTEMPTS):
             found = self.objects.part(key, 0, MAX_DOCUMENT)
-            if found is None:
+            # A later run changes their tag after it has written its own metadata: seen here, or refused by the put.
+            if found is None or not self._is_ours(text):
                 return
             root = parse(found.body, f"{self.objects.path}/{key}")
             whole = without_group(root, group) if self.zarr_format == 2 else with_group(root, group, documents)

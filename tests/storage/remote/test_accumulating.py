@@ -222,6 +222,26 @@ def test_consolidated_metadata_tell_of_the_arrays_that_are_there(cloud, tmp_path
     assert listed == (there if zarr_format == 3 else set())
 
 
+def test_a_run_that_was_overtaken_leaves_consolidated_metadata_to_the_later_one(cloud, tmp_path, monkeypatch) -> None:
+    folder = made(tmp_path / "a.zarr", 3, **LITTLE)
+    zarr.consolidate_metadata(folder)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            cloud[2].put(path.relative_to(folder).as_posix(), path.read_bytes())
+    consolidate = in_objects.Place._consolidate
+
+    def overtaken(self, *rest) -> None:
+        monkeypatch.setattr(in_objects.Place, "_consolidate", consolidate)
+        accumulated(cloud, overwrite=True)
+        consolidate(self, *rest)
+
+    monkeypatch.setattr(in_objects.Place, "_consolidate", overtaken)
+    accumulated(cloud, overwrite=True)
+    told = json.loads(cloud[2].read("zarr.json"))["consolidated_metadata"]["metadata"]
+    listed = {k.split("/")[1] for k in told if k.startswith(f"{GROUP}/")}
+    assert listed == {k.split("/")[1] for k in cloud[2].listed(GROUP) if k.count("/") > 1}
+
+
 def days(folder: Path, zarr_format: int, count: int, last: float | None = None, since: int = 0) -> Path:
     """Make a store without an accumulation, of so many days."""
     values = np.arange(count * 4 * 6, dtype="f4").reshape(count, 4, 6)
