@@ -15,7 +15,7 @@ from cfagg.conventions import encoded
 from cfagg.conventions.encoded import Encoded, Lack, Names, of_layouts
 from cfagg.conventions.findings import Findings
 from cfagg.conventions.fragment_arrays import directions, whole_packing
-from cfagg.conventions.json_write import Style, as_json, check_text, members, records
+from cfagg.conventions.json_write import Style, as_json, check_text, members, more_dimensions, records
 from cfagg.conventions.nca_write import json_lacks, packing
 from cfagg.model import Aggregation, Layout
 
@@ -130,4 +130,5 @@ def write(aggregation: Aggregation, names: Names | None = None) -> Encoded:
         "cfa_dimensions": " ".join(dims),
         "cfa_array": f'{start}"Partitions": [{", ".join(records(aggregation, split, _Cfa()))}]}}',
     }
-    return Encoded(DIALECT, aggregation.dtype, encoded.own_attributes(aggregation) | marks)
+    attributes = encoded.own_attributes(aggregation) | marks
+    return Encoded(DIALECT, aggregation.dtype, attributes, more_dimensions(aggregation))

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from cfagg.conventions import part as part_module
-from cfagg.conventions.encoded import numbered
+from cfagg.conventions.encoded import numbered, stored
 from cfagg.conventions.findings import Findings
 from cfagg.conventions.nca_layouts import is_netcdf
 from cfagg.errors import ConventionError
 from cfagg.model import Aggregation, Layout
 
-__all__ = ["Style", "as_json", "check_text", "members", "records"]
+__all__ = ["Style", "as_json", "check_text", "members", "more_dimensions", "records"]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -67,6 +67,13 @@ def check_text(aggregation: Aggregation, findings: Findings, attribute: str) -> 
     for dim in aggregation.dims:
         if not dim or len(dim.split()) != 1 or dim.split()[0] != dim:
             findings.problem(attribute, f"the name {dim!r} is not one word")
+
+
+def more_dimensions(aggregation: Aggregation) -> dict[str, int]:
+    """Return the dimensions of sub-arrays that the array does not have, which files have to define."""
+    partitions = aggregation.partitions
+    used = np.unique(partitions.layout[stored(aggregation)]).tolist()
+    return {d: 1 for k in used for d in partitions.layouts[k].dims if d not in aggregation.dims}
 
 
 def records(aggregation: Aggregation, split: list[int], style: Style) -> list[str]:

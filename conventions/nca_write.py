@@ -20,7 +20,7 @@ from cfagg.conventions.encoded import (
 )
 from cfagg.conventions.findings import Findings
 from cfagg.conventions.fragment_arrays import whole_packing
-from cfagg.conventions.json_write import Style, as_json, check_text, members, records
+from cfagg.conventions.json_write import Style, as_json, check_text, members, more_dimensions, records
 from cfagg.conventions.nca_layouts import is_netcdf
 from cfagg.model import Aggregation, Layout
 
@@ -127,7 +127,8 @@ def encode(aggregation: Aggregation, names: Names | None = None) -> Encoded:
     """Return the NCA variable with all its attributes; what changes no value and cannot be said is left out."""
     del names
     encoded.check(aggregation, lacks(aggregation), DIALECT)
-    return Encoded(DIALECT, aggregation.dtype, encoded.own_attributes(aggregation) | write(aggregation))
+    attributes = encoded.own_attributes(aggregation) | write(aggregation)
+    return Encoded(DIALECT, aggregation.dtype, attributes, more_dimensions(aggregation))
 
 
 def lacks(aggregation: Aggregation) -> Iterator[Lack]:

@@ -235,7 +235,7 @@ def _write(
             aggregation = works[path].with_fragments(files, name, target.to)
             encoded = dialects.encode(aggregation, target.to, names)
             for dim, size in encoded.dimensions.items():
-                if dim not in into.dimensions:
+                if dim not in sizes and dim not in into.dimensions:
                     into.createDimension(dim, size)
             define(into, name, (), encoded.dtype, encoded.attributes)
             for own, (spanned, values, attributes) in encoded.variables.items():

@@ -13,13 +13,14 @@ import numpy.typing as npt
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.stored import NetcdfReader
+from cfagg.conventions.encoded import stored
 from cfagg.errors import OptionError
 from cfagg.model import Aggregation, Grid
 from cfagg.writing import dialects
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.elsewhere import computed, elsewhere, is_elsewhere
 from cfagg.writing.extracts import Box, extract, outside
-from cfagg.writing.sources import DESCRIBING, aggregated, held
+from cfagg.writing.sources import DESCRIBING, aggregated, dims_of, held
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,7 +49,8 @@ def content_of_dataset(dataset: xr.Dataset, to: str, replaced: str) -> Content:
         variable, name, reader = encoded[given], str(given), readers[given]
         own = {k: v for k, v in variable.attrs.items() if v is not None}
         if isinstance(reader, AggregationReader):
-            variables[name] = aggregated(_renamed(reader.aggregation, name, dataset.variables[given], own), reader)
+            one = aggregated(_renamed(reader.aggregation, name, dataset.variables[given], own), reader)
+            variables[name] = replace(one, dims=partial(_dims, reader, one.aggregation.dims))
         elif given in dataset.coords or name in described or not variable.dims:
             variables[name] = _held(variable, own)
         elif reader is not None and is_elsewhere(reader, to):
@@ -85,6 +87,8 @@ def reader_of(variable: xr.Variable, name: str, to: str, replaced: str) -> Reade
         if box is not None and made is not None:
             made = extract(made, box, parts=dialects.has_parts(to))
         reader = None if made is None else reader.reading(made)
+        if reader is not None and _misnamed(reader, tuple(map(str, variable.dims))):
+            return None
     elif box is not None:
         return None
     return reader if reader is not None and tuple(reader.shape) == variable.shape else None
@@ -151,6 +155,34 @@ def _same(one: Any, other: Any) -> bool:
     free = {"dtype", "use_cftime", "time_unit", "decoded_fill_value"}
     mine, theirs = ({k: v for k, v in f.keywords.items() if k not in free} for f in (one, other))
     return one.args == other.args and repr(mine) == repr(theirs)
+
+
+def _dims(reader: AggregationReader, dims: tuple[str, ...], row: int) -> tuple[str, ...] | None:
+    """Return the dimensions that a fragment has, in its order, by the names that the user has given them."""
+    new = dict(zip(reader.aggregation.dims, dims, strict=True))
+    found = dims_of(reader, row)
+    return None if found is None else tuple(new.get(d, d) for d in found)
+
+
+def _misnamed(reader: AggregationReader, dims: tuple[str, ...]) -> bool:
+    """Return whether a fragment calls its dimensions as other ones are called now, or has them in an order of its own.
+
+    By their names alone, such a fragment would be read transposed, or not at all.
+    """
+    aggregation = reader.aggregation
+    if dims == aggregation.dims or len(dims) != len(aggregation.dims):
+        return False
+    by_name = aggregation.dialect == "CF-1.13"
+    for row in np.flatnonzero(stored(aggregation)).tolist():
+        own = _dims(reader, dims, row)
+        if own is None:
+            continue  # there is no such file
+        called = reader.header(row).dims
+        if any(name in dims and name != dim for name, dim in zip(called, own, strict=False)):
+            return True
+        if by_name and list(own) != [d for d in dims if d in own]:
+            return True
+    return False
 
 
 def _renamed(aggregation: Aggregation, name: str, variable: xr.Variable, own: Mapping[str, Any]) -> Aggregation:

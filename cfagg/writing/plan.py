@@ -78,16 +78,18 @@ class Work:
 def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapping[str, bool], path: str) -> Work:
     """Decide about one aggregation; `down` tells of dimensions with coordinates whether they decrease."""
     aggregation, notes = _directed(moved(aggregated.aggregation, aggregated.home, base), to, down)
-    if aggregation.dialect == "CF-1.13" != to and aggregated.dims is not None:
-        aggregation = _ordered(aggregation, aggregated.dims)
+    if aggregation.dialect in _BY_FRAGMENT and aggregation.dialect != to and aggregated.dims is not None:
+        aggregation = _ordered(aggregation, aggregated.dims, to)
     if to not in _BY_FRAGMENT:
         aggregation = _said_of_all(aggregation, to)
-    if aggregated.computed:
-        return Work(aggregated, aggregation, np.arange(aggregation.grid.size), (), (), ())
     found = list(_real(aggregated, dialects.lacks(aggregation, to)))
+    if aggregated.computed:  # there are no fragments yet of which anything could be lost
+        found = [lack for lack in found if lack.rows is None]
     made = {"materialise": [lack for lack in found if lack.rows is not None]}.get(on_loss, [])
     rest = [lack for lack in found if not any(lack is one for one in made)]
     rows = np.unique(np.concatenate([np.empty(0, np.int64), *(lack.rows for lack in made if lack.rows is not None)]))
+    if aggregated.computed:
+        rows = np.arange(aggregation.grid.size)
     losses = tuple(loss._replace(variable=path) for loss in expand(aggregation, rest))
     if made and aggregated.read is None:
         rows, losses = rows[:0], tuple(loss._replace(variable=path) for loss in expand(aggregation, found))
@@ -162,24 +164,37 @@ def _directed(aggregation: Aggregation, to: str, down: Mapping[str, bool]) -> tu
     return found, [f"variable {aggregation.name!r}: {note}"]
 
 
-def _ordered(aggregation: Aggregation, dims_of: Callable[[int], tuple[str, ...] | None]) -> Aggregation:
-    """Return an aggregation that says which fragments have their dimensions in another order.
+def _ordered(aggregation: Aggregation, dims_of: Callable[[int], tuple[str, ...] | None], to: str) -> Aggregation:
+    """Return an aggregation that says which fragments have their dimensions in another order, or lack some.
 
-    In CF-1.13 the names in their files tell it, which no other dialect goes by.
+    Their files tell it: the order in CF-1.13 alone, and in CFA-0.6.2, too, which dimensions of size 1 are left out.
     """
     partitions, dims = aggregation.partitions, aggregation.dims
+    rows = stored(aggregation)
+    if len(dims) < 2 or aggregation.dialect != "CF-1.13":
+        rows = rows & _with_single(aggregation)
     codes = np.array(partitions.layout)
     layouts = list(partitions.layouts)
     number = {layout: k for k, layout in enumerate(layouts)}
-    for row in np.flatnonzero(stored(aggregation)).tolist() if len(dims) > 1 else ():
+    for row in np.flatnonzero(rows).tolist():
         found = dims_of(row)
-        if found is not None and list(found) != [d for d in dims if d in found]:
+        implied = dims if to not in _BY_FRAGMENT or found is None else tuple(d for d in dims if d in found)
+        if found is not None and found != implied:
             layout = replace(partitions.layout_of(row), dims=found, flipped=())
             if layout not in number:
                 number[layout] = len(layouts)
                 layouts.append(layout)
             codes[row] = number[layout]
     return replace(aggregation, partitions=replace(partitions, layout=codes, layouts=tuple(layouts)))
+
+
+def _with_single(aggregation: Aggregation) -> npt.NDArray[np.bool_]:
+    """Return which partitions have a dimension of size 1, which their fragments may lack."""
+    found = np.zeros(aggregation.grid.matrix_shape, bool)
+    for d, (edges, n) in enumerate(zip(aggregation.grid.edges, aggregation.shape, strict=True)):
+        single = np.diff(np.minimum(edges, n)) == 1
+        found |= single.reshape([-1 if k == d else 1 for k in range(found.ndim)])
+    return found.ravel()
 
 
 def _said_of_all(aggregation: Aggregation, to: str) -> Aggregation:

@@ -20,7 +20,7 @@ from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.elsewhere import as_netcdf, elsewhere
 from cfagg.writing.references import home_of
 
-__all__ = ["DESCRIBING", "aggregated", "content_of", "held"]
+__all__ = ["DESCRIBING", "aggregated", "content_of", "dims_of", "held"]
 
 #: Attributes that name variables which describe others.
 DESCRIBING = ("bounds", "climatology", "grid_mapping", "coordinates")
@@ -132,7 +132,7 @@ def aggregated(aggregation: Aggregation, reader: Reader | None) -> Aggregated:
     if not isinstance(reader, AggregationReader):
         return Aggregated(aggregation, home_of(aggregation.source, aggregation.partitions.files))
     home = home_of(reader.access.parent, aggregation.partitions.files)
-    return Aggregated(aggregation, home, reader.with_gaps().read, partial(_says, reader), partial(_dims, reader))
+    return Aggregated(aggregation, home, reader.with_gaps().read, partial(_says, reader), partial(dims_of, reader))
 
 
 def _says(reader: AggregationReader, row: int, attribute: str) -> bool:
@@ -144,7 +144,7 @@ def _says(reader: AggregationReader, row: int, attribute: str) -> bool:
         return False
 
 
-def _dims(reader: AggregationReader, row: int) -> tuple[str, ...] | None:
+def dims_of(reader: AggregationReader, row: int) -> tuple[str, ...] | None:
     """Return the dimensions of the aggregation that a fragment has, in its order."""
     try:
         return reader.layout(row).dims
