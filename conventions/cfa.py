@@ -83,7 +83,7 @@ def parse_json(
     early = _half_open(text, given, scope, version, subject)
     if early is not None:
         # Where ranges without their ends reach the end of the array, those with them leave it: none of these closes.
-        found = _closing(read, [v for v in _others(version, text) if not v.inclusive])
+        found = _closing(read, [v for v in _others(version, text, named=bool(why)) if not v.inclusive])
         if found:
             return _latest(found, version, why, f"{subject}: {array}", early)
     try:
@@ -93,7 +93,7 @@ def parse_json(
     except ConventionError as error:
         if not error.problems:
             raise
-        found = _closing(read, [v for v in _others(version, text) if early is None or v.inclusive])
+        found = _closing(read, [v for v in _others(version, text, named=bool(why)) if early is None or v.inclusive])
         if not found:
             raise
         gap = next((p for p in error.problems if "location" in p.where), error.problems[0])
@@ -128,18 +128,18 @@ def _half_open(text: str, attributes: Mapping[str, Any], scope: Scope, version: 
     return None
 
 
-def _others(version: Version, text: str) -> list[Version]:
-    """Return the other versions in which a text may be, oldest first."""
+def _others(version: Version, text: str, *, named: bool) -> list[Version]:
+    """Return the other versions in which a text may be, oldest first, that which it names or shows behind them."""
     known = [v for v in VERSIONS.values() if v.prefix == version.prefix]
     if version.prefix == "nca":
         later = version if version.defaults else known[-1]
         # Without this key NCA 0.1 has no matrix.
         known = [*([NCA_0_1] if "pdimensions" in text else []), later.exclusive(), later]
     else:
-        known = [CFA_0_4.exclusive(), CFA_0_4]
-        if _has(text, *_TOLD_APART):  # else they make the same of it, and the later counts
-            known = [CFA_0_3.exclusive(), CFA_0_3, *known]
-    return [v for v in known if v != version]
+        known = [CFA_0_3.exclusive(), CFA_0_3, CFA_0_4.exclusive(), CFA_0_4]
+        if not _has(text, *_TOLD_APART):  # both make the same of it
+            known = [v for v in known if v.name == (version if named else CFA_0_4).name]
+    return sorted((v for v in known if v != version), key=lambda v: named and v.name == version.name)
 
 
 def _closing(read: Read, known: list[Version]) -> list[Closing]:

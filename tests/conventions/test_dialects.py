@@ -176,6 +176,21 @@ def test_locations_whose_ends_are_excluded_are_parsed_once(monkeypatch, quote, v
     assert len(loaded) == (1 if quote == '"' else 2)  # and once more for misprints
 
 
+@pytest.mark.parametrize(
+    ("name", "part"), [("CFA-0.3", "[(0, 5, 2), [0, 4, 2]]"), ("CFA-0.4", "[[0, 4, 2], (0, 5, 2)]")]
+)
+def test_a_named_version_settles_the_brackets_where_ends_are_excluded_too(name, part):
+    document = {"Partitions": [{**BOTH["Partitions"][0], "location": [[0, 3], [0, 3]]}]}
+    found, said = told(lambda: parse(document, "x y", {"x": 3, "y": 3}, conventions=name))
+    assert (found.dialect, found.partitions.part_text(0)) == (name, part)
+    assert f"is read as {name} with the ends of locations excluded" in str(said[-1].message)
+
+
+def test_a_named_version_is_that_of_locations_whose_ends_are_excluded_if_others_mean_the_same():
+    found, _ = told(lambda: parse(two([0, 4], [4, 6]), "x", {"x": 6}, conventions="CFA-0.3"))
+    assert found.dialect == "CFA-0.3"
+
+
 def test_an_excluded_end_in_one_location_does_not_make_others_close():
     with pytest.raises(ConventionError) as caught:
         parse(two([0, 3], [5, 6]), "x", {"x": 6}, conventions="CFA-0.4")
