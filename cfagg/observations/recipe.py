@@ -55,6 +55,10 @@ class Recipe:
     _given: tuple[Mapping[str, Any], Path | None] = field(repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # What is pickled is the recipe as given: its sources say whether their options may be.
+        for place in (p for read in self.input.reads() for p in getattr(read.source, "places", ())):
+            if isinstance(place, Url):
+                place.options.__getstate__()
         return _from_mapping, self._given
 
     @property

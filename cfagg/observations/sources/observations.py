@@ -46,6 +46,7 @@ class ObservationsSource:
         settings = settings_of(_Store, config)
         path = config.path(settings.path) if isinstance(config, Config) else settings.path
         self.path = a_place(path, settings.options, options_name="options")
+        self.places = (self.path,)
         self.columns = settings.columns
         self._store: Any = None
         self._index: Any = None

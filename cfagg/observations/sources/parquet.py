@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cfagg.errors import CfaggError, SourceError
+from cfagg.errors import CfaggError, SourceError, StaleError
 from cfagg.observations.frames import dates_within
 from cfagg.observations.settings import settings_of
-from cfagg.observations.sources.sorted_rows import FileSource, as_file, expand
+from cfagg.observations.sources.sorted_rows import FileSource, as_file, expand, stamp
 from cfagg.observations.sources.tables import Columns, Table
 from cfagg.storage.urls import Url
 
@@ -85,7 +85,7 @@ class ParquetSource(FileSource):
 
     def _opened(self) -> list[_File]:
         if self._files is None:
-            self._files = [_File(self._columns, path) for path in expand(self._paths)]
+            self._files = [_File(self._columns, path) for path in expand(self.places)]
         return self._files
 
     def _everything(self, paths: list[str]) -> Iterator[pd.DataFrame]:
@@ -100,7 +100,7 @@ class _File:
         import pyarrow as pa
         from pyarrow import parquet
 
-        self.path = path
+        self.path, self._stamp = path, stamp([path])
         try:
             self.file = parquet.ParquetFile(as_file(path), memory_map=True)
         except CfaggError:
@@ -143,14 +143,21 @@ class _File:
                         at += len(frame)
                         if start is not None and end is not None:
                             frame = frame[dates_within(frame["date"].to_numpy(), start, end)]
+                        self._check_same()
                         if len(frame):
                             yield frame
                 except CfaggError:
                     raise
                 except (pa.ArrowException, OSError) as error:
+                    self._check_same()
                     said = str(error).splitlines()[0]
                     raise SourceError(f"{self.path}: row group {group} cannot be read: {said}") from error
             number += self.rows[group]
+
+    def _check_same(self) -> None:
+        """See that the file is that whose metadata were read: each part of a build opens it again."""
+        if stamp([self.path]) != self._stamp:
+            raise StaleError(f"{self.path} was written again while it was read; build again when it is complete")
 
     def empty(self) -> pd.DataFrame:
         """Return a frame without rows."""

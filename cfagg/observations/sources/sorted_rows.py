@@ -197,7 +197,8 @@ class FileSource:
         self._name = name
         self._config = json.dumps({k: v for k, v in config.items() if k != "options"}, sort_keys=True, default=str)
         named = (config.path(p) if isinstance(config, Config) else p for p in paths)
-        self._paths = tuple(a_place(p, options, options_name="options") if is_url(p) or options else p for p in named)
+        #: Paths as they were given; those of other machines have their options.
+        self.places = tuple(a_place(p, options, options_name="options") if is_url(p) or options else p for p in named)
         self._blocks = blocks
         self._sorted: SortedRows | None = None
         self._temporary = False
@@ -208,11 +209,11 @@ class FileSource:
 
     def files(self) -> list[str]:
         """Return the paths of the files."""
-        return expand(self._paths)
+        return expand(self.places)
 
     def prepare(self, directory: Path) -> None:
         """Read the files, unless the directory has their rows already."""
-        paths = expand(self._paths)
+        paths = expand(self.places)
         marks = json.dumps([self._name, self._config, stamp(paths)])
         digest = hashlib.sha256(marks.encode()).hexdigest()[:16]
         self._sorted = SortedRows.build(directory / f"{self._name}-{digest}", self._blocks(paths))

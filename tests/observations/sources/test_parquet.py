@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from cfagg.errors import ConventionError, SourceError
+from cfagg.errors import ConventionError, SourceError, StaleError
 from cfagg.observations.sources import parquet as module
 from cfagg.observations.sources.parquet import ParquetSource
 from tests.observations.sources.reading import rows
@@ -50,6 +50,20 @@ def test_nanoseconds_are_found_between_ends_that_they_cannot_hold(tmp_path: Path
     source = ParquetSource({"path": write(tmp_path / "a.parquet", frame().astype({"date": "M8[ns]"}))})
     assert len(rows(source, datetime(1600, 1, 1), datetime(2500, 1, 1))) == 100
     assert len(rows(source, datetime(2020, 1, 2), datetime(2500, 1, 1))) == 76
+
+
+@pytest.mark.parametrize("way", ["replaced", "rewritten"])
+def test_a_file_that_changes_between_two_parts_is_refused(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "a.parquet"
+    source = ParquetSource({"path": write(path, frame())})
+    rows(source, datetime(2020, 1, 1), datetime(2020, 1, 2))
+    write(tmp_path / "b.parquet", frame().assign(n=-1))
+    if way == "replaced":
+        (tmp_path / "b.parquet").replace(path)
+    else:
+        path.write_bytes((tmp_path / "b.parquet").read_bytes())
+    with pytest.raises(StaleError, match=r"a\.parquet was written again while it was read"):
+        rows(source, datetime(2020, 1, 2), datetime(2020, 1, 3))
 
 
 def test_a_file_in_no_order_of_time_is_read_once(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pandas.testing import assert_frame_equal
 import cfagg
 from cfagg.demo import sample
 from cfagg.errors import AccessError, SourceNotFoundError
+from cfagg.observations.recipe import load_recipe
 from cfagg.observations.sources.csv import CsvSource
 from cfagg.observations.sources.netcdf import NetcdfSource
 from cfagg.observations.sources.observations import ObservationsSource
@@ -74,6 +75,22 @@ def test_secrets_among_options_are_not_sent_to_other_processes(source) -> None:
     with pytest.raises(AccessError, match="are not sent to other processes"):
         pickle.dumps(made)
     assert "unlikely" not in repr(made)
+
+
+def headers() -> dict[str, str]:
+    """Return what a server wants."""
+    return SECRET["headers"]
+
+
+@pytest.mark.parametrize("source", ["csv", "parquet", "netcdf", "observations"])
+def test_a_recipe_with_secrets_is_not_sent_to_other_processes(source) -> None:
+    read = {source: {"path": "https://example.org/a", "options": dict(SECRET)}}
+    dates = {"start": "2020-01-01", "end": "2020-01-10", "frequency": "1d"}
+    recipe = {"dates": dates, "input": {"pipe": [{"join": [read]}, {"drop": ["t"]}]}, "output": {"layout": "tabular"}}
+    with pytest.raises(AccessError, match="are not sent to other processes"):
+        pickle.dumps(load_recipe(recipe))
+    read[source]["options"]["headers"] = headers
+    assert b"unlikely" not in pickle.dumps(load_recipe(recipe))
 
 
 def test_a_store_keeps_no_secret_of_the_sources_it_was_made_from(server, tmp_path) -> None:
