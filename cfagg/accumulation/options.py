@@ -153,7 +153,8 @@ def check_stride(stride: Any, chosen: Sequence[Combination], known: Combination,
             continue
         found[d] = operator.index(value)
         if not 1 <= found[d] < 2**62:
-            problems.append(Problem(f"stride[{d!r}]", f"{value!r} is not at least 1"))
+            wrong = "not at least 1" if found[d] < 1 else "more than any array has chunks"
+            problems.append(Problem(f"stride[{d!r}]", f"{value!r} is {wrong}"))
     if problems:
         raise LimitError(f"{where}: a stride is the number of chunks from one sum to the next, 1 or more", problems)
     return tuple(found.get(d, 1) for d in known)

@@ -245,7 +245,7 @@ class Statistics:
         **options: Unpack[Options],
     ) -> Any:
         """Return the standard deviation, weighted where there are weights; float64."""
-        return self._reduce("std", dim, isel, sel, ddof=ddof, **options)
+        return self._reduce("std", dim, isel, sel, ddof, **options)
 
     def var(
         self,
@@ -257,7 +257,7 @@ class Statistics:
         **options: Unpack[Options],
     ) -> Any:
         """Return the variance, weighted where there are weights; float64, in units squared."""
-        return self._reduce("var", dim, isel, sel, ddof=ddof, **options)
+        return self._reduce("var", dim, isel, sel, ddof, **options)
 
     def _reduce(
         self,
@@ -265,13 +265,17 @@ class Statistics:
         dim: Dims,
         isel: Selection,
         sel: Selection,
+        freedom: int = 0,
+        /,
         *,
         method: str | None = None,
         tolerance: Any = None,
-        **options: Any,
+        keep_attrs: bool = True,
+        explain: bool = False,
     ) -> Any:
-        """Return a statistic of a selection."""
-        return self.answer(statistic, dim, self._labels.pick(isel, sel, method, tolerance), **options)
+        """Return a statistic of a selection; what it does not take by name is no option of a statistic."""
+        picked = self._labels.pick(isel, sel, method, tolerance)
+        return self.answer(statistic, dim, picked, keep_attrs=keep_attrs, explain=explain, ddof=freedom)
 
     def answer(
         self,

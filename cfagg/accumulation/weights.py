@@ -171,7 +171,7 @@ def find_weights(array: ZarrArray, weights: Any, memory: int) -> Weights | None:
         found = weights
     elif isinstance(weights, str):
         found = _areas(array, where, memory) if weights == "area" else _variable(array, weights, where, memory)
-    elif hasattr(weights, "dims") and hasattr(weights, "values"):
+    elif hasattr(weights, "dims") and hasattr(weights, "values") and not hasattr(weights, "data_vars"):
         name = getattr(weights, "name", None)
         found = replace(
             _by_dims(array, weights.dims, weights.values, where), name=name if isinstance(name, str) else None
@@ -220,12 +220,21 @@ def _without_repeats(found: Weights) -> Weights:
     return replace(found, values=values, axes=tuple(found.axes[i] for i in keep))
 
 
+def _numbers(given: Any, where: str) -> Floats:
+    """Return weights as numbers; dates, complex numbers and texts are none."""
+    try:
+        values = np.asarray(given)
+        reason: object = f"its type is {values.dtype}"
+        if values.dtype.kind in "biufO":
+            return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        reason = error
+    raise ConformError(f"{where}: weights={type(given).__name__} is not an array of numbers: {reason}")
+
+
 def _broadcast(array: ZarrArray, given: Any, where: str) -> Weights:
     """Return weights given as an array without names."""
-    try:
-        values = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ConformError(f"{where}: weights={type(given).__name__} is not an array of numbers: {error}") from error
+    values = _numbers(given, where)
     try:
         np.broadcast_shapes(values.shape, array.shape)
         fits = values.ndim <= array.ndim and np.broadcast_shapes(values.shape, array.shape) == array.shape
@@ -255,7 +264,7 @@ def _by_dims(array: ZarrArray, dims: Sequence[str], values: Any, where: str) -> 
         )
     order = sorted(range(len(dims)), key=lambda i: array.dims.index(dims[i]))
     axes = tuple(array.dims.index(dims[i]) for i in order)
-    return Weights("array", None, np.asarray(values, dtype=np.float64).transpose(order), axes)
+    return Weights("array", None, _numbers(values, where).transpose(order), axes)
 
 
 def _variable(array: ZarrArray, name: str, where: str, memory: int, kind: str = "variable") -> Weights:

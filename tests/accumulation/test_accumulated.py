@@ -212,6 +212,13 @@ def test_weighted_statistics_are_those_of_xarray(tmp_path, weights, missing):
                 assert_same(getattr(acc, statistic)(dim, isel), getattr(part, statistic)(dim))
 
 
+@pytest.mark.parametrize("option", [{"ddof": 1}, {"grouping": None}, {"picked": {}}])
+def test_a_mean_takes_no_option_that_it_would_not_look_at(plain, option):
+    acc, _ = plain
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{next(iter(option))}'"):
+        acc.mean("time", **option)
+
+
 def test_weighted_variances_have_no_degrees_of_freedom(tmp_path):
     acc, _ = stored(tmp_path, dataset(steps=20), weights="area")
     with pytest.raises(SelectionError, match="ddof"):
