@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,8 +85,12 @@ def write_file(content: Content, target: Target, losses: tuple[Loss, ...] = (), 
         new = [path for path in here.path.parent.rglob("*") if path.is_file() and path != here.path]
         for path in new:
             objects.put(path.relative_to(here.path.parent).as_posix(), path)
+        groups = open_source(str(here.path)).root.walk()
+        found = (one for g in groups for one in g.variables.values() if isinstance(one, Aggregation))
+        home = target.url.rpartition("/")[0]
+        used = _used(found, target.url, home, [f"{home}/{taken}" for taken in former]) if former else set()
         objects.put(name, here.path, create=not target.overwrite)
-    objects.delete([key for keys in former.values() for key in keys])
+    objects.delete([key for taken, keys in former.items() if f"{home}/{taken}" not in used for key in keys])
     return replace(report, target=str(target.url))
 
 
@@ -251,10 +255,19 @@ def _write(
 
 
 def _remove_former(target: Target, kept: Mapping[str, Work], folder: Path) -> None:
-    """Remove fragments of the file that was replaced, unless the new one refers to them too."""
-    for former in fragments.others(target.path):
-        if former == folder:
-            continue
-        used = any(former.name in name for work in kept.values() for name in work.aggregation.partitions.files)
-        if not used:
-            remove(former)
+    """Remove fragments of the file that was replaced, unless the new one refers to them too, be it by other files."""
+    former = {os.path.realpath(found): found for found in fragments.others(target.path) if found != folder}
+    if former:
+        used = _used((work.aggregation for work in kept.values()), str(target.path), target.base, former)
+        for place in former.keys() - used:
+            remove(former[place])
+
+
+def _used(aggregations: Iterable[Aggregation], file: str, home: str, folders: Iterable[str]) -> set[str]:
+    """Return which of some folders aggregations refer to, or may refer to, be it by other files."""
+    found = set()
+    for place in fragments.reached(aggregations, file, home):
+        if place is None:
+            return set(folders)
+        found.add(place.rpartition("/")[0])
+    return found.intersection(folders)

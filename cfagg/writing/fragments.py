@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -11,16 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from cfagg.arrays.source import open_source
+from cfagg.errors import AccessError, CfaggError
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.model import Aggregation
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.netcdf_files import closing_written, created
 from cfagg.runtime.threads import run_threads
+from cfagg.storage.access import Access
+from cfagg.storage.urls import is_url
 from cfagg.writing.content import Read
 from cfagg.writing.netcdf import BLOCK, blocks, define
 from cfagg.writing.plan import Work
+from cfagg.writing.references import home_of
 
-__all__ = ["names_of", "others", "place_for", "write_fragments"]
+__all__ = ["names_of", "others", "place_for", "reached", "write_fragments"]
 
 #: Attributes that say what values mean: a fragment has them of its own.
 _KEPT = ("standard_name", "long_name", "units", "calendar", "_FillValue", "missing_value", "_Unsigned")
@@ -44,6 +49,38 @@ def others(target: Path) -> Iterator[Path]:
         own = not rest or (rest[0] == "-" and rest[1:].isdecimal())
         if own and found.is_dir() and not found.is_symlink() and all(_is_fragment(p) for p in found.iterdir()):
             yield found
+
+
+def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterator[str | None]:
+    """Give the places of all files to which a file's aggregations refer from a directory, and these in turn.
+
+    `None` stands for what is not known: no file is opened that an untrusted one could not read there.
+    """
+    queue = [(file, home, one) for one in aggregations]
+    seen: set[str] = set()
+    while queue:
+        parent, start, one = queue.pop()
+        access = Access(parent)
+        for name in (n for table in (one.partitions, *one.partitions.versions) for n in table.files):
+            # Python joins an absolute path to itself.
+            found = name if is_url(name) else f"{start}/{name}" if is_url(start) else os.path.join(start, name)  # noqa: PTH118
+            place = found if is_url(found) else os.path.realpath(found)
+            if place in seen:
+                continue
+            seen.add(place)
+            yield place
+            try:
+                real = access.resolve(place)
+                groups = list(open_source(real).root.walk())
+            except AccessError:
+                yield None
+                continue
+            except CfaggError:
+                continue  # it is not there, or no netCDF file, and so refers to nothing
+            if any(group.unreadable for group in groups):
+                yield None
+            inner = (x for group in groups for x in group.variables.values() if isinstance(x, Aggregation))
+            queue += [(real, home_of(x.source, x.partitions.files), x) for x in inner]
 
 
 def _escaped(name: str) -> str:

@@ -578,6 +578,30 @@ def test_fragments_that_the_new_file_refers_to_stay(tmp_path):
     assert cfagg.read(tmp_path / "b.nc")["data"].values.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("by", ["version", "link", "nested", "outside"])
+def test_former_fragments_that_the_new_file_needs_in_other_ways_stay(tmp_path, by):
+    target = tmp_path / "b.nc"
+    cfagg.write(xr.DataArray(np.arange(3.0), dims="x", name="tas"), target)
+    fragment = "b.nc.fragments/tas.0.nc"
+    source, allow = tmp_path / "source.nc", ()
+    if by == "version":
+        uris = [["none.nc", fragment]]
+        instruction_files.cfa(source, "tas", "f8", {"x": 3}, [[3]], uris, [["tas", "tas"]])
+    elif by == "link":
+        (tmp_path / "link").symlink_to("b.nc.fragments")
+        instruction_files.cf(source, "tas", "f8", {"x": 3}, [[3]], ["link/tas.0.nc"])
+    else:
+        folder = tmp_path if by == "nested" else tmp_path.parent / f"{tmp_path.name} outside"
+        folder.mkdir(exist_ok=True)
+        allow = (tmp_path.parent,)
+        instruction_files.cf(
+            folder / "inner.nc", "tas", "f8", {"x": 3}, [[3]], [os.path.relpath(tmp_path / fragment, folder)]
+        )
+        instruction_files.cf(source, "tas", "f8", {"x": 3}, [[3]], [os.path.relpath(folder / "inner.nc", tmp_path)])
+    cfagg.write(cfagg.read(source, allow=allow), target, to="CFA-0.6.2", overwrite=True)
+    assert cfagg.read(target, allow=allow)["tas"].values.tolist() == [0, 1, 2]
+
+
 def test_files_of_others_beside_the_target_stay(tmp_path):
     (tmp_path / "b.nc.fragments").mkdir()
     (tmp_path / "b.nc.fragments/mine.txt").write_text("mine")

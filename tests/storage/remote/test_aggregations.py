@@ -54,6 +54,14 @@ def test_a_file_is_replaced_with_its_fragments_and_only_if_it_may_be(home) -> No
     np.testing.assert_array_equal(cfagg.read(f"{home}/a.nc")["tas"], VALUES + 1)
 
 
+def test_fragments_that_the_file_in_place_of_another_refers_to_stay(home) -> None:
+    cfagg.write(computed(), f"{home}/a.nc")
+    cfagg.convert(f"{home}/a.nc", f"{home}/a.nc", to="CFA-0.6.2", overwrite=True)
+    np.testing.assert_array_equal(cfagg.read(f"{home}/a.nc")["tas"], VALUES)
+    cfagg.write(cfagg.read(f"{home}/a.nc").isel(t=slice(2, 4)), f"{home}/a.nc", overwrite=True)
+    np.testing.assert_array_equal(cfagg.read(f"{home}/a.nc")["tas"], VALUES[2:])
+
+
 def test_a_translation_refers_to_the_fragments_where_they_are(home, keyed, tmp_path, capsys) -> None:
     made = nca_files.simple(tmp_path, VALUES, ["t", "x"], [[0, 1, 4], [0, 3]], "tas", {"units": "K"})
     prefix = home.partition(f"{keyed.name}/")[2]
