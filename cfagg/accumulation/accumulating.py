@@ -77,7 +77,8 @@ def accumulate(
         Number of chunks between sums, for all dimensions or by name.  Larger strides take less space and more time.
     weights : None, str, numpy.ndarray or xarray.DataArray
         ``"area"``: areas of cells (a variable that ``cell_measures`` names, else bounds of latitude and longitude, else
-        the cosine of latitude).  Another text: a variable of the store.  An array that broadcasts to the data.
+        the cosine of latitude).  Another text: a variable of the store.  An array that broadcasts to the data;
+        a labelled one has the labels of the data.
     statistics : str or sequence of str
         ``"chunks"``: count, minimum, maximum, sum and sum of squares of every chunk.  ``"min"``, ``"max"``, ``"std"``:
         these also for every combination.  ``"none"``: none.

@@ -172,6 +172,7 @@ def find_weights(array: ZarrArray, weights: Any, memory: int) -> Weights | None:
     elif isinstance(weights, str):
         found = _areas(array, where, memory) if weights == "area" else _variable(array, weights, where, memory)
     elif hasattr(weights, "dims") and hasattr(weights, "values") and not hasattr(weights, "data_vars"):
+        _check_labels(array, weights, where)
         name = getattr(weights, "name", None)
         found = replace(
             _by_dims(array, weights.dims, weights.values, where), name=name if isinstance(name, str) else None
@@ -218,6 +219,30 @@ def _without_repeats(found: Weights) -> Weights:
         return found
     values = found.values.reshape([found.values.shape[i] for i in keep])
     return replace(found, values=values, axes=tuple(found.axes[i] for i in keep))
+
+
+def _check_labels(array: ZarrArray, weights: Any, where: str) -> None:
+    """Refuse weights whose labels are not those of the array at the same places."""
+    labels = {d: weights.coords[d].values for d in weights.dims if d in getattr(weights, "coords", ())}
+    if not labels:
+        return
+    from cfagg.accumulation.coordinates import labelled_array  # it loads xarray
+
+    own = labelled_array(array, array.dims).coords
+    for d, given in labels.items():
+        if d in own and own[d].shape == given.shape and not _same_labels(own[d].values, given):
+            raise ConformError(
+                f"{where}: the weights have other labels along {d!r} than the array, or the same in another order; "
+                "reindex them to those of the array, or give their values alone"
+            )
+
+
+def _same_labels(own: npt.NDArray[Any], given: npt.NDArray[Any]) -> bool:
+    """Whether labels are the same, to the precision of the coarser ones; dates of two libraries are not compared."""
+    if own.dtype.kind in "biuf" and given.dtype.kind in "biuf":
+        kind = min((t for t in (own.dtype, given.dtype) if t.kind == "f"), key=lambda t: t.itemsize, default=None)
+        return np.array_equal(own.astype(kind or own.dtype), given.astype(kind or given.dtype))
+    return own.dtype.kind != given.dtype.kind or np.array_equal(own, given)
 
 
 def _numbers(given: Any, where: str) -> Floats:

@@ -145,6 +145,19 @@ def test_an_array_broadcasts_as_numpy_does_and_a_labelled_one_by_names(store):
     assert found(store, None) is None
 
 
+def test_labelled_weights_have_the_labels_of_the_array(tmp_path):
+    lat, lon = [80.1, 40.0, 0.0], np.array([10, 20])
+    array = xr.DataArray(np.arange(6.0).reshape(3, 2), {"lat": lat, "lon": lon}, ("lat", "lon"), name="tas")
+    array.to_dataset().to_zarr(tmp_path / "a.zarr")
+    right = xr.DataArray([1.0, 2.0, 3.0], {"lat": lat}, "lat")
+    for weights in (right, right.assign_coords(lat=np.float32(lat)), right.drop_vars("lat")):
+        assert found(tmp_path / "a.zarr", weights).values.tolist() == [1, 2, 3]
+    assert found(tmp_path / "a.zarr", xr.DataArray([1.0, 2.0], {"lon": lon.astype("f4")}, "lon")).axes == (1,)
+    for weights in (right.sortby("lat"), right.assign_coords(lat=[80.1, 40.0, 0.5])):
+        with pytest.raises(ConformError, match="other labels along 'lat' than the array"):
+            found(tmp_path / "a.zarr", weights)
+
+
 @pytest.mark.parametrize(
     ("weights", "error", "message"),
     [
