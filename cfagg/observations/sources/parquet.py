@@ -18,6 +18,7 @@ from cfagg.observations.frames import dates_within
 from cfagg.observations.settings import settings_of
 from cfagg.observations.sources.sorted_rows import FileSource, as_file, expand, stamp
 from cfagg.observations.sources.tables import Columns, Table
+from cfagg.storage.remote_file import open_remote
 from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
@@ -100,9 +101,10 @@ class _File:
         import pyarrow as pa
         from pyarrow import parquet
 
-        self.path, self._stamp = path, stamp([path])
+        self.path = path
         try:
-            self.file = parquet.ParquetFile(as_file(path), memory_map=True)
+            opened, self._state = _open(path)
+            self.file = parquet.ParquetFile(opened, memory_map=True)
         except CfaggError:
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -137,31 +139,41 @@ class _File:
                 try:
                     at = number
                     # Threads may read parts of one file at once; a reader is for one of them.
-                    file = parquet.ParquetFile(as_file(self.path), metadata=self.file.metadata, memory_map=True)
+                    opened, state = _open(self.path)
+                    self._check_same(state)
+                    file = parquet.ParquetFile(opened, metadata=self.file.metadata, memory_map=True)
                     for batch in file.iter_batches(BATCH, row_groups=[group], columns=self.table.wanted):
                         frame = self.table.frame(pa.table(batch), at)
                         at += len(frame)
                         if start is not None and end is not None:
                             frame = frame[dates_within(frame["date"].to_numpy(), start, end)]
-                        self._check_same()
+                        self._check_same(state if isinstance(self.path, Url) else stamp([self.path]))
                         if len(frame):
                             yield frame
                 except CfaggError:
                     raise
                 except (pa.ArrowException, OSError) as error:
-                    self._check_same()
+                    self._check_same(stamp([self.path]))
                     said = str(error).splitlines()[0]
                     raise SourceError(f"{self.path}: row group {group} cannot be read: {said}") from error
             number += self.rows[group]
 
-    def _check_same(self) -> None:
+    def _check_same(self, state: object) -> None:
         """See that the file is that whose metadata were read: each part of a build opens it again."""
-        if stamp([self.path]) != self._stamp:
+        if state != self._state:
             raise StaleError(f"{self.path} was written again while it was read; build again when it is complete")
 
     def empty(self) -> pd.DataFrame:
         """Return a frame without rows."""
         return self.table.frame(self.file.schema_arrow.empty_table(), 1)
+
+
+def _open(path: str) -> tuple[Any, object]:
+    """Return what pyarrow reads, and what tells that a file is still the same."""
+    if not isinstance(path, Url):
+        return path, stamp([path])
+    handle = open_remote(path)
+    return handle.data, [[str(path), handle.key.size, handle.key.modified]]
 
 
 def _span(statistics: Any) -> tuple[datetime, datetime] | None:

@@ -12,7 +12,7 @@ from pandas.testing import assert_frame_equal
 
 import cfagg
 from cfagg.demo import sample
-from cfagg.errors import AccessError, SourceNotFoundError
+from cfagg.errors import AccessError, SourceNotFoundError, StaleError
 from cfagg.observations.recipe import load_recipe
 from cfagg.observations.sources.csv import CsvSource
 from cfagg.observations.sources.netcdf import NetcdfSource
@@ -62,6 +62,15 @@ def test_a_file_on_a_web_server_gives_the_rows_of_the_file_here(server, name) ->
 def test_a_file_that_is_not_there_is_said_so(server, name) -> None:
     with pytest.raises(SourceNotFoundError, match="no such file"):
         rows(KINDS[name][0]({"path": f"{server.url}/{name}"}))
+
+
+def test_a_parquet_file_that_changes_on_its_server_between_two_parts_is_refused(server) -> None:
+    frame().to_parquet(server.folder / "a.parquet")
+    source = ParquetSource({"path": f"{server.url}/a.parquet"})
+    rows(source)
+    frame().assign(sst=1.0).to_parquet(server.folder / "a.parquet")
+    with pytest.raises(StaleError, match="was written again while it was read"):
+        rows(source)
 
 
 def test_a_pattern_behind_a_url_says_that_it_is_not_expanded(server) -> None:
