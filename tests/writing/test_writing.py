@@ -602,6 +602,15 @@ def test_former_fragments_that_the_new_file_needs_in_other_ways_stay(tmp_path, b
     assert cfagg.read(target, allow=allow)["tas"].values.tolist() == [0, 1, 2]
 
 
+def test_attributes_of_computed_arrays_that_a_convention_needs_for_itself_are_losses(tmp_path):
+    tas = xr.DataArray(np.arange(3), dims="x", name="tas", attrs={"cf_role": "profile_id"})
+    with pytest.raises(LossError, match="cf_role"):
+        cfagg.write(tas, tmp_path / "b.nc", to="CFA-0.4")
+    report = cfagg.write(tas, tmp_path / "b.nc", to="CFA-0.4", on_loss="drop")
+    assert [loss.what for loss in report.losses] == ["cf_role"]
+    assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
+
+
 def test_files_of_others_beside_the_target_stay(tmp_path):
     (tmp_path / "b.nc.fragments").mkdir()
     (tmp_path / "b.nc.fragments/mine.txt").write_text("mine")
