@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cfagg.errors import SourceError
+from cfagg.errors import OptionError, SourceError
 
 __all__ = ["cluster_of"]
 
@@ -22,6 +22,9 @@ def cluster_of(client: Any) -> Iterator[Any]:
         yield None
         return
     if not isinstance(client, str):
+        if not hasattr(client, "as_current"):
+            found = type(client).__name__
+            raise OptionError(f"client: found an object of type {found}; give a distributed.Client or its address")
         with client.as_current():
             yield client
         return

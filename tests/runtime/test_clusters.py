@@ -4,7 +4,7 @@ import dask.array
 import pytest
 from distributed import Client, LocalCluster, default_client
 
-from cfagg.errors import SourceError
+from cfagg.errors import OptionError, SourceError
 from cfagg.runtime.clusters import cluster_of
 
 
@@ -49,3 +49,8 @@ def test_a_client_that_is_not_the_default_one_is_used_and_stays_open(cluster):
 def test_no_cluster_is_none():
     with cluster_of(None) as client:
         assert client is None
+
+
+def test_what_is_no_client_is_refused_by_its_type():
+    with pytest.raises(OptionError, match="client: found an object of type int"), cluster_of(5):
+        pass
