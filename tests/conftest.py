@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+import signal
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -28,6 +29,9 @@ os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 for _name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
     os.environ[_name] = os.devnull + "/none"
 
+
+# A run that a shell started in the background ignores Control-C, and so would all processes that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What is collected lives until the end: the tests and the modules they import. Going through millions of such objects
 # again and again took an eighth of the processor time of the suite.
