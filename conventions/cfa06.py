@@ -142,7 +142,11 @@ class _Fragments:
         """Return one version of every fragment."""
         said = self.said
         gone = self.file.missing.ravel()[order]
-        has_address = ~self.address.missing.ravel()[order] if self.address.shape else np.zeros(len(order), bool)
+        has_address = (
+            ~self.address.missing.ravel()[order]
+            if self.address.shape or not self.file.shape
+            else np.zeros(len(order), bool)
+        )
         own = gone & has_address
         nameless = ~gone & ~has_address if self.address.shape else ~gone & self.address.missing.any()
         if nameless.any():
@@ -176,7 +180,7 @@ class _Fragments:
         self, order: npt.NDArray[np.int64], gone: npt.NDArray[np.bool_], own: npt.NDArray[np.bool_]
     ) -> list[str]:
         """Return the addresses; those in this file are looked for beside the variable with the addresses, too."""
-        if not self.address.shape:
+        if not self.address.shape and not own.any():
             address = self.address.values[0]
             return ["" if g else address for g in gone.tolist()] if gone.any() else [address] * len(order)
         texts = _taken(self.address, order)

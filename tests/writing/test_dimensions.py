@@ -130,3 +130,12 @@ def test_arrays_without_elements_are_losses_that_can_be_dropped(tmp_path, to):
         "an array without elements",
         "the variable",
     ]
+
+
+def test_scalar_fragments_in_the_aggregation_file_itself_are_no_missing_ones_in_cfa06(tmp_path):
+    array = {"directions": True, "pdimensions": [], "pshape": [], "Partitions": []}
+    array["Partitions"] = [{"index": [], "location": [], "data": {"shape": [], "ncvar": "own"}}]
+    private = {"own": ([], np.array(7, "i2"), {}, None)}
+    source = nca_files.aggregation(tmp_path / "agg.nca", "tas", "i2", {}, array, private=private)
+    cfagg.convert(source, tmp_path / "out.nc", to="CFA-0.6.2")
+    assert read(tmp_path / "out.nc").item() == 7
