@@ -38,12 +38,20 @@ class LazyArray(BackendArray):
             found = self.reader.points(key.tuple)
         else:
             found = indexing.explicit_indexing_adapter(
-                key, self.shape, indexing.IndexingSupport.OUTER, self.reader.read
+                _without_empty(key, self.shape), self.shape, indexing.IndexingSupport.OUTER, self.reader.read
             )
         return found if found.dtype == self.dtype else found.astype(self.dtype)
 
     def __repr__(self) -> str:
         return f"<LazyArray of {self.reader!r}>"
+
+
+def _without_empty(key: indexing.ExplicitIndexer, shape: tuple[int, ...]) -> indexing.ExplicitIndexer:
+    """Return an indexer without slices that take nothing backwards, on which xarray's decomposition fails."""
+    if not isinstance(key, indexing.BasicIndexer | indexing.OuterIndexer):
+        return key
+    slices = zip(key.tuple, shape, strict=False)  # a key may lack the last dimensions
+    return type(key)(tuple(slice(0, 0) if isinstance(k, slice) and not range(*k.indices(n)) else k for k, n in slices))
 
 
 def _is_scattered(key: tuple[Any, ...]) -> bool:

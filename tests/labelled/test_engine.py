@@ -50,6 +50,14 @@ def test_the_dataset_is_the_one_that_the_single_array_would_give(path, expected)
     xr.testing.assert_identical(ds.load(), expected)
 
 
+@pytest.mark.parametrize("first", [slice(None, None, -1), slice(8, 1, -2)])
+@pytest.mark.parametrize("second", [slice(1, 1), slice(0, 0), slice(3, 1)])
+def test_nothing_of_a_reversed_array_is_an_empty_array(path, first, second):
+    tas = xr.open_dataset(path, engine="cfagg").tas
+    assert tas.isel(time=first).isel(time=second).values.shape == (0, 6, 8)
+    assert tas.isel(time=first).isel(time=second, lat=[3, 1]).values.shape == (0, 2, 8)
+
+
 def test_opening_opens_no_partition(path):
     for file in (path.parent / "parts").iterdir():
         file.unlink()
