@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from cfagg.cf.calendars import DateChange, canonical, transform
 from cfagg.cf.cell_methods import parse
+from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
 from cfagg.cf.joining.equality import equal_arrays
 from cfagg.cf.joining.members import Axis, Int64, Members, Part
 from cfagg.cf.joining.options import Options
@@ -21,34 +21,10 @@ from cfagg.cf.units import SAME
 from cfagg.errors import CfaggError
 from cfagg.model.dataset import Variable
 
-__all__ = ["Coordinate", "Described", "describe", "members_of"]
+__all__ = ["describe", "members_of"]
 
 _VALID = ("valid_min", "valid_max", "valid_range")
 _FLAGS = ("flag_values", "flag_masks", "flag_meanings")
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Coordinate:
-    """A coordinate with its bounds along one dimension, or none, as stored."""
-
-    identity: str
-    values: npt.NDArray[Any]
-    bounds: npt.NDArray[Any] | None
-    units: str | None
-    calendar: str | None
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Described:
-    """What decides with which others a variable is joined."""
-
-    signature: dict[str, Hashable]
-    #: By the identity of each axis; those of size 1 that are no dimension are among them.
-    axes: dict[str, Coordinate]
-    #: What else has values: its name, these, and the identities of the axes that it spans.
-    parts: dict[str, tuple[npt.NDArray[Any], frozenset[str]]] = field(default_factory=dict)
-    #: Why it is joined with nothing.
-    problem: str | None = None
 
 
 def describe(variable: Variable, resolver: Resolver, options: Options | None = None) -> Described:
@@ -73,12 +49,14 @@ def describe(variable: Variable, resolver: Resolver, options: Options | None = N
         bare += [identity for identity, c in axes.items() if c.units is None]
         problems += [f"{one!r} has no units" for one in bare]
     problems += [f"its dimension {d!r} has no coordinate with a standard name" for d in variable.dims if d not in along]
-    parts = {}
-    for other in (*found, *_ancillary(variable, resolver)):
+    parts: dict[str, Companion] = {}
+    for role, other in (*(("coordinates", c) for c in found), *_ancillary(variable, resolver)):
         identity = _identity(other, options) or other.name
         if identity not in axes and set(other.dims) <= set(along):
             values = other.texts() if other.is_text else other.values()
-            parts[identity] = values, frozenset(along[d] for d in other.dims)
+            spans = tuple(along[d] for d in other.dims)
+            parts[identity] = Companion(_stated(other), values.shape, spans, values, role)
+    mappings = _mappings(variable, resolver)
     signature = {
         "identity": name,
         "units": _units(variable.text("units"), variable.text("calendar")),
@@ -87,14 +65,26 @@ def describe(variable: Variable, resolver: Resolver, options: Options | None = N
             sorted((identity, _units(c.units, c.calendar), c.bounds is not None) for identity, c in axes.items())
         ),
         "order of dimensions": tuple(along.get(d, d) for d in variable.dims),
-        "other coordinates and ancillary variables": tuple(sorted((n, tuple(sorted(p[1]))) for n, p in parts.items())),
-        "grid mapping": _mappings(variable, resolver),
+        "other coordinates and ancillary variables": tuple(
+            sorted((n, tuple(sorted(set(p.axes)))) for n, p in parts.items())
+        ),
+        "grid mapping": _parameters(mappings),
         **{key: _plain(variable.attributes.get(key)) for key in (*_FLAGS, *options.equal)},
         **{f"{key} exists": key in variable.attributes for key in options.exist},
         **{key: _plain(variable.attributes.get(key)) for key in (_VALID if options.respect_valid else ())},
         "featureType": variable.group.text("featureType"),
     }
-    return Described(signature, axes, parts, "; ".join(problems) or None)
+    return Described(
+        _stated(variable),
+        variable.shape,
+        signature,
+        axes,
+        along,
+        parts,
+        mappings,
+        variable.group.attributes,
+        "; ".join(problems) or None,
+    )
 
 
 def members_of(described: Sequence[Described], options: Options | None = None) -> Members:
@@ -115,8 +105,8 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
     parts = {}
     for name in dict.fromkeys(n for d in described for n in d.parts):
         own = [d.parts.get(name) for d in described]
-        values = [np.empty(0) if p is None else p[0] for p in own]
-        spans = frozenset(a for p in own if p is not None for a in p[1])
+        values = [np.empty(0) if p is None else p.values for p in own]
+        spans = frozenset(a for p in own if p is not None for a in p.axes)
         parts[name] = Part(equal_arrays(values, options.rtol, options.atol), spans)
     return Members(signature, axes, parts, labels)
 
@@ -179,25 +169,27 @@ def _coordinates(variable: Variable, resolver: Resolver, options: Options) -> tu
     return sorted(found, key=lambda v: (_identity(v, options) is None, not v.is_coordinate)), problems
 
 
-def _ancillary(variable: Variable, resolver: Resolver) -> Iterable[Variable]:
-    names = [*variable.words("ancillary_variables")]
-    names += [n for _, ns in pairs(variable.text("cell_measures") or "") or () for n in ns]
-    for name in names:
+def _ancillary(variable: Variable, resolver: Resolver) -> Iterable[tuple[str, Variable]]:
+    names = [("ancillary_variables", n) for n in variable.words("ancillary_variables")]
+    names += [("cell_measures", n) for _, ns in pairs(variable.text("cell_measures") or "") or () for n in ns]
+    for role, name in names:
         found, _ = resolver.variable(name, variable.group)
         if found is not None:
-            yield found
+            yield role, found
+
+
+def _stated(variable: Variable) -> Stated:
+    """Return the metadata of a variable."""
+    return Stated(variable.path.lstrip("/"), variable.dims, variable.dtype, variable.kind, variable.attributes)
 
 
 def _coordinate(variable: Variable, resolver: Resolver, identity: str) -> Coordinate:
     name = variable.text("bounds") or variable.text("climatology")
     bounds = None if name is None else resolver.variable(name, variable.group)[0]
-    return Coordinate(
-        identity,
-        np.atleast_1d(variable.values()),
-        None if bounds is None else bounds.values(),
-        variable.text("units"),
-        variable.text("calendar"),
-    )
+    values = np.atleast_1d(variable.values())
+    if bounds is None:
+        return Coordinate(identity, _stated(variable), values)
+    return Coordinate(identity, _stated(variable), values, bounds.values(), _stated(bounds))
 
 
 def _identity(variable: Variable, options: Options) -> str | None:
@@ -233,13 +225,16 @@ def _methods(text: str | None, along: dict[str, str]) -> Hashable:
     )
 
 
-def _mappings(variable: Variable, resolver: Resolver) -> Hashable:
+def _mappings(variable: Variable, resolver: Resolver) -> dict[str, Stated]:
+    """Return the grid mappings of a variable."""
+    names = [name for name, _ in grid_mappings(variable.text("grid_mapping") or "") or ()]
+    found = {name: resolver.variable(name, variable.group)[0] for name in names}
+    return {name: _stated(own) for name, own in found.items() if own is not None}
+
+
+def _parameters(mappings: Mapping[str, Stated]) -> Hashable:
     """Return the parameters of all grid mappings."""
-    found = []
-    for name, _ in grid_mappings(variable.text("grid_mapping") or "") or ():
-        own, _ = resolver.variable(name, variable.group)
-        of = {} if own is None else own.attributes
-        found.append(tuple(sorted((key, _plain(value)) for key, value in of.items())))
+    found = [tuple(sorted((k, _plain(v)) for k, v in of.attributes.items())) for of in mappings.values()]
     return tuple(sorted(found, key=str))
 
 

@@ -1,0 +1,85 @@
+"""What one variable of one file says of itself: plain, picklable data, which decide with which others it is joined."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.model.dataset import AttributeValue, Kind
+
+__all__ = ["Companion", "Coordinate", "Described", "Stated"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stated:
+    """The metadata of a variable as its file states them; `name` is its path without a leading slash."""
+
+    name: str
+    dims: tuple[str, ...]
+    dtype: np.dtype[Any]
+    kind: Kind
+    attributes: Mapping[str, AttributeValue]
+
+    def text(self, attribute: str) -> str | None:
+        """Return an attribute that is text, `None` where it is absent or something else."""
+        value = self.attributes.get(attribute)
+        return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Coordinate:
+    """A coordinate with its bounds along one dimension, or none, as stored."""
+
+    identity: str
+    stated: Stated
+    values: npt.NDArray[Any]  # always with one dimension
+    bounds: npt.NDArray[Any] | None = None
+    bounds_stated: Stated | None = None
+
+    @property
+    def units(self) -> str | None:
+        """Its units."""
+        return self.stated.text("units")
+
+    @property
+    def calendar(self) -> str | None:
+        """Its calendar."""
+        return self.stated.text("calendar")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Companion:
+    """What else belongs to a variable and has values, such as coordinates of several dimensions or cell measures."""
+
+    stated: Stated
+    shape: tuple[int, ...]
+    #: The identities of the axes that it spans, in the order of its dimensions.
+    axes: tuple[str, ...]
+    values: npt.NDArray[Any]
+    #: Attribute by which it is referred to: ``"coordinates"``, ``"cell_measures"``, …
+    role: str = "coordinates"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Described:
+    """What decides with which others a variable is joined, and what of it stands in an array of them."""
+
+    stated: Stated
+    shape: tuple[int, ...]
+    signature: Mapping[str, Hashable]
+    #: By the identity of each axis; those of size 1 that are no dimension are among them.
+    axes: Mapping[str, Coordinate]
+    #: The identity of the axis that each of its dimensions is.
+    along: Mapping[str, str]
+    #: What else has values, by its identity.
+    parts: Mapping[str, Companion] = field(default_factory=dict)
+    #: Variables without values that matter, such as grid mappings, by their names.
+    mappings: Mapping[str, Stated] = field(default_factory=dict)
+    #: Attributes of the dataset and of the groups around the variable.
+    around: Mapping[str, AttributeValue] = field(default_factory=dict)
+    #: Why it is joined with nothing.
+    problem: str | None = None
