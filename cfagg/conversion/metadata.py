@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cfagg.conversion.attributes import encoded_fill
 from cfagg.errors import UnsupportedError
+from cfagg.formats.zarr.attributes import encoded_fill
 from cfagg.formats.zarr.consolidated import consolidated
 from cfagg.formats.zarr.creating import NewArray, array_documents, document_bytes, group_documents
 from cfagg.formats.zarr.written_codecs import Codec

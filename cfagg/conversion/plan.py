@@ -18,13 +18,13 @@ from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, OtherSource, Source, Variable, refuse_unreadable
 from cfagg.cf.header import Header
 from cfagg.conversion import packing
-from cfagg.conversion.attributes import fill_of, group_attributes, is_strict, variable_attributes, with_members
 from cfagg.conversion.chunks import RECTILINEAR_NOTE, check_dimensions, choose_chunks
 from cfagg.conversion.options import Options
 from cfagg.conversion.report import Loss, Report
 from cfagg.conversion.selection import select
 from cfagg.conversion.storage import cell_edges, stored_chunks
 from cfagg.errors import LimitError, UnsupportedError
+from cfagg.formats.zarr.attributes import fill_of, group_attributes, is_strict, variable_attributes, with_members
 from cfagg.model import Aggregation, Grid, Layout
 from cfagg.storage.access import Access
 from cfagg.storage.handles import handles

@@ -14,8 +14,8 @@ from cfagg.cf.missing import Missing
 from cfagg.cf.packing import Packing, read_as
 from cfagg.checking.instructions import masked
 from cfagg.checking.missing import missing_mask
-from cfagg.conversion.attributes import variable_attributes
 from cfagg.conversion.packing import decoded
+from cfagg.formats.zarr.attributes import variable_attributes
 from cfagg.kernels.cumulative.mask import Mask
 from cfagg.model.dataset import Dimension, Group, Variable
 from cfagg.observations.sources.tables import numbers_of

@@ -9,7 +9,6 @@ import zarr
 
 import cfagg
 from cfagg.conversion import Report, convert, plan
-from cfagg.conversion.attributes import fill_of
 from cfagg.conversion.packing import Unwritten
 from cfagg.errors import (
     AccessError,
@@ -23,6 +22,7 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.formats.values.pool import open_files
+from cfagg.formats.zarr.attributes import fill_of
 from tests.conversion.conftest import LAT, LON, write_aggregation, write_fragment, write_packed
 
 FORMATS = pytest.mark.parametrize("zarr_format", [3, 2])
