@@ -5,7 +5,7 @@ from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
 from cfagg.cf.joining.members import Axis, Members, Part, codes
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.reasons import Reason, why
-from cfagg.cf.joining.variables import describe, members_of
+from cfagg.cf.joining.variables import describe, describe_all, members_of
 
 __all__ = [
     "Axis",
@@ -20,6 +20,7 @@ __all__ = [
     "Stated",
     "codes",
     "describe",
+    "describe_all",
     "join",
     "members_of",
     "why",

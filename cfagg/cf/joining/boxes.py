@@ -6,7 +6,7 @@ The order of axes matters only where members are missing; there that order is ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -43,11 +43,34 @@ class Boxes:
         Its place in that box along each axis; of interleaved ones, by their first coordinates.
     shape : int64 array, shape (boxes, axes)
         The number of members of each box along each axis.
+    start, count : int64 array, shape (n, axes)
+        The range of coordinates of its box that a member fills along each axis, in the direction of the box.
+    extent : int64 array, shape (boxes, axes)
+        The number of coordinates of each box along each axis.
+    descending : bool array, shape (boxes, axes)
+        Whether the coordinates of a box decrease: they have the direction of its first member with more than one.
+    flipped : bool array, shape (n, axes)
+        Whether a member is stored in the other direction than its box.
+    scattered : mapping of (member, axis) to int64 array
+        Where each stored coordinate of a member stands in the box, if these are not all in one range in order: of
+        interleaved members, of labels; -1 for one that is not used.
+    trimmed : mapping of (member, axis) to slice
+        What of a member is used along an axis, as stored, where others take the place of the rest.
+    dropped : bool array, shape (n,)
+        Members that others replace entirely.
     """
 
     box: Int64
     position: Int64
     shape: Int64
+    start: Int64
+    count: Int64
+    extent: Int64
+    descending: npt.NDArray[np.bool_]
+    flipped: npt.NDArray[np.bool_]
+    scattered: Mapping[tuple[int, int], Int64]
+    trimmed: Mapping[tuple[int, int], slice]
+    dropped: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.shape)
@@ -96,7 +119,9 @@ def join(members: Members, options: Options | None = None) -> Boxes:
         better = (fewer < count)[group[chosen]]
         best[chosen[better]] = n + box[better]
         count = np.where(fewer > 0, np.minimum(count, fewer), count)
-    return _placed(codes(group, best), own, first)
+    box, position, shape = _placed(codes(group, best), own, first)
+    where = _extents(box, len(shape), axes, options)
+    return Boxes(box, position, shape, *where, {}, np.zeros(n, bool))
 
 
 def _varies(group: Int64, code: Int64) -> npt.NDArray[np.bool_]:
@@ -249,8 +274,8 @@ def _mixed(code: Int64) -> Int64:
     return (x ^ (x >> np.uint64(31))).view(np.int64)
 
 
-def _placed(label: Int64, code: list[Int64], first: list[Int64]) -> Boxes:
-    """Return boxes in the order of their first members, with the place of each member."""
+def _placed(label: Int64, code: list[Int64], first: list[Int64]) -> tuple[Int64, Int64, Int64]:
+    """Return the box of each member, in the order of first members, its place there, and the shapes of boxes."""
     _, head, inverse = np.unique(label, return_index=True, return_inverse=True)
     box = _undone(np.argsort(head), np.arange(head.size))[inverse]
     position = np.empty((label.size, len(code)), np.int64)
@@ -262,4 +287,38 @@ def _placed(label: Int64, code: list[Int64], first: list[Int64]) -> Boxes:
         steps = np.cumsum(new)
         position[order, axis] = steps - steps[_starts(of)] if of.size else steps
         np.maximum.at(shape[:, axis], box, position[:, axis] + 1)
-    return Boxes(box, position, shape)
+    return box, position, shape
+
+
+def _extents(
+    box: Int64, boxes: int, axes: Sequence[Axis], options: Options
+) -> tuple[Int64, Int64, Int64, npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[tuple[int, int], Int64]]:
+    """Return start, count, extent, descending, flipped and scattered of each member fills of them."""
+    n = len(box)
+    start, count = np.zeros((2, n, len(axes)), np.int64)
+    extent = np.ones((boxes, len(axes)), np.int64)
+    down, flipped = np.zeros((boxes, len(axes)), bool), np.zeros((n, len(axes)), bool)
+    scattered = {}
+    for a, axis in enumerate(axes):
+        rows, value = numbered_points(axis, options)
+        own = box[rows]
+        pairs, place = np.unique(own * (int(value.max(initial=0)) + 1) + value, return_inverse=True)
+        of = pairs // (int(value.max(initial=0)) + 1)
+        rank = (np.arange(of.size) - _starts(of))[place]
+        extent[:, a] = np.bincount(of, minlength=boxes)
+        count[:, a] = np.bincount(rows, minlength=n)
+        first = np.full(n, np.iinfo(np.int64).max)
+        last = np.full(n, -1)
+        np.minimum.at(first, rows, rank)
+        np.maximum.at(last, rows, rank)
+        if axis.descending is not None:
+            several = np.flatnonzero(count[:, a] > 1)
+            found, head = np.unique(box[several], return_index=True)
+            down[found, a] = axis.descending[several[head]]
+            flipped[:, a] = (axis.descending != down[box, a]) & (count[:, a] > 1)
+        start[:, a] = np.where(down[box, a], extent[box, a] - 1 - last, first)
+        for member in np.flatnonzero(last - first + 1 != count[:, a]).tolist():
+            places = np.sort(rank[rows == member])
+            places = extent[box[member], a] - 1 - places[::-1] if down[box[member], a] else places
+            scattered[member, a] = places[::-1] if flipped[member, a] else places
+    return start, count, extent, down, flipped, scattered

@@ -57,11 +57,15 @@ class Companion:
 
     stated: Stated
     shape: tuple[int, ...]
-    #: The identities of the axes that it spans, in the order of its dimensions.
+    #: The identities of the axes that it spans, in the order of its dimensions; "" for a dimension that is none (of
+    #: bounds, say).  Behind them, axes of size 1 along which it varies and that are none of its dimensions: of scalar
+    #: coordinates that belong to an axis of scalar coordinates, such as the latitude of a station.
     axes: tuple[str, ...]
-    values: npt.NDArray[Any]
+    #: `None` where there are too many to be kept; `digest` tells these apart.
+    values: npt.NDArray[Any] | None
     #: Attribute by which it is referred to: ``"coordinates"``, ``"cell_measures"``, …
     role: str = "coordinates"
+    digest: bytes = b""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

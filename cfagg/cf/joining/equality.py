@@ -52,7 +52,7 @@ def close_values(values: npt.NDArray[Any], rtol: float, atol: float) -> Int64:
     >>> close_values(np.array([2.0, 1.0, 1 + 1e-15]), 1e-12, 0).tolist()
     [1, 0, 0]
     """
-    if values.dtype.kind != "f":
+    if values.dtype.kind != "f" or not values.size:
         return np.unique(values, return_inverse=True)[1].reshape(values.shape).astype(np.int64, copy=False)
     return _clusters(values[:, None], rtol, atol)
 

@@ -41,6 +41,8 @@ class Axis:
     low: npt.NDArray[np.float64] | None = None
     high: npt.NDArray[np.float64] | None = None
     points: tuple[Int64, npt.NDArray[Any]] | None = None
+    #: Whether each member is stored with decreasing coordinates.
+    descending: npt.NDArray[np.bool_] | None = None
 
     @classmethod
     def of_points(cls, name: str, code: Int64, value: npt.NDArray[Any]) -> Axis:

@@ -16,12 +16,13 @@ from cfagg.cf.joining.members import Axis, Int64, Members, Part
 from cfagg.cf.joining.options import Options
 from cfagg.cf.kinds_of_units import is_reference_time, meaning
 from cfagg.cf.lists import grid_mappings, pairs
-from cfagg.cf.references import Resolver
+from cfagg.cf.references import Resolver, references
 from cfagg.cf.units import SAME
+from cfagg.cf.variable_roles import Roles
 from cfagg.errors import CfaggError
-from cfagg.model.dataset import Variable
+from cfagg.model.dataset import Dataset, Variable
 
-__all__ = ["describe", "members_of"]
+__all__ = ["describe", "describe_all", "members_of"]
 
 _VALID = ("valid_min", "valid_max", "valid_range")
 _FLAGS = ("flag_values", "flag_masks", "flag_meanings")
@@ -87,6 +88,14 @@ def describe(variable: Variable, resolver: Resolver, options: Options | None = N
     )
 
 
+def describe_all(dataset: Dataset, options: Options | None = None) -> list[Described]:
+    """Return descriptions of all data variables of a file, in order: of what no other variable refers to."""
+    resolver = Resolver(dataset)
+    roles = Roles(dataset, references(dataset, resolver))
+    left = roles.data - roles.named_by("ancillary_variables") - roles.named_by("cell_measures")
+    return [describe(v, resolver, options) for v in dataset.variables if v in left]
+
+
 def members_of(described: Sequence[Described], options: Options | None = None) -> Members:
     """Return variables as members, with their coordinates in the units and the direction of the first.
 
@@ -105,7 +114,7 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
     parts = {}
     for name in dict.fromkeys(n for d in described for n in d.parts):
         own = [d.parts.get(name) for d in described]
-        values = [np.empty(0) if p is None else p.values for p in own]
+        values = [np.empty(0) if p is None or p.values is None else p.values for p in own]
         spans = frozenset(a for p in own if p is not None for a in p.axes)
         parts[name] = Part(equal_arrays(values, options.rtol, options.atol), spans)
     return Members(signature, axes, parts, labels)
@@ -115,10 +124,12 @@ def _axis(name: str, described: Sequence[Described], options: Options) -> Axis:
     """Return where variables stand along one axis; those without it stand together."""
     first = next(d.axes[name] for d in described if name in d.axes)
     arrays, points = [], []
+    descending = np.zeros(len(described), bool)
     ends, cells = np.zeros((2, len(described))), np.full((2, len(described)), np.nan)
     for i, one in enumerate(described):
         own = one.axes.get(name)
         values = np.empty(0) if own is None else _canonical(own, first)
+        descending[i] = own is not None and len(own.values) > 1 and own.values[0] > own.values[-1]
         arrays.append(values)
         if values.size:
             ends[:, i] = values[0, 0], values[-1, 0]
@@ -133,6 +144,7 @@ def _axis(name: str, described: Sequence[Described], options: Options) -> Axis:
         low=cells[0],
         high=cells[1],
         points=(np.repeat(np.arange(len(points)), list(map(len, points))), np.concatenate(points)),
+        descending=descending,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cfagg.cf.joining import Boxes, Described, Members, Options, Reason, describe, join, members_of, why
+from cfagg.cf.joining import Boxes, Described, Members, Options, Reason, describe, describe_all, join, members_of, why
 from cfagg.cf.joining.equality import equal_arrays
 from cfagg.cf.references import Resolver
 from cfagg.model.dataset import Dataset, Group, Variable
@@ -291,3 +291,23 @@ def test_odd_and_even_times_are_joined_where_that_is_asked_for() -> None:
     hours = {"units": "hours since 2000-01-01"}
     members = members_of([*parts, tas([96.0, 240.0], time=hours)], options)
     assert len(join(members, options)) == 4  # four days are in the first, too
+
+
+def test_positions_count_coordinates_in_the_direction_of_the_first_member() -> None:
+    parts = [tas([1.0, 2.0, 3.0], latitude=[20.0, 10.0]), tas([0.0], latitude=[10.0, 20.0])]
+    boxes = joined(*parts)[1]
+    assert boxes.start.tolist() == [[1, 0], [0, 0]]
+    assert boxes.count.tolist() == [[3, 2], [1, 2]]
+    assert (boxes.extent.tolist(), boxes.descending.tolist()) == ([[4, 2]], [[False, True]])
+    assert boxes.flipped.tolist() == [[False, False], [False, True]]
+
+
+def test_data_variables_of_a_file_are_those_that_nothing_refers_to() -> None:
+    root = Group()
+    add(root, "time", ("time",), np.arange(2.0), **TIME, bounds="time_bnds")
+    add(root, "time_bnds", ("time", "bnds"), np.zeros((2, 2)))
+    add(root, "area", (), 1.0, standard_name="cell_area", units="m2")
+    add(root, "tas", ("time",), np.zeros(2), **TAS, cell_measures="area: area")
+    add(root, "pr", ("time",), np.zeros(2), standard_name="precipitation_flux", units="kg m-2 s-1")
+    found = describe_all(Dataset("a.nc", "netcdf", root))
+    assert [d.stated.name for d in found] == ["tas", "pr"]
