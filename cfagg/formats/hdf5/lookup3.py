@@ -6,6 +6,7 @@ Source: HDF5 File Format Specification, version 3; Bob Jenkins, "lookup3.c" (200
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ _MASK = 0xFFFFFFFF
 #: As many structures are summed together at least, and as many blocks at most: NumPy is faster for many of one length.
 _FEW, _WORDS = 8, 1 << 20
 
+#: Structures from which on the compiled code, which takes as long to load as it takes NumPy to sum so many, is used.
+_WORTH = 1 << 9
+
 #: Turns of mixing: each row is (number changed, number taken away and added, number added to, bits).
 _MIX = ((0, 2, 1, 4), (1, 0, 2, 6), (2, 1, 0, 8), (0, 2, 1, 16), (1, 0, 2, 19), (2, 1, 0, 4))
 _FINAL = ((2, 1, 14), (0, 2, 11), (1, 0, 25), (2, 1, 16), (0, 2, 4), (1, 0, 14), (2, 1, 24))
@@ -34,14 +38,23 @@ _SHIFTS = {bits: (np.uint32(bits), np.uint32(32 - bits)) for *_, bits in (*_MIX,
 
 def damaged(data: Bytes, structures: Sequence[tuple[int, int, int]]) -> bool:
     """Return whether any structure (place, length, and where in it its checksum stands) has another checksum."""
-    known = sorted(dict.fromkeys(structures), key=lambda item: -item[1])
+    known = dict.fromkeys(structures)
+    _Seen.count += len(known)
     parts, wanted = [], []
     for at, size, mark in known:
         whole = data[at : at + size]
         wanted.append(int.from_bytes(whole[mark : mark + 4], "little"))
         parts.append(whole[:-4] if mark == size - 4 else whole[:mark] + bytes(4) + whole[mark + 4 :])
+    if _Seen.count >= _WORTH or "numcodecs.jenkins" in sys.modules:
+        return list(map(compiled(), parts)) != wanted
     order = sorted(range(len(parts)), key=lambda i: -len(parts[i]))
     return lookup3([parts[i] for i in order]) != [wanted[i] for i in order]
+
+
+class _Seen:
+    """How many structures were compared in this process."""
+
+    count = 0
 
 
 @cache
