@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 #: Room -> level: a room imports rooms of strictly lower levels only.
 LEVELS = {
     "demo": 10, "__main__": 10, "cli": 9, "api": 8,
-    "conversion": 7, "accumulation": 7, "observations": 7, "checking": 7,
+    "conversion": 7, "aggregation": 7, "accumulation": 7, "observations": 7, "checking": 7,
     "writing": 6,
     "labelled": 5, "arrays": 4, "formats": 3, "conventions": 2, "cf": 2, "runtime": 2, "storage": 1, "display": 1,
     "kernels": 0, "model": 0, "findings": 0, "errors": 0, "_version": 0, "_moved": 0,

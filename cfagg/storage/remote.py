@@ -189,9 +189,10 @@ class S3Source(HttpSource):
         self._listing = Transport(self._root, headers, timeout, allow, signer, deadline, guarded)
 
     def objects(self, folder: str) -> Iterator[tuple[str, State]]:
-        """Yield the keys and states of all objects below a folder."""
+        """Yield the keys and states of all objects below a folder, ``""`` for the store itself."""
         top = f"{self._prefix}/".lstrip("/")
-        for reply in self._pages(folder, {"prefix": f"{top}{check_key(self.path, folder)}/"}):
+        below = f"{check_key(self.path, folder)}/" if folder else ""
+        for reply in self._pages(folder, {"prefix": f"{top}{below}"}):
             now = _time(reply, "date") or time.time_ns()
             for item in re.findall(r"<Contents>(.*?)</Contents>", reply.body.decode("utf-8", "replace"), re.DOTALL):
                 key, size, tag, when = (

@@ -1,0 +1,178 @@
+"""What each of many files holds: the descriptions of its data variables, and the state in which it was scanned."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from cfagg.arrays.datasets import dataset_of, other_than_netcdf, with_aggregations, with_readers
+from cfagg.cf.joining import Described, Options, describe_all
+from cfagg.errors import CfaggError, Problem, SourceError
+from cfagg.errors.arguments import paths
+from cfagg.formats.metadata.stores import LocalStore
+from cfagg.formats.metadata.url import file_at, of_handle, store_at
+from cfagg.formats.metadata.zarr import open_store
+from cfagg.model.dataset import Dataset
+from cfagg.storage.files import FileKey, open_regular
+from cfagg.storage.handles import handles
+from cfagg.storage.urls import Url, a_place, is_url
+
+__all__ = ["FileState", "Scanned", "scan"]
+
+type Progress = Callable[[int, int], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What tells one state of a file from another; an object on another machine has a tag and no times."""
+
+    size: int
+    mtime_ns: int = 0
+    ctime_ns: int = 0
+    inode: int = 0
+    etag: str | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scanned:
+    """What one file holds; where it could not be read, `problem` says why and there is nothing else."""
+
+    place: str
+    state: FileState | None
+    format: str = ""
+    described: tuple[Described, ...] = ()
+    problem: str | None = None
+    #: The class of error that `problem` is.
+    error: type[CfaggError] | None = None
+
+
+def scan(
+    places: Sequence[str],
+    options: Options | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    allow: Iterable[Any] = (),
+    skip_errors: bool = False,
+    client: Any = None,  # noqa: ARG001
+    workers: int | None = None,  # noqa: ARG001
+    progress: Progress = None,
+) -> list[Scanned]:
+    """Return what each file holds, in order; files that cannot be read are listed in one error unless skipped.
+
+    Raises
+    ------
+    SourceError
+        Files cannot be read, all of which are listed in its `problems`; with `skip_errors` only where none can.
+    """
+    options = options or Options()
+    allowed = paths(allow)
+    links = tuple(one for one in allowed if not is_url(one))
+    named = [a_place(place, storage_options, allowed) if is_url(place) else place for place in places]
+    found: list[Scanned] = []
+    for number, place in enumerate(named, 1):
+        found.append(_scan_one(place, options, links))
+        if progress is not None:
+            progress(number, len(named))
+    bad = [one for one in found if one.problem is not None]
+    if bad and (not skip_errors or len(bad) == len(found)):
+        raise _unread(bad, len(found))
+    return found
+
+
+def _unread(bad: Sequence[Scanned], count: int) -> CfaggError:
+    """Return the error that lists the files that cannot be read."""
+    kinds = {one.error or SourceError for one in bad}
+    kind = kinds.pop() if len(kinds) == 1 else SourceError
+    if count == 1:
+        return kind(bad[0].problem or "")
+    remedy = "; skip_errors=True goes on without them" if len(bad) < count else ""
+    problems = [Problem("", one.problem or "") for one in bad]
+    return kind(f"{len(bad):,} of {count:,} files cannot be read{remedy}", problems)
+
+
+def _scan_one(place: str, options: Options, links: Sequence[str]) -> Scanned:
+    """Return what a file or store holds; one that changes meanwhile is scanned once more."""
+    for _ in range(2):
+        state: FileState | None = None
+        try:
+            if isinstance(place, Url):
+                return _scan_url(place, options)
+            if os.path.isdir(place):  # noqa: PTH112 - Path costs more
+                return _scan_store(LocalStore(place, links), place, options)
+            handle = open_regular(place)
+            state = _state(handle.key)
+            found = _described(place, state, dataset_of(handle), options)
+        except CfaggError as error:
+            found = Scanned(place, state, problem=error.message, error=type(error))
+        except OSError as error:
+            found = Scanned(place, state, problem=f"{place}: {error.strerror or error}", error=SourceError)
+        except Exception as error:  # noqa: BLE001 - one damaged file of thousands must not end the scan of the others
+            said = f"{place} cannot be scanned: {type(error).__name__}: {error}"
+            found = Scanned(place, state, problem=said, error=SourceError)
+        if state is None or state == _now(place):
+            return found
+    said = f"{place} changes while it is scanned; aggregate it when it is complete"
+    return Scanned(place, state, problem=said, error=SourceError)
+
+
+def _described(place: str, state: FileState, dataset: Dataset, options: Options) -> Scanned:
+    """Return what a dataset holds, which is closed."""
+    with with_aggregations(dataset):
+        if dataset.damage is not None:
+            raise SourceError(f"{place}: {dataset.damage}")
+        if dataset.format == "cdl":
+            raise SourceError(f"{place} is CDL, a text of which ncgen makes netCDF; aggregate that")
+        return Scanned(place, state, dataset.format, tuple(describe_all(dataset, options)))
+
+
+def _scan_url(url: Url, options: Options) -> Scanned:
+    """Return what a file or store on another machine holds; what is written meanwhile is an error of its readers."""
+    handle = file_at(url)
+    if handle is None and not url.rstrip("/").endswith(".zarr"):
+        handle = handles.renew(url)  # says that it is not there, or why it may not be read
+    if handle is None:
+        return _scan_store(store_at(url), url, options)
+    state = FileState(handle.key.size, etag=handle.data.tag)
+    return _described(url, state, other_than_netcdf(handle) or of_handle(handle), options)
+
+
+def _scan_store(store: Any, place: str, options: Options) -> Scanned:
+    """Return what a Zarr store holds, known by its metadata."""
+    documents = _Documents(store)
+    dataset = with_readers(open_store(documents))
+    return _described(place, FileState(documents.size, etag=documents.digest.hexdigest()), dataset, options)
+
+
+class _Documents:
+    """A Zarr store that notes which metadata were read of it."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.digest, self.size = sha256(), 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def read(self, key: str) -> bytes | None:
+        """Return a document, `None` where there is none."""
+        found: bytes | None = self._store.read(key)
+        if found is not None:
+            self.size += len(found)
+            self.digest.update(b"%b\0%d\0%b" % (key.encode("utf-8", "surrogatepass"), len(found), found))
+        return found
+
+
+def _state(key: FileKey) -> FileState:
+    return FileState(key.size, key.modified, key.changed, key.inode)
+
+
+def _now(place: str) -> FileState | None:
+    """Return the state of a file as it is there now, `None` where it is gone."""
+    try:
+        found = os.stat(place)  # noqa: PTH116 - Path costs more
+    except OSError:
+        return None
+    return FileState(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)

@@ -1,0 +1,101 @@
+"""Which files are meant by paths, patterns, directories and URLs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+
+from cfagg.aggregation.files import places
+from cfagg.errors import OptionError, SourceError, SourceNotFoundError
+from tests.aggregation.months import month, months
+
+
+def test_files_are_absolute_and_in_the_order_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    months(tmp_path, 2)
+    monkeypatch.chdir(tmp_path)
+    assert places(["m1.nc", Path("m0.nc")]) == [f"{tmp_path}/m1.nc", f"{tmp_path}/m0.nc"]
+
+
+def test_an_iterator_is_taken(tmp_path: Path) -> None:
+    names = months(tmp_path, 2)
+    assert places(iter(names)) == names
+
+
+def test_a_file_named_twice_counts_once(tmp_path: Path) -> None:
+    names = months(tmp_path, 2)
+    assert places([names[0], f"{tmp_path}/*.nc", f"{tmp_path}/../{tmp_path.name}/m0.nc"]) == names
+
+
+def test_a_pattern_sorts_numbers_by_their_size(tmp_path: Path) -> None:
+    for name in ("m10.nc", "m9.nc", "m2.nc"):
+        (tmp_path / name).touch()
+    assert [Path(p).name for p in places(f"{tmp_path}/m*.nc")] == ["m2.nc", "m9.nc", "m10.nc"]
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path: Path) -> None:
+    (tmp_path / "a[1].nc").touch()
+    (tmp_path / "a1.nc").touch()
+    assert places(f"{tmp_path}/a[1].nc") == [f"{tmp_path}/a[1].nc"]
+
+
+def test_two_asterisks_go_down_into_directories(tmp_path: Path) -> None:
+    names = [str(month(tmp_path / f"{year}" / "m.nc", year)) for year in (2000, 2001)]
+    assert places(f"{tmp_path}/**/*.nc") == names
+
+
+def test_a_pattern_without_files_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFoundError, match=r"no file matches .*\*\.nc"):
+        places(f"{tmp_path}/*.nc")
+
+
+def test_a_directory_stands_for_files_of_known_formats_below_it(tmp_path: Path) -> None:
+    month(tmp_path / "sub" / "b", 0)  # known by its first bytes
+    month(tmp_path / "a.nc", 1)
+    month(tmp_path / ".hidden.nc", 2)
+    (tmp_path / "README").write_text("nothing")
+    (tmp_path / "a.nc.cfagg-index").write_bytes(b"PAR1")
+    (tmp_path / "broken.nc").write_bytes(b"nothing")  # named as one, so that it is told of
+    assert places(tmp_path) == [f"{tmp_path}/{n}" for n in ("a.nc", "broken.nc", "sub/b")]
+
+
+def test_a_zarr_store_is_one_place_in_a_directory_a_pattern_and_by_itself(tmp_path: Path) -> None:
+    store = tmp_path / "d" / "a.zarr"
+    zarr.create_array(str(store), name="x", data=np.arange(3), dimension_names=("x",))
+    for given in (tmp_path / "d", f"{tmp_path}/d/*", f"{tmp_path}/**", store):
+        assert places(given) == [str(store)]
+
+
+def test_the_output_is_left_out_of_patterns_and_directories(tmp_path: Path) -> None:
+    names = months(tmp_path, 2)
+    for given in (tmp_path, f"{tmp_path}/*.nc"):
+        assert places(given, without=[names[1]]) == names[:1]
+
+
+def test_links_that_lead_in_a_circle_end(tmp_path: Path) -> None:
+    (name,) = months(tmp_path, 1)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert places(tmp_path) == [name]
+
+
+def test_a_directory_without_data_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFoundError, match="no netCDF, PP or fields file"):
+        places(tmp_path)
+
+
+def test_a_web_server_lists_nothing() -> None:
+    with pytest.raises(SourceError, match="name each file"):
+        places("http://example.org/data/*.nc")
+
+
+@pytest.mark.parametrize("given", [3, [3], {"a": 1}, [None]])
+def test_what_is_no_name_is_refused_by_its_type(given: object) -> None:
+    with pytest.raises(OptionError, match="files"):
+        places(given)
+
+
+def test_no_files_at_all_are_an_error() -> None:
+    with pytest.raises(SourceNotFoundError, match="no files were given"):
+        places([])
