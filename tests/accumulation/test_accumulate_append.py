@@ -58,6 +58,7 @@ def histories(draw):
     return raw, shape, axis, steps, chunks, stride, combinations, weight_dims, full, form
 
 
+@pytest.mark.full
 @given(histories())
 @settings(max_examples=examples(40))
 def test_appending_step_by_step_equals_building_the_whole(history):

@@ -40,6 +40,7 @@ def draw_statistics(data, dims):
     return data.draw(st.lists(one, max_size=3, unique=True))
 
 
+@pytest.mark.full
 @settings(max_examples=examples(24))
 @given(st.data(), accumulations())
 def test_extremes_are_those_of_the_whole_array(data, made):

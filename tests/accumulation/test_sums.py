@@ -118,6 +118,7 @@ def test_sums_weights_and_counts_are_those_of_the_whole_array(data, made):
                 np.testing.assert_allclose(both, alone, rtol=1e-12, atol=1e-12 * max(most, raw.size) * many)
 
 
+@pytest.mark.full
 @settings(max_examples=examples(30))
 @given(st.data(), accumulations(dtypes=types("i2", "u8", "i1", "u2", "i4", "i8")))
 def test_sums_of_integers_are_exact(data, made):
@@ -268,6 +269,7 @@ def test_pairs_of_numbers_keep_digits_that_one_number_loses(tmp_path):
     assert plain == pytest.approx(wanted / 3, rel=1e-13)
 
 
+@pytest.mark.full
 @settings(max_examples=examples(15))
 @given(st.data(), accumulations())
 def test_weights_too_large_to_be_held_are_read_by_boxes(data, made):

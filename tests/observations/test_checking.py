@@ -133,6 +133,7 @@ def test_absent_statistics_are_a_warning(tmp_path):
     assert report.ok
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("sampled", "code"), [(False, "OBS022"), (True, "OBS022")])
 def test_an_index_of_other_rows_is_found(tmp_path, monkeypatch, sampled, code):
     if sampled:

@@ -77,6 +77,7 @@ def test_an_accumulation_in_an_object_store_is_the_one_here(cloud, plain, zarr_f
     compared(cloud, folder)
 
 
+@pytest.mark.full
 def test_another_one_takes_its_place_and_leaves_nothing_of_it(cloud, plain) -> None:
     copied(plain(3, **LITTLE), cloud[2])
     accumulated(cloud)
@@ -92,6 +93,7 @@ def test_another_one_takes_its_place_and_leaves_nothing_of_it(cloud, plain) -> N
     compared(cloud, plain(3, **LITTLE))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("key", ["zarr.json", pytest.param("acc_time", marks=pytest.mark.soak)])
 def test_a_run_that_is_cut_short_changes_nothing(cloud, plain, monkeypatch, key) -> None:
     folder = plain(3, **LITTLE)
@@ -222,6 +224,7 @@ def test_consolidated_metadata_tell_of_the_arrays_that_are_there(cloud, tmp_path
     assert listed == (there if zarr_format == 3 else set())
 
 
+@pytest.mark.full
 def test_a_run_that_was_overtaken_leaves_consolidated_metadata_to_the_later_one(cloud, tmp_path, monkeypatch) -> None:
     folder = made(tmp_path / "a.zarr", 3, **LITTLE)
     zarr.consolidate_metadata(folder)
@@ -288,6 +291,7 @@ def test_an_array_that_has_grown_is_appended_to_its_accumulation(cloud, tmp_path
     assert accumulated(cloud, **{option: True}).action == "up to date"
 
 
+@pytest.mark.full
 def test_an_array_that_was_written_is_summed_again_by_a_refresh_and_not_appended_to(cloud, tmp_path) -> None:
     updated(days(tmp_path / "a.zarr", 3, 50), cloud[2])
     accumulated(cloud)
@@ -298,6 +302,7 @@ def test_an_array_that_was_written_is_summed_again_by_a_refresh_and_not_appended
     answers(cloud, tmp_path / "b.zarr")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("zarr_format", [3, pytest.param(2, marks=pytest.mark.soak)])
 def test_a_copy_with_its_accumulation_is_adopted_once_for_all(cloud, plain, zarr_format) -> None:
     folder = plain(zarr_format, **LITTLE)
@@ -328,6 +333,7 @@ def test_a_copy_with_other_contents_is_not_adopted(cloud, plain, tmp_path) -> No
     assert {k: cloud[2].read(k) for k in cloud[2].listed(GROUP)} == before
 
 
+@pytest.mark.full
 def test_an_adoption_that_is_cut_short_changes_nothing(cloud, plain, monkeypatch) -> None:
     updated(plain(3, **LITTLE), cloud[2])
     before = set(cloud[2].listed())
@@ -347,6 +353,7 @@ def test_an_adoption_that_is_cut_short_changes_nothing(cloud, plain, monkeypatch
     compared(cloud, plain(3, **LITTLE))
 
 
+@pytest.mark.full
 def test_coordinates_that_were_written_again_are_known_anew_by_a_refresh(cloud, tmp_path) -> None:
     updated(days(tmp_path / "a.zarr", 3, 50), cloud[2])
     accumulated(cloud)
