@@ -25,6 +25,7 @@ TERMS = {
     "chunk": "cfagg.formats.zarr.chunks",
     "shard": "cfagg.formats.zarr.shards",
     "chunk table": "cfagg.model.chunks",
+    "byte-offset index": "cfagg.arrays.index.table",
     "staging": "cfagg.runtime.staging",
     "journal": "cfagg.conversion.journal",
     "accumulation": "cfagg.accumulation",

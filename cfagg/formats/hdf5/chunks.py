@@ -9,6 +9,7 @@ import itertools
 import math
 import operator
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ from cfagg.storage.gate import Checked
 if TYPE_CHECKING:
     from cfagg.formats.hdf5.listing import Listing
 
-__all__ = ["can_read", "raw", "read", "scan"]
+__all__ = ["can_read", "raw", "read", "scan", "table"]
 
 #: Chunks whose positions are looked up at once, and so the share of the table that is held.
 _BATCH = 1 << 14
@@ -123,6 +124,16 @@ def raw(
 ) -> Iterator[tuple[tuple[int, ...], int, npt.NDArray[np.uint8]]]:
     """Yield index, filter mask and bytes of the chunks that a hyperslab touches, as they are stored; see `scan`."""
     return by_table.raw(checked, storage.encoding, _placed(checked, storage, slices, context, opened), context)
+
+
+def table(checked: Checked, storage: Chunked, shape: Sequence[int], context: Context) -> ChunkTable:
+    """Return where all chunks of a dataset that is not empty stand."""
+    box = [_Rows(c, range(n)) for c, n in zip(storage.chunks, shape, strict=True)]
+    entries, fill = _Table(checked, storage, [slice(0, n, 1) for n in shape], context, None).look_up(box)
+    rows = [(cell, *e) for cell, e in enumerate(entries or ()) if e[1] is not None]
+    cell, mask, offset, length = np.array(rows, np.int64).reshape(-1, 4).T
+    encoding = replace(storage.encoding, fill=fill)
+    return ChunkTable(Grid.regular(shape, storage.chunks), encoding, cell, offset, length, mask)
 
 
 def _placed(

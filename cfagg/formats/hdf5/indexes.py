@@ -9,13 +9,17 @@ import itertools
 import struct
 from collections.abc import Sequence
 from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.messages import CHUNKED, Layout, layout_of
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, BrokenError, Space
 from cfagg.formats.hdf5.trees import records
 
-__all__ = ["MOST", "check_index", "positions"]
+__all__ = ["MOST", "check_index", "listed", "positions"]
 
 #: The first bytes of indexes, by their numbers; those of version 3 of the layout have none.
 _TREE, _OLD_TREE = b"BTHD\0", b"TREE\1"
@@ -122,3 +126,43 @@ def positions(
             return None
         found.append((row[1], row[-1], row[0]))
     return found
+
+
+def listed(
+    data: Bytes, tree: int, chunk: Sequence[int], shape: Sequence[int], most: int
+) -> npt.NDArray[np.int64] | None:
+    """Return index, filter mask, byte offset and stored size of all chunks of a version 1 B-tree, in no order.
+
+    `None` where the library has to look.  Places are not compared with the size of the file.
+    """
+    entry = np.dtype([("size", "<u4"), ("mask", "<u4"), ("start", "<u8", (len(chunk) + 1,)), ("child", "<u8")])
+    found: list[npt.NDArray[Any]] = []
+    waiting, count = [(tree, -1)], 0
+    try:
+        while waiting:
+            at, expected = waiting.pop()
+            mark, level, used = struct.unpack("<5sBH", data[at : at + 8])
+            count += used
+            # Each node is one level below the one above, so that this ends.
+            if mark != _OLD_TREE or expected not in (-1, level) or count > 2 * most:
+                return None
+            rows = np.frombuffer(data[at + 24 : at + 24 + used * entry.itemsize], entry)
+            if len(rows) != used:
+                return None
+            if level:
+                waiting += [(int(child), level - 1) for child in rows["child"]]
+            else:
+                found.append(rows)
+    except (OSError, *ERRORS):
+        return None
+    if not found:
+        return None
+    rows = np.concatenate(found)
+    starts = rows["start"][:, :-1]
+    sizes = np.asarray(chunk, np.uint64)
+    if (starts % sizes).any() or (starts >= np.asarray(shape, np.uint64)).any() or rows["start"][:, -1].any():
+        return None
+    if (rows["child"] >= 2**62).any() or not rows["size"].all():
+        return None
+    columns = [starts // sizes, rows["mask"][:, None], rows["child"][:, None], rows["size"][:, None]]
+    return np.concatenate([c.astype(np.int64) for c in columns], axis=1)

@@ -22,13 +22,13 @@ from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit
 from cfagg.storage.handles import handles
 
-__all__ = ["forget", "is_only_a_dimension", "locate", "read", "scan"]
+__all__ = ["HEAD", "forget", "is_only_a_dimension", "locate", "located", "read", "scan"]
 
 #: Headers remembered, each some kilobytes.
 REMEMBERED = 2048
 
 #: Bytes at the start of a file that are read at once: most headers of netCDF-4 files stand there.
-_HEAD = 2**13
+HEAD = 2**13
 
 _lock = threading.Lock()
 _seen: OrderedDict[tuple[FileKey, str, str], StoredVariable] = OrderedDict()
@@ -56,10 +56,15 @@ def locate(
     return found
 
 
+def located(handle: Handle, address: str, context: Context, group: str = "/") -> StoredVariable:
+    """Find a variable in an open file, which is not remembered."""
+    return _find(handle, address, context, group)
+
+
 def is_only_a_dimension(key: FileKey, name: str, context: Context) -> bool:
     """Return whether it is known without a library that a name of a file's root group has no variable."""
     handle = handles.of(key, context)
-    start = handle.some(_HEAD, 0, context)
+    start = handle.some(HEAD, 0, context)
     return start.startswith(MAGIC) and variables.is_only_a_dimension(handle, start, name)
 
 
@@ -101,7 +106,7 @@ def scan(variable: StoredVariable, slices: Sequence[slice], context: Context) ->
 
 
 def _find(handle: Handle, address: str, context: Context, group: str) -> StoredVariable:
-    start = handle.some(_HEAD, 0, context)
+    start = handle.some(HEAD, 0, context)
     form = built_in(handle, context, start)
     # As `isinstance(form, Locating)`, which takes longer than finding does.
     locate = getattr(form, "locate", None)

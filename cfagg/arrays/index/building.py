@@ -1,0 +1,232 @@
+"""Making an index: each file is opened, what describes its variables is parsed, and their chunk tables are listed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from cfagg.arrays.identity import Identity, is_square
+from cfagg.arrays.index.headers import StoredHeader, write_header
+from cfagg.arrays.index.table import FileRow, FileState, Index, VariableRow
+from cfagg.arrays.index.tables import chunks_of
+from cfagg.errors import CfaggError
+from cfagg.formats.opening import built_in
+from cfagg.formats.values import find
+from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
+from cfagg.model.chunks import ChunkTable
+from cfagg.storage.files import Borrowed, Context, Handle
+from cfagg.storage.handles import handles
+
+__all__ = ["DIGEST", "build_index", "digest_of", "row_of", "state_of"]
+
+#: Bytes of the digest of what describes a file's variables.
+DIGEST = 16
+
+#: Ranges of bytes so close to each other are one, and as many and as long ones may be read again to compare them.
+_GAP, _MOST, _LONGEST = 2**12, 64, 2**22
+
+#: The most chunks of one variable that an index has.
+_CHUNKS = 2**22
+
+#: A file, and the name or path of a variable in it.
+Place = tuple[str, str]
+
+
+def build_index(
+    fragments: Iterable[Place],
+    base: str = "",
+    *,
+    previous: Index | None = None,
+    advance: Callable[[], object] = lambda: None,
+) -> Index:
+    """Return the index of fragments, files and addresses, in the order of their files; paths are absolute or URLs.
+
+    Files that are as they were when `previous` was made are not opened again.  What an index cannot say has no row in
+    it, and neither have files that cannot be opened: reading finds out why.
+    """
+    wanted: dict[str, dict[str, None]] = {}
+    for path, address in fragments:
+        wanted.setdefault(path, {})[address] = None
+    rows = []
+    for path, addresses in wanted.items():
+        row = _known(path, addresses, previous) or row_of(path, tuple(addresses))
+        if row is not None:
+            rows.append(row)
+        advance()
+    return Index.of(rows, base)
+
+
+def _known(path: str, addresses: Iterable[str], previous: Index | None) -> FileRow | None:
+    """Return what an index knows of a file that is as it was, and of all these variables."""
+    i = None if previous is None else previous.files.get(path)
+    if i is None or previous is None:
+        return None
+    try:
+        state = state_of(handles.apart(path))
+    except CfaggError:
+        return None
+    row = previous.rows(i)
+    there = {v.address for v in row.variables}
+    return row._replace(path=path) if state == row.state and there.issuperset(addresses) else None
+
+
+def state_of(handle: Handle) -> FileState:
+    """Return the state of an open file."""
+    tag = getattr(handle.data, "tag", None)
+    return FileState.of(handle.key, tag if handle.data is not None else None)
+
+
+def row_of(path: str, addresses: Sequence[str]) -> FileRow | None:
+    """Return what an index says of a file and some of its variables, `None` where it cannot be opened."""
+    context = Context(path)
+    try:
+        handle = handles.apart(path)
+    except CfaggError:
+        return None
+    noted = _Noted(handle)
+    variables, is_proven = [], True
+    for address in addresses:
+        before = noted.mark()
+        row = _by_parser(noted, handle, address, context)
+        if row is None:
+            noted.forget(before)
+            row = _by_library(handle, address, context) if handle.data is None else None
+            is_proven &= row is None
+        if row is not None:
+            variables.append(row)
+    state = state_of(handle)
+    if handle.data is None and not _is_still(handle):
+        variables = []
+    ranges = noted.ranges() if is_proven and variables else None
+    if ranges is None:
+        return FileRow(path, state, None, (), tuple(variables))
+    return FileRow(path, state, digest_of(handle, ranges, context), ranges, tuple(variables))
+
+
+def _is_still(handle: Handle) -> bool:
+    """Return whether a local file is as it was when it was opened."""
+    found = os.fstat(handle.fd)
+    key = handle.key
+    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns) == (key.size, key.modified, key.changed)
+
+
+def digest_of(handle: Handle, ranges: Sequence[int], context: Context) -> bytes | None:
+    """Return the digest of some ranges of bytes of a file, `None` where it does not have them."""
+    digest = hashlib.blake2b(digest_size=DIGEST)
+    try:
+        for a, b in zip(ranges[::2], ranges[1::2], strict=True):
+            digest.update(handle.exactly(b - a, a, context))
+    except CfaggError:
+        return None
+    return digest.digest()
+
+
+class _Noted:
+    """The bytes of an open file, noting which of them are asked for."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._taken: set[tuple[int, int]] = set()
+
+    def __len__(self) -> int:
+        return self._handle.key.size
+
+    def __getitem__(self, where: slice) -> bytes:
+        start, stop, _ = where.indices(len(self))
+        if stop <= start:
+            return b""
+        self._taken.add((start, stop))
+        return self._handle.some(stop - start, start)
+
+    def mark(self) -> set[tuple[int, int]]:
+        """Return what was asked for until now."""
+        return set(self._taken)
+
+    def forget(self, before: set[tuple[int, int]]) -> None:
+        """Note only what was asked for before."""
+        self._taken = before
+
+    def ranges(self) -> tuple[int, ...] | None:
+        """Return begin and end of each range, ascending; `None` where there are too many to be read again."""
+        found: list[int] = []
+        for a, b in sorted(self._taken):
+            if found and a <= found[-1] + _GAP:
+                found[-1] = max(found[-1], b)
+            else:
+                found += [a, b]
+        length = sum(found[1::2]) - sum(found[::2])
+        return tuple(found) if len(found) <= 2 * _MOST and length <= _LONGEST else None
+
+
+def _by_parser(noted: _Noted, handle: Handle, address: str, context: Context) -> VariableRow | None:
+    """Return a variable that is found without a library; all bytes that it follows from are noted."""
+    lent = Borrowed(handle.key.path, noted)
+
+    def find_one(name: str) -> StoredVariable | None:
+        start = lent.some(find.HEAD, 0, context)
+        locate = getattr(built_in(lent, context, start), "locate", None)
+        found: StoredVariable | None = None if locate is None else locate(lent, start, name, "/", context)
+        return found
+
+    try:
+        found = find_one(address)
+        if found is None or (isinstance(found.storage, Chunked) and found.storage.tree is None):
+            return None
+        return _row(found, lent, address, find_one, context)
+    except (CfaggError, OSError, ValueError):
+        return None
+
+
+def _by_library(handle: Handle, address: str, context: Context) -> VariableRow | None:
+    """Return a variable that the HDF5 library finds, in a file of this machine."""
+
+    def find_one(name: str) -> StoredVariable:
+        return find.located(handle, name, context)
+
+    try:
+        return _row(find_one(address), handle, address, find_one, context)
+    except (CfaggError, OSError, ValueError):
+        return None
+
+
+def _row(
+    found: StoredVariable,
+    handle: Handle,
+    address: str,
+    find_one: Callable[[str], StoredVariable | None],
+    context: Context,
+) -> VariableRow | None:
+    """Return a variable as an index says it; `None` where it cannot."""
+    storage, shape = found.storage, found.header.shape
+    if found.references is None or len(found.references):
+        return None
+    if not isinstance(storage, Chunked | Contiguous | ChunkTable):
+        return None
+    made = chunks_of(found, handle, context, _CHUNKS)
+    if made is None:
+        return None
+    header = StoredHeader(
+        found.path, found.header.dims, made.encoding, found.header.attributes, _identities(found, address, find_one)
+    )
+    text = write_header(header)
+    if text is None:
+        return None
+    return VariableRow(address, text, shape, made.chunks, made.record, made.cell, made.offset, made.length, made.mask)
+
+
+def _identities(
+    found: StoredVariable, address: str, find_one: Callable[[str], StoredVariable | None]
+) -> Mapping[str, Identity] | None:
+    """Return what the coordinates of each dimension are, where two dimensions could be interchanged unnoticed."""
+    if not is_square(found.header.shape):
+        return None
+    where = address.rpartition("/")[0]
+    identities = {}
+    for dim in found.header.dims:
+        try:
+            one = find_one(f"{where}/{dim}" if where else dim)
+        except CfaggError:
+            one = None
+        identities[dim] = Identity() if one is None else Identity.of(one.header.attributes)
+    return identities

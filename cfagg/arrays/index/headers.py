@@ -1,0 +1,144 @@
+"""What a file says about a variable, as one text: the variables of a series share it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cfagg.arrays.identity import Identity
+from cfagg.cf.header import Header
+from cfagg.formats.values import filters
+from cfagg.model.chunks import Encoding
+
+__all__ = ["StoredHeader", "read_header", "write_header"]
+
+#: Types of values and of attributes: numbers, and single characters.
+_TYPE = re.compile(r"[<>|]([iuf][1248]|S1)")
+_ATTRIBUTE = re.compile(r"[<>|]([iuf][1248]|b1|S\d{1,6}|U\d{1,6})")
+
+#: Longest text, deepest nesting aside: an attribute may have a history of some length.
+_LONGEST = 2**24
+
+
+@dataclass(frozen=True)
+class StoredHeader:
+    """What variables of one header have in common, whatever their files, shapes and places."""
+
+    path: str
+    dims: tuple[str, ...]
+    encoding: Encoding
+    attributes: Mapping[str, Any]
+    #: What the coordinates of its dimensions are, of variables with two dimensions of one size.
+    identities: Mapping[str, Identity] | None = None
+
+    def of(self, file: str, address: str, shape: tuple[int, ...]) -> Header:
+        """Return the header of a variable."""
+        return Header(file, address, self.dims, shape, self.encoding.dtype.newbyteorder("="), self.attributes)
+
+
+def write_header(found: StoredHeader) -> str | None:
+    """Return a header as JSON with sorted keys; `None` where it has what an index cannot say."""
+    encoding = found.encoding
+    if encoding.decode is not None or encoding.dtype.metadata or not _TYPE.fullmatch(encoding.dtype.str):
+        return None
+    if not filters.known(encoding.codecs):
+        return None
+    attributes = {}
+    for name, value in found.attributes.items():
+        written = _written(value)
+        if written is None:
+            return None
+        attributes[name] = written
+    document: dict[str, Any] = {
+        "path": found.path,
+        "dims": list(found.dims),
+        "dtype": encoding.dtype.str,
+        "codecs": [[number, list(parameters)] for number, parameters in encoding.codecs],
+        "attributes": attributes,
+    }
+    if encoding.fill is not None:
+        document["fill"] = np.asarray(encoding.fill, encoding.dtype).tobytes().hex()
+    if found.identities is not None:
+        document["identities"] = {name: list(one) for name, one in found.identities.items()}
+    try:
+        # Attributes keep their order: libraries show them so.
+        text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text.encode()
+    except (TypeError, ValueError):
+        return None
+    return text if len(text) <= _LONGEST else None
+
+
+def _written(value: Any) -> Any:
+    """Return an attribute as JSON that keeps its type to the last bit; `None` where that cannot be."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(v, str) for v in value):
+        return value
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.metadata:
+        array = np.asarray(value)
+        if _ATTRIBUTE.fullmatch(array.dtype.str) and array.dtype.kind != "U":
+            written = {"type": array.dtype.str, "bytes": array.tobytes().hex()}
+            return written if array.ndim == 0 else {**written, "shape": list(array.shape)}
+    return None
+
+
+def read_header(text: str) -> StoredHeader | None:
+    """Return what `write_header` wrote; `None` where it is anything else."""
+    if len(text) > _LONGEST:
+        return None
+    try:
+        return _header(json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, MemoryError):
+        return None
+
+
+def _header(document: Mapping[str, Any]) -> StoredHeader:
+    kind = document["dtype"]
+    if not _TYPE.fullmatch(kind):
+        raise ValueError(kind)
+    dtype = np.dtype(kind)
+    codecs = tuple((int(number), tuple(int(p) for p in parameters)) for number, parameters in document["codecs"])
+    if not filters.known(codecs) or len(codecs) > 32:
+        raise ValueError(codecs)
+    fill = document.get("fill")
+    if fill is not None:
+        fill = np.frombuffer(bytes.fromhex(fill), dtype, 1)[0]
+    identities = document.get("identities")
+    if identities is not None:
+        identities = {_text(name): Identity(*map(_maybe_text, one)) for name, one in identities.items()}
+    return StoredHeader(
+        _text(document["path"]),
+        tuple(map(_text, document["dims"])),
+        Encoding(dtype, codecs, fill),
+        {_text(name): _value(value) for name, value in document["attributes"].items()},
+        identities,
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _maybe_text(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return list(map(_text, value))
+    if not _ATTRIBUTE.fullmatch(value["type"]):
+        raise ValueError(value["type"])
+    array = np.frombuffer(bytes.fromhex(value["bytes"]), value["type"])
+    if "shape" not in value:
+        return array[0] if array.size == 1 else _value(None)
+    return array.reshape([int(n) for n in value["shape"]])

@@ -1,0 +1,354 @@
+"""Index files: Parquet with a checksum of its own, so that damage is seen before any of it is understood.
+
+The checksum stands between the last column and the footer, where Parquet allows any bytes, so that every reader of
+Parquet reads the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.index.schema import COLUMNS, FORMAT, VERSION
+from cfagg.arrays.index.table import UNKNOWN, Index, Ragged
+from cfagg.errors import CfaggError, SourceError
+from cfagg.errors.arguments import a_path
+from cfagg.runtime.files import write_aside
+from cfagg.storage.files import CONTEXT_SOURCE, open_regular
+from cfagg.storage.urls import is_url
+
+__all__ = ["DamagedIndexError", "open_index", "write_index"]
+
+Int64 = npt.NDArray[np.int64]
+
+#: What the checksum begins with, and its bytes.
+_SEAL, _DIGEST = b"CFAGGSUM", 32
+_END = b"PAR1"
+
+#: Bytes of the largest index, of what it may become in memory, and the most values of its columns.
+_LARGEST, _UNPACKED, _VALUES = 2**32, 2**33, 2**29
+
+#: Largest number of a place in a file.
+_PLACE = 2**62
+
+
+class DamagedIndexError(SourceError):
+    """An index that is not one, is damaged, or is of another version."""
+
+
+def write_index(index: Index, path: str | os.PathLike[str]) -> None:
+    """Write an index so that it is there whole or not at all; paths in it are relative to its directory."""
+    target = a_path(path)
+    write_aside(Path(target), _sealed(_encoded(index, os.path.dirname(os.path.realpath(target)))))  # noqa: PTH120
+
+
+def _encoded(index: Index, home: str) -> bytes:
+    """Return an index as Parquet."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    counts = np.diff(index.bounds)
+    # A file without variables has a row too.
+    file = np.repeat(np.arange(len(index)), np.maximum(counts, 1))
+    first = np.zeros(len(file), np.bool_)
+    first[np.cumsum(np.maximum(counts, 1)) - np.maximum(counts, 1)] = True
+    row = np.full(len(file), -1)
+    row[np.repeat(counts > 0, np.maximum(counts, 1))] = np.arange(len(index.address))
+    there = row >= 0
+    paths = [_relative(index.where(i), home) for i in range(len(index))]
+    shared = [None] * len(file)
+    if len(file):
+        shared[0] = index.shared  # type: ignore[call-overload]
+
+    def number(column: Int64) -> Any:
+        values = column[file]
+        return pa.array(values, pa.int64(), mask=values == UNKNOWN)
+
+    def by_file(column: Sequence[Any], kind: Any) -> Any:
+        return pa.array([column[i] for i in file.tolist()], kind)
+
+    def lists(column: Ragged, rows: Int64) -> Any:
+        n = np.where(rows >= 0, column.counts[rows], 0) if len(column) else np.zeros(len(rows), np.int64)
+        bounds = np.concatenate([[0], np.cumsum(n)])
+        values = (
+            column.values if np.array_equal(rows[rows >= 0], np.arange(len(column))) else _taken(column, rows, bounds)
+        )
+        wide = pa.LargeListArray.from_arrays(pa.array(bounds, pa.int64()), pa.array(values, pa.int64()))
+        if (rows < 0).any():
+            wide = pa.compute.if_else(pa.array(rows >= 0), wide, None)
+        return wide.cast(pa.list_(pa.int64()))
+
+    def texts(column: Sequence[str]) -> Any:
+        return pa.array([column[k] if k >= 0 else None for k in row.tolist()], pa.string())
+
+    columns: dict[str, Any] = {
+        "path": by_file(paths, pa.string()),
+        "size": pa.array(index.size[file], pa.int64()),
+        "mtime_ns": number(index.mtime_ns),
+        "ctime_ns": number(index.ctime_ns),
+        "inode": number(index.inode),
+        "etag": by_file(index.etag, pa.string()),
+        "digest": by_file(index.digest, pa.binary()),
+        "ranges": lists(index.ranges, file),
+        "description": pa.array(
+            [index.description[i] if f else None for i, f in zip(file.tolist(), first.tolist(), strict=True)],
+            pa.binary(),
+        ),
+        "shared": pa.array(shared, pa.binary()),
+        "variable": texts(index.address),
+        "header": pa.array(
+            [index.headers[int(index.header[k])] if k >= 0 else None for k in row.tolist()], pa.string()
+        ),
+        "shape": lists(index.shape, row),
+        "chunks": lists(index.chunks, row),
+        "record": pa.array(np.where(there, index.record[row] if len(index.record) else 0, 0), mask=~there),
+        "cell": lists(index.cell, row),
+        "offset": lists(index.offset, row),
+        "length": lists(index.length, row),
+        "mask": lists(index.mask, row),
+    }
+    metadata = {FORMAT: str(VERSION), "aggregation": index.aggregation or ""}
+    schema = pa.schema([pa.field(c.name, columns[c.name].type, c.nullable) for c in COLUMNS], metadata)
+    sink = pa.BufferOutputStream()
+    parquet.write_table(
+        pa.table([columns[c.name] for c in COLUMNS], schema=schema),
+        sink,
+        compression="zstd",
+        use_dictionary=["path", "etag", "digest", "variable", "header"],
+        write_statistics=False,
+    )
+    return bytes(sink.getvalue())
+
+
+def _taken(column: Ragged, rows: Int64, bounds: Int64) -> Int64:
+    """Return the values of some lists, one behind the other."""
+    starts = np.where(rows >= 0, column.bounds[:-1][rows], 0) if len(column) else np.zeros(len(rows), np.int64)
+    taken: Int64 = column.values[np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], np.diff(bounds))]
+    return taken
+
+
+def _relative(path: str, home: str) -> str:
+    return path if is_url(path) else os.path.relpath(path, home)
+
+
+def _sealed(data: bytes) -> bytes:
+    """Return the bytes of a Parquet file with their checksum before the footer."""
+    cut = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    return data[:cut] + _SEAL + hashlib.blake2b(data, digest_size=_DIGEST).digest() + data[cut:]
+
+
+def _unsealed(data: bytes) -> bytes:
+    """Return the bytes of the Parquet file, whose checksum is right."""
+    size = len(_SEAL) + _DIGEST
+    cut = len(data) - 8 - int.from_bytes(data[-8:-4], "little") - size
+    if data[-4:] != _END or cut < 4 or data[cut : cut + len(_SEAL)] != _SEAL:
+        raise DamagedIndexError("it is no index that cfagg wrote, or is cut off")
+    plain = data[:cut] + data[cut + size :]
+    if hashlib.blake2b(plain, digest_size=_DIGEST).digest() != data[cut + len(_SEAL) : cut + size]:
+        raise DamagedIndexError("its bytes are damaged: their checksum is another")
+    return plain
+
+
+def open_index(path: str | os.PathLike[str]) -> Index:
+    """Return the index in a file; a `SourceError` says why it cannot be used: nothing that it says is believed."""
+    name = a_path(path)
+    try:
+        return _decoded(_unsealed(_read(name)), os.path.dirname(os.path.realpath(name)))  # noqa: PTH120
+    except DamagedIndexError as error:
+        raise DamagedIndexError(f"{name}: {error.message}") from error
+    except CfaggError:
+        raise
+    except (ValueError, TypeError, KeyError, OSError, MemoryError, OverflowError, RecursionError) as error:
+        # Arrow's exceptions are ValueErrors, OSErrors and the like.
+        raise DamagedIndexError(f"{name}: it is damaged: {str(error).splitlines()[:1]}") from error
+
+
+def _read(name: str) -> bytes:
+    """Return all bytes of an index that is not too large."""
+    with open_regular(name, CONTEXT_SOURCE) as handle:
+        if handle.key.size > _LARGEST:
+            raise DamagedIndexError(f"it has {handle.key.size:,} bytes, expected at most {_LARGEST:,}")
+        return handle.exactly(handle.key.size, 0)
+
+
+def is_beside(path: str) -> bool:
+    """Return whether there is a file of this name."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
+    except (OSError, ValueError):
+        return False
+
+
+def _decoded(plain: bytes, home: str) -> Index:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(pa.BufferReader(plain), read_dictionary=["path", "variable", "header"])
+    about = file.schema_arrow.metadata or {}
+    version = about.get(FORMAT.encode(), b"").decode("ascii", "replace")
+    if version != str(VERSION):
+        raise DamagedIndexError(f"it is of version {version[:20] or 'unknown'}, expected {VERSION}: build it anew")
+    for one in COLUMNS:
+        at = file.schema_arrow.get_field_index(one.name)
+        found = "none" if at < 0 else _plain_type(file.schema_arrow.field(at).type)
+        if found != one.type:
+            raise DamagedIndexError(f"its column {one.name!r} is of type {found}, expected {one.type}")
+    _check_size(file.metadata)
+    return _index(_Columns(file.read([c.name for c in COLUMNS]).combine_chunks()), home, about)
+
+
+def _plain_type(found: Any) -> str:
+    """Return the name of a type as the schema writes it."""
+    text = str(found)
+    if text.startswith("dictionary<values=string"):
+        return "string"
+    return "list<int64>" if text in ("list<element: int64>", "list<item: int64>") else text
+
+
+def _check_size(metadata: Any) -> None:
+    """Refuse what would not fit in memory."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    columns = [group.column(k) for group in groups for k in range(group.num_columns)]
+    values = sum(column.num_values for column in columns)
+    unpacked = sum(max(column.total_uncompressed_size, 0) for column in columns)
+    if values > _VALUES or unpacked > _UNPACKED or metadata.num_rows > _VALUES:
+        raise DamagedIndexError(f"it has {values:,} values in {unpacked:,} bytes, more than an index may have")
+
+
+class _Columns:
+    """The columns of the table as NumPy has them."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+        self.rows: int = table.num_rows
+
+    def _column(self, name: str) -> Any:
+        column = self._table.column(name)
+        return column.chunk(0) if column.num_chunks else column.combine_chunks()
+
+    def numbers(self, name: str) -> Int64:
+        """Return integers, -1 for null."""
+        column = self._column(name)
+        return np.asarray(column.fill_null(UNKNOWN).to_numpy(zero_copy_only=False), np.int64)
+
+    def codes(self, name: str) -> tuple[Int64, list[str]]:
+        """Return the code of each text, -1 for null, and the texts."""
+        column = self._column(name)
+        codes = np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+        texts = column.dictionary.to_pylist()
+        if codes.size and not -1 <= codes.min() <= codes.max() < len(texts):
+            raise DamagedIndexError(f"its column {name!r} is damaged")
+        return codes, texts
+
+    def objects(self, name: str, rows: Int64) -> list[Any]:
+        """Return bytes or texts of some rows, `None` for null."""
+        column = self._column(name)
+        if column.null_count == len(column):
+            return [None] * len(rows)
+        found: list[Any] = column.take(_indices(rows)).to_pylist()
+        return found
+
+    def lists(self, name: str, rows: Int64) -> Ragged:
+        """Return lists of integers of some rows, ascending; null is an empty one."""
+        import pyarrow.compute as pc
+
+        column = self._column(name)
+        if len(rows) != len(column):
+            column = column.take(_indices(rows))
+        counts = np.asarray(pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False), np.int64)
+        values = column.flatten()
+        if values.null_count or len(values) != counts.sum():
+            raise DamagedIndexError(f"its column {name!r} is damaged")
+        bounds = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(counts, out=bounds[1:])
+        return Ragged(np.asarray(values.to_numpy(zero_copy_only=False), np.int64), bounds)
+
+
+def _indices(rows: Int64) -> Any:
+    import pyarrow as pa
+
+    return pa.array(rows, pa.int64())
+
+
+def _index(columns: _Columns, home: str, about: Any) -> Index:
+    codes, texts = columns.codes("path")
+    begins = np.flatnonzero(np.diff(codes, prepend=-2))
+    paths = [texts[k] for k in codes[begins].tolist()] if codes.size and codes.min() >= 0 else []
+    if len(set(paths)) != len(begins) or not all(paths):
+        raise DamagedIndexError("its rows are not in the order of its files")
+    names, name_texts = columns.codes("variable")
+    rows = np.flatnonzero(names >= 0)
+    headers, header_texts = columns.codes("header")
+    aggregation = about.get(b"aggregation", b"").decode("ascii", "replace")
+    shared = columns.objects("shared", begins[:1])
+    found = Index(
+        base=home,
+        path=tuple(paths),
+        size=columns.numbers("size")[begins],
+        mtime_ns=columns.numbers("mtime_ns")[begins],
+        ctime_ns=columns.numbers("ctime_ns")[begins],
+        inode=columns.numbers("inode")[begins],
+        etag=tuple(columns.objects("etag", begins)),
+        digest=tuple(columns.objects("digest", begins)),
+        ranges=columns.lists("ranges", begins),
+        description=tuple(columns.objects("description", begins)),
+        file=np.searchsorted(begins, rows, "right") - 1,
+        address=tuple(name_texts[k] for k in names[rows].tolist()),
+        header=headers[rows],
+        shape=columns.lists("shape", rows),
+        chunks=columns.lists("chunks", rows),
+        record=columns.numbers("record")[rows],
+        cell=columns.lists("cell", rows),
+        offset=columns.lists("offset", rows),
+        length=columns.lists("length", rows),
+        mask=columns.lists("mask", rows),
+        headers=tuple(header_texts),
+        shared=(shared[0] if shared else None) or b"",
+        aggregation=aggregation or None,
+    )
+    for problem in _problems(found):
+        raise DamagedIndexError(f"its columns are damaged: {problem}")
+    return found
+
+
+def _problems(found: Index) -> Iterator[str]:
+    """Yield what cannot be in an index that was written here."""
+    n = found.offset.counts
+    if (found.size < 0).any() or (found.size > _PLACE).any():
+        yield "a size"
+    if (found.header < 0).any():
+        yield "a variable without a header"
+    for name, column, least in (
+        ("shape", found.shape, 0),
+        ("chunks", found.chunks, 1),
+        ("cell", found.cell, 0),
+        ("offset", found.offset, 0),
+        ("length", found.length, 0),
+        ("mask", found.mask, 0),
+        ("ranges", found.ranges, 0),
+    ):
+        if column.values.size and not least <= column.values.min() <= column.values.max() < _PLACE:
+            yield f"a value of {name!r}"
+    if (found.record < 0).any() or (found.record > _PLACE).any():
+        yield "a value of 'record'"
+    if not np.array_equal(n, found.length.counts):
+        yield "more offsets than lengths"
+    for name, column, other in (
+        ("cell", found.cell, n),
+        ("mask", found.mask, n),
+        ("chunks", found.chunks, found.shape.counts),
+    ):
+        if ((column.counts != 0) & (column.counts != other)).any():
+            yield f"a list of {name!r} of another length"
+    if (found.ranges.counts % 2).any():
+        yield "a range without an end"
+    size = np.repeat(found.size[found.file], n)
+    if not np.array_equal(n, found.length.counts) or (found.offset.values + found.length.values > size).any():
+        yield "a chunk that is not in its file"

@@ -1,0 +1,46 @@
+"""The columns of an index file, which is Parquet: see docs/byte_offset_index.md, which a test compares with this."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["COLUMNS", "FORMAT", "VERSION", "Column"]
+
+#: Under which key of the file's metadata its version stands, and the version that is written and read.
+FORMAT = "cfagg-index"
+VERSION = 1
+
+
+class Column(NamedTuple):
+    """A column: its name, its type in the words of Arrow, whether it may be null, and what it means."""
+
+    name: str
+    type: str
+    nullable: bool
+    meaning: str
+
+
+#: One row is one variable of one file.  A file without any that can be indexed has one row of null variable columns.
+COLUMNS = (
+    Column("path", "string", False, "the file, from the directory of the index or absolute; or its URL"),
+    Column("size", "int64", False, "its size in bytes"),
+    Column("mtime_ns", "int64", True, "when it was written last; null for remote files"),
+    Column("ctime_ns", "int64", True, "when its inode was changed last; null for remote files"),
+    Column("inode", "int64", True, "its inode; null for remote files"),
+    Column("etag", "string", True, "the tag that the server gives it; null for local files"),
+    Column(
+        "digest", "binary", True, "BLAKE2b (16 bytes) of what describes its variables; null where that is not known"
+    ),
+    Column("ranges", "list<int64>", False, "begin and end of each range of bytes that the digest is of"),
+    Column("description", "binary", True, "the file as `aggregate --append` knows it, in the first row of the file"),
+    Column("shared", "binary", True, "what the descriptions of all files share, in the first row"),
+    Column("variable", "string", True, "name or path of the variable"),
+    Column("header", "string", True, "JSON: path, dims, dtype, codecs, fill and attributes of the variable"),
+    Column("shape", "list<int64>", True, "its shape"),
+    Column("chunks", "list<int64>", True, "shape of a chunk; empty where values are in one block, or one a record"),
+    Column("record", "int64", True, "bytes from one record to the next; 0 where values follow each other"),
+    Column("cell", "list<int64>", True, "numbers of the stored chunks in C order; empty where all are stored"),
+    Column("offset", "list<int64>", True, "where each chunk begins in the file, in bytes"),
+    Column("length", "list<int64>", True, "how many bytes each has there"),
+    Column("mask", "list<int64>", True, "bits of the codecs that each did not pass; empty where all passed all"),
+)

@@ -1,0 +1,292 @@
+"""An index in memory: a column for each thing that is known of files and of the variables in them.
+
+*byte-offset index*: the chunk tables of many files, with what shows that the files are still those that it was made of.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.index.headers import StoredHeader, read_header
+from cfagg.errors import ModelError
+from cfagg.formats.values.storage import Contiguous, StoredVariable
+from cfagg.model import Grid
+from cfagg.model.chunks import ChunkTable
+from cfagg.storage.files import FileKey
+from cfagg.storage.urls import is_url
+
+__all__ = ["FileRow", "FileState", "Index", "Ragged", "VariableRow"]
+
+Int64 = npt.NDArray[np.int64]
+
+#: What stands for a number that is not known.
+UNKNOWN = -1
+
+
+class FileState(NamedTuple):
+    """What tells one state of a file from another: of a local file times and inode, of a remote one its tag."""
+
+    size: int
+    mtime_ns: int = UNKNOWN
+    ctime_ns: int = UNKNOWN
+    inode: int = UNKNOWN
+    etag: str | None = None
+
+    @classmethod
+    def of(cls, key: FileKey, etag: str | None = None) -> Self:
+        """Return the state of an open file."""
+        if etag is not None:
+            return cls(key.size, etag=etag)
+        return cls(key.size, key.modified, key.changed, key.inode)
+
+
+class VariableRow(NamedTuple):
+    """One stored variable: `header` as `cfagg.arrays.index.headers` writes it, and its chunks.
+
+    `chunks` is the shape of a chunk, empty where values are in one block of bytes, or one block a record, `record`
+    bytes apart. `cell` is `None` where every chunk is stored, and `mask` where every chunk passed all codecs.
+    """
+
+    address: str
+    header: str
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    record: int
+    cell: Int64 | None
+    offset: Int64
+    length: Int64
+    mask: Int64 | None
+
+
+class FileRow(NamedTuple):
+    """One file: its state, the digest of what describes its variables and where that stands, and the variables."""
+
+    path: str
+    state: FileState
+    digest: bytes | None
+    #: Begin and end of each range of bytes that the digest is of, one after another.
+    ranges: tuple[int, ...]
+    variables: tuple[VariableRow, ...]
+    #: What other parts of cfagg keep with the file; nothing here looks into it.
+    description: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Lists of integers, one behind the other."""
+
+    values: Int64
+    #: Where each begins, and the end of the last.
+    bounds: Int64
+
+    @classmethod
+    def of(cls, lists: Iterable[npt.ArrayLike]) -> Self:
+        """Return a column of these lists."""
+        made = [np.asarray(one, np.int64).reshape(-1) for one in lists]
+        bounds = np.zeros(len(made) + 1, np.int64)
+        np.cumsum([one.size for one in made], out=bounds[1:])
+        return cls(np.concatenate(made) if made else np.empty(0, np.int64), bounds)
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def __getitem__(self, i: int) -> Int64:
+        return self.values[self.bounds[i] : self.bounds[i + 1]]
+
+    @property
+    def counts(self) -> Int64:
+        """The length of each list."""
+        return np.diff(self.bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class Index:
+    """An index; columns of files have an entry a file, columns of variables one a variable, in the order of files.
+
+    `base` is the directory, or the URL of it, at which relative paths start. `shared` and `description` are kept for
+    others. `aggregation` is the digest of the aggregation file that the index was written with.
+    """
+
+    base: str
+    path: Sequence[str]
+    size: Int64
+    mtime_ns: Int64
+    ctime_ns: Int64
+    inode: Int64
+    etag: Sequence[str | None]
+    digest: Sequence[bytes | None]
+    ranges: Ragged
+    description: Sequence[bytes | None]
+
+    file: Int64  # number of the file that a variable is in, ascending
+    address: Sequence[str]
+    header: Int64  # number of its text in `headers`
+    shape: Ragged
+    chunks: Ragged
+    record: Int64
+    cell: Ragged  # empty where all chunks are stored
+    offset: Ragged
+    length: Ragged
+    mask: Ragged  # empty where all chunks passed all codecs
+
+    headers: Sequence[str] = ()
+    shared: bytes = b""
+    aggregation: str | None = None
+    _parsed: dict[int, StoredHeader | None] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls, rows: Iterable[FileRow], base: str = "", *, shared: bytes = b"", aggregation: str | None = None
+    ) -> Index:
+        """Return the index of some files."""
+        files = list(rows)
+        variables = [v for row in files for v in row.variables]
+        codes: dict[str, int] = {}
+        states = np.array([row.state[:4] for row in files], np.int64).reshape(-1, 4)
+        none: tuple[int, ...] = ()
+        size, mtime, ctime, inode = np.ascontiguousarray(states.T)
+        return cls(
+            base=base,
+            path=tuple(row.path for row in files),
+            size=size,
+            mtime_ns=mtime,
+            ctime_ns=ctime,
+            inode=inode,
+            etag=tuple(row.state.etag for row in files),
+            digest=tuple(row.digest for row in files),
+            ranges=Ragged.of(row.ranges for row in files),
+            description=tuple(row.description for row in files),
+            file=np.repeat(np.arange(len(files)), [len(row.variables) for row in files]),
+            address=tuple(v.address for v in variables),
+            header=np.fromiter((codes.setdefault(v.header, len(codes)) for v in variables), np.int64, len(variables)),
+            shape=Ragged.of(v.shape for v in variables),
+            chunks=Ragged.of(v.chunks for v in variables),
+            record=np.array([v.record for v in variables], np.int64),
+            cell=Ragged.of(none if v.cell is None else v.cell for v in variables),
+            offset=Ragged.of(v.offset for v in variables),
+            length=Ragged.of(v.length for v in variables),
+            mask=Ragged.of(none if v.mask is None else v.mask for v in variables),
+            headers=tuple(codes),
+            shared=shared,
+            aggregation=aggregation,
+        )
+
+    def __len__(self) -> int:
+        return len(self.path)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Index of {len(self.path):,} files, {len(self.address):,} variables, {self.offset.values.size:,} chunks>"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = self.__dataclass_fields__
+        return {k: v for k, v in self.__dict__.items() if k in own and k != "_parsed"} | {"_parsed": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def where(self, i: int) -> str:
+        """Return the absolute path, or the URL, of a file."""
+        path = self.path[i]
+        if is_url(path) or os.path.isabs(path):  # noqa: PTH117
+            return path
+        return f"{self.base}/{path}" if is_url(self.base) else os.path.normpath(os.path.join(self.base, path))  # noqa: PTH118
+
+    @cached_property
+    def files(self) -> Mapping[str, int]:
+        """The number of each file by its absolute path or URL."""
+        return {self.where(i): i for i in range(len(self.path))}
+
+    @cached_property
+    def bounds(self) -> Int64:
+        """Where the variables of each file begin, and the end of those of the last."""
+        return np.searchsorted(self.file, np.arange(len(self.path) + 1))
+
+    def state(self, i: int) -> FileState:
+        """Return the state of a file when the index was made."""
+        return FileState(
+            int(self.size[i]), int(self.mtime_ns[i]), int(self.ctime_ns[i]), int(self.inode[i]), self.etag[i]
+        )
+
+    def row(self, i: int, address: str) -> int:
+        """Return the number of a variable of a file by its name or path, -1 where there is none."""
+        for k in range(int(self.bounds[i]), int(self.bounds[i + 1])):
+            if self.address[k] == address:
+                return k
+        return -1
+
+    def rows(self, i: int) -> FileRow:
+        """Return what is known of a file, in the form that `of` takes."""
+        variables = []
+        for k in range(int(self.bounds[i]), int(self.bounds[i + 1])):
+            cell, mask = self.cell[k], self.mask[k]
+            variables.append(
+                VariableRow(
+                    self.address[k],
+                    self.headers[int(self.header[k])],
+                    tuple(self.shape[k].tolist()),
+                    tuple(self.chunks[k].tolist()),
+                    int(self.record[k]),
+                    cell if cell.size else None,
+                    self.offset[k],
+                    self.length[k],
+                    mask if mask.size else None,
+                )
+            )
+        return FileRow(
+            self.path[i],
+            self.state(i),
+            self.digest[i],
+            tuple(self.ranges[i].tolist()),
+            tuple(variables),
+            self.description[i],
+        )
+
+    def stored_header(self, k: int) -> StoredHeader | None:
+        """Return what is said of a variable, `None` where that is damaged."""
+        code = int(self.header[k])
+        if code not in self._parsed:
+            self._parsed[code] = read_header(self.headers[code])
+        return self._parsed[code]
+
+    def stored(self, k: int, key: FileKey, address: str, group: str = "/") -> StoredVariable | None:
+        """Return a variable as if it had been found in its file, of the state `key`; `None` where it cannot be."""
+        header = self.stored_header(k)
+        if header is None:
+            return None
+        shape = tuple(self.shape[k].tolist())
+        chunks, offset = tuple(self.chunks[k].tolist()), self.offset[k]
+        storage: Contiguous | ChunkTable
+        if len(shape) != len(header.dims):
+            return None
+        if not chunks:
+            if offset.size != 1 or header.encoding.codecs:
+                return None
+            storage = Contiguous(int(offset[0]), int(self.record[k]), header.encoding)
+        else:
+            if len(chunks) != len(shape):
+                return None
+            try:
+                grid = Grid.regular(shape, chunks)
+                cell, mask = self.cell[k], self.mask[k]
+                storage = ChunkTable(
+                    grid,
+                    header.encoding,
+                    cell if cell.size else np.arange(offset.size),
+                    offset,
+                    self.length[k],
+                    mask if mask.size else np.zeros((), np.int64),
+                )
+            except (ModelError, ValueError, OverflowError):
+                return None
+            if header.encoding.fill is None and offset.size < grid.size:
+                return None
+        return StoredVariable(key, address, group, header.of(key.path, address, shape), storage, header.path, ())

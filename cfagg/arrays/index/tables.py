@@ -1,0 +1,107 @@
+"""The whole chunk table of one stored variable."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import CfaggError
+from cfagg.formats.hdf5 import chunks as hdf5_chunks
+from cfagg.formats.hdf5 import indexes
+from cfagg.formats.hdf5.head import Head
+from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
+from cfagg.model import Grid, Regular
+from cfagg.model.chunks import ChunkTable, Encoding
+from cfagg.storage.files import Context, Handle
+from cfagg.storage.gate import admit
+
+__all__ = ["Listed", "chunks_of"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+class Listed(NamedTuple):
+    """The chunks of a variable in the form of an index."""
+
+    encoding: Encoding
+    chunks: tuple[int, ...]
+    record: int
+    cell: Int64 | None
+    offset: Int64
+    length: Int64
+    mask: Int64 | None
+
+
+def chunks_of(found: StoredVariable, handle: Handle, context: Context, most: int) -> Listed | None:
+    """Return where the chunks of a variable of an open file stand; `None` where an index cannot say it."""
+    storage, shape = found.storage, found.header.shape
+    if isinstance(storage, Contiguous):
+        return _contiguous(storage, shape, handle.key.size)
+    if isinstance(storage, ChunkTable):
+        lengths = found.chunks
+        return None if lengths is None or storage.encoding.decode is not None else _columns(storage, lengths)
+    if not isinstance(storage, Chunked) or not math.prod(shape):
+        return None
+    if math.prod(-(-n // c) for n, c in zip(shape, storage.chunks, strict=True)) > most:
+        return None
+    if storage.tree is not None:
+        rows = indexes.listed(Head(handle), storage.tree, storage.chunks, shape, most)
+        made = None if rows is None else _of_rows(rows, storage, shape)
+        if made is not None:
+            return made
+    if handle.data is not None:
+        return None
+    try:
+        table = hdf5_chunks.table(admit(handle, found.path, found.references, context), storage, shape, context)
+    except CfaggError:
+        return None
+    return _columns(table, storage.chunks)
+
+
+def _contiguous(storage: Contiguous, shape: tuple[int, ...], size: int) -> Listed | None:
+    """Return one block of bytes, or a block a record, as one chunk."""
+    nbytes = math.prod(shape) * storage.encoding.dtype.itemsize
+    if storage.record and shape:
+        nbytes = (shape[0] - 1) * storage.record + nbytes // max(shape[0], 1)
+    if storage.offset < 0 or not math.prod(shape) or storage.offset + nbytes > size:
+        return None
+    return Listed(storage.encoding, (), storage.record, None, np.array([storage.offset]), np.array([nbytes]), None)
+
+
+def _of_rows(rows: Int64, storage: Chunked, shape: tuple[int, ...]) -> Listed | None:
+    """Return rows of element, mask, offset and length; all chunks are there, or the library has to tell what is not."""
+    grid = Grid.regular(shape, storage.chunks)
+    table = _sorted(grid, storage.encoding, rows)
+    return None if table is None or table.cell.size < grid.size else _columns(table, storage.chunks)
+
+
+def _sorted(grid: Grid, encoding: Encoding, rows: Int64) -> ChunkTable | None:
+    """Return the table of rows of index, mask, offset and length in any order."""
+    index = rows[:, : grid.ndim]
+    rows = rows[(index < grid.matrix_shape).all(axis=1)]
+    cell = np.ravel_multi_index(tuple(rows[:, : grid.ndim].T), grid.matrix_shape)
+    order = np.argsort(cell)
+    if (np.diff(cell[order]) <= 0).any():
+        return None
+    mask, offset, length = rows[order, -3:].T
+    return ChunkTable(grid, encoding, cell[order], offset, length, mask)
+
+
+def _columns(table: ChunkTable, chunks: tuple[int, ...]) -> Listed | None:
+    """Return a table, whose chunks are all in the file itself, in the form of an index."""
+    if table.key.any() or tuple(table.keys) != ("",) or not all(isinstance(a, Regular) for a in table.grid.axes):
+        return None
+    dense = table.cell.size == table.grid.size
+    mask = np.array(table.mask) if table.mask.any() else None
+    return Listed(
+        table.encoding,
+        chunks,
+        0,
+        None if dense else np.array(table.cell),
+        np.array(table.offset),
+        np.array(table.length),
+        mask,
+    )

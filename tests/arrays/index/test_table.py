@@ -1,0 +1,102 @@
+"""An index in memory and in its file."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import netCDF4
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from cfagg.arrays.index import FileState, Index, build_index, open_index, write_index
+from cfagg.arrays.index.schema import COLUMNS
+from cfagg.arrays.index.table import FileRow
+from cfagg.errors import SourceError
+from cfagg.formats.values import read
+from cfagg.storage.files import CONTEXT_SOURCE
+from cfagg.storage.handles import handles
+
+from .cases import numbers, write
+
+PACKINGS = [
+    {"zlib": True, "chunksizes": (1, 2, 5)},
+    {"contiguous": True},
+    {"zlib": True, "shuffle": False, "fletcher32": True, "chunksizes": (2, 4, 3)},
+    {"chunksizes": (1, 4, 6), "endian": "big", "dtype": ">f4"},
+    {"format": "NETCDF3_CLASSIC"},
+    {"format": "NETCDF3_64BIT_DATA", "unlimited": True},
+    {"unlimited": True, "zlib": True},
+]
+
+
+@pytest.mark.parametrize("how", PACKINGS, ids=str)
+def test_what_an_index_says_is_what_the_file_has(tmp_path: Path, how: dict[str, object]) -> None:
+    values = numbers(3, 4, 6)
+    path = write(tmp_path / "a.nc", values, **how)  # type: ignore[arg-type]
+    write_index(build_index([(str(path), "tas")]), tmp_path / "x")
+    index = open_index(tmp_path / "x")
+    found = index.stored(index.row(0, "tas"), handles.get(str(path)).key, "tas")
+    assert found is not None
+    assert np.array_equal(read(found, [slice(0, 3, 1), slice(0, 4, 1), slice(0, 6, 1)], CONTEXT_SOURCE), values)
+    assert found.header.attributes == {"units": "K"}
+    assert index.digest[0] is not None
+
+
+def test_files_descriptions_and_digests_come_back(tmp_path: Path) -> None:
+    rows = [
+        FileRow(str(tmp_path / "a.nc"), FileState(3, 1, 2, 3), b"d" * 16, (0, 3), (), b"about a"),
+        FileRow("https://x.org/b.nc", FileState(4, etag='"7"'), None, (), ()),
+    ]
+    write_index(Index.of(rows, "", shared=b"all", aggregation="00ff"), tmp_path / "x")
+    found = open_index(tmp_path / "x")
+    assert [found.rows(i)._replace(path=found.where(i)) for i in range(2)] == rows
+    assert found.path == ("a.nc", "https://x.org/b.nc")
+    assert (found.shared, found.aggregation) == (b"all", "00ff")
+
+
+def test_chunks_that_were_never_written_have_their_fill_value(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as ds:
+        ds.createDimension("x", 10)
+        made = ds.createVariable("v", "i2", ("x",), chunksizes=(2,), fill_value=-7)
+        made[4:6] = [1, 2]
+    index = build_index([(str(tmp_path / "a.nc"), "v")])
+    found = index.stored(0, handles.get(str(tmp_path / "a.nc")).key, "v")
+    assert found is not None
+    assert index.cell[0].tolist() == [2]
+    assert read(found, [slice(3, 6, 1)], CONTEXT_SOURCE).tolist() == [-7, 1, 2]
+
+
+def test_files_that_did_not_change_are_not_parsed_again(tmp_path: Path) -> None:
+    places = [(str(write(tmp_path / f"{k}.nc", numbers(1, 2, 2, seed=k))), "tas") for k in range(3)]
+    first = build_index(places)
+    write(tmp_path / "1.nc", numbers(1, 3, 3))
+    marked = dataclasses.replace(first, headers=[h.replace("lat", "LAT") for h in first.headers])
+    again = build_index(places, previous=marked)
+    assert ["LAT" in again.headers[k] for k in again.header] == [True, False, True]
+    assert again.shape[1].tolist() == [1, 3, 3]
+
+
+def test_the_columns_are_those_of_the_schema(tmp_path: Path) -> None:
+    write_index(build_index([(str(write(tmp_path / "a.nc", numbers(1, 2, 2))), "tas")]), tmp_path / "x")
+    schema = pyarrow.parquet.read_schema(tmp_path / "x")
+    assert [(f.name, str(f.type).replace("element: ", "").replace("item: ", "")) for f in schema] == [
+        (c.name, c.type) for c in COLUMNS
+    ]
+
+
+@pytest.mark.parametrize("change", [b"", b"PAR1", b"no index at all, but long enough to have a footer"], ids=len)
+def test_what_is_no_index_is_refused(tmp_path: Path, change: bytes) -> None:
+    (tmp_path / "x").write_bytes(change)
+    with pytest.raises(SourceError, match="no index that cfagg wrote"):
+        open_index(tmp_path / "x")
+
+
+def test_damage_is_noticed_wherever_it_is(tmp_path: Path) -> None:
+    write_index(build_index([(str(write(tmp_path / "a.nc", numbers(1, 2, 2))), "tas")]), tmp_path / "x")
+    data = (tmp_path / "x").read_bytes()
+    for at in np.random.default_rng(1).integers(0, len(data), 200).tolist():
+        (tmp_path / "x").write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
+        with pytest.raises(SourceError):
+            open_index(tmp_path / "x")
