@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.conventions.nca_layouts import is_netcdf
 from cfagg.errors import ConventionError, Problem
+from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation, Layout, Partitions
 
 __all__ = [
     "Encoded",
     "Lack",
-    "Loss",
     "Names",
     "check",
     "expand",
@@ -63,34 +63,6 @@ class Encoded:
     attributes: dict[str, Any]
     dimensions: dict[str, int] = field(default_factory=dict)
     variables: dict[str, tuple[tuple[str, ...], npt.NDArray[Any], dict[str, Any]]] = field(default_factory=dict)
-
-
-class Loss(NamedTuple):
-    """Something of an aggregation that a convention cannot say.
-
-    Parameters
-    ----------
-    variable : str
-        The aggregation variable.
-    partition : tuple of int or None
-        Index in the partition matrix; `None` where it is about the variable.
-    what : str
-        What is lost.
-    found : str
-        What the aggregation has there.
-    why : str
-        The reason.
-    """
-
-    variable: str
-    partition: tuple[int, ...] | None
-    what: str
-    found: str
-    why: str
-
-    def __str__(self) -> str:
-        where = "" if self.partition is None else f", partition {list(self.partition)}"
-        return f"variable {self.variable!r}{where}: {self.what} ({self.found}) is lost: {self.why}"
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ from cfagg.cf.header import Header
 from cfagg.conversion import packing
 from cfagg.conversion.chunks import RECTILINEAR_NOTE, check_dimensions, choose_chunks
 from cfagg.conversion.options import Options
-from cfagg.conversion.report import Loss, Report
+from cfagg.conversion.report import Report
 from cfagg.conversion.selection import select
 from cfagg.conversion.storage import cell_edges, stored_chunks
 from cfagg.errors import LimitError, UnsupportedError
+from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import fill_of, group_attributes, is_strict, variable_attributes, with_members
 from cfagg.model import Aggregation, Grid, Layout
 from cfagg.storage.access import Access
@@ -143,7 +144,7 @@ def _losses(source: Source, chosen: set[str], options: Options) -> tuple[Loss, .
             "choose other variables with variables=[…] (--variable NAME), or leave it out with on_loss='drop' "
             "(--on-loss drop)",
         )
-    return tuple(Loss(path, "the variable", "an aggregation", e.message) for e in found for path in e.variables)
+    return tuple(Loss(path, None, "the variable", "an aggregation", e.message) for e in found for path in e.variables)
 
 
 def _readers(groups: Mapping[str, Mapping[str, Any]], arrays: list[Array], zarr_format: int) -> Iterator[str]:

@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
-__all__ = ["Loss", "Report"]
+from cfagg.runtime.reports import WrittenReport
 
-
-@dataclass(frozen=True)
-class Loss:
-    """Something of the source that the target does not hold.
-
-    Parameters
-    ----------
-    where : str
-        Variable, and partition where there is one.
-    what : str
-        What is lost.
-    found : str
-        What the source has there.
-    why : str
-        The reason.
-    """
-
-    where: str
-    what: str
-    found: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what} is lost: {self.why}"
+__all__ = ["Report"]
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Report(WrittenReport):
     """What a conversion did.
 
     Parameters
@@ -56,25 +33,20 @@ class Report:
     notes : tuple of str
         What a user should know about the store.
     losses : tuple of Loss
-        What the source has and the store does not, each with ``where``, ``what``, ``found`` and ``why``.
+        What the source has and the store does not, each with ``variable``, ``partition``, ``what``, ``found``,
+        ``why``.
     dialects : tuple of str
         Conventions of the aggregations that were read, such as ``"CF-1.13"``.
     """
 
-    target: str
-    variables: tuple[str, ...]
+    title: ClassVar[str] = "Conversion to Zarr"
+
     bytes: int
     stored: int
     chunks: int
     resumed: int = 0
     verified: bool = False
-    notes: tuple[str, ...] = ()
-    losses: tuple[Loss, ...] = ()
     dialects: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         from cfagg.display.sizes import count_text, size_text
@@ -85,17 +57,12 @@ class Report:
             f"{', from ' if self.dialects else ''}{' and '.join(self.dialects)}"
         )
 
-    def __repr__(self) -> str:
-        lost, said = len(self.losses), len(self.notes)
-        losses = f", {lost:,} {'loss' if lost == 1 else 'losses'}" if lost else ""
-        notes = f", {said:,} note{'s'[: said > 1]}" if said else ""
-        return f"<Report of {self}{losses}{notes}>"
-
-    def _repr_html_(self) -> str:
-        from cfagg.display.facts import facts_html
+    @property
+    def facts(self) -> tuple[tuple[str, object], ...]:
+        """What a notebook shows, by name."""
         from cfagg.display.sizes import count_text, size_text
 
-        facts = (
+        return (
             ("store", self.target),
             ("read from", " and ".join(self.dialects) or None),
             ("values", size_text(self.bytes)),
@@ -103,5 +70,3 @@ class Report:
             ("resumed", f"{count_text(self.resumed, 'chunk')} of an earlier run" if self.resumed else None),
             ("verified", "read back and compared" if self.verified else None),
         )
-        lists = (("variables", self.variables), ("losses", self.losses), ("notes", self.notes))
-        return facts_html("Conversion to Zarr", facts, lists)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.arrays.source import open_source
-from cfagg.conventions.encoded import Loss, Names
+from cfagg.conventions.encoded import Names
 from cfagg.errors import CfaggError, LossError, OptionError, TargetError, TargetExistsError
+from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
 from cfagg.runtime.files import written_aside
 from cfagg.runtime.netcdf_files import closing_written, created

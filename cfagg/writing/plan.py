@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conventions.encoded import Lack, Loss, expand, stored
+from cfagg.conventions.encoded import Lack, expand, stored
 from cfagg.errors import CfaggError
+from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation, Layout, Partitions, Strings
 from cfagg.writing import dialects
 from cfagg.writing.content import Aggregated, Content, Held

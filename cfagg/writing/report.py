@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
-from cfagg.conventions.encoded import Loss
+from cfagg.runtime.reports import WrittenReport
 
-__all__ = ["Loss", "Report"]
+__all__ = ["Report"]
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Report(WrittenReport):
     """What was written.
 
     Parameters
@@ -32,25 +32,11 @@ class Report:
         What a user should know about the file.
     """
 
-    target: str
+    title: ClassVar[str] = "Aggregation file"
+
     dialect: str
-    variables: tuple[str, ...]
     partitions: int
     fragments: int = 0
-    losses: tuple[Loss, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data for JSON."""
-        return {
-            "target": self.target,
-            "dialect": self.dialect,
-            "variables": list(self.variables),
-            "partitions": self.partitions,
-            "fragments": self.fragments,
-            "losses": [loss._asdict() for loss in self.losses],
-            "notes": list(self.notes),
-        }
 
     def __str__(self) -> str:
         from cfagg.display.sizes import count_text
@@ -59,20 +45,12 @@ class Report:
         more = f", {count_text(self.fragments, 'fragment')} written" if self.fragments else ""
         return f"{self.target}: {counts} in {self.dialect}{more}"
 
-    def __repr__(self) -> str:
-        lost, said = len(self.losses), len(self.notes)
-        losses = f", {lost:,} {'loss' if lost == 1 else 'losses'}" if lost else ""
-        notes = f", {said:,} note{'s'[: said > 1]}" if said else ""
-        return f"<Report of {self}{losses}{notes}>"
-
-    def _repr_html_(self) -> str:
-        from cfagg.display.facts import facts_html
-
-        facts = (
+    @property
+    def facts(self) -> tuple[tuple[str, object], ...]:
+        """What a notebook shows, by name."""
+        return (
             ("file", self.target),
             ("convention", self.dialect),
             ("partitions", f"{self.partitions:,}"),
             ("fragments written", f"{self.fragments:,}" if self.fragments else None),
         )
-        lists = (("variables", self.variables), ("losses", self.losses), ("notes", self.notes))
-        return facts_html("Aggregation file", facts, lists)

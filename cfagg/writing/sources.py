@@ -12,8 +12,8 @@ from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
-from cfagg.conventions.encoded import Loss
 from cfagg.errors import CfaggError
+from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
 from cfagg.writing.content import Aggregated, Content, Held

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from cfagg.conventions.encoded import Loss
 from cfagg.errors import CfaggError, OptionError
 from cfagg.errors.arguments import a_path, paths
+from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
 from cfagg.runtime.targets import DIALECTS, kind_of
 from cfagg.storage.access import Access

@@ -108,7 +108,7 @@ def test_a_loss_that_is_accepted_is_listed_even_if_quiet(tmp_path, capsys):
     path = foreign(tmp_path / "a.nc")
     assert main(["convert", path, "-o", str(tmp_path / "a.zarr"), "--on-loss", "drop", "-q"]) == 0
     said = capsys.readouterr()
-    assert said.err.startswith("lost: tas: the variable is lost: ")
+    assert said.err.startswith("lost: variable 'tas': the variable (an aggregation) is lost: ")
     assert list(zarr.open_group(tmp_path / "a.zarr", mode="r").array_keys()) == ["pr"]
 
 
@@ -117,7 +117,7 @@ def test_the_report_of_a_conversion_can_be_json(tmp_path, capsys):
     assert main(["convert", path, str(tmp_path / "a.zarr"), "--on-loss", "drop", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["variables"] == ["pr"]
-    assert [(loss["where"], loss["what"]) for loss in found["losses"]] == [("tas", "the variable")]
+    assert [(loss["variable"], loss["what"]) for loss in found["losses"]] == [("tas", "the variable")]
 
 
 def test_other_variables_are_converted_without_a_loss(tmp_path, capsys):

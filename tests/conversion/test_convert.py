@@ -66,11 +66,11 @@ def test_xarray_sees_coordinates_bounds_attributes_and_masks(floats, tmp_path, z
         np.testing.assert_array_equal(ds.tas, np.where(values == -999, np.nan, values))
         assert str(ds.time.values[0])[:13] == "2000-01-01T12"
     assert report == Report(
-        str(tmp_path / "out.zarr"),
-        ("time", "time_bnds", "lat", "lon", "tas"),
-        values.nbytes + 8 * 12 * 3 + 8 * (LAT + LON),
-        report.stored,
-        5,
+        target=str(tmp_path / "out.zarr"),
+        variables=("time", "time_bnds", "lat", "lon", "tas"),
+        bytes=values.nbytes + 8 * 12 * 3 + 8 * (LAT + LON),
+        stored=report.stored,
+        chunks=5,
         verified=True,
         dialects=("NCA-0.1",),
     )

@@ -7,9 +7,10 @@ import pytest
 import zarr
 
 import cfagg
-from cfagg.conversion.report import Loss, Report
+from cfagg.conversion.report import Report
 from cfagg.display.facts import facts_html
 from cfagg.display.sizes import size_text
+from cfagg.findings.losses import Loss
 from cfagg.observations.creating import Report as Created
 from cfagg.observations.joining import JoinedSample
 from cfagg.observations.sample import Details, Header, Sample
@@ -44,9 +45,17 @@ def test_sizes_are_in_powers_of_1024(count, text):
 
 
 def test_a_conversion_report_shows_losses_and_notes():
-    report = Report(EVIL, (EVIL,), 4 << 20, 1 << 20, 3, notes=("a note",), losses=(Loss("tas", "it", "x", "why"),))
+    report = Report(
+        target=EVIL,
+        variables=(EVIL,),
+        bytes=4 << 20,
+        stored=1 << 20,
+        chunks=3,
+        notes=("a note",),
+        losses=(Loss("tas", None, "it", "x", "why"),),
+    )
     text = check(report._repr_html_())
-    for part in (EVIL, "4.0 MiB", "1.0 MiB in 3 chunks", "a note", "tas: it is lost: why"):
+    for part in (EVIL, "4.0 MiB", "1.0 MiB in 3 chunks", "a note", "variable 'tas': it (x) is lost: why"):
         assert part in text
     assert "4.0 MiB in 3 chunks (1.0 MiB stored)" in str(report)
 

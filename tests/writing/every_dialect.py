@@ -8,8 +8,8 @@ import pathlib
 import netCDF4
 import numpy as np
 
-from cfagg.conventions.encoded import Loss
 from cfagg.errors import LossError
+from cfagg.findings.losses import Loss
 from cfagg.writing.writing import target_of, translate
 from tests import instruction_files
 from tests.arrays import test_groups_of_partitions as groups

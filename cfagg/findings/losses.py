@@ -1,0 +1,35 @@
+"""What a translation loses."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Loss"]
+
+
+class Loss(NamedTuple):
+    """Something of a source that what is written cannot say.
+
+    Parameters
+    ----------
+    variable : str
+        Path of the variable.
+    partition : tuple of int or None
+        Index in the partition matrix; `None` where it is about the variable.
+    what : str
+        What is lost.
+    found : str
+        What the source has there.
+    why : str
+        The reason.
+    """
+
+    variable: str
+    partition: tuple[int, ...] | None
+    what: str
+    found: str
+    why: str
+
+    def __str__(self) -> str:
+        where = "" if self.partition is None else f", partition {list(self.partition)}"
+        return f"variable {self.variable!r}{where}: {self.what} ({self.found}) is lost: {self.why}"
