@@ -1,0 +1,99 @@
+"""Classes of what is recorded of scanned files, and whether values fit the types of their fields."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import fields
+from functools import cache
+from hashlib import blake2b
+from typing import Any, Literal, TypeAliasType, Union, get_args, get_origin, get_type_hints
+
+from cfagg.aggregation.scanning import FileState, Scanned
+from cfagg.cf.joining import Companion, Coordinate, Described, Stated
+from cfagg.formats.metadata.foreign import Foreign
+
+__all__ = ["CLASSES", "made", "schema"]
+
+#: By their numbers in records.
+CLASSES: tuple[type, ...] = (Scanned, FileState, Described, Coordinate, Companion, Stated, Foreign)
+
+#: Any value, but none of the classes that stand in fields of their own.
+_ANYTHING = (Any, object, Hashable)
+
+
+@cache
+def schema() -> bytes:
+    """Return a digest of all classes and fields: what has others was written by another version."""
+    said = repr([(c.__name__, [(f.name, str(f.type)) for f in fields(c)]) for c in CLASSES])
+    return blake2b(said.encode(), digest_size=8).digest()
+
+
+def made(number: int, values: list[Any]) -> Any:
+    """Return an instance of a class; `ValueError` where a value is none of its field."""
+    cls = CLASSES[number]
+    checks = _checks(cls)
+    if len(values) != len(checks):
+        raise ValueError(f"{cls.__name__} has {len(checks)} fields, not {len(values)}")
+    for value, (name, fits) in zip(values, checks, strict=True):
+        if not fits(value):
+            raise ValueError(f"{name} of {cls.__name__} cannot be of type {type(value).__name__}")
+    one = cls(**dict(zip((name for name, _ in checks), values, strict=True)))
+    wrong = _CONSISTENT.get(cls, lambda _: None)(one)
+    if wrong:
+        raise ValueError(f"{cls.__name__}: {wrong}")
+    return one
+
+
+@cache
+def _checks(cls: type) -> list[tuple[str, Callable[[Any], bool]]]:
+    """Return for each field whether a value fits its type."""
+    hints = get_type_hints(cls)
+    return [(f.name, _fits(hints[f.name])) for f in fields(cls)]
+
+
+def _fits(hint: Any) -> Callable[[Any], bool]:
+    """Return what tells whether a value is of a type, as annotations state it."""
+    origin, given = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        each = [_fits(g) for g in given]
+        return lambda v: any(fits(v) for fits in each)
+    if hint in _ANYTHING:
+        return lambda v: type(v) not in CLASSES[:-1]
+    if origin is Literal:
+        return lambda v: isinstance(v, str) and v in given
+    if origin is tuple and given[-1] is Ellipsis:
+        item = _fits(given[0])
+        return lambda v: type(v) is tuple and all(map(item, v))
+    if origin is tuple:
+        items = [_fits(g) for g in given]
+        return lambda v: type(v) is tuple and len(v) == len(items) and all(f(x) for f, x in zip(items, v, strict=True))
+    if origin is Mapping or origin is dict:
+        key, item = map(_fits, given)
+        return lambda v: type(v) is dict and all(map(key, v)) and all(map(item, v.values()))
+    kind = origin or hint
+    while isinstance(kind, TypeAliasType):  # as NumPy names its arrays
+        kind = get_origin(kind.__value__) or kind.__value__
+    if kind is type:
+        return lambda v: isinstance(v, type) and issubclass(v, given)
+    if kind in (int, float, str, bytes, bool, type(None)):
+        return lambda v: type(v) is kind
+    return lambda v: isinstance(v, kind)
+
+
+def _of_described(one: Described) -> str | None:
+    if len(one.shape) != len(one.stated.dims) or not _is_shape(one.shape):
+        return "it has another shape"
+    return None if set(one.along.values()) <= one.axes.keys() else "a dimension is along an axis that is not there"
+
+
+def _is_shape(shape: tuple[int, ...]) -> bool:
+    return all(0 <= n < 2**63 for n in shape)
+
+
+_CONSISTENT: dict[type, Callable[[Any], str | None]] = {
+    Coordinate: lambda one: None if one.values.ndim == 1 else "it has not one dimension",
+    Companion: lambda one: None if _is_shape(one.shape) else "it has no such shape",
+    Described: _of_described,
+    FileState: lambda one: None if 0 <= one.size < 2**63 else "it has no such size",
+}
