@@ -9,23 +9,84 @@ Source: HDF5 File Format Specification, version 3.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 
 from cfagg.formats.hdf5.assembly import texts_of
 from cfagg.formats.hdf5.bytes import Bytes
+from cfagg.formats.hdf5.headers import Alike
 from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.messages import Type, attribute_of, shape_of, type_of
-from cfagg.formats.hdf5.objects import ATTRIBUTES, Object, Objects
-from cfagg.formats.hdf5.space import ERRORS, Space, UnusualError
+from cfagg.formats.hdf5.objects import ATTRIBUTES, Object, Objects, dense_at
+from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, Space, UnusualError
 from cfagg.formats.metadata.foreign import Foreign, name_of, too_long
 from cfagg.formats.values.netcdf4_names import INTERNAL
 from cfagg.model.dataset import AttributeValue
 
 __all__ = ["Attributes", "OwnAttributes"]
 
-#: Attributes are remembered up to this size, and this many.
-_SHORT, _MOST_ALIKE = 512, 1 << 16
+#: Attributes are remembered up to this size, and so many bytes of them.
+_SHORT, _BYTES = 1 << 14, 1 << 25
+
+#: Attributes of the libraries that say nothing of interest.
+_HIDDEN = ("REFERENCE_LIST", "_NCProperties")
+
+
+class _Attribute:
+    """An attribute that many variables of many files may have; equal ones are the same object."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, name: str, value: AttributeValue) -> None:
+        self.name, self.value = name, value
+
+
+class SharedAttributes(dict[str, AttributeValue]):
+    """Attributes that are the same for many variables of many files, and so are not changed: copy them."""
+
+    def _refused(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("these attributes are shared by many variables: copy them with dict() to change them")
+
+    __setitem__ = __delitem__ = __ior__ = _refused
+    clear = pop = popitem = setdefault = update = _refused
+
+    def __reduce__(self) -> tuple[type[dict[str, AttributeValue]], tuple[dict[str, AttributeValue]]]:
+        return dict, (dict(self),)
+
+
+_Set = tuple[SharedAttributes, dict[str, AttributeValue]]
+
+
+class _Memory:
+    """Attributes by their bytes, texts that stand elsewhere by name and value, and the sets that objects have."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.attributes: dict[bytes, _Attribute] = {}
+        self.texts: dict[tuple[str, AttributeValue], _Attribute] = {}
+        self.sets: dict[tuple[_Attribute, ...], _Set] = {}
+        self.shown: dict[tuple[_Attribute, ...], SharedAttributes] = {}
+        self.bytes = 0
+
+    def spend(self, size: int) -> None:
+        """Count bytes that are remembered."""
+        self.bytes += size
+        if self.bytes > _BYTES:
+            self.forget()
+
+
+_memory = _Memory()
+_hidden, _scales = _Attribute("", None), _Attribute("DIMENSION_LIST", None)
+
+
+def forget() -> None:
+    """Forget all attributes, as in a new process."""
+    _memory.forget()
 
 
 class Attributes:
@@ -33,51 +94,71 @@ class Attributes:
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
-        #: Attributes that many variables have alike, by their bytes: name, value, whether it is the library's own.
-        self._alike: dict[bytes, tuple[str, AttributeValue, bool]] = {}
 
     def of(
-        self, found: Object, rank: int = 0
+        self, found: Object | Alike, rank: int = 0
     ) -> tuple[dict[str, AttributeValue], dict[str, AttributeValue], list[int | None] | None]:
         """Return the attributes that are shown, those of the library, and where the dimensions are."""
+        if isinstance(found, Alike):
+            header, values = found.header, found.values
+            if header.dense is None or dense_at(values[header.dense]) == UNDEFINED:
+                shown, internal = _set(self._known(header.plain(values)))
+                if header.scales is None:
+                    return shown, internal, None
+                i, end = header.scales
+                return shown, internal, self._dimensions(values[i], end, rank)
+            found = found.object()
         stored = found.attributes
         info = found.messages.get(ATTRIBUTES)
         if info is not None:
             stored = [*stored, *self.objects.dense_attributes(info)]
         if found.ordered:
             stored.sort()
-        shown: dict[str, AttributeValue] = {}
-        internal: dict[str, AttributeValue] = {}
+        attributes = self._known([data for _, data in stored])
         scales: list[int | None] | None = None
-        alike, hidden = self._alike, 0
-        for _, data in stored:
-            again = alike.get(data)
-            if again is not None:
-                (internal if again[2] else shown)[again[0]] = again[1]
-                continue
-            raw, flags, kind, space, end = attribute_of(data)
-            if flags & 2:
-                raise UnusualError
-            name = name_of(raw)
-            if name in ("REFERENCE_LIST", "_NCProperties"):
-                hidden += 1
-                continue
-            if flags & 1:
-                kind = self.objects.named(kind)
-            shape, _, empty = shape_of(space)
-            if name == "DIMENSION_LIST":
-                hidden += 1
-                if type_of(kind)[0] == "references" and shape == (rank,):
-                    scales = [self._scale(data, end + 16 * i) for i in range(rank)]
-                continue
-            type_ = type_of(kind)
-            value = self._value(name, type_, shape, empty, data, end)
-            (internal if name in INTERNAL else shown)[name] = value
-            if len(data) <= _SHORT and len(alike) < _MOST_ALIKE and type_[0] in ("number", "fixed", "terminated"):
-                alike[data] = name, value, name in INTERNAL
-        if len(shown) + len(internal) + hidden != len(stored):
-            raise UnusualError  # several of one name
-        return shown, internal, scales
+        for one, (_, data) in zip(attributes, stored, strict=True):
+            if one is _scales:
+                _, flags, kind, space, end = attribute_of(data)
+                kind = self.objects.named(kind) if flags & 1 else kind
+                if shape_of(space)[0] == (rank,) and type_of(kind)[0] == "references":
+                    scales = self._dimensions(data, end, rank)
+        return *_set(attributes), scales
+
+    def _known(self, stored: Sequence[bytes]) -> tuple[_Attribute, ...]:
+        """Return attributes by their bytes."""
+        found = tuple(map(_memory.attributes.get, stored))
+        if None in found:
+            return tuple(one or self._attribute(data) for one, data in zip(found, stored, strict=True))
+        return found  # type: ignore[return-value]
+
+    def _attribute(self, data: bytes) -> _Attribute:
+        """Return an attribute that is not known by its bytes."""
+        raw, flags, kind, space, end = attribute_of(data)
+        if flags & 2:
+            raise UnusualError
+        name = name_of(raw)
+        if name in _HIDDEN:
+            return _hidden
+        if flags & 1:
+            kind = self.objects.named(kind)
+        shape, _, empty = shape_of(space)
+        type_ = type_of(kind)
+        if name == "DIMENSION_LIST":
+            return _scales
+        made = _Attribute(name, self._value(name, type_, shape, empty, data, end))
+        size = len(data)
+        if type_[0] == "text":
+            if isinstance(made.value, str | tuple):
+                size += sum(map(len, made.value))
+                made = _memory.texts.setdefault((name, made.value), made)
+        elif type_[0] != "other" and not flags & 1 and size <= _SHORT:
+            made = _memory.attributes.setdefault(data, made)
+        _memory.spend(size)
+        return made
+
+    def _dimensions(self, data: bytes, at: int, rank: int) -> list[int | None]:
+        """Return the places of the dimensions to which values of an attribute refer."""
+        return [self._scale(data, at + 16 * i) for i in range(rank)]
 
     def _scale(self, data: bytes, at: int) -> int | None:
         length, heap, index = struct.unpack_from("<IQI", data, at)
@@ -123,6 +204,21 @@ class Attributes:
                 found.append(value)
             return texts_of(name, found, scalar=not shape) if found else ()
         return Foreign("a value of a user-defined type")
+
+
+def _set(attributes: tuple[_Attribute, ...]) -> _Set:
+    """Return the attributes that are shown, and those of the library; the same objects for the same attributes."""
+    known = _memory.sets.get(attributes)
+    if known is None:
+        every = [one for one in attributes if one is not _hidden and one is not _scales]
+        internal = {one.name: one.value for one in every if one.name in INTERNAL}
+        visible = tuple(one for one in every if one.name not in INTERNAL)
+        shown = SharedAttributes({one.name: one.value for one in visible})
+        if len(shown) + len(internal) != len(every):
+            raise UnusualError  # several of one name
+        known = _memory.sets[attributes] = _memory.shown.setdefault(visible, shown), internal
+        _memory.spend(64 * len(every))
+    return known
 
 
 class OwnAttributes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -10,7 +11,10 @@ from weakref import ref
 
 from cfagg.storage.files import Handle
 
-__all__ = ["Bytes", "HandleBytes", "Shifted", "bytes_of"]
+__all__ = ["Bytes", "HandleBytes", "Shifted", "Window", "bytes_of"]
+
+#: First bytes that are read at once: most headers stand there.
+_HEAD = 1 << 16
 
 
 class Bytes(Protocol):
@@ -29,8 +33,37 @@ def bytes_of(handle: Handle) -> Iterator[Bytes]:
     if handle.data is not None:
         yield handle.data
         return
-    with mmap.mmap(handle.fd, 0, access=mmap.ACCESS_READ) as data:
+    data = Window(handle.fd, handle.key.size)
+    try:
         yield data
+    finally:
+        data.close()
+
+
+class Window:
+    """The bytes of an open file of `size` bytes: the first are read at once, the others mapped into memory."""
+
+    __slots__ = ("_fd", "_head", "_mapped", "_size")
+
+    def __init__(self, fd: int, size: int) -> None:
+        self._fd, self._size = fd, size
+        self._head = os.pread(fd, min(_HEAD, size), 0)
+        self._mapped: mmap.mmap | None = None
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, where: slice) -> bytes:
+        if where.stop <= len(self._head):
+            return self._head[where]
+        if self._mapped is None:
+            self._mapped = mmap.mmap(self._fd, self._size, access=mmap.ACCESS_READ)
+        return self._mapped[where]
+
+    def close(self) -> None:
+        """Give the memory back."""
+        if self._mapped is not None:
+            self._mapped.close()
 
 
 class Shifted:

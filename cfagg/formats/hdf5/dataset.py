@@ -8,7 +8,8 @@ Source: HDF5 File Format Specification, version 3.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from cfagg.errors import FragmentReadError, SourceError
 from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Description
 from cfagg.formats.hdf5.attributes import Attributes
 from cfagg.formats.hdf5.bytes import Bytes, bytes_of
+from cfagg.formats.hdf5.headers import Alike, Headers
 from cfagg.formats.hdf5.library import close_hdf5, open_file, release
 from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.messages import shape_of, type_of
@@ -85,29 +87,31 @@ class _Reader:
         self.values = _File(handle)
         self.assembly = Assembly(handle.key.size)
         self.known: dict[int, Description] = {}
-        self.stored: dict[int, Object] = {}
+        self.stored: dict[int, Object | Alike] = {}
+        self.headers = Headers(self.objects)
         self.attributes = Attributes(self.objects)
 
     def root(self) -> Group:
         """Return the whole."""
         root, top = Group(), self.objects.top()
         seen = {top}
-        waiting = [(root, self.objects.read(top), b"", 0)]
+        waiting = [(root, self.headers.read(top), b"", 0)]
         while waiting:
             group, found, path, depth = waiting.pop()
             if depth > DEEPEST:
                 raise UnusualError
             group.attributes = self.attributes.of(found)[0]
             below = []
-            for name, address in self.objects.links(found):
+            for name, address in self.objects.links(found.object() if isinstance(found, Alike) else found):
                 where = path + b"/" + name
                 known = self.known.get(address)
                 if address in seen:
                     continue
-                inner = self.objects.read(address) if known is None else None
-                if inner is not None and SPACE not in inner.messages:
+                inner = self.headers.read(address) if known is None else None
+                messages = _messages(inner)
+                if inner is not None and SPACE not in messages:
                     seen.add(address)
-                    if TYPE not in inner.messages:  # else a named type
+                    if TYPE not in messages:  # else a named type
                         below.append((group.child(name_of(name)), inner, where, depth + 1))
                     continue
                 if known is None and inner is not None:
@@ -122,25 +126,36 @@ class _Reader:
     def _read(self, where: bytes, known: Description) -> Any:
         return partial(_values, self.values, where, known, self.stored[known.address])
 
-    def _found(self, address: int, found: Object) -> Description:
+    def _found(self, address: int, found: Object | Alike) -> Description:
         """Return what is known of a dataset."""
-        shape, most, _ = shape_of(found.messages[SPACE])
-        grows = tuple(n == UNDEFINED for n in most)
+        messages = _messages(found)
+        shape, most, _ = shape_of(messages[SPACE])
+        grows = tuple([n == UNDEFINED for n in most])
         attributes, internal, scales = self.attributes.of(found, rank=len(shape))
-        dtype, kind = self._stored(found.messages[TYPE])
+        dtype, kind = _kind(messages[TYPE])
         return Description(address, shape, grows, dtype, kind, attributes, internal, scales)
 
-    def _stored(self, data: bytes) -> tuple[np.dtype[Any], Kind]:
-        what, dtype = type_of(data)
-        if what == "number":
-            native = dtype.newbyteorder("=")
-            return native, "float" if native.kind == "f" else "integer"
-        if what in ("fixed", "terminated") and dtype == 1:
-            return np.dtype("S1"), "char"
-        return np.dtype(object), "string" if what in ("fixed", "terminated", "text") else "other"
+
+@lru_cache(1024)
+def _kind(data: bytes) -> tuple[np.dtype[Any], Kind]:
+    """Return the type of values in native byte order, and what they are."""
+    what, dtype = type_of(data)
+    if what == "number":
+        native = dtype.newbyteorder("=")
+        return native, "float" if native.kind == "f" else "integer"
+    if what in ("fixed", "terminated") and dtype == 1:
+        return np.dtype("S1"), "char"
+    return np.dtype(object), "string" if what in ("fixed", "terminated", "text") else "other"
 
 
-def _values(file: _File, path: bytes, known: Description, found: Object, variable: Variable) -> OpenVariable:
+def _messages(found: Object | Alike | None) -> Mapping[int, bytes]:
+    """Return the messages of an object by their numbers: all that are fixed."""
+    if found is None:
+        return {}
+    return found.header.messages if isinstance(found, Alike) else found.messages
+
+
+def _values(file: _File, path: bytes, known: Description, found: Object | Alike, variable: Variable) -> OpenVariable:
     """Return what reads the values of a dataset."""
     where = f"{file.handle.key.path}: {variable.path}"
     context = Context("", FragmentReadError, FragmentReadError)
@@ -157,7 +172,7 @@ def _values(file: _File, path: bytes, known: Description, found: Object, variabl
 
 
 def _stored(
-    handle: Handle, path: bytes, known: Description, found: Object, variable: Variable
+    handle: Handle, path: bytes, known: Description, found: Object | Alike, variable: Variable
 ) -> StoredVariable | None:
     """Return where the values of a dataset stand, `None` where the HDF5 library reads them."""
     # A netCDF dimension that may grow can be longer than the dataset.  Files on other machines are not in the pool of
@@ -169,6 +184,7 @@ def _stored(
     from cfagg.formats.values.reading import is_own
     from cfagg.formats.values.storage import StoredVariable
 
+    found = found.object() if isinstance(found, Alike) else found
     if not is_plain(found) or LAYOUT not in found.messages:
         return None
     name = path.decode("utf-8", "surrogateescape").lstrip("/")

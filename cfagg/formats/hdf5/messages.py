@@ -18,6 +18,7 @@ __all__ = [
     "CHUNKED",
     "COMPACT",
     "CONTIGUOUS",
+    "SETTINGS",
     "Layout",
     "Type",
     "attribute_of",
@@ -140,7 +141,7 @@ def attribute_of(data: bytes) -> tuple[bytes, int, bytes, bytes, int]:
 COMPACT, CONTIGUOUS, CHUNKED = 0, 1, 2
 
 #: Bytes of settings of indexes whose place stands behind these: fixed and extensible arrays, and trees.
-_SETTINGS = {3: 1, 4: 5, 5: 6}
+SETTINGS = {3: 1, 4: 5, 5: 6}
 
 
 class Layout(NamedTuple):
@@ -177,8 +178,8 @@ def layout_of(data: bytes) -> Layout:
     end = 5 + width * rank
     chunk = tuple(int.from_bytes(data[5 + width * i : 5 + width * (i + 1)], "little") for i in range(rank))
     index, at, settings = data[end], UNDEFINED, b""
-    if index in _SETTINGS:
-        start = end + 1 + _SETTINGS[index]
+    if index in SETTINGS:
+        start = end + 1 + SETTINGS[index]
         settings = data[end + 1 : start]
         (at,) = struct.unpack_from("<Q", data, start)
     return Layout(version, class_, at, chunk=chunk, kind=index, settings=settings, plain_edges=bool(data[2] & 1))

@@ -14,10 +14,15 @@ from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Space, TooManyError
 from cfagg.formats.hdf5.trees import records
 
 __all__ = [
+    "ATTRIBUTE",
     "ATTRIBUTES",
+    "CONTINUED",
     "FILL",
     "FILTERS",
+    "IGNORED",
+    "KNOWN",
     "LAYOUT",
+    "LINK",
     "LINKS",
     "MOST",
     "OLD_FILL",
@@ -25,6 +30,7 @@ __all__ = [
     "TYPE",
     "Object",
     "Objects",
+    "dense_at",
 ]
 
 #: Objects of a file.
@@ -33,26 +39,28 @@ MOST = 1 << 22
 #: Numbers of header messages.
 SPACE, LINKS, TYPE, OLD_FILL, FILL, LINK, EXTERNAL, LAYOUT, FILTERS = 1, 2, 3, 4, 5, 6, 7, 8, 11
 ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES, _TABLES = 12, 16, 17, 21, 15
-_KNOWN = frozenset(
+KNOWN = frozenset(
     {SPACE, LINKS, TYPE, OLD_FILL, FILL, LINK, LAYOUT, ATTRIBUTE, CONTINUED, SYMBOLS, ATTRIBUTES, _TABLES}
 )
 #: Those that are not looked for where they stand elsewhere: files of values, filters; and of an extended superblock
 #: driver, free space and cache.
 _NOTED = frozenset({EXTERNAL, FILTERS, 20, 23, 24})
 #: Those that say nothing of interest: nil, group information, comment, times, hints for B-trees, count of references.
-_IGNORED = frozenset({0, 10, 13, 14, 18, 19, 22})
+IGNORED = frozenset({0, 10, 13, 14, 18, 19, 22})
 
 
 class Object:
     """An object header: messages by number, attributes and links."""
 
-    __slots__ = ("attributes", "links", "messages", "ordered")
+    __slots__ = ("attributes", "links", "messages", "ordered", "parts")
 
     def __init__(self) -> None:
         self.messages: dict[int, bytes] = {}
         self.attributes: list[tuple[int, bytes]] = []
         self.links: list[bytes] = []
         self.ordered = False
+        #: The bytes of its parts, and where in each the messages begin; none of an old header.
+        self.parts: list[tuple[bytes, int]] = []
 
 
 class Objects:
@@ -115,7 +123,7 @@ class Objects:
         found = Object()
         found.ordered = bool(flags & 4)
         begin = skip + width
-        parts = [(space.structure(at, begin + size + 4), begin)]
+        parts = found.parts = [(space.structure(at, begin + size + 4), begin)]
         left = space.size
         step = 6 if found.ordered else 4
         for body, first in parts:
@@ -126,12 +134,12 @@ class Objects:
                 stop = start + body[here + 1] + (body[here + 2] << 8)
                 if stop > end:
                     raise BrokenError
-                if kind not in _IGNORED:
+                if kind not in IGNORED:
                     data = body[start:stop]
-                    if kind not in _KNOWN and kind not in _NOTED:
+                    if kind not in KNOWN and kind not in _NOTED:
                         raise UnusualError
                     if body[here + 3] & 2:
-                        data = self.named(data, kind) if kind in _KNOWN else b""
+                        data = self.named(data, kind) if kind in KNOWN else b""
                     if kind == ATTRIBUTE:
                         found.attributes.append((body[start - 2] | body[start - 1] << 8 if step == 6 else 0, data))
                     elif kind == LINK:
@@ -155,13 +163,13 @@ class Objects:
         self.space.unsealed()
         found = Object()
         for kind, flags, data in messages(self.space, at):
-            if kind in _IGNORED:
+            if kind in IGNORED:
                 continue
-            if kind not in _KNOWN and kind not in _NOTED:
+            if kind not in KNOWN and kind not in _NOTED:
                 raise UnusualError
             message = data
             if flags & 2:
-                message = self.named(data, kind) if kind in _KNOWN else b""
+                message = self.named(data, kind) if kind in KNOWN else b""
             if kind == ATTRIBUTE:
                 found.attributes.append((0, message))
             elif kind == LINK:
@@ -246,11 +254,19 @@ class Objects:
         """Return order and message of the attributes of an object that has many."""
         if info is None:
             return []
-        heap, names = struct.unpack_from("<QQ", info, 4 if info[1] & 1 else 2)
-        if heap == UNDEFINED:
+        if dense_at(info) == UNDEFINED:
             return []
+        heap, names = struct.unpack_from("<QQ", info, 4 if info[1] & 1 else 2)
         found = list(records(self.space, names, 8, 17))
         if any(record[8] & 2 for record in found):
             self._shared()
         messages = Heap(self.space, heap).messages([record[:8] for record in found])
         return [(int.from_bytes(r[9:13], "little"), m) for r, m in zip(found, messages, strict=True)]
+
+
+def dense_at(info: bytes) -> int:
+    """Return the place of the heap in which an object has its attributes, `UNDEFINED` where it has none."""
+    at = 4 if info[1] & 1 else 2
+    if at + 16 > len(info):
+        raise BrokenError
+    return int.from_bytes(info[at : at + 8], "little")

@@ -106,6 +106,15 @@ class Space:
         """Count bytes from the beginning: everything may be read once more."""
         self._left = 2 * self.size + _ROOM
 
+    def state(self) -> tuple[int, int]:
+        """Return how much was read, for `restore`."""
+        return self._left, len(self.checked)
+
+    def restore(self, before: tuple[int, int]) -> None:
+        """Count what was read since as not read."""
+        self._left = before[0]
+        del self.checked[before[1] :]
+
     def spend(self, size: int) -> None:
         """Count bytes of which each should be read once."""
         self._left -= size

@@ -1,0 +1,183 @@
+"""Headers like others that were parsed before are read as if they were the first."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+from pathlib import Path
+from typing import Any
+
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+
+from cfagg.errors import CfaggError
+from cfagg.formats.hdf5 import attributes, headers
+from cfagg.formats.hdf5.dataset import open_fast, parsed
+from cfagg.formats.hdf5.headers import Alike, Headers
+from cfagg.formats.hdf5.objects import Object, Objects
+from cfagg.formats.hdf5.space import ERRORS, Space
+from cfagg.storage.files import Borrowed, open_regular
+from tests.effort import examples
+from tests.formats.metadata.seen import seen
+
+
+def forget() -> None:
+    headers.forget()
+    attributes.forget()
+
+
+def by_netcdf(path: Path, step: int = 0) -> Path:
+    """Write a file with few and many attributes, long and short texts, groups, and dimensions that grow."""
+    with netCDF4.Dataset(path, "w") as d:
+        d.history = f"step {step} " + "x" * step
+        d.places = ["Zürich", "Genève"]
+        d.createDimension("time", None)
+        d.createDimension("x", 3)
+        time = d.createVariable("time", "f8", ("time",))
+        time.units = "days since 2000-01-01"
+        time[:] = [step, step + 1]
+        for name in ("tas", "pr"):
+            v = d.createVariable(name, "f4", ("time", "x"), zlib=True, fill_value=1e20)
+            v.units, v.valid_range, v.comment = "K", np.array([0, 400], "f4"), "Bø"
+            v[:] = np.random.default_rng(step).normal(size=(2, 3))
+        many = d.createGroup("g").createVariable("many", "i2", ("x",))
+        many.setncatts({f"a{i}": f"value {i}" for i in range(12)})
+        many[:] = [1, 2, 3]
+    return path
+
+
+def by_h5py(path: Path, step: int = 0) -> Path:
+    """Write a file of the newest version of the format."""
+    with h5py.File(path, "w", libver="latest", track_order=True) as file:
+        file.attrs["step"] = step
+        for name, chunks, most in (("one", (2, 3), None), ("fixed", (1, 3), None), ("grows", (1, 3), (None, 3))):
+            one = file.create_dataset(name, (2, 3), "f4", chunks=chunks, maxshape=most, track_times=True)
+            one[...] = step
+            one.attrs["units"] = "K"
+        file["contiguous"], file["scalar"] = np.arange(3.0) + step, np.float32(step)
+        file["type"] = np.dtype("f8")
+        file.create_dataset("typed", data=np.arange(2.0), dtype=file["type"])
+    return path
+
+
+WRITERS = {"netCDF": by_netcdf, "HDF5": by_h5py}
+
+
+def outcome(data: bytes) -> Any:
+    """Return all that is said of a file, and the structures of which checksums are still to be compared."""
+    try:
+        found = parsed(data, Borrowed("a.nc", data))
+    except CfaggError as error:
+        return repr(error)
+    return None if found is None else (seen(found[0]), set(found[1]))
+
+
+def objects(data: bytes, places: list[int], read: Any) -> list[Any]:
+    """Return the object headers at some places."""
+    found = []
+    for at in places:
+        try:
+            one = read(Objects(Space(data)), at)
+        except ERRORS as error:
+            found.append(repr(error))
+            continue
+        one = one.object() if isinstance(one, Alike) else one
+        found.append((one.messages, one.attributes, one.links, one.ordered))
+    return found
+
+
+def remembering(reader: Objects, at: int) -> Object | Alike:
+    return Headers(reader).read(at)
+
+
+def places(data: bytes) -> list[int]:
+    """Return where object headers stand."""
+    return [at for at in range(len(data)) if data[at : at + 5] == b"OHDR\2"]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_file_like_an_earlier_one_is_read_from_what_is_remembered(tmp_path: Path, writer: str) -> None:
+    forget()
+    first, second = (WRITERS[writer](tmp_path / f"{i}.nc", i).read_bytes() for i in (1, 1))
+    cold = outcome(first)
+    assert outcome(second) == cold
+    reader = Headers(Objects(Space(second)))
+    alike = [isinstance(reader.read(at), Alike) for at in places(second)]
+    # One dataset of the newer file has a type that stands elsewhere, which is looked up again.
+    assert alike.count(False) == (1 if writer == "HDF5" else 0)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_files_of_one_program_are_read_as_if_each_were_the_first(tmp_path: Path, writer: str) -> None:
+    files = [WRITERS[writer](tmp_path / f"{i}.nc", i).read_bytes() for i in range(4)]
+    cold = []
+    for data in files:
+        forget()
+        cold.append(outcome(data))
+    forget()
+    assert [outcome(data) for data in files * 2] == cold * 2
+
+
+def test_equal_attributes_of_files_are_the_same_object(tmp_path: Path) -> None:
+    one, other = (open_fast(open_regular(str(by_netcdf(tmp_path / f"{i}.nc", i)))) for i in range(2))
+    assert one is not None
+    assert other is not None
+    with one, other:
+        for a, b in zip(one.variables, other.variables, strict=True):
+            assert a.attributes is b.attributes
+        assert one.root.attributes["history"] == "step 0 "
+        assert other.root.attributes["history"] == "step 1 x"
+
+
+def test_attributes_that_files_share_cannot_be_changed(tmp_path: Path) -> None:
+    opened = open_fast(open_regular(str(by_netcdf(tmp_path / "a.nc"))))
+    assert opened is not None
+    with opened:
+        found = opened.root.variables["tas"].attributes
+        for change in (
+            lambda: found.update(units="1"),
+            lambda: found.__setitem__("units", "1"),
+            lambda: found.pop("units"),
+            lambda: found.__ior__({"units": "1"}),
+        ):
+            with pytest.raises(TypeError, match="shared"):
+                change()
+        for again in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found), found.copy()):
+            assert type(again) is dict
+            assert list(again) == list(found)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_changed_bytes_are_read_as_if_no_file_had_been_read_before(tmp_path: Path, writer: str) -> None:
+    sound = WRITERS[writer](tmp_path / "a.nc").read_bytes()
+    # What comes behind the last structure are values.
+    heads = places(sound)
+    chosen = random.Random(writer)
+    for _ in range(examples(40)):
+        changed = bytearray(sound)
+        for _ in range(chosen.choice((1, 1, 2))):
+            at = chosen.choice(heads) + chosen.randrange(300)
+            if at < len(changed):
+                changed[at] = chosen.choice((changed[at] ^ 1 << chosen.randrange(8), chosen.randrange(256), 0, 255))
+        data = bytes(changed)
+        forget()
+        cold = outcome(data), objects(data, heads, Objects.read)
+        forget()
+        outcome(sound)
+        assert (outcome(data), objects(data, heads, remembering)) == cold
+        # Nor does what was damaged change what is read of a sound file.
+        assert objects(sound, heads, remembering) == objects(sound, heads, Objects.read)
+
+
+def test_no_more_than_some_headers_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headers, "_MOST", 3)
+    monkeypatch.setattr(attributes, "_BYTES", 100)
+    forget()
+    for i in range(3):
+        data = by_netcdf(tmp_path / f"{i}.nc", i).read_bytes()
+        assert outcome(data) is not None
+        assert headers._memory.headers <= 3
+        assert attributes._memory.bytes <= 100
