@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from operator import itemgetter
 from typing import Any
@@ -180,10 +181,8 @@ class Headers:
             space.restore(before)
         new = self.objects.read(at)
         if new.parts:
-            try:
+            with suppress(*ERRORS):  # which are raised where the attributes are decoded
                 _remember(new)
-            except ERRORS:  # said where the attributes are decoded
-                pass
             new.parts = []
         return new
 

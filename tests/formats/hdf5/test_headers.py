@@ -18,7 +18,7 @@ from cfagg.formats.hdf5 import attributes, headers
 from cfagg.formats.hdf5.dataset import open_fast, parsed
 from cfagg.formats.hdf5.headers import Alike, Headers
 from cfagg.formats.hdf5.objects import Object, Objects
-from cfagg.formats.hdf5.space import ERRORS, Space
+from cfagg.formats.hdf5.space import ERRORS, OverlapError, Space
 from cfagg.storage.files import Borrowed, open_regular
 from tests.effort import examples
 from tests.formats.metadata.seen import seen
@@ -81,7 +81,7 @@ def objects(data: bytes, places: list[int], read: Any) -> list[Any]:
     for at in places:
         try:
             one = read(Objects(Space(data)), at)
-        except ERRORS as error:
+        except (OverlapError, *ERRORS) as error:
             found.append(repr(error))
             continue
         one = one.object() if isinstance(one, Alike) else one
