@@ -20,6 +20,7 @@ _HOMES = {
     "Layout": "cfagg.model",
     "Partitions": "cfagg.model",
     "accumulate": "cfagg.accumulation.accumulating",
+    "aggregate": "cfagg.aggregation.aggregating",
     "check": "cfagg.checking.checking",
     "convert": "cfagg.conversion",
     "create_observations": "cfagg.observations.creating",
@@ -44,6 +45,7 @@ __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 if TYPE_CHECKING:
     from cfagg.accumulation.accumulated import open_accumulated as open_accumulated
     from cfagg.accumulation.accumulating import accumulate as accumulate
+    from cfagg.aggregation.aggregating import aggregate as aggregate
     from cfagg.api.reading import open_aggregation as open_aggregation
     from cfagg.api.reading import read as read
     from cfagg.api.showing import show as show

@@ -19,9 +19,9 @@ def test_a_public_name_is_found_and_listed(name: str) -> None:
 
 #: What `import cfagg` has offered so far.  A name that is to go first warns for one minor version.
 PUBLIC = {
-    "Aggregation", "CfaggError", "Grid", "Layout", "Partitions", "__version__", "accumulate", "check", "convert",
-    "create_observations", "join_observations", "open_accumulated", "open_aggregation", "open_observations", "read",
-    "rebase", "show", "write",
+    "Aggregation", "CfaggError", "Grid", "Layout", "Partitions", "__version__", "accumulate", "aggregate", "check",
+    "convert", "create_observations", "join_observations", "open_accumulated", "open_aggregation", "open_observations",
+    "read", "rebase", "show", "write",
 }  # fmt: skip
 
 
@@ -40,6 +40,7 @@ def test_a_public_module_is_an_attribute_of_the_package(name: str) -> None:
 READERS = {
     "read": lambda name: cfagg.read(name),
     "show": lambda name: cfagg.show(name),
+    "aggregate": lambda name: cfagg.aggregate(name),
     "check": lambda name: cfagg.check(name),
     "convert": lambda name: cfagg.convert(name, f"{name}.out"),
     "accumulate": lambda name: cfagg.accumulate(name, "tas"),

@@ -28,7 +28,7 @@ __all__ = ["open_aggregation", "read"]
 
 
 def read(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     variables: str | Iterable[str] | None = None,
     chunks: Any = None,
@@ -44,9 +44,9 @@ def read(
 
     Parameters
     ----------
-    path : str or path-like
+    path : str or path-like, or iterable of these
         An aggregation file, a plain netCDF file, a PP file, or a Zarr store: a path, or a URL ``https://``, ``s3://``, ``gs://``
-        or ``az://``.
+        or ``az://``.  Several of them, or a pattern such as ``"data/*.nc"``, are opened as by `cfagg.aggregate`.
     variables : str or iterable of str, optional
         Variables to keep, with the coordinates that belong to them; all by default.
     chunks : optional
@@ -103,9 +103,18 @@ def read(
     import cfagg.api.accessor  # noqa: F401  registers ds["tas"].cfagg
     from cfagg.cf.unpackable import UnpackableError
 
-    _check_single(path)
     if group is not None:
         a_text(group, "group", "the path of a group")
+    if not _is_single(path):
+        from cfagg.aggregation.aggregating import aggregate
+
+        if group is not None:
+            raise OptionError(
+                "group: variables of several files stand in one group, whichever they are in; leave it out"
+            )
+        given = {"missing": missing, "workers": workers, "substitutions": substitutions, **options}
+        several = aggregate(path, chunks=chunks, allow=allow, storage_options=storage_options, **given)
+        return several if variables is None else _chosen(several, list(names(variables, "variables")), "files")
     allow = paths(allow)
     name = a_place(path, storage_options, allow)
     engine = _engine(name, allow)
@@ -138,12 +147,7 @@ def read(
     if kept is None:
         return dataset
     _warn_of_missing_coordinates(dataset, kept, lost, name)
-    unknown = [v for v in kept if v not in dataset.variables]
-    if unknown:
-        dataset.close()
-        others = ", ".join(map(str, dataset.variables)) or "none"
-        raise SourceError(f"{name} has no variable {', '.join(map(repr, unknown))}; its variables are: {others}")
-    return dataset[kept]
+    return _chosen(dataset, kept, name)
 
 
 def open_aggregation(
@@ -202,19 +206,26 @@ def open_aggregation(
     )
 
 
-def _check_single(path: object) -> None:
-    """Refuse several files, or a pattern of their names, saying what opens them; and what is no path at all."""
-    single = isinstance(path, str | bytes | os.PathLike)
-    name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
-    if not single and not isinstance(path, Sequence | AbstractSet | Iterator):
-        a_path(path)
-    if single and (not set(name) & set("*[" if is_url(name) else "*?[") or os.path.lexists(os.path.expanduser(name))):  # noqa: PTH111
-        return
-    shown = repr(name) if single else f"{type(path).__name__} of files"
-    raise UnsupportedError(
-        f"{shown}: cfagg.read opens one file, and does not aggregate several yet; name an aggregation file that refers "
-        "to them, or open each with cfagg.read and join them with xarray.combine_by_coords"
-    )
+def _is_single(path: object) -> bool:
+    """Return whether one file is named, and not several or a pattern of their names; refuse what is no path at all."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        if not isinstance(path, Sequence | AbstractSet | Iterator):
+            a_path(path)
+        return False
+    name = os.fsdecode(path)
+    if not set(name) & set("*[" if is_url(name) else "*?["):
+        return True
+    return not is_url(name) and os.path.lexists(os.path.expanduser(name))  # noqa: PTH111
+
+
+def _chosen(dataset: Dataset, kept: list[str], name: str) -> Dataset:
+    """Return some variables of a dataset, which is called `name`."""
+    unknown = [v for v in kept if v not in dataset.variables]
+    if unknown:
+        dataset.close()
+        others = ", ".join(map(str, dataset.variables)) or "none"
+        raise SourceError(f"{name} has no variable {', '.join(map(repr, unknown))}; its variables are: {others}")
+    return dataset[kept]
 
 
 def _listed(names: str | Iterable[str] | None) -> list[str]:

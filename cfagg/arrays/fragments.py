@@ -33,7 +33,7 @@ from cfagg.errors import (
 from cfagg.formats.values import is_only_a_dimension, locate, read, scan
 from cfagg.formats.values.netcdf import attributes_of, lookup, opened_handle
 from cfagg.model import Aggregation, Layout
-from cfagg.storage.access import Access
+from cfagg.storage.access import Access, NamedAccess
 from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey
 from cfagg.storage.handles import handles
 
@@ -192,6 +192,8 @@ class Fragments:
 
     def _identity(self, dim: str) -> Identity:
         """Return what the coordinates of a dimension of the aggregation are."""
+        if isinstance(self.access, NamedAccess):
+            return UNKNOWN  # the coordinates of each were seen when it was built
         known = self.identities.get(dim)
         if known is None:
             key = handles.get(self.access.resolve(None), Context(self.access.parent)).key

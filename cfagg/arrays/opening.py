@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from cfagg.arrays.source import OtherSource, Source, open_source
 from cfagg.formats.opening import NETCDF, built_in, format_of
 from cfagg.model import Aggregation
-from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, absolute
 
 # Readers, and formats other than netCDF, are imported where they are met: showing a file needs neither.
 if TYPE_CHECKING:
     from cfagg.arrays.reader import Reader
+    from cfagg.storage.access import Access
 
 __all__ = ["open_any", "open_reader"]
 
@@ -77,7 +77,7 @@ def open_reader(
 
         return AggregationReader(
             aggregation or found,
-            access or Access(source.path),
+            access or source.access(),
             missing=missing,
             workers=workers,
             group=group.path,

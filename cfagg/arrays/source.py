@@ -25,6 +25,7 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.model import Aggregation
+from cfagg.storage.access import Access
 from cfagg.storage.urls import absolute
 
 if TYPE_CHECKING:
@@ -123,6 +124,10 @@ class Source:
     def has_default_fills(self) -> bool:
         """Whether the netCDF library may have written its default fill values."""
         return True
+
+    def access(self, allow: Iterable[str | os.PathLike[str]] = ()) -> Access:
+        """Return the policy by which fragments of its aggregations are read."""
+        return Access(self.path, allow)
 
     def group(self, path: str) -> Group:
         """Return the group at `path`."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from xarray import Dataset, DataTree
 from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
+from cfagg.arrays.joined_source import JoinedSource
 from cfagg.errors import CfaggError, SourceError
 from cfagg.storage.urls import a_place
 
@@ -85,7 +87,10 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
             "decode_timedelta": decode_timedelta,
         }
         path = group or "/"
-        source = _source(_path(filename_or_obj, storage_options, allow), substitutions)
+        if isinstance(filename_or_obj, JoinedSource):
+            source: Source = replace(filename_or_obj, substitutions=substitutions or {})
+        else:
+            source = _source(_path(filename_or_obj, storage_options, allow), substitutions)
         return _open(source, [path], allow, missing, workers, decoding, word_size)[path]
 
     def open_groups_as_dict(
@@ -150,10 +155,9 @@ def _open(
     from cfagg.arrays.source import refuse_unreadable
     from cfagg.cf.unpackable import check_packing
     from cfagg.labelled.data_store import AggregationStore
-    from cfagg.storage.access import Access
 
     path = source.path
-    access = Access(path, allow)
+    access = source.access(allow)
     if groups is None:
         groups = [g.path for g in source.group(top).walk()]
     dropped = decoding.get("drop_variables") or ()

@@ -19,7 +19,7 @@ from cfagg.errors.arguments import paths
 from cfagg.errors.redacting import redacted
 from cfagg.storage.urls import Options, Url, absolute, covers, flaw, is_url
 
-__all__ = ["Access"]
+__all__ = ["Access", "NamedAccess"]
 
 #: Longest reference looked at: the longest path that Linux takes.
 _LONGEST = 4096
@@ -196,3 +196,36 @@ class Access:
                 f"{self.parent} refers to {shown}, a URL of a kind that is not read: "
                 "download the file and refer to its path"
             )
+
+
+class NamedAccess(Access):
+    """The policy for an aggregation in memory of files that the user named: exactly these, and what `allow` lists.
+
+    Its references are those names, which nobody else has written; what a file leads to beyond itself is judged as of
+    any aggregation. `parent` is only what messages call all of them.
+    """
+
+    @cached_property
+    def _roots(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(os.path.realpath(a) for a in self.allow if not is_url(a)))
+
+    @cached_property
+    def _is_linked(self) -> bool:
+        return False
+
+    def resolve(self, reference: str | None) -> str:
+        """Return the path or URL of a file that the user named."""
+        if reference is None:
+            raise AccessError(f"{self.parent} are several files; name one of them")
+        if isinstance(reference, Url) or is_url(reference):
+            return self._named_url(reference)
+        return self._real(reference)
+
+    def _named_url(self, reference: str) -> Url:
+        return Url(reference, self.parent.options if isinstance(self.parent, Url) else self._others)
+
+    def judge(self, real: str, reference: str | None = None) -> None:
+        """Refuse a file that is neither the one that the user named nor allowed."""
+        if reference is not None and real == (reference if is_url(reference) else self._real(reference)):
+            return
+        super().judge(real, reference)

@@ -17,7 +17,6 @@ from cfagg.errors import (
     UnitsError,
     UnknownConventionWarning,
     UnreadableAggregationError,
-    UnsupportedError,
 )
 from tests import nca_files
 
@@ -289,8 +288,9 @@ def test_units_that_are_a_number_are_not_taken_for_a_unit(tmp_path, units, facto
 
 
 @pytest.mark.parametrize("several", [["a.nc", "b.nc"], ("a.nc",), "data/*.nc", "a?.nc"])
-def test_several_files_are_refused_with_what_opens_them(several):
-    with pytest.raises(UnsupportedError, match=r"opens one file.*xarray\.combine_by_coords"):
+def test_several_files_that_are_not_there_are_not_found(several, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"\.nc"):
         cfagg.read(several)
 
 

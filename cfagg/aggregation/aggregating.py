@@ -1,0 +1,85 @@
+"""`aggregate`: many files as one labelled, lazy dataset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from cfagg.cf.joining import Options
+from cfagg.errors import OptionError
+from cfagg.errors.arguments import paths
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+__all__ = ["aggregate"]
+
+
+def aggregate(
+    files: Any,
+    *,
+    skip_errors: bool = False,
+    client: Any = None,
+    chunks: Any = None,
+    missing: Literal["error", "fill"] = "error",
+    workers: int | None = None,
+    substitutions: Mapping[str, str] | None = None,
+    allow: Iterable[str | os.PathLike[str]] = (),
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Any = None,
+    **options: Any,
+) -> Dataset:
+    """Open many files as one labelled, lazy dataset, put together by the aggregation rules of CF.
+
+    Metadata alone decide: variables of several files are one array where all but one coordinate are equal, again and
+    again, so that files may be cut along several axes at once.
+    """
+    import xarray
+
+    from cfagg.aggregation.building import build
+    from cfagg.aggregation.files import places
+    from cfagg.aggregation.joining import join_files
+    from cfagg.aggregation.scanning import scan
+    from cfagg.labelled.engine import CfaggBackendEntrypoint
+
+    known = {f.name for f in fields(Options)}
+    rules = Options(**{name: options.pop(name) for name in list(options) if name in known})
+    _check_decoding(options)
+    allowed = paths(allow)
+    named = places(files, storage_options=storage_options, allow=allowed)
+    scanned = scan(
+        named,
+        rules,
+        storage_options=storage_options,
+        allow=allowed,
+        skip_errors=skip_errors,
+        client=client,
+        progress=progress,
+    )
+    source = build(join_files([one for one in scanned if one.problem is None], rules))
+    opened: Any = source  # xarray hands it to the engine as it is
+    return xarray.open_dataset(
+        opened,
+        engine=CfaggBackendEntrypoint,
+        chunks=chunks,
+        missing=missing,
+        workers=workers,
+        substitutions=substitutions,
+        allow=allowed,
+        **options,
+    )
+
+
+#: Options of `xarray.open_dataset` that say how values are decoded.
+_DECODING = (
+    "mask_and_scale", "decode_times", "concat_characters", "decode_coords", "drop_variables", "use_cftime",
+    "decode_timedelta",
+)  # fmt: skip
+
+
+def _check_decoding(options: Mapping[str, Any]) -> None:
+    unknown = sorted(options.keys() - set(_DECODING))
+    if unknown:
+        raise OptionError(f"aggregate has no option {', '.join(map(repr, unknown))}")

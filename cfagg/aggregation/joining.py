@@ -1,0 +1,48 @@
+"""Which variables of many files are one array, as columns: a row is a variable of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.joining import Boxes, Described, Members, Options, join, members_of
+
+if TYPE_CHECKING:
+    from cfagg.aggregation.scanning import Scanned
+
+__all__ = ["Joined", "join_files"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Joined:
+    """What was scanned, and what of it is one array; `file` and `described` have an entry for each member."""
+
+    scanned: Sequence[Scanned]
+    file: Int64
+    described: Sequence[Described]
+    members: Members
+    boxes: Boxes
+    options: Options
+
+    def rows(self) -> list[Int64]:
+        """Return the members of each box, in the order of the files; what others replace entirely is left out."""
+        box = self.boxes.box
+        order = np.argsort(box, kind="stable")
+        ends = np.cumsum(np.bincount(box, minlength=len(self.boxes)))
+        dropped = self.boxes.dropped
+        return [own[~dropped[own]] for own in np.split(order, ends[:-1])] if box.size else []
+
+
+def join_files(scanned: Sequence[Scanned], options: Options | None = None) -> Joined:
+    """Return which of the variables of files are one array, by the rules of CF."""
+    options = options or Options()
+    described = [one for file in scanned for one in file.described]
+    file = np.repeat(np.arange(len(scanned)), [len(one.described) for one in scanned])
+    members = members_of(described, options)
+    return Joined(scanned, file, described, members, join(members, options), options)

@@ -1,0 +1,170 @@
+"""What an array of several variables is: its type, units, missing value and attributes; and values in its terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf import conform
+from cfagg.cf.calendars import transform
+from cfagg.cf.header import Header
+from cfagg.cf.joining import Stated
+from cfagg.cf.missing import WRITTEN_FILLS
+from cfagg.cf.packing import STORAGE_ATTRIBUTES, read_as
+from cfagg.cf.units import SAME
+from cfagg.errors import CfaggError
+from cfagg.model import Aggregation, Grid, Layout, Partitions
+from cfagg.model.partitions import same_value
+
+__all__ = ["Master", "common", "conformed", "distinct", "master_of", "plain"]
+
+#: Attributes that say how values are stored, and so are those of the master and of no member.
+_OF_VALUES = frozenset({"units", "calendar", "actual_range", "_ChunkSizes", *STORAGE_ATTRIBUTES})
+
+_PACKING = ("scale_factor", "add_offset")
+
+#: Integers that hold all values of another type and more.
+_WIDER: Mapping[str, str] = {"i1": "i2", "u1": "i2", "i2": "i4", "u2": "i4", "i4": "i8", "u4": "i8"}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Master:
+    """What an array is whose parts are stored in several ways."""
+
+    dtype: np.dtype[Any]
+    units: str | None = None
+    calendar: str | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    #: Attributes that members have differently, or not all of them, and their values by number of the first of these.
+    differing: tuple[str, ...] = ()
+    #: Whether all are stored as the array is, so that no value changes.
+    alike: bool = False
+
+    def all_attributes(self) -> dict[str, Any]:
+        """Return the attributes with units and calendar."""
+        known = {"units": self.units, "calendar": self.calendar}
+        return {**self.attributes, **{name: value for name, value in known.items() if value is not None}}
+
+
+def distinct[T](things: Iterable[T]) -> list[T]:
+    """Return objects, each once, in the order of their first appearance; equal ones may be several."""
+    return list({id(one): one for one in things}.values())
+
+
+def master_of(stated: Sequence[Stated]) -> Master:
+    """Return what an array of variables is, all that several of them are (`distinct`); the first names the units."""
+    first = stated[0]
+    attributes, differing = common([one.attributes for one in stated])
+    units, calendar = first.text("units"), first.text("calendar")
+    own = {k: v for k, v in first.attributes.items() if k in STORAGE_ATTRIBUTES}
+    dtypes = list(dict.fromkeys(one.dtype.newbyteorder("=") for one in stated))
+    if not all(one.kind in ("integer", "float") for one in stated):
+        dtype = dtypes[0] if len(dtypes) == 1 and dtypes[0].kind in "SV" else np.dtype(object)
+        return Master(dtype, units, calendar, {**attributes, **_plain_of(own)}, differing)
+    changed = _changes(stated)
+    packed = any(name in one.attributes for one in stated for name in _PACKING)
+    alike = len(dtypes) == 1 and not changed and not packed and all(_stored_alike(first, one) for one in stated[1:])
+    if alike:
+        return Master(dtypes[0], units, calendar, {**attributes, **_plain_of(own)}, differing, alike)
+    dtype = np.result_type(*(_unpacked(one) for one in stated))
+    if changed and dtype.kind in "iu":
+        dtype = np.dtype("f8")
+    fill: dict[str, Any] = {}
+    if dtype.kind in "iu" and any(name in one.attributes for one in stated for name in STORAGE_ATTRIBUTES):
+        # A value that one of them has may be what another declares missing: none has the fill value of a wider type.
+        dtype = np.dtype(_WIDER.get(dtype.str[1:], dtype.str[1:]))
+        fill["_FillValue"] = dtype.type(WRITTEN_FILLS[dtype.str[1:]])
+    return Master(dtype, units, calendar, {**attributes, **fill}, differing)
+
+
+def common(attributes: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return what all have alike, and the names of what they have not; how values are stored is none of it."""
+    first = attributes[0]
+    kept = {name: value for name, value in first.items() if name not in _OF_VALUES}
+    lost: dict[str, None] = {}
+    for other in attributes[1:]:
+        if other is first:
+            continue
+        for name in [n for n, v in kept.items() if n not in other or not _equal(v, other[n])]:
+            del kept[name]
+            lost[name] = None
+        lost.update(dict.fromkeys(n for n in other if n not in kept and n not in lost and n not in _OF_VALUES))
+    return {name: plain(value) for name, value in kept.items()}, tuple(lost)
+
+
+def plain(value: Any) -> Any:
+    """Return an attribute as netCDF4-python gives it."""
+    if isinstance(value, tuple):
+        return list(value)
+    return value[0] if isinstance(value, np.ndarray) and value.size == 1 else value
+
+
+def conformed(values: npt.NDArray[Any], stated: Stated, master: Master, where: str) -> npt.NDArray[Any]:
+    """Return values that a variable has in the terms of an array, as the reader of aggregations gives them."""
+    if master.alike and values.dtype == master.dtype:
+        return values
+    if values.dtype.kind not in "iuf" or master.dtype.kind not in "iuf":
+        return values if values.dtype.kind == master.dtype.kind else values.astype(master.dtype)
+    dims = tuple(f"d{k}" for k in range(values.ndim))
+    array = Aggregation(
+        stated.name,
+        dims,
+        values.shape,
+        master.dtype,
+        Grid([[0] if n == 0 else [0, n] for n in values.shape]),
+        Partitions.build(0 if 0 in values.shape else 1, layouts=[Layout(dims)]),
+        master.units,
+        master.calendar,
+        attributes=master.attributes,
+    )
+    attributes = {k: plain(v) for k, v in stated.attributes.items()}
+    header = Header(where, stated.name, dims, values.shape, values.dtype.newbyteorder("="), attributes)
+    out = np.empty(values.shape, master.dtype)
+    made = conform.recipe(array, Layout(dims), header, where=where)
+    if not made.identity or values.dtype != master.dtype:
+        conform.apply(made, values.astype(values.dtype.newbyteorder("="), copy=False), out, where=where)
+        return out
+    return values
+
+
+def _plain_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: plain(value) for name, value in attributes.items()}
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return one is other or bool(same_value(one, other) if isinstance(one, np.ndarray) else one == other)
+
+
+def _stored_alike(one: Stated, other: Stated) -> bool:
+    """Return whether what is missing, and which values there are, is said alike."""
+    names = [n for n in STORAGE_ATTRIBUTES if n in one.attributes or n in other.attributes]
+    return all(
+        n in one.attributes and n in other.attributes and _equal(one.attributes[n], other.attributes[n]) for n in names
+    )
+
+
+def _changes(stated: Sequence[Stated]) -> bool:
+    """Return whether values of some have to be converted to the units and the calendar of the first."""
+    first = stated[0].text("units"), stated[0].text("calendar")
+    for pair in dict.fromkeys((one.text("units"), one.text("calendar")) for one in stated[1:]):
+        if pair != first:
+            try:
+                if transform(*pair, *first) != SAME:
+                    return True
+            except CfaggError:
+                return True  # who reads it says what is wrong
+    return False
+
+
+def _unpacked(stated: Stated) -> np.dtype[Any]:
+    """Return the type of the values that stored ones stand for."""
+    own = read_as(stated.dtype.newbyteorder("="), stated.attributes)
+    said = [stated.attributes[name] for name in _PACKING if name in stated.attributes]
+    if not said:
+        return own
+    # Integers of more than 2 bytes have more digits than 4-byte reals.
+    return np.result_type(np.float32, *(np.asarray(v).dtype for v in said), *([np.float64] if own.itemsize > 2 else []))

@@ -1,0 +1,161 @@
+"""Arrays in memory put together from those of members: coordinates, their bounds, and what else belongs to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.aggregation.masters import Master, conformed, distinct, master_of
+from cfagg.aggregation.matrix import irregular
+from cfagg.cf.joining import Boxes, Coordinate, Stated
+
+__all__ = ["Assembled", "along_axis", "assembled", "with_bounds"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Assembled:
+    """Values, and what they are."""
+
+    values: npt.NDArray[Any]
+    master: Master
+
+
+def assembled(
+    boxes: Boxes,
+    rows: Int64,
+    axes: Sequence[int | None],
+    values_of: Callable[[int], npt.NDArray[Any]],
+    stated_of: Callable[[int], Stated],
+    where: str,
+) -> Assembled:
+    """Return the values that members have of one thing along some axes of their box; `None` is a dimension of its own.
+
+    Members that have the same place along all of these axes have equal values, and the first of them gives them.
+    """
+    known = [a for a in axes if a is not None]
+    place = np.concatenate([boxes.start[np.ix_(rows, known)], boxes.count[np.ix_(rows, known)]], axis=1)
+    odd = irregular(boxes, rows, known)
+    heads = _heads(place) if known else np.zeros(1, np.int64)
+    chosen = np.union1d(rows[heads], rows[odd])
+    stated = {int(row): stated_of(int(row)) for row in chosen}
+    master = master_of(distinct(stated.values()))
+    first = values_of(int(chosen[0]))
+    if len(chosen) == 1 and not odd.any() and not boxes.flipped[np.ix_(chosen, known)].any():
+        return Assembled(conformed(first, stated[int(chosen[0])], master, where), master)
+    box = int(boxes.box[rows[0]])
+    shape = tuple(n if a is None else int(boxes.extent[box, a]) for a, n in zip(axes, first.shape, strict=True))
+    order = chosen[np.argsort(boxes.start[chosen, known[0]], kind="stable")] if axes[0] is not None else chosen
+    counts = boxes.count[order, known[0]] if known else order[:0]
+    if len(known) == 1 and not odd.any() and not boxes.flipped[order, known[0]].any() and axes[0] is not None:
+        starts = boxes.start[order, known[0]]
+        if (starts[1:] == (starts + counts)[:-1]).all():
+            rows_of = (conformed(values_of(row), stated[row], master, where) for row in order.tolist())
+            return Assembled(np.concatenate(list(rows_of)), master)
+    out = np.empty(shape, master.dtype)
+    for row in chosen.tolist():
+        values = conformed(values_of(row), stated[row], master, where)
+        out[_there(boxes, row, axes, shape)] = values[_used(boxes, row, axes, values.shape)]
+    return Assembled(out, master)
+
+
+def along_axis(boxes: Boxes, rows: Int64, axis: int, coordinates: Sequence[Coordinate], where: str) -> Assembled:
+    """Return the coordinates along an axis of the box of some members, each of which has one of `coordinates`."""
+    by_row = dict(zip(rows.tolist(), coordinates, strict=True))
+    return assembled(boxes, rows, [axis], lambda r: by_row[r].values, lambda r: by_row[r].stated, where)
+
+
+def with_bounds(
+    boxes: Boxes, rows: Int64, axis: int, coordinates: Sequence[Coordinate], where: str
+) -> Assembled | None:
+    """Return the bounds of coordinates, `None` where they have none; they have the units of their coordinates."""
+    by_row = dict(zip(rows.tolist(), coordinates, strict=True))
+    if any(c.bounds is None or c.bounds_stated is None for c in coordinates):
+        return None
+    known: dict[tuple[int, int], Stated] = {}
+
+    def stated_of(row: int) -> Stated:
+        own = by_row[row]
+        key = (id(own.bounds_stated), id(own.stated))
+        if key not in known:
+            known[key] = _with_units(own)
+        return known[key]
+
+    rising = _sense(coordinates[0])
+
+    def values_of(row: int) -> npt.NDArray[Any]:
+        own = by_row[row]
+        bounds: Any = own.bounds
+        values: npt.NDArray[Any] = bounds.reshape(len(own.values), -1)
+        # Which end comes first goes with the direction.
+        turned = values.shape[1] == 2 and boxes.flipped[row, axis] and _sense(own) is not rising
+        return values[:, ::-1] if turned else values
+
+    return assembled(boxes, rows, [axis, None], values_of, stated_of, where)
+
+
+def _with_units(own: Coordinate) -> Stated:
+    """Return the metadata of bounds with the units of their coordinates, where they have none."""
+    of: Any = own.bounds_stated
+    if "units" in of.attributes:
+        return Stated(of.name, of.dims, of.dtype, of.kind, of.attributes)
+    given = {k: v for k, v in own.stated.attributes.items() if k in ("units", "calendar")}
+    return Stated(of.name, of.dims, of.dtype, of.kind, {**of.attributes, **given})
+
+
+def _sense(own: Coordinate) -> bool | None:
+    """Return whether bounds of a cell increase, `None` where there are not two."""
+    bounds = own.bounds
+    if bounds is None or not bounds.size or bounds.reshape(len(own.values), -1).shape[1] != 2:
+        return None
+    low, high = bounds.reshape(-1, 2)[0]
+    return bool(low <= high)
+
+
+def _heads(place: Int64) -> Int64:
+    """Return the first of members at each place, in the order of the members."""
+    _, first = np.unique(place, axis=0, return_index=True)
+    return np.sort(first)
+
+
+def _there(boxes: Boxes, row: int, axes: Sequence[int | None], shape: Sequence[int]) -> tuple[Any, ...]:
+    """Return where values of a member stand in those of its box."""
+    found: list[Any] = []
+    for axis, n in zip(axes, shape, strict=True):
+        if axis is None:
+            found.append(slice(0, n))
+        elif (row, axis) in boxes.scattered:
+            places = boxes.scattered[row, axis]
+            found.append(places[places >= 0])
+        else:
+            low = int(boxes.start[row, axis])
+            found.append(slice(low, low + int(boxes.count[row, axis])))
+    return _outer(found, shape)
+
+
+def _used(boxes: Boxes, row: int, axes: Sequence[int | None], shape: Sequence[int]) -> tuple[Any, ...]:
+    """Return which values of a member are used, in the direction of the box."""
+    found: list[Any] = []
+    for axis, n in zip(axes, shape, strict=True):
+        if axis is None:
+            found.append(slice(0, n))
+        elif (row, axis) in boxes.scattered:
+            found.append(np.flatnonzero(boxes.scattered[row, axis] >= 0))
+        else:
+            own = range(*boxes.trimmed.get((row, axis), slice(None)).indices(n))
+            order = own[::-1] if boxes.flipped[row, axis] else own
+            stop = order.stop if order.stop >= 0 else None
+            found.append(slice(order.start, stop, order.step) if len(order) else slice(0, 0))
+    return _outer(found, shape)
+
+
+def _outer(index: list[Any], shape: Sequence[int]) -> tuple[Any, ...]:
+    """Return an index by slices, or one by arrays where there is one among them, each applied on its own."""
+    if not any(isinstance(i, np.ndarray) for i in index):
+        return tuple(index)
+    return np.ix_(*(np.arange(n)[i] for i, n in zip(index, shape, strict=True)))

@@ -1,0 +1,66 @@
+"""What many files hold together as a source: aggregations of them, and arrays in memory that describe these."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from operator import getitem
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.source import Group, OtherSource, Variable
+from cfagg.cf.header import Header
+from cfagg.storage.access import NamedAccess
+
+if TYPE_CHECKING:
+    import os
+
+    from cfagg.arrays.reader import Reader
+    from cfagg.storage.access import Access
+
+__all__ = ["JoinedSource", "variable_of"]
+
+
+@dataclass(frozen=True)
+class JoinedSource(OtherSource):
+    """What files that the user named hold together; `path` is what messages call all of them."""
+
+    #: By their paths, such as ``"/lat"``.
+    arrays: Mapping[str, npt.NDArray[Any]] = field(kw_only=True, repr=False)
+
+    @property
+    def has_default_fills(self) -> bool:
+        """Whether the netCDF library may have written its default fill values."""
+        return False
+
+    def __dask_tokenize__(self) -> tuple[str, ...]:
+        return self.path, uuid.uuid4().hex  # what is in the files may be something else each time
+
+    def access(self, allow: Iterable[str | os.PathLike[str]] = ()) -> Access:
+        """Return the policy by which the fragments are read: these files, which the user named, and what is allowed."""
+        return NamedAccess(self.path, allow)
+
+    def reader(self, group: str, variable: Variable, workers: int | None = None) -> Reader:
+        """Return what reads an array in memory."""
+        from cfagg.arrays.slabs import SlabReader
+
+        values = self.arrays[f"{group.rstrip('/')}/{variable.name}"]
+        header = Header(self.path, variable.name, variable.dims, variable.shape, variable.dtype, variable.attributes)
+        return SlabReader(header, partial(getitem, values), f"{self.path}, {variable.name!r}", workers=workers)
+
+    def with_groups(self, groups: Sequence[Group]) -> JoinedSource:
+        """Return the same arrays in a source of other groups below an empty root."""
+        root = Group("/", {}, groups={g.path.strip("/"): g for g in groups})
+        return JoinedSource(self.path, self.format, root, arrays=self.arrays)
+
+
+def variable_of(name: str, dims: Sequence[str], values: npt.NDArray[Any], attributes: Mapping[str, Any]) -> Variable:
+    """Return the description of an array in memory."""
+    dtype = values.dtype.newbyteorder("=")
+    if dtype.kind in "OUT":
+        dtype = np.dtype(object, metadata={"element_type": str})
+    return Variable(name, tuple(dims), values.shape, dtype, attributes)
