@@ -1,0 +1,118 @@
+"""Structures of real files, small: which of them are one array is what iris, xarray or the published data sets say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cfagg.cf.joining import Described, describe, join, members_of
+from cfagg.cf.references import Resolver
+from cfagg.model.dataset import Dataset, Group, Variable
+
+TIME = {"standard_name": "time", "units": "hours since 1970-01-01", "calendar": "360_day"}
+REFERENCE = {**TIME, "standard_name": "forecast_reference_time"}
+PERIOD = {"standard_name": "forecast_period", "units": "hours"}
+LATITUDE = {"standard_name": "latitude", "units": "degrees_north"}
+LONGITUDE = {"standard_name": "longitude", "units": "degrees_east"}
+
+
+def add(root: Group, name: str, dims: tuple[str, ...], values: Any, **attributes: Any) -> None:
+    array = np.asarray(values)
+    for dim, size in zip(dims, array.shape, strict=True):
+        if dim not in root.dimensions:
+            root.add_dimension(dim, size)
+    kind: Any = {"f": "float", "i": "integer"}[array.dtype.kind]
+    dimensions = tuple(root.dimensions[d] for d in dims)
+    root.variables[name] = Variable(name, root, dimensions, array.dtype, kind, attributes, read=array.__getitem__)
+
+
+def described(root: Group, name: str) -> Described:
+    return describe(root.variables[name], Resolver(Dataset("a.nc", "netcdf", root)))
+
+
+def arrays(*members: Described) -> list[int]:
+    """Return the array that each member is joined into."""
+    return join(members_of(members)).box.tolist()
+
+
+def monthly_field(month: int) -> Described:
+    """One field of a long run as iris writes it: the period since its start grows as the time does."""
+    root = Group()
+    add(root, "lat", ("lat",), [10.0, 20.0], **LATITUDE)
+    add(root, "time", (), 720.0 * month, **TIME)
+    add(root, "forecast_period", (), 720.0 * month + 86400.0, **PERIOD)
+    add(root, "forecast_reference_time", (), -86400.0, **REFERENCE)
+    others = "time forecast_period forecast_reference_time"
+    add(root, "v", ("lat",), np.zeros(2, "f4"), standard_name="sea_ice_y_velocity", units="m s-1", coordinates=others)
+    return described(root, "v")
+
+
+def member_of_lagged_ensemble(realization: int) -> Described:
+    """One member of a seasonal forecast: three members start a day later than those before them."""
+    root, start = Group(), 24.0 * (realization // 3)
+    times = np.array([720.0, 1440.0])
+    add(root, "time", ("time",), times, **TIME)
+    add(root, "lat", ("lat",), [10.0, 20.0], **LATITUDE)
+    add(root, "realization", (), np.int32(realization), standard_name="realization", units="1")
+    add(root, "forecast_period", ("time",), times - start, **PERIOD)
+    add(root, "forecast_reference_time", (), start, **REFERENCE)
+    others = "realization forecast_period forecast_reference_time"
+    named = {"standard_name": "surface_temperature", "units": "K", "coordinates": others}
+    add(root, "ts", ("time", "lat"), np.zeros((2, 2), "f4"), **named)
+    return described(root, "ts")
+
+
+def month_of_ocean(month: int) -> Described:
+    """As NEMO writes it: a dimension's own coordinate says nothing, the grid has coordinates of two dimensions only."""
+    root = Group()
+    add(root, "time_counter", ("time_counter",), [0.0], axis="T")
+    add(root, "time_centered", ("time_counter",), [720.0 * month], **TIME)
+    add(root, "nav_lat", ("y", "x"), [[10.0, 11.0], [20.0, 21.0]], **LATITUDE)
+    add(root, "nav_lon", ("y", "x"), [[30.0, 40.0], [31.0, 41.0]], **LONGITUDE)
+    named = {
+        "standard_name": "sea_surface_temperature",
+        "units": "degC",
+        "coordinates": "time_centered nav_lat nav_lon",
+    }
+    add(root, "tos", ("time_counter", "y", "x"), np.zeros((1, 2, 2), "f4"), **named)
+    return described(root, "tos")
+
+
+def decades_of_model(model: str, *decades: int) -> Described:
+    """As CMIP6 publishes them: attributes of the file tell models with equal grids and times apart."""
+    root = Group(attributes={"source_id": model, "variant_label": "r1i1p1f1", "tracking_id": f"hdl:{model}/{decades}"})
+    add(root, "time", ("time",), [24.0 * d for d in decades], **TIME)
+    add(root, "lat", ("lat",), [10.0, 20.0], **LATITUDE)
+    add(root, "ta", ("time", "lat"), np.zeros((len(decades), 2), "f4"), standard_name="air_temperature", units="K")
+    return described(root, "ta")
+
+
+@pytest.mark.xfail(reason="scalar coordinates that vary together are taken for axes of their own")
+def test_months_whose_forecast_period_grows_with_time_are_one_array() -> None:
+    assert arrays(*(monthly_field(m) for m in (2, 0, 1))) == [0, 0, 0]
+
+
+@pytest.mark.xfail(reason="scalar coordinates that vary together are taken for axes of their own")
+def test_members_of_a_lagged_ensemble_are_one_array() -> None:
+    assert arrays(*map(member_of_lagged_ensemble, range(6))) == [0] * 6
+
+
+@pytest.mark.xfail(reason="dimensions that only coordinates of several dimensions span are taken for unknown")
+def test_months_on_a_grid_with_coordinates_of_two_dimensions_are_one_array() -> None:
+    assert arrays(*map(month_of_ocean, range(3))) == [0, 0, 0]
+
+
+@pytest.mark.xfail(reason="attributes of the file are not asked where members overlap")
+def test_models_with_equal_grids_and_times_in_files_of_other_lengths_are_an_array_each() -> None:
+    one = [decades_of_model("EC-Earth3", d) for d in range(3)]
+    other = [decades_of_model("MIROC6", 0, 1), decades_of_model("MIROC6", 2)]
+    assert arrays(*one, *other) == [0, 0, 0, 1, 1]
+    assert arrays(*other, *one) == [0, 0, 1, 1, 1]
+
+
+@pytest.mark.xfail(reason="of members with equal times, each is joined with what comes next")
+def test_a_decade_of_one_model_is_never_joined_with_those_of_another_that_also_has_some_of_its_times() -> None:
+    one, other = [[decades_of_model(m, d) for d in range(3)] for m in ("EC-Earth3", "MIROC6")]
+    assert arrays(*other[1:], *one) == [0, 0, 1, 1, 1]
