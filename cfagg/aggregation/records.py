@@ -5,6 +5,7 @@ Nothing is pickled, and reading believes nothing: each node is checked, and so a
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -131,6 +132,6 @@ class _Nodes:
                 raise ConventionError("what is recorded of scanned files holds more than files do")
             try:
                 self.values.append(value_of(tag, kids, data))
-            except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
+            except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError, struct.error) as error:
                 raise ConventionError(f"what is recorded of scanned files is not possible: {error}") from error
             self.sizes.append((depth + 1, weight + 1))

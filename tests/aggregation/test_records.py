@@ -320,6 +320,7 @@ def test_references_that_would_multiply_are_refused():
     bytes([8, 3]) + b"|X1",
     bytes([7, 4]) + b"eval",
     bytes([200]),
+    bytes([4, 1, 0]),  # a real of one byte
     bytes([19, 0, 1, 1]),  # no fields
 ])  # fmt: skip
 def test_nodes_that_cannot_be_are_refused(node):
