@@ -23,6 +23,7 @@ from cfagg.formats.hdf5.library import close_hdf5, open_file, release
 from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.messages import shape_of, type_of
 from cfagg.formats.hdf5.objects import LAYOUT, SPACE, TYPE, Object, Objects
+from cfagg.formats.hdf5.small import SmallValues
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.metadata.foreign import name_of
 from cfagg.formats.values.locks import LIBRARY
@@ -168,7 +169,14 @@ def _values(file: _File, path: bytes, known: Description, found: Object | Alike,
             return Values(file.handle, file, path, where)
         return stored
 
-    return OpenVariable(file.handle, find, context)
+    if not isinstance(found, Alike) or file.handle.data is not None:
+        return OpenVariable(file.handle, find, context)
+    name = _name(path)
+    return SmallValues(file.handle, find, context, variable, name, known.shape, found)
+
+
+def _name(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape").lstrip("/")
 
 
 def _stored(
@@ -187,7 +195,7 @@ def _stored(
     found = found.object() if isinstance(found, Alike) else found
     if not is_plain(found) or LAYOUT not in found.messages:
         return None
-    name = path.decode("utf-8", "surrogateescape").lstrip("/")
+    name = _name(path)
     dtype = known.dtype if known.kind == "char" else np.dtype(type_of(found.messages[TYPE])[1])
     try:
         storage = storage_of(found.messages, known.shape, dtype, name)

@@ -58,12 +58,14 @@ class Header:
         self._attributes = [i for i, kind in enumerate(kinds) if kind == ATTRIBUTE]
         if self.ordered:
             self._attributes.sort(key=orders.__getitem__)
-        #: The last of several of a kind counts.
-        self._last = {kind: i for i, kind in enumerate(kinds) if kind not in (ATTRIBUTE, LINK)}
-        self.dense = self._last.get(ATTRIBUTES)
+        #: Where the values of other messages stand: the last of several of a kind counts.
+        self.last = {kind: i for i, kind in enumerate(kinds) if kind not in (ATTRIBUTE, LINK)}
+        self.dense = self.last.get(ATTRIBUTES)
         #: Where the references to dimensions stand: the number of the value, and the byte in it.
         self.scales: tuple[int, int] | None = None
         self.plain: _Picker = _picker(())
+        #: What `cfagg.formats.hdf5.small` knows of how the values are stored.
+        self.plan: Any = None
 
     def settle(self, values: Sequence[bytes]) -> bool:
         """Find out which attributes refer to others; return whether what is known of these holds for all like it."""
@@ -92,7 +94,7 @@ class Header:
         """Return what `Objects.read` does of a header with these values."""
         found = Object()
         found.ordered = self.ordered
-        found.messages = {**self.messages, **{kind: values[i] for kind, i in self._last.items()}}
+        found.messages = {**self.messages, **{kind: values[i] for kind, i in self.last.items()}}
         for i, kind in enumerate(self._kinds):
             if kind == ATTRIBUTE:
                 found.attributes.append((self._orders[i], values[i]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import random
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from cfagg.errors import CfaggError
-from cfagg.formats.hdf5 import attributes, headers
+from cfagg.formats.hdf5 import attributes, headers, small
 from cfagg.formats.hdf5.dataset import open_fast, parsed
 from cfagg.formats.hdf5.headers import Alike, Headers
 from cfagg.formats.hdf5.objects import Object, Objects
@@ -181,3 +182,86 @@ def test_no_more_than_some_headers_are_remembered(tmp_path: Path, monkeypatch: p
         assert outcome(data) is not None
         assert headers._memory.headers <= 3
         assert attributes._memory.bytes <= 100
+
+
+def write_small(path: Path, step: int, **kwargs: Any) -> Path:
+    with netCDF4.Dataset(path, "w") as d:
+        d.createDimension("time", None)
+        d.createDimension("x", 3)
+        for name, dims, type_, own in (
+            ("time", ("time",), ">f8", kwargs),
+            ("bounds", ("time", "x"), "i2", {"chunksizes": (4, 3), **kwargs}),
+            ("x", ("x",), "f4", {"contiguous": True}),
+            ("letters", ("x",), "S1", {"contiguous": True}),
+            ("scalar", (), "i8", {}),
+            ("several", ("x",), "f8", {"chunksizes": (1,), **kwargs}),
+            ("empty", ("time", "x"), "f8", {}),
+        ):
+            with warnings.catch_warnings():  # netCDF4 warns of its own choice of byte orders
+                warnings.simplefilter("ignore")
+                v = d.createVariable(name, type_, dims, **own)
+            if name == "letters":
+                v[:] = np.array([b"a", b"b", b"c"])
+            elif name != "empty":
+                shape = tuple({"time": 2, "x": 3}[d] for d in dims)
+                v[...] = np.arange(np.prod(shape, dtype=int)).reshape(shape) + step
+    return path
+
+
+@pytest.mark.parametrize("filters", [{}, {"zlib": True, "shuffle": True}, {"fletcher32": True}], ids=str)
+def test_small_values_of_a_file_like_an_earlier_one_are_those_of_the_library(
+    tmp_path: Path, filters: dict[str, Any]
+) -> None:
+    forget()
+    for step in range(3):
+        path = write_small(tmp_path / f"{step}.nc", step, **filters)
+        opened = open_fast(open_regular(str(path)))
+        assert opened is not None
+        with opened, netCDF4.Dataset(path) as by_library:
+            by_library.set_auto_mask(False)
+            for v in opened.variables:
+                found = v.values()
+                expected = np.asarray(by_library[v.name][...])
+                assert found.dtype == expected.dtype.newbyteorder("=")
+                assert found.dtype.isnative
+                np.testing.assert_array_equal(found, expected)
+                found[...] = found  # it is the caller's own
+
+
+@pytest.mark.parametrize("filters", [{}, {"zlib": True}, {"fletcher32": True}], ids=str)
+def test_small_values_of_damaged_files_are_those_of_the_usual_reader(
+    tmp_path: Path, filters: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = write_small(tmp_path / "a.nc", 1, **filters).read_bytes()
+    chosen = random.Random(str(filters))
+    trees = [at for at in range(len(sound)) if sound[at : at + 4] == b"TREE"]
+    for i in range(examples(40)):
+        changed = bytearray(sound)
+        at = chosen.choice(trees) + chosen.randrange(64)
+        changed[at] = chosen.choice((changed[at] ^ 1 << chosen.randrange(8), 0, 255))
+        path = tmp_path / f"{i}.nc"
+        path.write_bytes(changed)
+        found = []
+        for usual in (False, True):
+            forget()
+            read_values(tmp_path / "a.nc")
+            with monkeypatch.context() as patched:
+                if usual:
+                    patched.setattr(small, "_plan", lambda *_: None)
+                    forget()
+                found.append(read_values(path))
+        assert found[0] == found[1]
+
+
+def read_values(path: Path) -> list[str]:
+    """Return the values of all variables of a file, or what is said of them."""
+    opened = open_fast(open_regular(str(path)))
+    assert opened is not None
+    said = []
+    with opened:
+        for v in opened.variables:
+            try:
+                said.append(f"{v.name} {v.dtype} {v.values().tolist()}")
+            except CfaggError as error:
+                said.append(repr(error))
+    return said
