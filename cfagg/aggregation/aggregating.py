@@ -14,12 +14,19 @@ from cfagg.errors.arguments import paths
 if TYPE_CHECKING:
     from xarray import Dataset
 
+    from cfagg.writing.plan import OnLoss
+
 __all__ = ["aggregate"]
 
 
 def aggregate(
     files: Any,
     *,
+    output: str | os.PathLike[str] | None = None,
+    to: str | None = None,
+    on_loss: OnLoss = "error",
+    overwrite: bool = False,
+    relative_to: str | os.PathLike[str] | None = None,
     skip_errors: bool = False,
     client: Any = None,
     chunks: Any = None,
@@ -43,12 +50,21 @@ def aggregate(
     from cfagg.aggregation.joining import join_files
     from cfagg.aggregation.scanning import scan
     from cfagg.labelled.engine import CfaggBackendEntrypoint
+    from cfagg.writing.aggregation_file import write_file
+    from cfagg.writing.sources import content_of
+    from cfagg.writing.writing import target_of
 
+    target = None
+    if output is not None:
+        target = target_of(output, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13")
+        target.check()
     known = {f.name for f in fields(Options)}
     rules = Options(**{name: options.pop(name) for name in list(options) if name in known})
     _check_decoding(options)
     allowed = paths(allow)
-    named = places(files, storage_options=storage_options, allow=allowed)
+    named = places(
+        files, storage_options=storage_options, allow=allowed, without=[] if target is None else [str(target.path)]
+    )
     scanned = scan(
         named,
         rules,
@@ -59,6 +75,9 @@ def aggregate(
         progress=progress,
     )
     source = build(join_files([one for one in scanned if one.problem is None], rules))
+    if target is not None:
+        content, losses = content_of(source, source.access(allowed), target.to, drop=on_loss == "drop")
+        write_file(content, target, losses)
     opened: Any = source  # xarray hands it to the engine as it is
     return xarray.open_dataset(
         opened,

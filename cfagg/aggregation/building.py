@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,11 +85,16 @@ class _Builder:
         for dim in loose:
             dims[f"dimension {dim}"] = names[dim] = self.contents.dimension(dim, sizes[dim], ("size", dim, sizes[dim]))
         others = [i for i in self._present(described) if i not in order]
-        coordinates = [self._axis(rows, described, identity, None, dims, names) for identity in others]
-        coordinates += [c for i in order if (c := self._named(names, first, i)) is not None and c not in dims.values()]
-        for name, mapping in first.mappings.items():
-            names[mapping.name.rpartition("/")[2]] = names[name] = self._mapping(mapping)
+        own = [self._axis(rows, described, identity, None, dims, names) for identity in others]
+        own += [c for i in order if (c := self._named(names, first, i)) is not None and c not in dims.values()]
+        coordinates = [name for name in own if name is not None]
+        mappings = {name: self._mapping(mapping) for name, mapping in first.mappings.items()}
+        for name, (new, _) in mappings.items():
+            names[first.mappings[name].name.rpartition("/")[2]] = names[name] = new
         coordinates += self._companions(rows, described, dims, names)
+        for new, is_new in mappings.values():
+            if is_new:
+                self._rename(new, names)
         self._aggregation(rows, described, order, loose, dims, names, coordinates)
 
     def _dimensions(self, rows: Int64, described: Sequence[Described], box: int) -> list[str]:
@@ -122,10 +128,16 @@ class _Builder:
         dim: str | None,
         dims: dict[str, str],
         names: dict[str, str],
-    ) -> str:
+    ) -> str | None:
         """Add the coordinates of an axis with their bounds, and its dimension if it is one; return their name."""
         boxes, axis = self.joined.boxes, self.number[identity]
         own: list[Coordinate] = [d.axes[identity] for d in described]
+        if getattr(own[0], "index", False):  # the axis is only counted
+            if dim is not None:
+                size = int(boxes.extent[boxes.box[rows[0]], axis])
+                dims[identity] = self.contents.dimension(dim, size, ("size", dim, size))
+                names.update({d: dims[identity] for one in described for d, i in one.along.items() if i == identity})
+            return None
         key = (identity, tuple(map(id, own)), boxes.start[rows, axis].tobytes())
         if key not in self.made:
             # `own` is kept, so that no other object gets its identity.
@@ -180,17 +192,18 @@ class _Builder:
             contents.add(own, (*spans, last), array, said)
         contents.add(name, spans, values if spans else values.reshape(()), attributes)
 
-    def _mapping(self, stated: Stated) -> str:
-        """Add a variable without values that matter; return its name."""
+    def _mapping(self, stated: Stated) -> tuple[str, bool]:
+        """Add a variable without values that matter; return its name, and whether it is new."""
         base = stated.name.rpartition("/")[2]
         attributes = {k: plain(v) for k, v in stated.attributes.items()}
         key = ("mapping", base, _frozen(attributes))
-        name = self.contents.known(key)
-        if name is None:
-            name = self.contents.free(base, key)
-            dtype = stated.dtype if stated.dtype.kind in "iuf" else np.dtype("i4")
-            self.contents.add(name, (), np.zeros((), dtype), attributes)
-        return name
+        known = self.contents.known(key)
+        if known is not None:
+            return known, False
+        name = self.contents.free(base, key)
+        dtype = stated.dtype if stated.dtype.kind in "iuf" else np.dtype("i4")
+        self.contents.add(name, (), np.zeros((), dtype), attributes)
+        return name, True
 
     def _companions(
         self, rows: Int64, described: Sequence[Described], dims: Mapping[str, str], names: dict[str, str]
@@ -271,10 +284,9 @@ class _Builder:
 
     def _rename(self, name: str, names: Mapping[str, str]) -> None:
         """Let attributes of a variable refer by the names in the dataset."""
-        from dataclasses import replace
-
         one = self.contents.variables[name]
-        self.contents.variables[name] = replace(one, attributes=renamed(one.attributes, names))
+        attributes = {k: v for k, v in one.attributes.items() if k not in _BOUNDS or v in names}
+        self.contents.variables[name] = replace(one, attributes=renamed(attributes, names))
 
     def _aggregation(
         self,
@@ -319,8 +331,6 @@ class _Builder:
         attributes.pop("coordinates", None)
         if coordinates:
             attributes["coordinates"] = " ".join(dict.fromkeys(coordinates))
-        from dataclasses import replace
-
         self.contents.variables[name] = replace(array, attributes=attributes)
 
     def _array(
