@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from cfagg.arrays.datasets import dataset_of, other_than_netcdf, with_aggregations, with_readers
 from cfagg.cf.joining import Described, Options, describe_all
@@ -16,11 +17,24 @@ from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.url import file_at, of_handle, store_at
 from cfagg.formats.metadata.zarr import open_store
 from cfagg.model.dataset import Dataset
+from cfagg.runtime.budget import worker_count
+from cfagg.runtime.clusters import cluster_of
+from cfagg.runtime.processes import Died, run_processes
+from cfagg.runtime.threads import run_threads
 from cfagg.storage.files import FileKey, open_regular
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, is_url
 
 __all__ = ["FileState", "Scanned", "scan"]
+
+#: Files that are scanned here before it is looked how long the rest will take, and again after so many.
+_FIRST = 256
+
+#: Seconds of work that are worth the start of other processes.
+_WORTH = 1.5
+
+#: Files that one process is given at once, and requests that wait for answers of servers at the same time.
+_BATCH, _WAITING = 64, 16
 
 type Progress = Callable[[int, int], None] | None
 
@@ -56,8 +70,8 @@ def scan(
     storage_options: Mapping[str, Any] | None = None,
     allow: Iterable[Any] = (),
     skip_errors: bool = False,
-    client: Any = None,  # noqa: ARG001
-    workers: int | None = None,  # noqa: ARG001
+    client: Any = None,
+    workers: int | None = None,
     progress: Progress = None,
 ) -> list[Scanned]:
     """Return what each file holds, in order; files that cannot be read are listed in one error unless skipped.
@@ -67,19 +81,106 @@ def scan(
     SourceError
         Files cannot be read, all of which are listed in its `problems`; with `skip_errors` only where none can.
     """
-    options = options or Options()
     allowed = paths(allow)
-    links = tuple(one for one in allowed if not is_url(one))
+    how = _How(options or Options(), tuple(one for one in allowed if not is_url(one)))
     named = [a_place(place, storage_options, allowed) if is_url(place) else place for place in places]
-    found: list[Scanned] = []
-    for number, place in enumerate(named, 1):
-        found.append(_scan_one(place, options, links))
-        if progress is not None:
-            progress(number, len(named))
-    bad = [one for one in found if one.problem is not None]
-    if bad and (not skip_errors or len(bad) == len(found)):
-        raise _unread(bad, len(found))
-    return found
+    found: dict[int, Scanned] = {}
+    with cluster_of(client) as cluster:
+        for numbers, scanned in _scans(named, how, cluster, workers):
+            found.update(zip(numbers, scanned, strict=True))
+            if progress is not None:
+                progress(len(found), len(named))
+    ordered = [found[number] for number in range(len(named))]
+    bad = [one for one in ordered if one.problem is not None]
+    if bad and (not skip_errors or len(bad) == len(ordered)):
+        raise _unread(bad, len(ordered))
+    return ordered
+
+
+class _How(NamedTuple):
+    """How files are scanned; it is sent to the processes that do it."""
+
+    options: Options
+    #: Where links in Zarr stores may lead to.
+    links: tuple[str, ...]
+
+
+#: Some files by their numbers, and what they hold.
+type _Batch = tuple[list[int], list[Scanned]]
+
+
+def _scans(named: Sequence[str], how: _How, cluster: Any, workers: int | None) -> Iterator[_Batch]:
+    """Yield what files hold, some at a time, in any order."""
+    numbers = range(len(named))
+    if cluster is not None:
+        yield from _on_cluster(named, numbers, how, cluster)
+        return
+    remote = [n for n in numbers if isinstance(named[n], Url)]
+    local = [n for n in numbers if not isinstance(named[n], Url)] if remote else list(numbers)
+    if remote:
+        # Threads: they wait for answers most of the time.
+        waiting = workers or _WAITING
+        yield from run_threads(
+            lambda n: ([n], [_scan_one(named[n], how)]), iter(remote), min(waiting, len(remote)), "scan"
+        )
+    most = worker_count(workers)
+    started = time.monotonic()
+    for done, n in enumerate(local, 1):
+        if most > 1 and (workers is not None or (done > _FIRST and not done % _FIRST)):
+            left = (time.monotonic() - started) / max(done - 1, 1) * (len(local) - done + 1)
+            if workers is not None or left > _WORTH:
+                yield from _in_processes(named, local[done - 1 :], how, most)
+                return
+        yield [n], [_scan_one(named[n], how)]
+
+
+def _in_processes(named: Sequence[str], numbers: Sequence[int], how: _How, most: int) -> Iterator[_Batch]:
+    """Yield what files hold, scanned by several processes; one that crashes is blamed on the file that it was at."""
+    batches = list(_batches(numbers, most))
+    suspects: list[list[int]] = []
+    tasks = (([named[n] for n in batch], how, batch) for batch in batches)
+    for result in run_processes(_scan_batch, tasks, min(most, len(batches))):
+        if isinstance(result, Died):
+            suspects.append(result.task[2])
+        else:
+            yield result
+    # One file at a time, so that the others of the batch are not blamed.
+    alone = (([named[n]], how, [n]) for batch in suspects for n in batch)
+    for result in run_processes(_scan_batch, alone, 1) if suspects else ():
+        if isinstance(result, Died):
+            (place,), _, batch = result.task
+            said = f"{place}: the process that scanned it crashed, so the file is most likely damaged"
+            yield batch, [Scanned(place, None, problem=said, error=SourceError)]
+        else:
+            yield result
+
+
+def _on_cluster(named: Sequence[str], numbers: Sequence[int], how: _How, cluster: Any) -> Iterator[_Batch]:
+    """Yield what files hold, scanned by the workers of a Dask cluster."""
+    from distributed import as_completed
+
+    workers = max(sum(cluster.nthreads().values()), 1)
+    tasks = [([named[n] for n in batch], how, batch) for batch in _batches(numbers, workers)]
+    futures = cluster.map(_scan_batch, tasks, pure=False)
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+            future.release()
+    finally:
+        cluster.cancel(futures)
+
+
+def _batches(numbers: Sequence[int], workers: int) -> Iterator[list[int]]:
+    """Yield files that are scanned together: several batches for each worker, none of them long."""
+    size = max(1, min(_BATCH, len(numbers) // (4 * workers)))
+    for begin in range(0, len(numbers), size):
+        yield list(numbers[begin : begin + size])
+
+
+def _scan_batch(task: tuple[Sequence[str], _How, list[int]]) -> _Batch:
+    """Return what some files hold, in another process."""
+    some, how, numbers = task
+    return numbers, [_scan_one(place, how) for place in some]
 
 
 def _unread(bad: Sequence[Scanned], count: int) -> CfaggError:
@@ -93,18 +194,18 @@ def _unread(bad: Sequence[Scanned], count: int) -> CfaggError:
     return kind(f"{len(bad):,} of {count:,} files cannot be read{remedy}", problems)
 
 
-def _scan_one(place: str, options: Options, links: Sequence[str]) -> Scanned:
+def _scan_one(place: str, how: _How) -> Scanned:
     """Return what a file or store holds; one that changes meanwhile is scanned once more."""
     for _ in range(2):
         state: FileState | None = None
         try:
             if isinstance(place, Url):
-                return _scan_url(place, options)
+                return _scan_url(place, how.options)
             if os.path.isdir(place):  # noqa: PTH112 - Path costs more
-                return _scan_store(LocalStore(place, links), place, options)
+                return _scan_store(LocalStore(place, how.links), place, how.options)
             handle = open_regular(place)
             state = _state(handle.key)
-            found = _described(place, state, dataset_of(handle), options)
+            found = _described(place, state, dataset_of(handle), how.options)
         except CfaggError as error:
             found = Scanned(place, state, problem=error.message, error=type(error))
         except OSError as error:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import zarr
 
-from cfagg.aggregation.scanning import scan
+from cfagg.aggregation import scanning
+from cfagg.aggregation.scanning import Scanned, scan
+from cfagg.cf.joining import describe_all
 from cfagg.errors import SourceError, SourceNotFoundError
 from tests.aggregation.months import month, months
+from tests.runtime.test_processes import children
 
 
 def test_each_file_tells_its_data_variables_and_its_state(tmp_path: Path) -> None:
@@ -90,3 +97,116 @@ def test_nothing_stays_open(tmp_path: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     scan(names)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def names_and_times(found: list[Scanned]) -> list[tuple[str, list[float]]]:
+    return [(one.place, one.described[0].axes["time"].values.tolist()) for one in found]
+
+
+def test_processes_find_the_same_in_the_same_order(tmp_path: Path) -> None:
+    names = months(tmp_path, 9)
+    assert names_and_times(scan(names, workers=2)) == names_and_times(scan(names, workers=1))
+
+
+def test_a_bad_file_hides_no_other_that_processes_scan(tmp_path: Path) -> None:
+    names = months(tmp_path, 5)
+    Path(names[2]).write_bytes(b"nothing")
+    found = scan(names, workers=2, skip_errors=True)
+    assert [one.problem is None for one in found] == [True, True, False, True, True]
+
+
+def test_a_worker_that_is_killed_costs_no_file(tmp_path: Path) -> None:
+    names = months(tmp_path, 6)
+    killed: list[int] = []
+
+    def kill_first() -> None:
+        while not killed:
+            for number in children():
+                os.kill(number, signal.SIGKILL)
+                killed.append(number)
+                break
+
+    killer = threading.Thread(target=kill_first)
+    killer.start()
+    found = scan(names, workers=2)
+    killer.join()
+    assert killed
+    assert names_and_times(found) == names_and_times(scan(names))
+
+
+def test_a_dask_cluster_scans_too(tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    names = months(tmp_path, 5)
+    seen: list[tuple[int, int]] = []
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        found = scan(names, client=cluster.scheduler_address, progress=lambda done, total: seen.append((done, total)))
+    assert names_and_times(found) == names_and_times(scan(names))
+    assert seen[-1] == (5, 5)
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    scan(months(tmp_path, 3), progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.fixture
+def while_described(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], object]]]:
+    """Do what is in the list, one by one, while a file is described."""
+    waiting: list[Callable[[], object]] = []
+
+    def described(dataset: Any, options: Any) -> Any:
+        found = describe_all(dataset, options)
+        if waiting:
+            waiting.pop(0)()
+        return found
+
+    monkeypatch.setattr(scanning, "describe_all", described)
+    return waiting
+
+
+def test_a_file_that_changes_once_is_scanned_once_more(
+    tmp_path: Path, while_described: list[Callable[[], object]]
+) -> None:
+    path = month(tmp_path / "m.nc", 0)
+    while_described.append(lambda: month(path, 7))
+    (found,) = scan([str(path)])
+    assert found.described[0].axes["time"].values.tolist() == [14, 15]
+    assert found.state is not None
+    assert found.state.mtime_ns == path.stat().st_mtime_ns
+
+
+def test_a_file_that_goes_on_changing_is_an_error(tmp_path: Path, while_described: list[Callable[[], object]]) -> None:
+    path = month(tmp_path / "m.nc", 0)
+    while_described += [lambda: month(path, 1), lambda: month(path, 2)]
+    with pytest.raises(SourceError, match="changes while it is scanned"):
+        scan([str(path)])
+
+
+def test_a_file_that_is_truncated_while_it_is_scanned_is_an_error(
+    tmp_path: Path, while_described: list[Callable[[], object]]
+) -> None:
+    names = months(tmp_path, 2)
+    while_described.append(lambda: os.truncate(names[0], 1000))
+    found = scan(names, skip_errors=True)
+    assert found[0].problem is not None
+    assert names_and_times(found[1:]) == [(names[1], [2, 3])]
+
+
+def test_a_file_that_vanishes_while_it_is_scanned_is_an_error(
+    tmp_path: Path, while_described: list[Callable[[], object]]
+) -> None:
+    names = months(tmp_path, 2)
+    while_described.append(Path(names[0]).unlink)
+    found = scan(names, skip_errors=True)
+    assert found[0].problem is not None
+    assert "there is no file" in found[0].problem
+
+
+def test_a_file_that_is_replaced_while_it_is_scanned_is_that_which_took_its_place(
+    tmp_path: Path, while_described: list[Callable[[], object]]
+) -> None:
+    path, other = month(tmp_path / "m.nc", 0), month(tmp_path / "new", 9)
+    while_described.append(lambda: other.replace(path))
+    assert names_and_times(scan([str(path)])) == [(str(path), [18, 19])]

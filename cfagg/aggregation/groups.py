@@ -1,0 +1,209 @@
+"""What each array was made of, as facts for a report: files, axes with what is covered, and why others are apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.joining import Coordinate, Reason, why
+from cfagg.display.joined import ApartFacts, AxisFacts, GroupFacts, Run
+from cfagg.display.labels import label_text
+from cfagg.display.summary import Listing
+
+if TYPE_CHECKING:
+    from cfagg.aggregation.joining import Joined
+
+__all__ = ["Labels", "apart", "group_facts"]
+
+type Int64 = npt.NDArray[np.int64]
+
+#: Arrays of one quantity that are compared with the largest of them, for their reasons.
+_COMPARED = 1000
+
+#: A step between coordinates that is so much longer than usual is a gap, where no bounds tell.
+_GAP = 1.5
+
+
+class Labels:
+    """Coordinates along the axes of members as text: dates of reference times, else numbers."""
+
+    def __init__(self, joined: Joined) -> None:
+        # Members are in the units of the first that has an axis.
+        self._of: dict[str, Coordinate] = {}
+        for one in joined.described:
+            for name, coordinate in one.axes.items():
+                self._of.setdefault(name, coordinate)
+
+    def units(self, axis: str) -> str:
+        """Return the units in which coordinates are written; dates have none."""
+        found = self._of.get(axis)
+        units = "" if found is None else found.units or ""
+        return "" if " since " in units or units == "1" else units
+
+    def text(self, axis: str, value: Any) -> str:
+        """Return one coordinate."""
+        found = self._of.get(axis)
+        value = value.item() if hasattr(value, "item") else value
+        if (
+            found is not None
+            and found.units is not None
+            and " since " in found.units
+            and isinstance(value, int | float)
+        ):
+            import cftime
+
+            try:
+                return label_text(cftime.num2date(value, found.units, found.calendar or "standard"))
+            except (ValueError, OverflowError):
+                pass
+        return label_text(value)
+
+    def said(self, reason: Reason) -> str:
+        """Return a reason with coordinates as people read them."""
+        names = reason.what.split(", ")
+        if reason.rule == "axes":
+            ends = [[self.text(n, v) for n, v in zip(names, side, strict=True)] for side in (reason.a, reason.b)]
+            return str(Reason(reason.rule, reason.what, *(", ".join(side) for side in ends)))
+        if reason.rule in ("overlap", "cells overlap", "gap", "incomplete"):
+            ends = [[self.text(reason.what, v) for v in side] for side in (reason.a, reason.b)]
+            return str(Reason(reason.rule, reason.what, *(" to ".join(dict.fromkeys(side)) for side in ends)))
+        return str(reason)
+
+
+def group_facts(
+    joined: Joined, rows: Int64, name: str, dropped: Sequence[str], labels: Labels, *, files: int | None = 12
+) -> GroupFacts:
+    """Return what the array of some members was made of; so many files are listed."""
+    box = int(joined.boxes.box[rows[0]])
+    first = joined.described[int(rows[0])]
+    places = [joined.scanned[k].place for k in joined.file[rows].tolist()]
+    axes = [_axis(joined, rows, box, k, labels) for k, a in enumerate(joined.members.axes) if a.name in first.axes]
+    # Those first along which members were joined.
+    axes.sort(key=lambda a: a.parts == 1)
+    of_box = joined.boxes.box == box
+    return GroupFacts(
+        name,
+        str(first.signature.get("identity") or first.stated.name),
+        first.stated.text("units") or "",
+        Listing.of(len(places), lambda i: str(places[i]), files),
+        _rule(axes, len(rows), first.along.values()),
+        tuple(axes),
+        tuple(dropped),
+        int((joined.boxes.dropped & of_box).sum()),
+    )
+
+
+def _rule(axes: Sequence[AxisFacts], members: int, own: Any) -> str:
+    """Return by what rule members are one array."""
+    if members == 1:
+        return "one variable of one file"
+    along = [a.name + ("" if a.name in own else " (a new dimension)") for a in axes if a.parts > 1]
+    return f"{members:,} joined along {' and '.join(along)}" if along else f"{members:,} joined"
+
+
+def _axis(joined: Joined, rows: Int64, box: int, k: int, labels: Labels) -> AxisFacts:
+    """Return what an array has along an axis."""
+    axis, boxes = joined.members.axes[k], joined.boxes
+    low, high = axis.first[rows], axis.last[rows]
+    text = partial(labels.text, axis.name)
+    how = []
+    if any((row, k) in boxes.scattered for row in rows.tolist()):
+        how.append("interleaved")
+    if cut := sum((row, k) in boxes.trimmed for row in rows.tolist()):
+        how.append(f"{cut:,} cut where others overlap")
+    numbers = low.dtype.kind in "iuf"
+    runs = _runs(axis, rows, joined, k, labels) if numbers else []
+    least, most = (low.min(), high.max()) if numbers else (low[0], high[-1])
+    ends = (text(most), text(least)) if boxes.descending[box, k] else (text(least), text(most))
+    return AxisFacts(
+        axis.name,
+        int(boxes.extent[box, k]),
+        int(boxes.shape[box, k]),
+        *ends,
+        labels.units(axis.name),
+        ", ".join(how),
+        Listing.of(len(runs), runs.__getitem__, 200),
+    )
+
+
+def _runs(axis: Any, rows: Int64, joined: Joined, k: int, labels: Labels) -> list[Run]:
+    """Return where an axis is covered without a gap: as cells say, else by the usual step between coordinates."""
+    first, last = (np.asarray(ends[rows], np.float64) for ends in (axis.first, axis.last))
+    low, high = (np.asarray(ends[rows], np.float64) for ends in axis.cells())
+    count = joined.boxes.count[rows, k]
+    bounded = bool(np.isfinite(low).all() and np.isfinite(high).all())
+    order = np.lexsort((last, first))
+    first, last, count = first[order], last[order], count[order]
+    steps = np.r_[(last - first)[count > 1] / (count[count > 1] - 1), np.diff(np.unique(first))]
+    usual = float(np.median(steps)) if steps.size else 0.0
+    if bounded:
+        low, high = low[order], high[order]
+        reach = np.maximum.accumulate(high)
+        cut = low[1:] > reach[:-1] + 1e-9 * np.maximum(np.abs(reach[:-1]), 1)
+    else:
+        reach = np.maximum.accumulate(last)
+        cut = first[1:] - reach[:-1] > _GAP * usual
+        low, high = first - usual / 2, last + usual / 2
+    begins = np.flatnonzero(np.r_[True, cut])
+    ends = np.r_[begins[1:], len(first)]
+    return [
+        Run(
+            float(low[b:e].min()), float(high[b:e].max()), int(e - b),
+            labels.text(axis.name, first[b]), labels.text(axis.name, last[b:e].max()),
+        )
+        for b, e in zip(begins.tolist(), ends.tolist(), strict=True)
+    ]  # fmt: skip
+
+
+def apart(joined: Joined, rows: Sequence[Int64], names: Sequence[str], labels: Labels) -> list[ApartFacts]:
+    """Return why arrays of one quantity, or of one name, are apart: each reason once, the most frequent ones first.
+
+    Each array is compared with the largest of the same quantity.
+    """
+    families: dict[Any, list[int]] = {}
+    for box, own in enumerate(rows):
+        if len(own):
+            one = joined.described[int(own[0])]
+            families.setdefault(one.signature.get("identity") or one.stated.name, []).append(box)
+    found: list[ApartFacts] = []
+    for identity, boxes in families.items():
+        if len(boxes) < 2:
+            continue
+        largest = max(boxes, key=lambda b: len(rows[b]))
+        seen: Counter[tuple[str, str]] = Counter()
+        example: dict[tuple[str, str], tuple[Reason, int, int]] = {}
+        which: dict[tuple[str, str], list[str]] = {}
+        for box in [b for b in boxes if b != largest][:_COMPARED]:
+            a, b = _nearest(joined, rows[largest], rows[box])
+            reason = why(joined.members, joined.boxes, a, b, joined.options)
+            if reason is None:
+                continue
+            key = str(reason.rule), reason.what
+            seen[key] += 1
+            example.setdefault(key, (reason, a, b))
+            which.setdefault(key, []).append(names[box])
+        for key, count in seen.most_common():
+            reason, a, b = example[key]
+            here, there = (str(joined.scanned[int(joined.file[row])].place) for row in (a, b))
+            arrays = [names[largest], *which[key]]
+            found.append(
+                ApartFacts(
+                    str(identity), reason.rule, reason.what, labels.said(reason), count,
+                    Listing.of(len(arrays), arrays.__getitem__, 6), here, there,
+                )
+            )  # fmt: skip
+    return sorted(found, key=lambda one: one.count)
+
+
+def _nearest(joined: Joined, own: Int64, others: Int64) -> tuple[int, int]:
+    """Return a member of each of two arrays that differ along as few axes as any: the pair that tells the most."""
+    b = int(others[0])
+    differ = np.zeros(len(own), np.int64)
+    for axis in joined.members.axes:
+        differ += axis.code[own] != axis.code[b]
+    return int(own[int(np.argmin(differ))]), b

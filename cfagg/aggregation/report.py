@@ -1,0 +1,275 @@
+"""What was made of files, how, and why what is apart is apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfagg.aggregation.groups import Labels, apart, group_facts
+from cfagg.cf.joining import Reason, why
+from cfagg.display.joined import GroupFacts, JoinedFacts, UnreadFacts, joined_lines
+from cfagg.display.summary import Listing
+from cfagg.errors import OptionError
+from cfagg.errors.arguments import a_path, an_integer
+
+if TYPE_CHECKING:
+    from cfagg.aggregation.joining import Joined
+
+__all__ = ["Answer", "Report", "Why"]
+
+#: So many of each kind are shown; JSON has all arrays.
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Why variables of two files are, or are not, in one array.
+
+    Parameters
+    ----------
+    a, b : str
+        The variables, by their paths in the files.
+    array : str or None
+        The array that both are in, `None` where they are apart.
+    rule, what : str
+        The rule, and the attribute or coordinate, that keeps them apart.
+    one, other : object
+        What the first and the second have of it.
+    text : str
+        The same as a sentence.
+    """
+
+    a: str
+    b: str
+    array: str | None
+    rule: str
+    what: str
+    one: Any
+    other: Any
+    text: str
+
+    def __str__(self) -> str:
+        names = self.a if self.a == self.b else f"{self.a} and {self.b}"
+        return f"{names}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What there is to say about two files: an `Answer` for each variable that both have."""
+
+    a: str
+    b: str
+    answers: tuple[Answer, ...]
+    problem: str | None = None
+
+    @property
+    def joined(self) -> bool:
+        """Whether all variables that both have are in one array each."""
+        return bool(self.answers) and all(one.array is not None for one in self.answers)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data for JSON."""
+        from cfagg.display.as_json import encode
+
+        answers = [{name: encode(getattr(one, name)) for name in one.__slots__} for one in self.answers]
+        return {"a": self.a, "b": self.b, "joined": self.joined, "answers": answers, "problem": self.problem}
+
+    def __str__(self) -> str:
+        from cfagg.display.escape import printable
+
+        lines = [self.a, self.b, *(f"  {one}" for one in self.answers)]
+        return "\n".join(map(printable, [*lines, *([f"  {self.problem}"] if self.problem else [])]))
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        facts = [("", self.a), ("", self.b), ("", self.problem)]
+        return facts_html("Joined" if self.joined else "Apart", facts, [("variables", self.answers)])
+
+
+class Report:
+    """What was made of files, how, and why what is apart is apart.
+
+    Parameters
+    ----------
+    joined : Joined
+        What was scanned and joined.
+    names : sequence of str
+        The name of the array of each box; empty where they were not built.
+    dropped : sequence of sequences of str
+        Attributes of each box that differ between its members and were left out.
+    losses, notes : sequence of str
+        What the output does not hold, and what a user should know.
+    """
+
+    def __init__(
+        self,
+        joined: Joined,
+        names: Sequence[str] = (),
+        dropped: Sequence[Sequence[str]] = (),
+        losses: Sequence[object] = (),
+        notes: Sequence[str] = (),
+    ) -> None:
+        self._joined, self._rows = joined, joined.rows()
+        self._names = list(names) or _numbered([joined.described[int(own[0])].stated.name for own in self._rows])
+        self._dropped = list(dropped) or [()] * len(self._rows)
+        self.losses, self.notes = tuple(losses), tuple(notes)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        return Labels(self._joined)
+
+    @cached_property
+    def groups(self) -> tuple[GroupFacts, ...]:
+        """The arrays: of which files, along which axes, by what rule, and without which attributes."""
+        return tuple(
+            group_facts(self._joined, own, name, dropped, self._labels)
+            for own, name, dropped in zip(self._rows, self._names, self._dropped, strict=True)
+        )
+
+    @property
+    def unread(self) -> tuple[UnreadFacts, ...]:
+        """The files that could not be read, and why."""
+        found = self._joined.scanned
+        return tuple(UnreadFacts(str(one.place), one.problem) for one in found if one.problem is not None)
+
+    @property
+    def facts(self) -> JoinedFacts:
+        """All of it as plain data, long lists shortened."""
+        reasons = apart(self._joined, self._rows, self._names, self._labels)
+        texts = [str(loss) for loss in self.losses]
+        return JoinedFacts(
+            len(self._joined.scanned),
+            len(self._joined.described),
+            _listed(self.groups),
+            _listed(reasons),
+            _listed(self.unread),
+            _listed(texts),
+            _listed(self.notes),
+        )
+
+    def why(self, a: str | int, b: str | int, variable: str | None = None) -> Why:
+        """Return why variables of two files are in one array or not.
+
+        Parameters
+        ----------
+        a, b : str or int
+            The files, by their paths, by names or ends of paths that only one has, or by their numbers from 0.
+        variable : str, optional
+            The variable, by its name in the file or its standard name; by default all that both have.
+
+        Raises
+        ------
+        OptionError
+            No such file or variable was aggregated, or several files have the name.
+        """
+        one, other = self._file(a, "a"), self._file(b, "b")
+        scanned = self._joined.scanned
+        places = str(scanned[one].place), str(scanned[other].place)
+        if one == other:
+            return Why(*places, (), "both are the same file")
+        for k in (one, other):
+            if scanned[k].problem is not None:
+                return Why(*places, (), f"it was not read: {scanned[k].problem}")
+        pairs = self._pairs(one, other, variable)
+        if not pairs and variable is not None:
+            raise OptionError(f"variable: {variable!r} is not in both {places[0]} and {places[1]}")
+        return Why(*places, tuple(self._answer(*pair) for pair in pairs), None if pairs else "they share no variable")
+
+    def _answer(self, a: int, b: int) -> Answer:
+        joined = self._joined
+        names = joined.described[a].stated.name, joined.described[b].stated.name
+        reason: Reason | None = why(joined.members, joined.boxes, a, b, joined.options)
+        if reason is None:
+            array = self._names[int(joined.boxes.box[a])]
+            gone = [name for name, row in zip("ab", (a, b), strict=True) if joined.boxes.dropped[row]]
+            more = (
+                f"; other files took the place of all values of the {'first' if gone == ['a'] else 'second'}"
+                if gone
+                else ""
+            )
+            return Answer(*names, array, "joined", "", None, None, f"both are in {array}{more}")
+        return Answer(*names, None, reason.rule, reason.what, reason.a, reason.b, self._labels.said(reason))
+
+    def _pairs(self, one: int, other: int, variable: str | None) -> list[tuple[int, int]]:
+        """Return the members of two files that have the same name, or are the same quantity."""
+        described = self._joined.described
+
+        def identity(row: int) -> Any:
+            return described[row].signature.get("identity")
+
+        own, others = (np.flatnonzero(self._joined.file == k).tolist() for k in (one, other))
+        if variable is not None:
+            own, others = (
+                [r for r in rows if variable in (described[r].stated.name, identity(r))] for rows in (own, others)
+            )
+        by_name = {described[r].stated.name: r for r in others}
+        by_identity = {identity(r): r for r in reversed(others) if identity(r) is not None}
+        found = []
+        for row in own:
+            match = by_name.get(described[row].stated.name, by_identity.get(identity(row)))
+            if match is not None:
+                found.append((row, match))
+        return found
+
+    def _file(self, given: Any, name: str) -> int:
+        """Return the number of a file."""
+        scanned = self._joined.scanned
+        if not isinstance(given, str | bytes | os.PathLike):
+            number = an_integer(given, name)
+            if not 0 <= number < len(scanned):
+                raise OptionError(f"{name}: there is no file {number}; there are {len(scanned):,}, from 0 on")
+            return number
+        text = a_path(given, name)
+        exact = {text, os.path.abspath(text)}  # noqa: PTH100
+        found = [k for k, one in enumerate(scanned) if str(one.place) in exact]
+        found = found or [k for k, one in enumerate(scanned) if str(one.place).endswith(f"/{text}")]
+        if len(found) != 1:
+            several = ", ".join(str(scanned[k].place) for k in found[:3])
+            said = f"{len(found):,} files are called so: {several}; give more of the path"
+            raise OptionError(f"{name}: {text}: {said if found else 'it is none of the files that were aggregated'}")
+        return found[0]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data for JSON."""
+        from dataclasses import replace
+
+        from cfagg.display.as_json import encode
+
+        found: dict[str, Any] = encode(replace(self.facts, groups=_listed(self.groups, None)))
+        return found
+
+    def __str__(self) -> str:
+        return "\n".join(joined_lines(self.facts))
+
+    def __repr__(self) -> str:
+        return f"<Report of {len(self._joined.scanned):,} files: {len(self._rows):,} arrays>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        return facts_html(repr(self), (), [("arrays", str(self).splitlines())])
+
+
+def _listed[T](some: Sequence[T], most: int | None = _SHOWN) -> Listing[T]:
+    return Listing.of(len(some), some.__getitem__, most)
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Return names, with numbers where several are equal.
+
+    >>> _numbered(["tas", "pr", "tas"])
+    ['tas', 'pr', 'tas_1']
+    """
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        number = seen.get(name, 0)
+        seen[name] = number + 1
+        found.append(f"{name}_{number}" if number else name)
+    return found

@@ -1,0 +1,159 @@
+"""What was made of many files, as plain data, and as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from cfagg.display.escape import printable
+from cfagg.display.sizes import count_text
+from cfagg.display.summary import Listing
+
+__all__ = ["ApartFacts", "AxisFacts", "GroupFacts", "JoinedFacts", "Run", "UnreadFacts", "joined_lines"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Coordinates without a gap along an axis, and of how many members they are; `first` and `last` are its ends."""
+
+    low: float
+    high: float
+    members: int
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class AxisFacts:
+    """An axis of an array: `parts` is the number of members along it, `how` tells how these are placed."""
+
+    name: str
+    size: int
+    parts: int
+    first: str
+    last: str
+    units: str
+    how: str = ""
+    #: Where it is covered, in the order of the axis; empty of what is no number.
+    runs: Listing[Run] = field(default_factory=lambda: Listing(0, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """One array: the variables of which files it is, and how they were joined."""
+
+    name: str
+    identity: str
+    units: str
+    files: Listing[str]
+    rule: str
+    axes: tuple[AxisFacts, ...]
+    dropped: tuple[str, ...] = ()
+    replaced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ApartFacts:
+    """Why arrays of one quantity are apart: a reason, how often it is one, and an example, a pair of files."""
+
+    identity: str
+    rule: str
+    what: str
+    text: str
+    count: int
+    arrays: Listing[str]
+    a: str
+    b: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadFacts:
+    """A file that could not be read, and why."""
+
+    file: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedFacts:
+    """What was made of some files."""
+
+    files: int
+    variables: int
+    groups: Listing[GroupFacts]
+    apart: Listing[ApartFacts]
+    unread: Listing[UnreadFacts]
+    losses: Listing[str]
+    notes: Listing[str]
+
+
+def joined_lines(facts: JoinedFacts) -> Iterator[str]:
+    """Yield the lines, safe for a terminal, that tell what was made of files: first what was not joined."""
+    yield (
+        f"{count_text(facts.files, 'file')}, {count_text(facts.variables, 'variable')} in them: "
+        f"{count_text(facts.groups.count, 'array')}"
+    )
+    yield from _section(
+        "not read", [f"{u.file}: {_beyond(u.problem, u.file)}" for u in facts.unread.first], facts.unread
+    )
+    if facts.apart.count:
+        yield ""
+        yield "apart"
+        for one in (*facts.apart.first, *facts.apart.last):
+            yield from _apart_lines(one)
+        yield from _more(facts.apart)
+    yield ""
+    yield "arrays"
+    for group in facts.groups.first:
+        yield from _group_lines(group)
+    yield from _more(facts.groups)
+    for group in facts.groups.last:
+        yield from _group_lines(group)
+    yield from _section("losses", [*facts.losses.first, *facts.losses.last], facts.losses)
+    yield from _section("notes", [*facts.notes.first, *facts.notes.last], facts.notes)
+
+
+def _section[T](title: str, lines: Sequence[str], listing: Listing[T]) -> Iterator[str]:
+    if listing.count:
+        yield ""
+        yield title
+        yield from (f"  {printable(line)}" for line in lines)
+        yield from _more(listing)
+
+
+def _more[T](listing: Listing[T]) -> Iterator[str]:
+    if listing.omitted:
+        yield f"  … {listing.omitted:,} more …"
+
+
+def _apart_lines(one: ApartFacts) -> Iterator[str]:
+    names = ", ".join(one.arrays.first) + (", …" if one.arrays.omitted else "")
+    times = "" if one.count == 1 else f" ({one.count:,} times)"
+    yield f"  {printable(one.identity)} ({printable(names)}): {printable(one.text)}{times}"
+    yield f"    {printable(one.a)}"
+    yield f"    {printable(one.b)}"
+
+
+def _group_lines(group: GroupFacts) -> Iterator[str]:
+    dims = ", ".join(f"{a.name}: {a.size:,}" for a in group.axes if a.size > 1 or a.parts > 1)
+    units = f" [{group.units}]" if group.units else ""
+    yield f"  {printable(group.name)} ({printable(dims)}){printable(units)}: {printable(group.rule)}"
+    for axis in group.axes:
+        if axis.parts > 1:
+            yield f"    {printable(axis_text(axis))}"
+    if group.dropped:
+        yield f"    attributes that differ and were left out: {printable(', '.join(group.dropped))}"
+
+
+def axis_text(axis: AxisFacts) -> str:
+    """Return how an axis is covered."""
+    ends = axis.first if axis.first == axis.last else f"{axis.first} to {axis.last}"
+    gaps = axis.runs.count - 1
+    more = f", {count_text(gaps, 'gap')}" if gaps > 0 else ""
+    how = f", {axis.how}" if axis.how else ""
+    return f"{axis.name}: {ends}{f' {axis.units}' if axis.units else ''} in {count_text(axis.parts, 'part')}{more}{how}"
+
+
+def _beyond(problem: str, file: str) -> str:
+    """Return what is said of a file without its name at the beginning."""
+    return problem.removeprefix(file).lstrip(": ") or problem

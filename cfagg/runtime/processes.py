@@ -1,0 +1,135 @@
+"""Tasks that other processes do, which nothing of this one disturbs: neither its threads nor its `__main__`."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+from cfagg.runtime.threads import run_threads
+
+__all__ = ["Died", "run_processes", "serve"]
+
+#: Bytes before each message: its length.
+_HEAD = 8
+
+#: What a process is started with: the same places to import from, then `serve`.
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from cfagg.runtime.processes import serve; serve()"
+
+
+class Died:
+    """Stands for the result of a task whose process ended before it was done."""
+
+    def __init__(self, task: Any) -> None:
+        self.task = task
+
+
+def run_processes[T, R](work: Callable[[T], R], tasks: Iterator[T], workers: int) -> Generator[R | Died]:
+    """Yield the results of tasks as they are done by so many processes; errors of `work` are raised.
+
+    `work` is a function of a module, and it, tasks and results can be pickled. The process of a task that ends early is
+    replaced. All have ended when the iterator is closed.
+    """
+    own = threading.local()
+    started: list[_Worker] = []
+    stop = threading.Event()
+
+    def ask(task: T) -> R | Died:
+        worker: _Worker | None = getattr(own, "worker", None)
+        if stop.is_set():
+            return Died(task)
+        if worker is None:
+            worker = own.worker = _Worker()
+            started.append(worker)
+        asked = pickle.dumps((work, task), protocol=5)
+        try:
+            good, found = worker.ask(asked)
+        except (EOFError, OSError, ValueError):  # the last where its streams were closed meanwhile
+            worker.kill()
+            own.worker = None
+            return Died(task)
+        if not good:
+            raise found
+        result: R = found
+        return result
+
+    results = run_threads(ask, tasks, workers, "processes", stop)
+    try:
+        # Not `yield from`: it would be closed first, and its threads wait.
+        for result in results:  # noqa: UP028
+            yield result
+    finally:
+        # Before the threads that wait for them are waited for.
+        stop.set()
+        for worker in started:
+            worker.kill()
+        results.close()
+
+
+class _Worker:
+    """One process, which is asked for one thing at a time."""
+
+    def __init__(self) -> None:
+        # It hears nothing of an interrupt on the terminal: this process, which does, ends it.
+        self._process = subprocess.Popen(  # noqa: S603 - this very Python
+            [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+
+    def ask(self, asked: bytes) -> tuple[bool, Any]:
+        """Return whether it went well, and the result or the error, of a pickled function and task."""
+        process = self._process
+        if process.stdin is None or process.stdout is None:
+            raise EOFError
+        _send(process.stdin, asked)
+        found: tuple[bool, Any] = _received(process.stdout)
+        return found
+
+    def kill(self) -> None:
+        """End it, whatever it does."""
+        process = self._process
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+
+
+def serve() -> None:
+    """Do what this process is asked for until nobody asks any more."""
+    # What libraries print goes where errors go, not among the answers.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while True:
+        try:
+            work, task = _received(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            answer = True, work(task)
+        except BaseException as error:  # noqa: BLE001 - it is raised again by whoever asked
+            answer = False, error
+        try:
+            _send(answers, pickle.dumps(answer, protocol=5))
+        except OSError:  # nobody asks any more, nor can what is still to be sent be
+            os._exit(1)
+
+
+def _send(stream: BinaryIO | Any, data: bytes) -> None:
+    stream.write(len(data).to_bytes(_HEAD, "little"))
+    stream.write(data)
+    stream.flush()
+
+
+def _received(stream: BinaryIO | Any) -> Any:
+    head = stream.read(_HEAD)
+    if len(head) < _HEAD:
+        raise EOFError
+    data = stream.read(int.from_bytes(head, "little"))
+    return pickle.loads(data)  # noqa: S301 - of a process of one's own
