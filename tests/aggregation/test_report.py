@@ -1,0 +1,122 @@
+"""What a report says of files that were joined, and of those that were not."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import netCDF4
+import pytest
+
+from cfagg.aggregation.files import places
+from cfagg.aggregation.joining import join_files
+from cfagg.aggregation.report import Report
+from cfagg.aggregation.scanning import scan
+from cfagg.cf.joining import Options
+from cfagg.errors import OptionError
+from tests.aggregation.months import month, months
+
+
+def report_of(folder: Path, options: Options | None = None) -> Report:
+    return Report(join_files(scan(places(folder), options, skip_errors=True), options))
+
+
+def test_a_group_tells_its_files_axes_and_rule(tmp_path: Path) -> None:
+    names = months(tmp_path, 3)
+    (group,) = report_of(tmp_path).groups
+    assert (group.name, group.identity, group.units) == ("tas", "air_temperature", "K")
+    assert list(group.files.first) == names
+    assert group.rule == "3 joined along time"
+    time = group.axes[0]
+    assert (time.name, time.size, time.parts, time.first, time.last) == ("time", 6, 3, "2000-01-01", "2000-01-06")
+
+
+def test_gaps_along_an_axis_are_seen(tmp_path: Path) -> None:
+    months(tmp_path, 3)
+    month(tmp_path / "m9.nc", 9)
+    (group,) = report_of(tmp_path).groups
+    assert [(r.first, r.last, r.members) for r in group.axes[0].runs.first] == [
+        ("2000-01-01", "2000-01-06", 3),
+        ("2000-01-19", "2000-01-20", 1),
+    ]
+    assert "time: 2000-01-01 to 2000-01-20 in 4 parts, 1 gap" in str(report_of(tmp_path))
+
+
+def test_why_two_files_are_one_array(tmp_path: Path) -> None:
+    months(tmp_path, 2)
+    found = report_of(tmp_path).why(0, 1)
+    assert found.joined
+    assert str(found.answers[0]) == "tas: both are in tas"
+
+
+def test_why_two_files_are_apart_names_rule_attribute_and_both_values(tmp_path: Path) -> None:
+    names = months(tmp_path, 2)
+    with netCDF4.Dataset(names[1], "a") as file:
+        file["tas"].units = "m"
+    (answer,) = report_of(tmp_path).why(names[0], "m1.nc").answers
+    assert (answer.array, answer.rule, answer.what) == (None, "signature", "units")
+    assert ("K" in answer.text, "m" in answer.text) == (True, True)
+
+
+def test_reasons_show_dates(tmp_path: Path) -> None:
+    months(tmp_path, 2)
+    month(tmp_path / "x.nc", 1, days=3)
+    assert "2000-01-04 to 2000-01-06" in str(report_of(tmp_path).why("x.nc", "m1.nc"))
+
+
+def test_files_are_named_by_path_name_end_of_path_or_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    month(tmp_path / "a" / "m.nc", 0)
+    month(tmp_path / "b" / "m.nc", 1)
+    monkeypatch.chdir(tmp_path)
+    report = report_of(tmp_path)
+    for one, other in ((0, 1), ("a/m.nc", "b/m.nc"), (tmp_path / "a/m.nc", f"{tmp_path}/b/m.nc")):
+        found = report.why(one, other)
+        assert (found.a, found.b) == (f"{tmp_path}/a/m.nc", f"{tmp_path}/b/m.nc")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("m.nc", "2 files are called so"), ("z.nc", "none of the files"), (7, "there is no file 7")]
+)
+def test_a_file_that_is_not_clear_is_refused(tmp_path: Path, given: str | int, said: str) -> None:
+    month(tmp_path / "a" / "m.nc", 0)
+    month(tmp_path / "b" / "m.nc", 1)
+    with pytest.raises(OptionError, match=said):
+        report_of(tmp_path).why(given, 1)
+
+
+def test_a_variable_that_only_one_file_has_is_refused(tmp_path: Path) -> None:
+    months(tmp_path, 2)
+    report = report_of(tmp_path)
+    assert report.why(0, 1, "air_temperature").joined
+    with pytest.raises(OptionError, match="'pr' is not in both"):
+        report.why(0, 1, "pr")
+
+
+def test_a_file_that_was_not_read_is_listed_with_its_reason(tmp_path: Path) -> None:
+    months(tmp_path, 2)
+    (tmp_path / "z.nc").write_bytes(b"nothing")
+    report = report_of(tmp_path)
+    assert [Path(u.file).name for u in report.unread] == ["z.nc"]
+    assert "z.nc is not a netCDF file" in (report.why(0, "z.nc").problem or "")
+
+
+def test_the_report_of_many_files_stays_short_and_lists_frequent_reasons_once(tmp_path: Path) -> None:
+    names = months(tmp_path, 1)
+    for number in range(40):
+        os.link(names[0], tmp_path / f"same{number}.nc")
+    report = report_of(tmp_path)
+    text = str(report)
+    assert len(text.splitlines()) < 60
+    assert text.count("they are equal along all axes (40 times)") == 1
+    assert len(report.as_dict()["groups"]["first"]) == 41
+
+
+def test_it_is_strict_json_text_and_html(tmp_path: Path) -> None:
+    months(tmp_path, 2)
+    report = report_of(tmp_path)
+    facts = json.loads(json.dumps(report.as_dict(), allow_nan=False))
+    assert facts["groups"]["first"][0]["axes"][0]["first"] == "2000-01-01"
+    assert "tas" in report._repr_html_()
+    assert json.dumps(report.why(0, 1).as_dict(), allow_nan=False)
+    assert "tas" in report.why(0, 1)._repr_html_()
