@@ -141,6 +141,11 @@ class AggregationReader(Reader):
         """Return how the sub-array of partition `i` (flat, C order) is stored, by the convention and its file."""
         return self._open(i).layout or self.aggregation.partitions.layout_of(i)
 
+    def fragment(self, i: int) -> tuple[Fragment, list[Indices]]:
+        """Return the sub-array of partition `i` (flat, C order), and along each axis the indices that fill it."""
+        found = self._open(i)
+        return found, self._part(i, found)
+
     def recipe(self, i: int) -> conform.Recipe:
         """Return how partition `i` (flat, C order) is conformed."""
         return self._recipe(i, self._open(i))

@@ -5,6 +5,7 @@ A field has rows and columns, and a partition may say more dimensions of size 1;
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -19,8 +20,11 @@ from cfagg.errors import CfaggError, FragmentMismatchError, FragmentNotFoundErro
 from cfagg.formats.pp.addresses import FieldAt, find_field, scan_fields
 from cfagg.formats.pp.fields import Fields
 from cfagg.formats.pp.grids import axes_of
-from cfagg.formats.pp.values import attributes_of, mask_for, masks_of, read_mask, read_stored, storage_of
+from cfagg.formats.pp.packing import NONE, SHORT
+from cfagg.formats.pp.values import Storage, attributes_of, mask_for, masks_of, read_mask, read_stored, storage_of
+from cfagg.formats.values.storage import Contiguous, StoredVariable
 from cfagg.model import Aggregation
+from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Context, FileKey
 from cfagg.storage.handles import handles
 
@@ -81,7 +85,16 @@ def open_field(
         values = read_stored(handles.of(key, context), fields, 0, context, land)
         return values.reshape(shape)[tuple(slices)]
 
-    return Fragment(header, shape, read, where)
+    return Fragment(header, shape, read, where, stored=_plain(key, fields, storage, header))
+
+
+def _plain(key: FileKey, fields: Fields, storage: Storage, header: Header) -> StoredVariable | None:
+    """Return where the values of a field stand that is not packed; `None` of others."""
+    nbytes = math.prod(header.shape) * storage.dtype.itemsize
+    if storage.method not in (NONE, SHORT) or storage.points or storage.size < nbytes:
+        return None
+    at = Contiguous(int(fields.data_offset[0]), 0, Encoding(storage.dtype.newbyteorder(fields.form.byteorder)))
+    return StoredVariable(key, header.variable, "/", header, at, header.variable, ())
 
 
 def _check_axes(

@@ -148,7 +148,7 @@ class Fragments:
             found = _units_of_coordinate(located.key, address, self.group if own else "/")
             header = replace(header, attributes={**header.attributes, **found})
         parts = None if texts else lambda slices: scan(located, slices, context)
-        return Fragment(header, chunks, values, where, parts, layout)
+        return Fragment(header, chunks, values, where, parts, layout, None if texts else located)
 
     def _layout(self, i: int, header: Header, where: str) -> Layout:
         """Return the layout of partition `i` by what the aggregation and the file say."""

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.header import Header
+from cfagg.formats.values.storage import StoredVariable
 from cfagg.model import Layout
 
 __all__ = ["AxisRead", "Fragment", "Indices", "assemble", "compose", "push"]
@@ -137,6 +138,7 @@ class Fragment:
     # the same in parts, each with its place; a part is overwritten by the next
     scan: Callable[[Sequence[slice]], Iterable[tuple[tuple[slice, ...], npt.NDArray[Any]]]] | None = None
     layout: Layout | None = None  # of a sub-array, by what the aggregation and its file say
+    stored: StoredVariable | None = None  # where its values stand, if they are read as they are stored
 
     @property
     def place(self) -> str:

@@ -13,6 +13,7 @@ __all__ = ["require"]
 _EXTRAS = {
     "dask": "dask",
     "distributed": "dask",
+    "icechunk": "icechunk",
     "matplotlib": "plot",
     "obstore": "cloud",
     "pandas": "observations",

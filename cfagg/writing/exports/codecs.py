@@ -1,0 +1,79 @@
+"""The filters of chunks in the words of Zarr: numcodecs in version 2, codecs in version 3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cfagg.model.chunks import Codec
+
+__all__ = ["canonical", "named", "untold", "version_2", "version_3"]
+
+#: Filters whose bytes numcodecs undoes as HDF5 does, by their numbers, and what decoding them takes besides the bytes.
+_SHUFFLE = 2
+_NAMES = {1: "zlib", _SHUFFLE: "shuffle", 3: "fletcher32", 307: "bz2", 32001: "blosc", 32015: "zstd"}
+_UNTOLD = {4: "szip", 5: "n-bit", 6: "scale and offset", 32000: "LZF", 32004: "LZ4", 32008: "bitshuffle"}
+
+#: Levels that only matter to who writes.
+_LEVELS: dict[str, dict[str, Any]] = {
+    "zlib": {"level": 1},
+    "bz2": {"level": 1},
+    "zstd": {"level": 1},
+    "blosc": {"cname": "zstd", "clevel": 5, "shuffle": 1, "blocksize": 0},
+}
+
+#: Names of version 3 that Zarr itself has.
+_OWN = ("blosc", "zstd")
+_SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
+
+
+def canonical(codecs: Sequence[Codec], itemsize: int) -> tuple[Codec, ...]:
+    """Return filters with nothing but what decoding depends on, so that files packed at several levels are alike.
+
+    >>> canonical([(2, (4,)), (1, (6,))], 4)
+    ((2, (4,)), (1, ()))
+    """
+    return tuple((n, ((*given, itemsize)[0],) if n == _SHUFFLE else ()) for n, given in codecs)
+
+
+def untold(codecs: Sequence[Codec]) -> str | None:
+    """Return the name of the first filter that Zarr has no codec for, `None` where all have one."""
+    return next((named(number) for number, _ in codecs if number not in _NAMES), None)
+
+
+def named(number: int) -> str:
+    """Return what a filter is called."""
+    return _NAMES.get(number) or _UNTOLD.get(number) or f"HDF5 filter {number}"
+
+
+def version_2(codecs: Sequence[Codec]) -> list[dict[str, Any]]:
+    """Return codecs of numcodecs in the order in which bytes passed them.
+
+    >>> version_2([(2, (4,)), (1, ())])
+    [{'id': 'shuffle', 'elementsize': 4}, {'id': 'zlib', 'level': 1}]
+    """
+    return [{"id": name, **settings} for name, settings in _told(codecs)]
+
+
+def version_3(codecs: Sequence[Codec], itemsize: int) -> list[dict[str, Any]]:
+    """Return the codecs of Zarr version 3 that follow the one to bytes.
+
+    >>> version_3([(32015, ())], 4)
+    [{'name': 'zstd', 'configuration': {'level': 1, 'checksum': False}}]
+    """
+    found = []
+    for name, settings in _told(codecs):
+        more: dict[str, Any] = {}
+        if name == "zstd":
+            more = {"checksum": False}
+        elif name == "blosc":
+            more = {"shuffle": _SHUFFLES[settings["shuffle"]], "typesize": itemsize}
+        found.append({"name": name if name in _OWN else f"numcodecs.{name}", "configuration": settings | more})
+    return found
+
+
+def _told(codecs: Sequence[Codec]) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (_NAMES[n], {"elementsize": given[0]} if n == _SHUFFLE else dict(_LEVELS.get(_NAMES[n], {})))
+        for n, given in codecs
+    ]

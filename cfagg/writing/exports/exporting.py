@@ -1,0 +1,194 @@
+"""Exporting a source as references that other libraries read: what cannot be said is listed, and nothing is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from cfagg.arrays.source import Source, refuse_unreadable
+from cfagg.errors import LossError, OptionError, TargetError, TargetExistsError
+from cfagg.errors.arguments import a_path
+from cfagg.findings.losses import Loss
+from cfagg.runtime.files import NewFolder
+from cfagg.runtime.object_files import check_object, written_object
+from cfagg.runtime.publishing import put, reason, sync_tree
+from cfagg.storage.access import Access
+from cfagg.storage.urls import Url, a_place, is_url
+from cfagg.writing.aggregation_file import written
+from cfagg.writing.exports import kerchunk
+from cfagg.writing.exports.content import nodes_of
+from cfagg.writing.exports.planned import Node, Planned
+from cfagg.writing.exports.planning import Means
+from cfagg.writing.plan import OnLoss
+from cfagg.writing.report import Report
+
+__all__ = ["EXPORTS", "export"]
+
+#: What a source can be exported as.
+EXPORTS = ("kerchunk", "icechunk")
+
+_PARQUET = (".parquet", ".parq")
+
+
+def export(
+    source: Source,
+    access: Access,
+    output: str | os.PathLike[str],
+    to: str,
+    *,
+    on_loss: str = "error",
+    overwrite: bool = False,
+    word_size: int | None = None,
+    target_options: dict[str, Any] | None = None,
+) -> Report:
+    """Write references to the values of a source; a `LossError` lists all that cannot be said, and nothing is written.
+
+    ``"kerchunk"`` is JSON, or the Parquet layout where the name ends with ``.parquet`` or ``.parq``; ``"icechunk"`` is
+    a repository in a directory.
+    """
+    if to not in EXPORTS:
+        raise OptionError(f"to={to!r} is not one of {', '.join(map(repr, EXPORTS))}")
+    if on_loss not in ("error", "materialise", "drop"):
+        raise OptionError(f"on_loss={on_loss!r}: expected 'error', 'materialise' or 'drop'")
+    name = a_path(output, "output", expected="name a file")
+    parquet = to == "kerchunk" and name.lower().rstrip("/").endswith(_PARQUET)
+    url = a_place(name, target_options, expected="name a file") if is_url(name) else None
+    if url is not None and (to == "icechunk" or parquet):
+        raise OptionError(f"{url} is a URL, where only JSON is written: write a directory here, and copy that")
+    _check(name, url, directory=to == "icechunk" or parquet, overwrite=overwrite)
+    if on_loss != "drop":
+        found = (error for group in source.root.walk() for error in group.unreadable.values())
+        refuse_unreadable(found, "leave it out with on_loss='drop'")
+    means = Means(to, 3 if to == "icechunk" else 2, to == "icechunk", cast("OnLoss", on_loss))
+    if to == "icechunk":
+        from cfagg.writing.exports import icechunk
+
+        icechunk.require_icechunk()
+    root = nodes_of(source, access, means, word_size)
+    root, losses, left = _judged(root, name, means)
+    if to == "icechunk":
+        notes = _directory(name, lambda folder: icechunk.write(root, folder))
+        form = "Icechunk"
+    elif parquet:
+        notes = _directory(name, lambda folder: kerchunk.write_parquet(root, folder))
+        form = "kerchunk Parquet"
+    else:
+        notes, form = _file(name, url, overwrite, kerchunk.json_bytes(root)), "kerchunk JSON"
+    arrays = [a for node in root.walk() for a in node.arrays]
+    for path in left:
+        why = "without what is lost its values would be other ones"
+        losses += (Loss(path, None, "the variable", "it is left out", why),)
+    unreadable = tuple(
+        Loss(f"{g.path.strip('/')}/{n}".lstrip("/"), None, "the variable", "it is left out", error.message)
+        for g in source.root.walk() for n, error in g.unreadable.items()
+    )  # fmt: skip
+    return Report(
+        target=name,
+        dialect=form,
+        variables=tuple(a.path for a in arrays if a.references.cell.size),
+        partitions=sum(a.partitions for a in arrays),
+        losses=(*losses, *unreadable),
+        notes=(*(note for a in arrays for note in a.notes), *notes),
+    )
+
+
+def _check(name: str, url: str | None, *, directory: bool, overwrite: bool) -> None:
+    """Refuse what cannot or must not be written."""
+    if isinstance(url, Url):
+        check_object(url, overwrite=overwrite)
+        return
+    path = Path(name)
+    if not path.parent.is_dir():
+        raise TargetError(f"{path} cannot be written: there is no directory {path.parent}")
+    if os.path.lexists(path) and not overwrite:
+        raise TargetExistsError(f"{path} exists; replace it with overwrite=True (--overwrite), or give another name")
+    if not directory and path.is_dir():
+        raise TargetError(f"{path} is a directory; give the name of a file")
+    if directory and os.path.lexists(path) and not _is_ours(path):
+        raise TargetError(f"{path} is neither an Icechunk repository nor references in Parquet; it is not replaced")
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether a directory is what an export writes, or is empty."""
+    if not path.is_dir() or path.is_symlink():
+        return False
+    names = {entry.name for entry in path.iterdir()}
+    return not names or ".zmetadata" in names or {"snapshots", "manifests"} <= names
+
+
+def _judged(root: Node, name: str, means: Means) -> tuple[Node, tuple[Loss, ...], tuple[str, ...]]:
+    """Return what is written of a tree, what is lost, and which arrays are left out; raise where that is refused."""
+    found = [a for node in root.walk() for a in node.arrays]
+    losses = [loss for a in found for loss in a.losses]
+    if means.on_loss == "drop":
+        left = {a.path for a in found if a.losses}
+        return _without(root, left), tuple(losses), tuple(sorted(left))
+    refused = losses
+    remedy = "on_loss='materialise' writes the values of these partitions, on_loss='drop' leaves the variable out"
+    if means.on_loss == "materialise":
+        refused = [loss for a in found for loss in _too_large(a, means)]
+        remedy = "they are too large to be written inside; on_loss='drop' leaves the variable out"
+    if refused:
+        count = len(refused)
+        things = f"{count:,} thing{'s'[: count != 1]}"
+        raise LossError(f"{name} was not written: {means.name} cannot say {things} of the source; {remedy}", refused)
+    return root, (), ()
+
+
+def _too_large(array: Planned, means: Means) -> tuple[Loss, ...]:
+    """Return what is lost of an array because its values would make a file of references large."""
+    if means.name != "kerchunk" or not array.losses or array.written_bytes <= kerchunk.INLINE:
+        return ()
+    return array.losses
+
+
+def _without(node: Node, left: set[str]) -> Node:
+    return replace(
+        node,
+        arrays=tuple(a for a in node.arrays if a.path not in left),
+        groups=tuple(_without(inner, left) for inner in node.groups),
+    )
+
+
+def _file(name: str, url: str | None, overwrite: bool, data: bytes) -> tuple[str, ...]:
+    """Write a file that is there whole or not at all."""
+    if isinstance(url, Url):
+        with written_object(url, create=not overwrite) as made:
+            made.write_bytes(data)
+    else:
+        with written(Path(os.path.realpath(name))) as made:
+            made.write_bytes(data)
+    return (kerchunk.NOTE,)
+
+
+def _directory(name: str, write: Callable[[Path], Iterable[str]]) -> tuple[str, ...]:
+    """Write a directory that is there whole or not at all."""
+    target = Path(os.path.realpath(name))
+    with _aside(target) as folder:
+        made = folder.path / "file"
+        made.mkdir()
+        notes = tuple(write(made))
+        sync_tree(made)
+        put(made, target, folder.path / "former")
+    return notes
+
+
+@contextmanager
+def _aside(target: Path) -> Any:
+    """Give a new directory beside a target, removed in any case; say what the system refused."""
+    try:
+        folder = NewFolder(target)
+    except OSError as error:
+        raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error
+    done = False
+    try:
+        yield folder
+        done = True
+    except OSError as error:
+        raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error
+    finally:
+        folder.remove(done=done)

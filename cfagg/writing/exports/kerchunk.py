@@ -1,0 +1,146 @@
+"""kerchunk's reference files: Zarr version 2, whose chunks are in other files or written inside, as JSON or Parquet.
+
+Source: the specification of kerchunk's references, version 1, and the layout that fsspec's `LazyReferenceMapper` reads.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cfagg.errors import UnsupportedError
+from cfagg.errors.extras import require
+from cfagg.formats.zarr.attributes import variable_attributes
+from cfagg.formats.zarr.creating import fill_json
+from cfagg.storage.urls import Url, is_url
+from cfagg.writing.exports.codecs import version_2
+from cfagg.writing.exports.planned import Node, Planned
+
+__all__ = ["INLINE", "NOTE", "documents", "encoded", "json_bytes", "write_parquet"]
+
+#: References in one file of Parquet.
+RECORD = 10_000
+
+#: Bytes of values of one array that are written inside in place of references.
+INLINE = 1 << 20
+
+NOTE = "kerchunk's references do not tell whether a file has been changed since they were made"
+
+
+def documents(root: Node) -> dict[str, Any]:
+    """Return the metadata documents of a tree by their keys."""
+    found: dict[str, Any] = {}
+    for node in root.walk():
+        prefix = f"{node.path}/" if node.path else ""
+        found[f"{prefix}.zgroup"] = {"zarr_format": 2}
+        found[f"{prefix}.zattrs"] = dict(node.attributes)
+        for array in node.arrays:
+            found[f"{array.path}/.zarray"] = _document(array)
+            found[f"{array.path}/.zattrs"] = {
+                **variable_attributes(array.attributes, array.dtype), "_ARRAY_DIMENSIONS": list(array.dims)
+            }  # fmt: skip
+    return found
+
+
+def _document(array: Planned) -> dict[str, Any]:
+    text = array.dtype.kind in "OUT"
+    filters = [{"id": "vlen-utf8"}] if text else version_2(array.codecs)
+    compressor = filters.pop() if filters and filters[-1]["id"] in ("zlib", "zstd", "blosc", "bz2") else None
+    return {
+        "shape": list(array.shape),
+        "chunks": [getattr(axis, "chunk", 1) for axis in array.grid.axes],
+        "dtype": "|O" if text else array.dtype.str,
+        "fill_value": None if array.unstored is None else fill_json(array.unstored, array.dtype),
+        "order": "C",
+        "filters": filters or None,
+        "compressor": compressor,
+        "zarr_format": 2,
+    }
+
+
+def encoded(array: Planned, cell: int) -> bytes:
+    """Return a chunk that is written as its codecs store it."""
+    import numcodecs
+
+    values = array.chunk(cell)
+    if values.dtype.kind in "OUT":
+        return bytes(numcodecs.VLenUTF8().encode(values.astype(object)))
+    made: Any = np.ascontiguousarray(values.astype(array.dtype, copy=False))
+    for given in version_2(array.codecs):
+        made = numcodecs.get_codec(given).encode(made)
+    return bytes(made) if not isinstance(made, np.ndarray) else made.tobytes()
+
+
+def _name(place: str) -> str:
+    """Return a file as references name it."""
+    if "{{" in place:
+        raise UnsupportedError(f"{place!r} cannot be referred to: readers take '{{{{' for a template; rename the file")
+    return str(place) if isinstance(place, Url) or is_url(place) else f"file://{place}"
+
+
+def _references(array: Planned) -> Iterator[tuple[int, Any]]:
+    """Yield the cells that are stored, each with its place or its bytes."""
+    told = array.references
+    names = [_name(key.path) for key in told.files]
+    for cell, file, offset, length in zip(
+        told.cell.tolist(), told.file.tolist(), told.offset.tolist(), told.length.tolist(), strict=True
+    ):
+        yield cell, [names[file], offset, length]
+    for cell in array.written.tolist():
+        yield cell, encoded(array, cell)
+
+
+def json_bytes(root: Node) -> bytes:
+    """Return a reference file of version 1."""
+    refs: dict[str, Any] = {key: json.dumps(found) for key, found in documents(root).items()}
+    for node in root.walk():
+        for array in node.arrays:
+            for cell, found in _references(array):
+                key = ".".join(map(str, array.index(cell))) or "0"
+                held = isinstance(found, bytes)
+                refs[f"{array.path}/{key}"] = f"base64:{base64.b64encode(found).decode()}" if held else found
+    return json.dumps({"version": 1, "refs": refs}).encode()
+
+
+def write_parquet(root: Node, folder: Path) -> tuple[str, ...]:
+    """Write the directory of Parquet files, in a folder that is there."""
+    require("references in Parquet", "pyarrow")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    for node in root.walk():
+        for array in node.arrays:
+            count = math.prod(array.grid.matrix_shape)
+            held = sorted(_references(array), key=lambda pair: pair[0])
+            at = 0
+            for record in range(-(-count // RECORD)):
+                paths: list[str | None] = [None] * RECORD
+                raws: list[bytes | None] = [None] * RECORD
+                columns = np.zeros((2, RECORD), np.int64)
+                while at < len(held) and held[at][0] < (record + 1) * RECORD:
+                    cell, found = held[at]
+                    i, at = cell - record * RECORD, at + 1
+                    if isinstance(found, bytes):
+                        raws[i] = found
+                    else:
+                        paths[i], columns[:, i] = found[0], found[1:]
+                place = folder / array.path
+                place.mkdir(parents=True, exist_ok=True)
+                table = pa.table(
+                    {
+                        "path": pa.array(paths, pa.string()),
+                        "offset": columns[0],
+                        "size": columns[1],
+                        "raw": pa.array(raws, pa.binary()),
+                    }
+                )
+                parquet.write_table(table, place / f"refs.{record}.parq", compression="zstd", write_statistics=False)
+    table_of = {"metadata": documents(root), "record_size": RECORD}
+    (folder / ".zmetadata").write_bytes(json.dumps(table_of).encode())
+    return (NOTE,)

@@ -1,0 +1,112 @@
+"""Arrays as targets hold them: references to chunks in other files, and chunks that are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.findings.losses import Loss
+from cfagg.model import Grid, Regular
+from cfagg.model.chunks import Codec
+from cfagg.storage.files import FileKey
+
+__all__ = ["Node", "Planned", "References"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class References:
+    """Chunks in other files: one column for each thing that is known of them, by increasing cells."""
+
+    cell: Int64
+    file: Int64
+    offset: Int64
+    length: Int64
+    files: tuple[FileKey, ...] = ()
+
+    @classmethod
+    def none(cls) -> References:
+        """Return no references."""
+        empty = np.empty(0, np.int64)
+        return cls(empty, empty, empty, empty)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One array: `fill` is its missing value, `unstored` what stands for chunks that are not stored.
+
+    `written` are cells whose values, as `read` returns them of a slice for each dimension, are stored in the target.
+    """
+
+    path: str
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]  # in the byte order in which values are stored
+    attributes: Mapping[str, Any]
+    fill: Any
+    unstored: Any
+    grid: Grid
+    codecs: tuple[Codec, ...]
+    references: References
+    written: Int64
+    read: Callable[[tuple[slice, ...]], npt.NDArray[Any]]
+    partitions: int = 0
+    losses: tuple[Loss, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether all chunks have one shape."""
+        return all(isinstance(axis, Regular) for axis in self.grid.axes)
+
+    @property
+    def written_bytes(self) -> int:
+        """How many bytes the values of cells take that are written."""
+        return sum(math.prod(self.shape_of(self.index(c))) for c in self.written.tolist()) * self.dtype.itemsize
+
+    def chunk(self, cell: int) -> npt.NDArray[Any]:
+        """Return the values of a cell that is written, in the shape of its chunk, beyond the array those of none."""
+        index = self.index(cell)
+        extent = self.grid.extent(index)
+        found = self.read(tuple(slice(a, b) for a, b in extent))
+        if found.dtype.kind == "O":
+            whole: npt.NDArray[Any] = np.full(self.shape_of(index), "", object)
+        else:
+            whole = np.zeros(self.shape_of(index), self.dtype)
+            if self.unstored is not None:
+                whole[...] = self.unstored
+        whole[tuple(slice(0, n) for n in found.shape)] = found if found.ndim else found.item()
+        return whole
+
+    def index(self, cell: int) -> tuple[int, ...]:
+        """Return the index of a cell in the grid."""
+        return tuple(int(i) for i in np.unravel_index(cell, self.grid.matrix_shape)) if self.grid.ndim else ()
+
+    def shape_of(self, index: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a chunk, whole."""
+        return tuple(
+            a.chunk if isinstance(a, Regular) else int(a[i + 1] - a[i])
+            for a, i in zip(self.grid.axes, index, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Node:
+    """A group with its arrays."""
+
+    path: str = ""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    arrays: tuple[Planned, ...] = ()
+    groups: tuple[Node, ...] = ()
+
+    def walk(self) -> Iterator[Node]:
+        """Yield this group and all below it, parents first."""
+        yield self
+        for group in self.groups:
+            yield from group.walk()
