@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
+from cfagg.arrays.slabs import SlabReader
 from cfagg.arrays.source import Group, Source, Variable
 from cfagg.arrays.stored import NetcdfReader
 from cfagg.errors import UnsupportedError
@@ -20,6 +22,7 @@ from cfagg.formats.zarr.attributes import fill_of, group_attributes, with_member
 from cfagg.model import Aggregation, Grid
 from cfagg.storage.access import Access
 from cfagg.storage.files import CONTEXT_SOURCE
+from cfagg.writing.elsewhere import elsewhere
 from cfagg.writing.exports.gridding import Block, cut_of
 from cfagg.writing.exports.planned import Node, Planned, References
 from cfagg.writing.exports.planning import Means, plan_aggregation
@@ -71,6 +74,8 @@ def _array(
         for name in ("units", "calendar"):
             if getattr(variable, name) is not None:
                 attributes.setdefault(name, getattr(variable, name))
+    if isinstance(reader, SlabReader) and reader.addresses is not None and reader.chunks is not None:
+        reader = _of_fields(reader, variable, attributes)
     most = _COORDINATE if _describes(group, variable) else _SMALL
     nbytes = math.prod(reader.shape) * max(reader.dtype.itemsize, 1)
     if nbytes > most and isinstance(reader, AggregationReader) and reader.dtype.kind in "iufS":
@@ -83,6 +88,15 @@ def _array(
         if found is not None:
             return found
     return _held(reader, path, attributes, means, most, notes)
+
+
+def _of_fields(reader: SlabReader, variable: Variable | Aggregation, attributes: Mapping[str, Any]) -> Reader:
+    """Return the reader of an aggregation of the fields of a PP file."""
+    found = elsewhere(variable.name, variable.dims, reader, attributes, "NCA-0.1")
+    if found.computed or reader.addresses is None:
+        return reader
+    path, _, _ = reader.addresses()
+    return AggregationReader(replace(found.aggregation, source=path), Access(path))
 
 
 def _describes(group: Group, variable: Variable | Aggregation) -> bool:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import base64
 import json
 import math
+import operator
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.errors import UnsupportedError
 from cfagg.errors.extras import require
@@ -66,9 +68,21 @@ def _document(array: Planned) -> dict[str, Any]:
 
 def encoded(array: Planned, cell: int) -> bytes:
     """Return a chunk that is written as its codecs store it."""
+    return _encoded(array, array.chunk(cell))
+
+
+def _unstored(array: Planned) -> bytes | None:
+    """Return a chunk of what stands for those that are not stored; `None` where all are."""
+    if array.references.cell.size + array.written.size == array.grid.size:
+        return None
+    values = np.zeros(array.shape_of((0,) * array.grid.ndim), array.dtype)
+    values[...] = array.unstored
+    return _encoded(array, values)
+
+
+def _encoded(array: Planned, values: npt.NDArray[Any]) -> bytes:
     import numcodecs
 
-    values = array.chunk(cell)
     if values.dtype.kind in "OUT":
         return bytes(numcodecs.VLenUTF8().encode(values.astype(object)))
     made: Any = np.ascontiguousarray(values.astype(array.dtype, copy=False))
@@ -117,11 +131,14 @@ def write_parquet(root: Node, folder: Path) -> tuple[str, ...]:
     for node in root.walk():
         for array in node.arrays:
             count = math.prod(array.grid.matrix_shape)
-            held = sorted(_references(array), key=lambda pair: pair[0])
+            held = sorted(_references(array), key=operator.itemgetter(0))
+            unstored = _unstored(array)
             at = 0
             for record in range(-(-count // RECORD)):
                 paths: list[str | None] = [None] * RECORD
-                raws: list[bytes | None] = [None] * RECORD
+                # With pandas 3, readers fail where there is neither a place nor bytes: chunks that are not stored too.
+                raws: list[bytes | None] = [unstored] * min(RECORD, count - record * RECORD)
+                raws += [None] * (RECORD - len(raws))
                 columns = np.zeros((2, RECORD), np.int64)
                 while at < len(held) and held[at][0] < (record + 1) * RECORD:
                     cell, found = held[at]
@@ -129,7 +146,7 @@ def write_parquet(root: Node, folder: Path) -> tuple[str, ...]:
                     if isinstance(found, bytes):
                         raws[i] = found
                     else:
-                        paths[i], columns[:, i] = found[0], found[1:]
+                        paths[i], columns[:, i], raws[i] = found[0], found[1:], None
                 place = folder / array.path
                 place.mkdir(parents=True, exist_ok=True)
                 table = pa.table(

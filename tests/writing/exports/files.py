@@ -37,7 +37,8 @@ def fragment(path: Path, values: np.ndarray, *, form: str = "NETCDF4", dims: Seq
 
 def aggregate(path: Path, names: Sequence[str], lengths: Sequence[int], *, dtype: str = "f4",
               attributes: dict[str, Any] | None = None, layouts: Sequence[Layout] | None = None,
-              columns: dict[str, Any] | None = None) -> Path:  # fmt: skip
+              columns: dict[str, Any] | None = None,
+    to: str = "CFA-0.4") -> Path:  # fmt: skip
     """Write an aggregation of files along time, with its coordinates."""
     grid = Grid.from_sizes([lengths, [LAT], [30]])
     held = {"file": np.arange(len(names)), "files": list(names), "address": 0, "addresses": ["tas"],
@@ -45,7 +46,7 @@ def aggregate(path: Path, names: Sequence[str], lengths: Sequence[int], *, dtype
     partitions = Partitions.build(grid.size, **held)
     one = Aggregation("tas", ("time", "lat", "lon"), grid.shape, np.dtype(dtype), grid, partitions, "K")
     one = replace(one, attributes={"standard_name": "air_temperature", **(attributes or {})}, source=str(path))
-    cfagg.write(one, path, to="CFA-0.4", on_loss="error")
+    cfagg.write(one, path, to=to)
     with netCDF4.Dataset(path, "a") as file:
         time = file.createVariable("time", "f8", ("time",))
         time.units, time.calendar, time.standard_name = "days since 2000-01-01", "360_day", "time"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
+import h5py
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
@@ -12,13 +16,20 @@ import zarr
 
 import cfagg
 from cfagg.arrays.opening import open_any
+from cfagg.errors import LossError, TargetError, TargetExistsError
+from cfagg.model import Layout
 from cfagg.storage.access import Access
+from cfagg.writing.exports.codecs import untold
 from cfagg.writing.exports.exporting import export
-from tests.writing.exports.files import series
+from tests.formats.pp.making import field
+from tests.formats.pp.test_dataset import INSTANT
+from tests.writing.exports.files import LAT, aggregate, fragment, series, values_of
 
 
 def exported(path: Path, name: str, **options: Any) -> Any:
     to = "icechunk" if name.endswith("icechunk") else "kerchunk"
+    if to == "icechunk":
+        pytest.importorskip("icechunk", reason="icechunk is not installed")
     return export(open_any(path), Access(path), path.parent / name, to, **options)
 
 
@@ -66,3 +77,186 @@ def test_exports_are_opened_with_the_values_of_the_files(tmp_path, form, target)
     xr.testing.assert_equal(found.lat, own.lat)
     assert (found.tas.attrs, found.tas.dtype) == (own.tas.attrs, own.tas.dtype)
     assert str(found.experiment.values) == "historical"
+
+
+def test_icechunk_has_chunks_of_unequal_lengths_where_files_differ_in_length(tmp_path):
+    lengths = (7, 9, 8)
+    path, values = series(tmp_path, lengths, zlib=True, chunksizes=None, contiguous=False)
+    report = exported(path, "tas.icechunk")
+    assert any("rectilinear" in note for note in report.notes)
+    np.testing.assert_array_equal(opened(tmp_path / "tas.icechunk").tas.values, values)
+
+
+def test_kerchunk_refuses_files_whose_lengths_are_no_whole_chunks(tmp_path):
+    path, _ = series(tmp_path, (7, 9, 8), zlib=True, contiguous=False)
+    with pytest.raises(LossError, match="shape of chunks") as caught:
+        exported(path, "tas.json")
+    assert {loss.partition for loss in caught.value.losses} <= {(0, 0, 0), (1, 0, 0), (2, 0, 0)}
+    assert not (tmp_path / "tas.json").exists()
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+def test_contiguous_files_of_unequal_lengths_are_cut_into_equal_chunks(tmp_path):
+    path, values = series(tmp_path, (6, 9, 3), contiguous=True)
+    exported(path, "tas.json")
+    assert json.loads(json.loads((tmp_path / "tas.json").read_text())["refs"]["tas/.zarray"])["chunks"] == [3, 20, 30]
+    np.testing.assert_array_equal(opened(tmp_path / "tas.json").tas.values, values)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_packing_that_all_files_share_is_kept(tmp_path, target):
+    packed = {"scale_factor": np.float64(0.5), "add_offset": np.float64(280), "_FillValue": np.int16(-9)}
+    values = np.arange(36 * LAT * 30).reshape(36, LAT, 30).astype("i2")
+    path = packed_series(tmp_path, values, [packed] * 3)
+    exported(path, target)
+    found = opened(tmp_path / target).tas
+    assert found.encoding["dtype"] == np.int16
+    np.testing.assert_array_equal(found.values, cfagg.read(path).tas.values)
+
+
+def packed_series(folder: Path, values: np.ndarray, packings: list[dict[str, Any]]) -> Path:
+    names = []
+    for k, packing in enumerate(packings):
+        others = {n: v for n, v in packing.items() if n != "_FillValue"}
+        fill = packing.get("_FillValue")
+        fragment(folder / f"p{k}.nc", values[12 * k : 12 * k + 12], attributes=others, fill_value=fill, zlib=True,
+                 chunksizes=(12, 20, 30))  # fmt: skip
+        names.append(f"p{k}.nc")
+    return aggregate(folder / "tas.nc", names, [12] * len(packings), dtype="f8")
+
+
+def one_of_another_packing(folder: Path) -> Path:
+    values = np.arange(36 * LAT * 30).reshape(36, LAT, 30).astype("i2")
+    scales = [{"scale_factor": np.float64(s), "add_offset": np.float64(280)} for s in (0.5, 0.25, 0.5)]
+    return packed_series(folder, values, scales)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_file_of_another_packing_is_a_loss(tmp_path, target):
+    with pytest.raises(LossError) as caught:
+        exported(one_of_another_packing(tmp_path), target)
+    assert [(loss.partition, loss.what) for loss in caught.value.losses] == [((1, 0, 0), "packing")]
+    assert not (tmp_path / target).exists()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_is_lost_is_left_out_where_that_is_accepted(tmp_path, target):
+    report = exported(one_of_another_packing(tmp_path), target, on_loss="drop")
+    assert "tas" not in opened(tmp_path / target)
+    assert [loss.what for loss in report.losses] == ["packing", "the variable"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_file_of_another_compression_is_written_as_values_where_that_is_wanted(tmp_path, target):
+    values = values_of((12, 12))
+    fragment(tmp_path / "a.nc", values[:12], zlib=True, chunksizes=(12, 20, 30))
+    fragment(tmp_path / "b.nc", values[12:], compression="zstd", chunksizes=(12, 20, 30))
+    path = aggregate(tmp_path / "tas.nc", ["a.nc", "b.nc"], [12, 12])
+    with pytest.raises(LossError) as caught:
+        exported(path, target)
+    assert [loss.what for loss in caught.value.losses] == ["compression"]
+    exported(path, target, on_loss="materialise")
+    (tmp_path / "b.nc").unlink()
+    np.testing.assert_array_equal(opened(tmp_path / target).tas.values, values)
+
+
+def turned(folder: Path) -> Path:
+    """Return an aggregation whose second file runs from north to south."""
+    values = values_of((12, 12))
+    for name, part in (("a.nc", values[:12]), ("b.nc", values[12:, ::-1])):
+        fragment(folder / name, part, zlib=True, chunksizes=(12, 20, 30))
+    dims = ("time", "lat", "lon")
+    layouts = [Layout(dims), Layout(dims, flipped=(False, True, False))]
+    return aggregate(folder / "t.nca", ["a.nc", "b.nc"], [12, 12], layouts=layouts, columns={"layout": [0, 1]},
+                     to="NCA-0.1")  # fmt: skip
+
+
+def test_a_reversed_file_is_a_loss(tmp_path):
+    with pytest.raises(LossError) as caught:
+        exported(turned(tmp_path), "tas.json")
+    assert [(loss.partition, loss.what) for loss in caught.value.losses] == [((1, 0, 0), "direction")]
+
+
+def test_a_reversed_file_is_written_as_values_where_that_is_wanted(tmp_path):
+    path = turned(tmp_path)
+    exported(path, "tas.icechunk", on_loss="materialise")
+    np.testing.assert_array_equal(opened(tmp_path / "tas.icechunk").tas.values, values_of((12, 12)))
+
+
+def test_icechunk_refuses_values_of_a_file_that_was_written_after_the_export(tmp_path):
+    path, _ = series(tmp_path)
+    exported(path, "tas.icechunk")
+    later = (tmp_path / "tas 1.nc").stat().st_mtime + 2
+    os.utime(tmp_path / "tas 1.nc", (later, later))
+    icechunk = pytest.importorskip("icechunk", reason="icechunk is not installed")
+    with pytest.raises(icechunk.IcechunkError, match="has changed"):
+        opened(tmp_path / "tas.icechunk")
+
+
+def test_chunks_that_were_never_written_have_the_fill_value_of_the_file(tmp_path):
+    path, _ = series(tmp_path, write=half_written, chunksizes=(4, 20, 30))
+    for target in TARGETS:
+        exported(path, target)
+        np.testing.assert_array_equal(opened(tmp_path / target).tas.values, cfagg.read(path).tas.values)
+
+
+def half_written(path: Path, values: np.ndarray, **options: Any) -> None:
+    with netCDF4.Dataset(path, "w") as file:
+        for dim, n in zip(("time", "lat", "lon"), values.shape, strict=True):
+            file.createDimension(dim, n)
+        made = file.createVariable("tas", "f4", ("time", "lat", "lon"), zlib=True, fill_value=1e20, **options)
+        made.units = "K"
+        made[:4] = values[:4]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("size", [4, 8])
+def test_fields_of_pp_files_that_are_not_packed_are_chunks(tmp_path, target, size):
+    values = np.arange(3 * 40 * 50.0).reshape(3, 40, 50)
+    fields = [
+        field(values[k].astype(f">f{size}"), size=size, **(INSTANT | {"LBDAT": k + 1, "LBROW": 40, "LBNPT": 50}))
+        for k in range(3)
+    ]
+    path = tmp_path / "a.pp"
+    path.write_bytes(b"".join(fields))
+    report = exported(path, target)
+    own = cfagg.read(path)
+    (name,) = report.variables
+    assert own[name].shape == (3, 40, 50)
+    np.testing.assert_array_equal(opened(tmp_path / target)[name].values, values)
+
+
+def test_a_target_is_replaced_only_where_that_is_wanted(tmp_path):
+    path, values = series(tmp_path)
+    for target in TARGETS:
+        exported(path, target)
+        with pytest.raises(TargetExistsError):
+            exported(path, target)
+        exported(path, target, overwrite=True)
+        np.testing.assert_array_equal(opened(tmp_path / target).tas.values, values)
+
+
+@pytest.mark.parametrize("target", ["x.parquet", "x.icechunk"])
+def test_a_directory_of_something_else_is_not_replaced(tmp_path, target):
+    path, _ = series(tmp_path)
+    (tmp_path / target).mkdir()
+    (tmp_path / target / "thesis.txt").write_text("years of work")
+    with pytest.raises(TargetError, match="not replaced"):
+        exported(path, target, overwrite=True)
+    assert (tmp_path / target / "thesis.txt").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("number", [4, 5, 6, 32000, 32004])
+def test_filters_without_a_codec_in_zarr_are_named(number):
+    assert untold([(2, (4,)), (number, ())]) in {"szip", "n-bit", "scale and offset", "LZF", "LZ4"}
+    assert untold([(2, (4,)), (1, ()), (3, ())]) is None
+
+
+def test_an_lzf_chunk_is_a_loss_that_names_the_filter(tmp_path):
+    values = values_of((12,))
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        made = file.create_dataset("tas", data=values, chunks=(12, 20, 30), compression="lzf")
+        made.attrs["units"] = "K"
+    path = aggregate(tmp_path / "tas.nc", ["a.nc"], [12])
+    with pytest.raises(LossError, match="passed the filter LZF"):
+        exported(path, "tas.json")
