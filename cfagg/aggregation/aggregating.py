@@ -45,9 +45,11 @@ def aggregate(
     """
     import xarray
 
+    from cfagg.aggregation.accessor import with_report
     from cfagg.aggregation.building import build
     from cfagg.aggregation.files import places
     from cfagg.aggregation.joining import join_files
+    from cfagg.aggregation.report import Report
     from cfagg.aggregation.scanning import scan
     from cfagg.labelled.engine import CfaggBackendEntrypoint
     from cfagg.writing.aggregation_file import write_file
@@ -74,12 +76,12 @@ def aggregate(
         client=client,
         progress=progress,
     )
-    source = build(join_files([one for one in scanned if one.problem is None], rules))
+    source = build(join_files(scanned, rules))
     if target is not None:
         content, losses = content_of(source, source.access(allowed), target.to, drop=on_loss == "drop")
         write_file(content, target, losses)
     opened: Any = source  # xarray hands it to the engine as it is
-    return xarray.open_dataset(
+    dataset = xarray.open_dataset(
         opened,
         engine=CfaggBackendEntrypoint,
         chunks=chunks,
@@ -89,6 +91,7 @@ def aggregate(
         allow=allowed,
         **options,
     )
+    return with_report(dataset, Report(*source.made))
 
 
 #: Options of `xarray.open_dataset` that say how values are decoded.

@@ -38,7 +38,8 @@ def build(joined: Joined) -> JoinedSource:
     around = distinct(one.around for one in joined.described)
     attributes, _ = common(around) if around else ({}, ())
     arrays = {f"/{name}": values for name, values in contents.arrays.items()}
-    return JoinedSource(where, "files", contents.group(attributes), arrays=arrays)
+    made = joined, builder.names, builder.differing
+    return JoinedSource(where, "files", contents.group(attributes), arrays=arrays, made=made)
 
 
 def label_of(places: Sequence[str]) -> str:
@@ -68,6 +69,8 @@ class _Builder:
         self.made: dict[Any, tuple[Assembled, Assembled | None, Any]] = {}
         #: Names of the arrays, box by box.
         self.names: list[str] = []
+        #: Attributes that their members have differently, likewise.
+        self.differing: list[tuple[str, ...]] = []
 
     def add(self, rows: Int64) -> None:
         """Add the array of one box."""
@@ -325,7 +328,8 @@ class _Builder:
             for k, n in zip(own[-1], one.shape, strict=True):
                 size[k] = n
             sizes.append(size)
-        self._array(name, rows, [d.stated for d in described], sizes, axes, spans, own)
+        differing = self._array(name, rows, [d.stated for d in described], sizes, axes, spans, own)
+        self.differing.append(differing)
         array = self.contents.variables[name]
         attributes = renamed(array.attributes, names)
         attributes.pop("coordinates", None)
@@ -342,8 +346,11 @@ class _Builder:
         axes: Sequence[int | None],
         spans: Sequence[str],
         orders: Sequence[Sequence[int]],
-    ) -> None:
-        """Add an aggregation: `orders` are, for each member, which of `spans` its dimensions are."""
+    ) -> tuple[str, ...]:
+        """Add an aggregation: `orders` are, for each member, which of `spans` its dimensions are.
+
+        The attributes that members have differently are returned.
+        """
         boxes, joined = self.joined.boxes, self.joined
         own = np.asarray(sizes, np.int64).reshape(len(rows), len(spans))
         box = int(boxes.box[rows[0]])
@@ -357,6 +364,7 @@ class _Builder:
             name, tuple(spans), shape, master.dtype, matrix.grid, partitions, master.units, master.calendar,
             attributes=master.attributes, source=self.where,
         )  # fmt: skip
+        return master.differing
 
 
 def _dim_name(described: Sequence[Described], identity: str) -> str:

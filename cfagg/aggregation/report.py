@@ -26,7 +26,7 @@ __all__ = ["Answer", "Report", "Why"]
 _SHOWN = 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """Why variables of two files are, or are not, in one array.
 
@@ -57,8 +57,18 @@ class Answer:
         names = self.a if self.a == self.b else f"{self.a} and {self.b}"
         return f"{names}: {self.text}"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
-@dataclass(frozen=True, slots=True)
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        return facts_html(
+            str(self), [("rule", self.rule), ("of", self.what), ("first", self.one), ("second", self.other)]
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Why:
     """What there is to say about two files: an `Answer` for each variable that both have."""
 
@@ -66,6 +76,9 @@ class Why:
     b: str
     answers: tuple[Answer, ...]
     problem: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<Why: {self.problem or ('joined' if self.joined else 'apart')}>"
 
     @property
     def joined(self) -> bool:
@@ -139,7 +152,7 @@ class Report:
         return tuple(UnreadFacts(str(one.place), one.problem) for one in found if one.problem is not None)
 
     @property
-    def facts(self) -> JoinedFacts:
+    def _facts(self) -> JoinedFacts:
         """All of it as plain data, long lists shortened."""
         reasons = apart(self._joined, self._rows, self._names, self._labels)
         texts = [str(loss) for loss in self.losses]
@@ -241,11 +254,11 @@ class Report:
 
         from cfagg.display.as_json import encode
 
-        found: dict[str, Any] = encode(replace(self.facts, groups=_listed(self.groups, None)))
+        found: dict[str, Any] = encode(replace(self._facts, groups=_listed(self.groups, None)))
         return found
 
     def __str__(self) -> str:
-        return "\n".join(joined_lines(self.facts))
+        return "\n".join(joined_lines(self._facts))
 
     def __repr__(self) -> str:
         return f"<Report of {len(self._joined.scanned):,} files: {len(self._rows):,} arrays>"

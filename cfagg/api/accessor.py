@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import xarray as xr
 
+import cfagg.aggregation.accessor  # noqa: F401  registers ds.cfagg
 from cfagg.errors import CfaggError, NotAccumulatedError, SelectionError, StaleAccumulationWarning
 from cfagg.errors.arguments import dimensions
 

@@ -31,6 +31,8 @@ class JoinedSource(OtherSource):
 
     #: By their paths, such as ``"/lat"``.
     arrays: Mapping[str, npt.NDArray[Any]] = field(kw_only=True, repr=False)
+    #: What it was made of, for its report.
+    made: Any = field(default=None, kw_only=True, repr=False, compare=False)
 
     @property
     def has_default_fills(self) -> bool:
@@ -55,7 +57,7 @@ class JoinedSource(OtherSource):
     def with_groups(self, groups: Sequence[Group]) -> JoinedSource:
         """Return the same arrays in a source of other groups below an empty root."""
         root = Group("/", {}, groups={g.path.strip("/"): g for g in groups})
-        return JoinedSource(self.path, self.format, root, arrays=self.arrays)
+        return JoinedSource(self.path, self.format, root, arrays=self.arrays, made=self.made)
 
 
 def variable_of(name: str, dims: Sequence[str], values: npt.NDArray[Any], attributes: Mapping[str, Any]) -> Variable:

@@ -38,7 +38,7 @@ class AxisFacts:
     runs: Listing[Run] = field(default_factory=lambda: Listing(0, ()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class GroupFacts:
     """One array: the variables of which files it is, and how they were joined."""
 
@@ -50,6 +50,25 @@ class GroupFacts:
     axes: tuple[AxisFacts, ...]
     dropped: tuple[str, ...] = ()
     replaced: int = 0
+
+    def __str__(self) -> str:
+        return "\n".join(line[2:] for line in _group_lines(self))
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.rule}, {count_text(self.files.count, 'file')}>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        facts = (
+            ("quantity", self.identity),
+            ("units", self.units),
+            ("rule", self.rule),
+            *((axis.name, axis_text(axis).removeprefix(f"{axis.name}: ")) for axis in self.axes),
+            ("attributes left out", ", ".join(self.dropped)),
+            ("replaced by others", f"{self.replaced:,}" if self.replaced else None),
+        )
+        return facts_html(self.name, facts, [("files", [*self.files.first, *self.files.last])])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 from pathlib import Path
 
 import netCDF4
 import pytest
 
+import cfagg
 from cfagg.aggregation.files import places
 from cfagg.aggregation.joining import join_files
 from cfagg.aggregation.report import Report
@@ -120,3 +122,33 @@ def test_it_is_strict_json_text_and_html(tmp_path: Path) -> None:
     assert "tas" in report._repr_html_()
     assert json.dumps(report.why(0, 1).as_dict(), allow_nan=False)
     assert "tas" in report.why(0, 1)._repr_html_()
+
+
+def test_a_dataset_has_its_report_and_so_has_what_is_selected_of_it(tmp_path: Path) -> None:
+    months(tmp_path, 3)
+    dataset = cfagg.aggregate(tmp_path)
+    assert dataset.cfagg.report.groups[0].name == "tas"
+    assert dataset.isel(time=0).cfagg.report.why(0, 2).joined
+    assert cfagg.read([tmp_path / "m0.nc", tmp_path / "m1.nc"]).cfagg.report.groups[0].files.count == 2
+
+
+def test_a_report_keeps_a_dataset_from_nothing(tmp_path: Path) -> None:
+    months(tmp_path, 2)
+    dataset = cfagg.aggregate(tmp_path)
+    dataset.to_netcdf(tmp_path / "out.nc4")
+    assert pickle.loads(pickle.dumps(dataset)).cfagg.report.groups[0].name == "tas"
+    assert dataset.copy(deep=True).cfagg.report.why(0, 1).joined
+
+
+def test_a_dataset_of_another_origin_has_no_report(tmp_path: Path) -> None:
+    dataset = cfagg.read(month(tmp_path / "m.nc", 0))
+    with pytest.raises(OptionError, match="does not come from"):
+        _ = dataset.cfagg.report
+    assert not hasattr(dataset.cfagg, "report")
+
+
+def test_attributes_that_differ_are_named(tmp_path: Path) -> None:
+    names = months(tmp_path, 2)
+    with netCDF4.Dataset(names[1], "a") as file:
+        file["tas"].comment = "other"
+    assert "comment" in cfagg.aggregate(tmp_path).cfagg.report.groups[0].dropped

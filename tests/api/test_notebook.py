@@ -67,6 +67,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     made["explanation"] = sums.mean("time", explain=True)
     read = cfagg.read(store)["tas"]
     made["read"] = cfagg.read(sample("sst.nca"))
+    made["aggregate"] = several = cfagg.aggregate(sorted(Path(sample("sst")).glob("*.nc")))
+    made["report"], made["why"] = several.cfagg.report, several.cfagg.report.why(0, 1)
     made["accessor"], made["accessor, groups"] = read.cfagg, read.cfagg.groupby("time.month")
     made["accessor, explanation"] = read.cfagg.mean("time", explain=True)
     made["accessor, no accumulation"] = cfagg.read(sample("sst.nca"))["surface_temperature"].cfagg.mean(explain=True)
@@ -131,7 +133,7 @@ def test_every_result_has_a_short_text_form_of_its_own(results):
     for name, result in reached(results):
         text = repr(result)
         if (
-            name not in ("show", "read")
+            name not in ("show", "read", "aggregate")
             and not isinstance(result, np.ndarray)
             and (text.count("\n") >= LINES or len(text) > LENGTH)
         ):

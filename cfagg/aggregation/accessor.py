@@ -1,0 +1,75 @@
+"""The accessor ``.cfagg`` of xarray's Dataset: the report of what was made of many files.
+
+It is registered by `cfagg.aggregate`, by `cfagg.read` and with the accessor of arrays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+from cfagg.errors import OptionError
+
+if TYPE_CHECKING:
+    from cfagg.aggregation.report import Report
+
+__all__ = ["DatasetAccessor", "with_report"]
+
+#: Where a dataset keeps its report; xarray hands it on to what is selected of it.
+_KEY = "cfagg report"
+
+
+class NoReportError(OptionError, AttributeError):
+    """A dataset that was not put together from files."""
+
+
+@xr.register_dataset_accessor("cfagg")  # type: ignore[no-untyped-call]
+class DatasetAccessor:
+    """What cfagg knows of a dataset.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        The dataset.
+
+    Examples
+    --------
+    >>> import cfagg
+    >>> from cfagg.demo import sample
+    >>> print(cfagg.aggregate(sorted(sample("sst").glob("*.nc"))).cfagg.report.groups[0].rule)
+    54 joined along time
+    """
+
+    def __init__(self, dataset: xr.Dataset) -> None:
+        self._dataset = dataset
+
+    def __repr__(self) -> str:
+        found = self._dataset.encoding.get(_KEY)
+        return "<cfagg: no report>" if found is None else f"<cfagg: {found!r}>"
+
+    def _repr_html_(self) -> str:
+        from cfagg.display.facts import facts_html
+
+        found: Report | None = self._dataset.encoding.get(_KEY)
+        return facts_html(repr(self), ()) if found is None else found._repr_html_()
+
+    @property
+    def report(self) -> Report:
+        """What was made of the files, how, and why what is apart is apart; `.why(a, b)` tells it of any two files.
+
+        Raises
+        ------
+        OptionError
+            The dataset was not put together from files by `cfagg.aggregate`, or by `cfagg.read` of several.
+        """
+        found: Report | None = self._dataset.encoding.get(_KEY)
+        if found is None:
+            raise NoReportError("this dataset has no report: it does not come from cfagg.aggregate, or not directly")
+        return found
+
+
+def with_report(dataset: xr.Dataset, report: Report) -> xr.Dataset:
+    """Return a dataset with its report."""
+    dataset.encoding[_KEY] = report
+    return dataset
