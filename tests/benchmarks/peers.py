@@ -20,6 +20,12 @@ PEERS: dict[str, tuple[tuple[str, ...], str]] = {
     "checkers": (("compliance-checker==6.1.0", "cfchecker==4.1.0", "cf-units"), "CFAGG_CHECKERS_PYTHON"),
     # The published software of observation windows, which needs version 2 of zarr-python.
     "anemoi": (("anemoi-datasets==0.5.47",), "CFAGG_PEER_PYTHON"),
+    # It makes one cube of many PP and netCDF files.
+    "iris": (("scitools-iris==3.16.2",), "CFAGG_IRIS_PYTHON"),
+    # They make one virtual dataset of many netCDF files.
+    "virtual": (("virtualizarr==2.8.0", "icechunk==2.3.0", "kerchunk==0.2.10", "h5py", "obstore"), "CFAGG_VIRTUAL_PYTHON"),
+    # It reads aggregation variables of CFA-0.6.2.
+    "cfapyx": (("CFAPyX==2026.10.2", "dask", "netCDF4"), "CFAGG_CFAPYX_PYTHON"),
 }
 
 #: Lets a program find the UDUNITS that cf-units brings along where the system has none.
