@@ -1,4 +1,4 @@
-"""Many files of one array, to be aggregated: netCDF-4 as models write them, and thousands of small netCDF and PP files."""
+"""Many files of one array, to be aggregated: netCDF-4 as models write them, and small netCDF and PP files."""
 
 from __future__ import annotations
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -15,8 +13,8 @@ from tests.benchmarks.peers import PEERS, UDUNITS, peer_python
 from tests.benchmarks.table import Row
 from tests.checking.real import packages
 
-#: Runs on three of the files, so that all is imported, then on all of them in a new process of the same kind: prints the
-#: seconds of the processor that it and its children took, the bytes that it grew by, and what it returned.
+#: Runs on three of the files, so that all is imported, then on all of them, and prints the seconds of the processor that it
+#: and its children took, the bytes that it grew by, and what it returned.
 TIMED = """
 import json, os, resource, sys
 
@@ -159,7 +157,9 @@ def _point(small: bool) -> list[Row]:
         assert found == value, (peer, found, value)
         against = peer if peer == "open_mfdataset" else ", ".join(PEERS["virtual"][0][:3])
         note = peer if against != peer else ""
-        made.append(Row(f"{n} files and one point", ours, other, against, other / ours, None if small else bar, note=note))
+        made.append(
+            Row(f"{n} files and one point", ours, other, against, other / ours, None if small else bar, note=note)
+        )
     return made
 
 
@@ -188,7 +188,9 @@ def _growth(small: bool) -> list[Row]:
     for kind, write in (("netCDF", small_netcdf), ("PP", small_pp)):
         (short, less, _), (long, more, _) = (_timed(sys.executable, OURS, write(n)) for n in (few, many))
         job, bar = f"{many:,} small {kind} files", None if small else 0.8
-        made.append(Row(f"{job}: time a file", long / many, short / few, f"{few:,} files", short / few / (long / many), bar))
+        made.append(
+            Row(f"{job}: time a file", long / many, short / few, f"{few:,} files", short / few / (long / many), bar)
+        )
         held, before = max(more, 1) / many, max(less, 1) / few
         made.append(Row(f"{job}: memory a file", held, before, f"{few:,} files", before / held, bar, "bytes"))
     return made

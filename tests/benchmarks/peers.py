@@ -23,7 +23,10 @@ PEERS: dict[str, tuple[tuple[str, ...], str]] = {
     # It makes one cube of many PP and netCDF files.
     "iris": (("scitools-iris==3.16.2",), "CFAGG_IRIS_PYTHON"),
     # They make one virtual dataset of many netCDF files.
-    "virtual": (("virtualizarr==2.8.0", "icechunk==2.3.0", "kerchunk==0.2.10", "h5py", "obstore"), "CFAGG_VIRTUAL_PYTHON"),
+    "virtual": (
+        ("virtualizarr==2.8.0", "icechunk==2.3.0", "kerchunk==0.2.10", "h5py", "obstore"),
+        "CFAGG_VIRTUAL_PYTHON",
+    ),
     # It reads aggregation variables of CFA-0.6.2.
     "cfapyx": (("CFAPyX==2026.10.2", "dask", "netCDF4"), "CFAGG_CFAPYX_PYTHON"),
 }
