@@ -23,7 +23,7 @@ from cfagg.model.partitions import same_value
 __all__ = ["Master", "common", "conformed", "distinct", "master_of", "plain"]
 
 #: Attributes that say how values are stored, and so are those of the master and of no member.
-_OF_VALUES = frozenset({"units", "calendar", "actual_range", "_ChunkSizes", *STORAGE_ATTRIBUTES})
+_OF_VALUES = frozenset({"units", "calendar", "actual_range", *STORAGE_ATTRIBUTES})
 
 _PACKING = ("scale_factor", "add_offset")
 
