@@ -73,7 +73,7 @@ bench-large: $(VENV)/.installed-bench
 	$(BIN)/python -m tests.benchmarks.large_index $(ARGS)
 
 soak: $(VENV)/.installed-test
-	$(BIN)/python -m tests.benchmarks.peers anemoi
+	$(BIN)/python -m tests.benchmarks.peers anemoi iris
 	$(BIN)/python -m tests.checking.real.packages
 	CFAGG_TEST_EFFORT=3 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "soak or full or hypothesis" $(ARGS)
 

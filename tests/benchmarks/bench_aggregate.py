@@ -13,8 +13,8 @@ from tests.benchmarks.peers import PEERS, UDUNITS, peer_python
 from tests.benchmarks.table import Row
 from tests.checking.real import packages
 
-#: Runs on three of the files, so that all is imported, then on all of them, and prints the seconds of the processor that
-#: it and its children took, the bytes that it grew by, and what it returned.
+#: Runs on three of the files, so that all is imported, then on all of them, and prints the seconds of the processor
+#: that it and its children took, the bytes that it grew by, and what it returned.
 TIMED = """
 import json, os, resource, sys
 
