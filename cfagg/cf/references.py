@@ -89,6 +89,11 @@ class Resolver:
                 elif group is not dataset.root:
                     self._elsewhere.setdefault(variable.name, variable)
 
+    def variables(self) -> Iterator[Variable]:
+        """Yield all variables."""
+        for group in self._root.walk():
+            yield from group.variables.values()
+
     def variable(self, name: str, group: Group) -> tuple[Variable | None, How | None]:
         """Return the variable that `name` means in `group`, and how it was found."""
         if "/" in name:

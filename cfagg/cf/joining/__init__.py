@@ -1,11 +1,12 @@
 """Which variables or fields are parts of one array: the CF aggregation rules over columns, without files."""
 
 from cfagg.cf.joining.boxes import Boxes, join
+from cfagg.cf.joining.comparing import members_of
 from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
-from cfagg.cf.joining.members import Axis, Members, Part, codes
+from cfagg.cf.joining.describing import describe, describe_all, interned
+from cfagg.cf.joining.members import Axis, Members, Part, Points, codes
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.reasons import Reason, why
-from cfagg.cf.joining.variables import describe, describe_all, members_of
 
 __all__ = [
     "Axis",
@@ -16,11 +17,13 @@ __all__ = [
     "Members",
     "Options",
     "Part",
+    "Points",
     "Reason",
     "Stated",
     "codes",
     "describe",
     "describe_all",
+    "interned",
     "join",
     "members_of",
     "why",

@@ -7,25 +7,21 @@ The order of axes matters only where members are missing; there that order is ta
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
-import numpy.typing as npt
 
-from cfagg.cf.joining.equality import close_values
-from cfagg.cf.joining.members import Axis, Int64, Members, codes
+from cfagg.cf.joining.members import Axis, Bools, Int64, Members, codes, occurrences, starts
+from cfagg.cf.joining.merging import Rows, merged
+from cfagg.cf.joining.mixing import mixed
 from cfagg.cf.joining.options import Options
+from cfagg.cf.joining.overlaps import Resolved, resolved
+from cfagg.cf.joining.positions import places
+from cfagg.cf.joining.sets import Sets
+from cfagg.errors import OptionError
 
-__all__ = ["Boxes", "gaps", "join", "numbered_points"]
-
-Floats = npt.NDArray[np.float64]
-
-#: The least and the greatest bounds of cells along an axis.
-Limits = tuple[Floats, Floats]
-
-#: Members by their numbers, and coordinates that they have, by numbers.
-Points = tuple[Int64, Int64]
+__all__ = ["Boxes", "join"]
 
 #: Axes of which all orders are tried.
 _MOST_ORDERED = 4
@@ -40,9 +36,9 @@ class Boxes:
     box : int64 array, shape (n,)
         The box of each member; boxes are numbered in the order of their first members.
     position : int64 array, shape (n, axes)
-        Its place in that box along each axis; of interleaved ones, by their first coordinates.
+        Its place among the members of that box along each axis, by their first coordinates.
     shape : int64 array, shape (boxes, axes)
-        The number of members of each box along each axis.
+        The number of these places.
     start, count : int64 array, shape (n, axes)
         The range of coordinates of its box that a member fills along each axis, in the direction of the box.
     extent : int64 array, shape (boxes, axes)
@@ -66,11 +62,11 @@ class Boxes:
     start: Int64
     count: Int64
     extent: Int64
-    descending: npt.NDArray[np.bool_]
-    flipped: npt.NDArray[np.bool_]
+    descending: Bools
+    flipped: Bools
     scattered: Mapping[tuple[int, int], Int64]
     trimmed: Mapping[tuple[int, int], slice]
-    dropped: npt.NDArray[np.bool_]
+    dropped: Bools
 
     def __len__(self) -> int:
         return len(self.shape)
@@ -79,7 +75,8 @@ class Boxes:
 def join(members: Members, options: Options | None = None) -> Boxes:
     """Join members; those that are equal in everything stay apart, each in an array of its own with its like.
 
-    Of the options those count that speak of neighbours: where two of them are no neighbours, all stay apart.
+    Of the options those count that speak of neighbours and of what several have: where two are no neighbours, or have
+    coordinates in common, all stay apart.
 
     Examples
     --------
@@ -91,234 +88,130 @@ def join(members: Members, options: Options | None = None) -> Boxes:
     ([0, 1, 0, 1, 0], [[3, 1], [2, 1]])
     """
     options = options or Options()
-    n, axes = len(members), members.axes
-    cells = [axis.cells() for axis in axes]
-    points = [numbered_points(axis, options) for axis in axes] if options.interleave else []
-    group = codes(np.zeros(n, np.int64), *members.signature.values())
-    group = codes(group, _occurrences(codes(group, *(a.code for a in axes))))
-    first = [codes(a.first) for a in axes]
-    last = [np.searchsorted(np.unique(a.first), a.last, "right") - 1 for a in axes]
-    own = [codes(a.code) for a in axes]
+    n = len(members)
+    sets = [Sets(axis, options) for axis in members.axes]
+    rows = _rows(members, sets)
+    dropped, instead, used = np.zeros(n, bool), np.arange(n), {}
+    if options.on_overlap in ("error", "first", "last"):
+        made = resolved(rows, sets, options.on_overlap)
+        if options.on_overlap == "error":
+            _refuse(members, made)
+        else:
+            rows, dropped, instead, used = made.rows, made.dropped, made.instead, made.used
+    live = np.flatnonzero(~dropped)
+    label = np.zeros(n, np.int64)
+    label[live] = _best(rows.take(live), sets, _tried(members.axes, options), options)
+    while dropped[instead].any():
+        instead = instead[instead]
+    return _placed(label[instead], sets, used, dropped)
+
+
+def _rows(members: Members, sets: list[Sets]) -> Rows:
+    """Return members as rows to be joined."""
+    group = codes(np.zeros(len(members), np.int64), *members.signature.values())
+    loose = []
+    for own in sets:
+        found = np.zeros(int(group.max(initial=-1)) + 1, bool)
+        found[group[own.unordered]] = True
+        loose.append(found[group])
+    parts = []
+    for part in members.parts.values():
+        spans = [a.name in part.axes for a in members.axes]
+        along = [s.own() for s, spanned in zip(sets, spans, strict=True) if spanned]
+        parts.append((mixed(part.code, *along) if part.sums is None else part.sums, spans))
+    return Rows(group, [s.own() for s in sets], [a.cells() for a in members.axes], parts, loose)
+
+
+def _refuse(members: Members, made: Resolved) -> None:
+    """Raise where members have coordinates in common."""
+    for (member, axis), used in made.used.items():
+        raise OptionError(
+            f"members {made.behind[member, axis]} and {member} have {int((~used).sum())} coordinates along "
+            f"{members.axes[axis].name} in common; on_overlap says whose values to take"
+        )
+    for member in np.flatnonzero(made.dropped).tolist():
+        raise OptionError(
+            f"members {int(made.instead[member])} and {member} have the same coordinates; on_overlap says whose values "
+            "to take"
+        )
+
+
+def _tried(axes: Sequence[Axis], options: Options) -> list[int]:
+    """Return the axes along which to join, in order."""
+    names = [axis.name for axis in axes]
+    if options.axes is None:
+        return list(range(len(axes)))
+    return [names.index(name) for name in options.axes if name in names]
+
+
+def _best(rows: Rows, sets: list[Sets], allowed: list[int], options: Options) -> Int64:
+    """Return the box of each row, joined in the order of axes that leaves the fewest."""
+    n = rows.group.size
+    whole = codes(rows.group, *rows.sets)
+    if n and int(whole.max()) + 1 < n:
+        # Of those that are equal in all, each has its like.
+        rows = replace(rows, group=codes(rows.group, occurrences(whole)))
+    group = rows.group
     best = np.arange(n)
     count = np.bincount(group) if n else np.zeros(0, np.int64)
-    varies = np.array([_varies(group, c) for c in own], bool).reshape(len(own), count.size)
+    varies = np.array([_varies(group, s) for s in rows.sets], bool).reshape(len(rows.sets), count.size)
+    varies[[a for a in range(len(sets)) if a not in allowed]] = False
     kind = codes(np.zeros(count.size, np.int64), *varies)
-    tried = [(k, order) for k in range(int(kind.max(initial=-1)) + 1) for order in _orders(varies[:, kind == k])]
-    for k, order in tried:
+    for k in range(int(kind.max(initial=-1)) + 1):
         # What is one box already cannot become fewer.
-        chosen = np.flatnonzero((count > 1)[group] & (kind == k)[group])
-        if not chosen.size:
-            continue
-        start, stop = [c[chosen] for c in first], [c[chosen] for c in last]
-        parts = [(codes(p.code[chosen]), [a.name in p.axes for a in axes]) for p in members.parts.values()]
-        limits = [(low[chosen], high[chosen]) for low, high in cells]
-        within = [_chosen(rows, values, chosen, n) for rows, values in points]
-        box = _joined(group[chosen], [c[chosen] for c in own], start, stop, limits, within, order, parts, options)
-        _, head = np.unique(box, return_index=True)
-        fewer = np.bincount(group[chosen][head], minlength=count.size)
-        better = (fewer < count)[group[chosen]]
-        best[chosen[better]] = n + box[better]
-        count = np.where(fewer > 0, np.minimum(count, fewer), count)
-    box, position, shape = _placed(codes(group, best), own, first)
-    where = _extents(box, len(shape), axes, options)
-    return Boxes(box, position, shape, *where, {}, np.zeros(n, bool))
+        for order in _orders([a for a in allowed if varies[a, kind == k].any()], options):
+            chosen = np.flatnonzero((count > 1)[group] & (kind == k)[group])
+            if not chosen.size:
+                break
+            box = merged(rows.take(chosen), sets, order, options)
+            _, head = np.unique(box, return_index=True)
+            fewer = np.bincount(group[chosen][head], minlength=count.size)
+            better = (fewer < count)[group[chosen]]
+            best[chosen[better]] = n + box[better]
+            count = np.where(fewer > 0, np.minimum(count, fewer), count)
+    return codes(group, best)
 
 
-def _varies(group: Int64, code: Int64) -> npt.NDArray[np.bool_]:
+def _varies(group: Int64, sets: Int64) -> Bools:
     """Return for each group whether its members differ along an axis."""
     found = np.zeros(int(group.max(initial=-1)) + 1, bool)
     _, head = np.unique(group, return_index=True)
-    found[group[code != code[head[group]]]] = True
+    found[group[sets != sets[head[group]]]] = True
     return found
 
 
-def _orders(varies: npt.NDArray[np.bool_]) -> Iterator[tuple[int, ...]]:
+def _orders(axes: list[int], options: Options) -> Iterator[tuple[int, ...]]:
     """Yield orders of the axes along which groups of one kind vary; of many axes only some of all orders."""
-    axes = np.flatnonzero(varies[:, 0]).tolist()
-    if len(axes) <= _MOST_ORDERED:
+    if options.axes is not None:
+        yield tuple(axes)
+    elif len(axes) <= _MOST_ORDERED:
         yield from permutations(axes)
     else:
         yield from (tuple(axes[i:] + axes[:i]) for i in range(len(axes)))
 
 
-def _occurrences(code: Int64) -> Int64:
-    """Return how many members before each have its code."""
-    order = np.argsort(code, kind="stable")
-    return _undone(order, np.arange(code.size) - _starts(code[order]))
-
-
-def _starts(ordered: Int64) -> Int64:
-    """Return for each of equal neighbours the place of the first of them."""
-    new = np.ones(ordered.size, bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return np.maximum.accumulate(np.where(new, np.arange(ordered.size), 0))
-
-
-def _undone(order: Int64, values: Int64) -> Int64:
-    out = np.empty_like(values)
-    out[order] = values
-    return out
-
-
-def _joined(
-    group: Int64,
-    code: list[Int64],
-    first: list[Int64],
-    last: list[Int64],
-    cells: list[Limits],
-    points: list[Points],
-    order: tuple[int, ...],
-    parts: list[tuple[Int64, list[bool]]],
-    options: Options,
-) -> Int64:
-    """Return the box of each member, joined along the axes in one order, again and again until nothing changes."""
-    box = np.arange(group.size)
-    before = -1
-    while before != group.size:
-        before = group.size
-        for axis in order:
-            still = (c for c, spans in parts if not spans[axis])
-            rest = codes(group, *(c for a, c in enumerate(code) if a != axis), *still)
-            if points:
-                into = _interleaved(rest, *points[axis])
-                points = [(into[rows], values) for rows, values in points]
-            else:
-                into = _neighbours(rest, first[axis], last[axis], cells[axis], options)
-            same = _sets(into, code[axis], first[axis])
-            _, head = np.unique(into, return_index=True)
-            parts = [
-                (_sets(into, codes(code[axis], c), first[axis]) if spans[axis] else c[head], spans)
-                for c, spans in parts
-            ]
-            low, high = np.full((2, head.size), np.iinfo(np.int64).max)
-            np.minimum.at(low, into, first[axis])
-            np.minimum.at(high, into, -last[axis])
-            least, greatest = (np.full(head.size, np.nan) for _ in range(2))
-            np.fmin.at(least, into, cells[axis][0])
-            np.fmax.at(greatest, into, cells[axis][1])
-            cells = [(one[head], other[head]) for one, other in cells]
-            cells[axis] = least, greatest
-            group = group[head]
-            for columns in (code, first, last):
-                columns[:] = [c[head] for c in columns]
-            code[axis], first[axis], last[axis] = same, low, -high
-            box = into[box]
-    return box
-
-
-def _neighbours(rest: Int64, first: Int64, last: Int64, cells: Limits, options: Options) -> Int64:
-    """Return the row that each is joined into along one axis: equal elsewhere, and no two of them overlap."""
-    order = np.lexsort((first, rest))
-    of, low, high = rest[order], first[order], last[order]
-    wrong = low[1:] <= high[:-1]
-    if options.contiguous or not options.overlap:
-        gap = gaps(cells[1][order][:-1], cells[0][order][1:], options)
-        # Without bounds nothing shows that they are contiguous.
-        wrong |= (~(gap <= 0) if options.contiguous else False) | ((gap < 0) if not options.overlap else False)
-    clash = np.zeros(rest.max(initial=-1) + 1, bool)
-    clash[of[1:][(of[1:] == of[:-1]) & wrong]] = True
-    return codes(rest, np.where(clash[rest], np.arange(rest.size), -1))
-
-
-def _interleaved(rest: Int64, rows: Int64, values: Int64) -> Int64:
-    """Return the row that each is joined into along one axis: equal elsewhere, and no two have the same coordinate."""
-    of = rest[rows]
-    order = np.lexsort((rows, values, of))
-    of, value, row = of[order], values[order], rows[order]
-    clash = np.zeros(rest.max(initial=-1) + 1, bool)
-    clash[of[1:][(of[1:] == of[:-1]) & (value[1:] == value[:-1]) & (row[1:] != row[:-1])]] = True
-    return codes(rest, np.where(clash[rest], np.arange(rest.size), -1))
-
-
-def numbered_points(axis: Axis, options: Options) -> Points:
-    """Return the coordinates of members along an axis as numbers, the same for those that are equal."""
-    rows, values = axis.all_points()
-    return rows, close_values(values, options.rtol, options.atol)
-
-
-def _chosen(rows: Int64, values: Int64, chosen: Int64, count: int) -> Points:
-    """Return the coordinates of some of the members, which are numbered anew."""
-    number = np.full(count, -1)
-    number[chosen] = np.arange(chosen.size)
-    kept = number[rows] >= 0
-    return number[rows[kept]], values[kept]
-
-
-def gaps(before: Floats, behind: Floats, options: Options) -> Floats:
-    """Return how far cells begin behind the end of others: 0 within the tolerance, negative where they overlap."""
-    gap = behind - before
-    return np.where(np.abs(gap) <= options.atol + options.rtol * np.abs(before), 0.0, gap)
-
-
-def _sets(into: Int64, code: Int64, first: Int64) -> Int64:
-    """Return a code for what each joined row has along the axis, equal where these are the same sets."""
-    order = np.lexsort((first, into))
-    of, member = into[order], code[order]
-    start = np.flatnonzero(np.r_[True, of[1:] != of[:-1]][: of.size])
-    length = np.diff(np.r_[start, of.size])
-    # A hash that does not depend on the order proposes; the members themselves decide.
-    proposed = codes(length, np.add.reduceat(_mixed(member), start)) if start.size else length
-    _, like = np.unique(proposed, return_index=True)
-    offset = np.arange(of.size) - np.repeat(start, length)
-    model = member[np.repeat(start[like[proposed]], length) + offset]
-    differs = np.zeros(start.size, bool)
-    differs[of[model != member]] = True
-    return codes(proposed, np.where(differs, np.arange(start.size), -1))
-
-
-def _mixed(code: Int64) -> Int64:
-    """Scatter codes over all integers (the finaliser of SplitMix64)."""
-    x = code.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (x ^ (x >> np.uint64(31))).view(np.int64)
-
-
-def _placed(label: Int64, code: list[Int64], first: list[Int64]) -> tuple[Int64, Int64, Int64]:
-    """Return the box of each member, in the order of first members, its place there, and the shapes of boxes."""
+def _placed(label: Int64, sets: list[Sets], used: Mapping[tuple[int, int], Bools], dropped: Bools) -> Boxes:
+    """Return boxes in the order of their first members, with the place of each member."""
     _, head, inverse = np.unique(label, return_index=True, return_inverse=True)
-    box = _undone(np.argsort(head), np.arange(head.size))[inverse]
-    position = np.empty((label.size, len(code)), np.int64)
-    shape = np.ones((head.size, len(code)), np.int64)
-    for axis, (own, low) in enumerate(zip(code, first, strict=True)):
-        order = np.lexsort((own, low, box))
-        of, member = box[order], own[order]
-        new = np.r_[False, (of[1:] == of[:-1]) & (member[1:] != member[:-1])][: of.size]
-        steps = np.cumsum(new)
-        position[order, axis] = steps - steps[_starts(of)] if of.size else steps
-        np.maximum.at(shape[:, axis], box, position[:, axis] + 1)
-    return box, position, shape
-
-
-def _extents(
-    box: Int64, boxes: int, axes: Sequence[Axis], options: Options
-) -> tuple[Int64, Int64, Int64, npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[tuple[int, int], Int64]]:
-    """Return start, count, extent, descending, flipped and scattered of each member fills of them."""
-    n = len(box)
-    start, count = np.zeros((2, n, len(axes)), np.int64)
-    extent = np.ones((boxes, len(axes)), np.int64)
-    down, flipped = np.zeros((boxes, len(axes)), bool), np.zeros((n, len(axes)), bool)
-    scattered = {}
-    for a, axis in enumerate(axes):
-        rows, value = numbered_points(axis, options)
-        own = box[rows]
-        pairs, place = np.unique(own * (int(value.max(initial=0)) + 1) + value, return_inverse=True)
-        of = pairs // (int(value.max(initial=0)) + 1)
-        rank = (np.arange(of.size) - _starts(of))[place]
-        extent[:, a] = np.bincount(of, minlength=boxes)
-        count[:, a] = np.bincount(rows, minlength=n)
-        first = np.full(n, np.iinfo(np.int64).max)
-        last = np.full(n, -1)
-        np.minimum.at(first, rows, rank)
-        np.maximum.at(last, rows, rank)
-        if axis.descending is not None:
-            several = np.flatnonzero(count[:, a] > 1)
-            found, head = np.unique(box[several], return_index=True)
-            down[found, a] = axis.descending[several[head]]
-            flipped[:, a] = (axis.descending != down[box, a]) & (count[:, a] > 1)
-        start[:, a] = np.where(down[box, a], extent[box, a] - 1 - last, first)
-        for member in np.flatnonzero(last - first + 1 != count[:, a]).tolist():
-            places = np.sort(rank[rows == member])
-            places = extent[box[member], a] - 1 - places[::-1] if down[box[member], a] else places
-            scattered[member, a] = places[::-1] if flipped[member, a] else places
-    return start, count, extent, down, flipped, scattered
+    number = np.empty(head.size, np.int64)
+    number[np.argsort(head)] = np.arange(head.size)
+    box = number[inverse]
+    n, axes = label.size, len(sets)
+    start, count, position = np.zeros((3, n, axes), np.int64)
+    extent, shape = np.ones((2, head.size, axes), np.int64)
+    down, flipped = np.zeros((head.size, axes), bool), np.zeros((n, axes), bool)
+    scattered: dict[tuple[int, int], Int64] = {}
+    trimmed: dict[tuple[int, int], slice] = {}
+    live = np.flatnonzero(~dropped)
+    for a, own in enumerate(sets):
+        found = places(box, head.size, own, {m: u for (m, axis), u in used.items() if axis == a}, dropped)
+        start[:, a], count[:, a], flipped[:, a] = found.start, found.count, found.flipped
+        extent[:, a], down[:, a] = found.extent, found.descending
+        scattered |= {(m, a): where for m, where in found.scattered.items()}
+        trimmed |= {(m, a): what for m, what in found.trimmed.items()}
+        order = live[np.lexsort((start[live, a], box[live]))]
+        of, at = box[order], start[order, a]
+        steps = np.cumsum(np.r_[False, (of[1:] == of[:-1]) & (at[1:] != at[:-1])][: of.size])
+        position[order, a] = steps - steps[starts(of)] if of.size else steps
+        np.maximum.at(shape[:, a], box, position[:, a] + 1)
+    return Boxes(box, position, shape, start, count, extent, down, flipped, scattered, trimmed, dropped)

@@ -14,7 +14,7 @@ from cfagg.model.dataset import AttributeValue, Kind
 __all__ = ["Companion", "Coordinate", "Described", "Stated"]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Stated:
     """The metadata of a variable as its file states them; `name` is its path without a leading slash."""
 
@@ -30,15 +30,22 @@ class Stated:
         return value if isinstance(value, str) else None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Coordinate:
-    """A coordinate with its bounds along one dimension, or none, as stored."""
+    """A coordinate with its bounds along one dimension, or none, as stored; text has type `object`.
+
+    One without dimensions is of an axis of size 1 that is no dimension of the variable. `index` says that it only
+    counts the places along a dimension: there is no such variable, and nothing is ever joined along it. One whose name
+    is that of an attribute (`promoted`) holds the value of the attribute: neither is there such a variable.
+    """
 
     identity: str
     stated: Stated
     values: npt.NDArray[Any]  # always with one dimension
     bounds: npt.NDArray[Any] | None = None
     bounds_stated: Stated | None = None
+    index: bool = False
+    promoted: bool = False
 
     @property
     def units(self) -> str | None:
@@ -51,7 +58,7 @@ class Coordinate:
         return self.stated.text("calendar")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Companion:
     """What else belongs to a variable and has values, such as coordinates of several dimensions or cell measures."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,27 +11,67 @@ import numpy.typing as npt
 
 from cfagg.errors import ModelError
 
-__all__ = ["Axis", "Int64", "Members", "Part", "codes"]
+__all__ = ["Axis", "Bools", "Int64", "Members", "Part", "Points", "codes", "occurrences", "starts"]
 
 Int64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Points:
+    """The coordinates that members have along an axis, as numbers: those of code ``c`` from offset ``c`` to ``c + 1``.
+
+    Parameters
+    ----------
+    offset : int64 array, shape (codes + 1,)
+        Where those of each code begin.
+    point : int64 array
+        A number for each coordinate with its cell and whatever else stands along the axis, in the order in which they
+        are stored: the same for what is equal, and increasing with `value`.
+    value : int64 array
+        A number for each coordinate alone, in the order of the axis.
+    unordered : bool array, shape (codes,)
+        Whether they stand in any order, as labels do.
+    """
+
+    offset: Int64
+    point: Int64
+    value: Int64
+    unordered: Bools
+
+    @classmethod
+    def of_sets(cls, sets: Sequence[Sequence[int]]) -> Points:
+        """Return the points of each code, which are their own numbers."""
+        flat = np.array([p for s in sets for p in s], np.int64)
+        offset = np.cumsum([0, *map(len, sets)])
+        return cls(offset, flat, flat, np.zeros(len(sets), bool))
+
+    def pooled(self, code: Int64) -> tuple[Int64, Int64]:
+        """Return for some codes in turn the number of each of their points in the columns, and the turn."""
+        size = self.offset[code + 1] - self.offset[code]
+        turn = np.repeat(np.arange(code.size), size)
+        within = np.arange(turn.size) - np.repeat(np.cumsum(size) - size, size)
+        return np.repeat(self.offset[code], size) + within, turn
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Axis:
-    """Where each member stands along one axis, in the canonical direction of the axis.
+    """Where each member stands along one axis.
 
     Parameters
     ----------
     name : str
         What reasons call the axis.
     code : int64 array, shape (n,)
-        Equal for members whose coordinates and bounds along the axis are equal, and only for these.
+        A number from 0 for the coordinates with all that stands along the axis, as stored: the same where these are.
     first, last : array, shape (n,)
-        The first and last coordinate; the same where a member has only one.
+        The least and the greatest coordinate; the same where a member has only one.
     low, high : float64 array, shape (n,), optional
         The least and the greatest bound of the cells of each member, NaN where it has no bounds.
-    points : pair of arrays, shape (m,), optional
-        The members, by their numbers, that have coordinates, and these: all of them, in any order.
+    points : Points, optional
+        The coordinates of each code; by default `first` and `last`.
+    differing : callable, optional
+        Returns for two codes what of their coordinates differs, and both values, for reasons.
     """
 
     name: str
@@ -40,9 +80,8 @@ class Axis:
     last: npt.NDArray[Any]
     low: npt.NDArray[np.float64] | None = None
     high: npt.NDArray[np.float64] | None = None
-    points: tuple[Int64, npt.NDArray[Any]] | None = None
-    #: Whether each member is stored with decreasing coordinates.
-    descending: npt.NDArray[np.bool_] | None = None
+    points: Points | None = None
+    differing: Callable[[int, int], tuple[str, Any, Any]] | None = None
 
     @classmethod
     def of_points(cls, name: str, code: Int64, value: npt.NDArray[Any]) -> Axis:
@@ -54,24 +93,19 @@ class Axis:
         none = np.full(len(self.code), np.nan)
         return none if self.low is None else self.low, none if self.high is None else self.high
 
-    def all_points(self) -> tuple[Int64, npt.NDArray[Any]]:
-        """Return members and coordinates; where nothing else is said, each has its first and last."""
-        if self.points is not None:
-            return self.points
-        own = np.arange(len(self.code))
-        more = np.flatnonzero(self.first != self.last)
-        return np.r_[own, more], np.concatenate([self.first, self.last[more]])
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Part:
     """What else belongs to members, such as coordinates of several dimensions, and the names of the axes that it spans.
 
-    It is equal in members that are joined along another axis.
+    It is equal in members that are joined along another axis. `sums` are two sums over its elements of numbers that
+    stand for the value of each and its place along the axes: such sums can be added where members are joined.
     """
 
     code: Int64
     axes: frozenset[str]
+    sums: npt.NDArray[np.uint64] | None = None
+    differing: Callable[[int, int], tuple[Any, Any]] | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -114,9 +148,33 @@ def codes(*columns: npt.NDArray[Any]) -> Int64:
     """
     found = np.zeros(columns[0].shape, np.int64)
     for column in columns:
+        if not column.size or (column[0] == column).all():
+            continue
         # NaN equals itself here: what is missing in both is no difference.
         _, own = np.unique(column, return_inverse=True)
         own = own.reshape(found.shape)
+        if not found.any():
+            found = own.astype(np.int64, copy=False)
+            continue
         _, joint = np.unique(found * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
         found = joint.reshape(found.shape).astype(np.int64, copy=False)
     return found
+
+
+def occurrences(code: Int64) -> Int64:
+    """Return how many before each have its code.
+
+    >>> occurrences(np.array([5, 3, 5, 5])).tolist()
+    [0, 0, 1, 2]
+    """
+    order = np.argsort(code, kind="stable")
+    out = np.empty_like(code)
+    out[order] = np.arange(code.size) - starts(code[order])
+    return out
+
+
+def starts(ordered: Int64) -> Int64:
+    """Return for each of equal neighbours the place of the first of them."""
+    new = np.ones(ordered.size, bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return np.maximum.accumulate(np.where(new, np.arange(ordered.size), 0))

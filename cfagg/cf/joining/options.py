@@ -2,57 +2,142 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
+from cfagg.cf.joining.cells import Conditions, conditions_of
 from cfagg.errors import OptionError
 
 __all__ = ["Options"]
 
+_CHOICES = ("apart", "error", "first", "last")
+_SEVERAL = ("equal", "exist", "ignore", "dimension", "field_ancillaries")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How alike variables have to be to be joined; names and defaults are those of cf-python, but for `rtol`.
+    """How alike variables have to be to be joined.
+
+    Names and defaults are those of `cf.aggregate` of cf-python, but for `rtol` and `atol`, whose defaults there are
+    the same few units in the last place, and for what it does not have: `interleave` and `on_overlap`. Its
+    ``ncvar_identities`` is `variable_identities` here.
 
     Parameters
     ----------
     relaxed_identities : bool
-        What has no standard name is known by its long name, else by its name.
+        What has no standard name is known by its long name, else by its name; a dimension without coordinates by the
+        name of the dimension.
+    field_identity : str, optional
+        The attribute by which data variables are known, such as ``"long_name"``, in place of the standard name.
+    variable_identities : bool
+        Everything is known by its name in the file.
+    allow_no_identity : bool
+        Data variables that are known by nothing are taken for the same quantity, and coordinates without a standard
+        name are known by the names of their dimensions. By default these are joined with nothing.
     relaxed_units : bool
         Variables without units are joined with each other; by default these, and those with coordinates without units,
         are joined with nothing.
-    respect_valid : bool
-        Valid ranges have to be equal.
-    equal, exist : tuple of str
-        Attributes that have to be equal, or to be there in both or in neither.
     rtol, atol : float
         How far coordinates may differ and still be equal, relatively and absolutely: a few units in the last place of
-        8-byte reals unless more is allowed.
+        8-byte reals unless more is allowed. Those stored as 4-byte reals may always differ by two units in their last
+        place, times excepted. Integers and text are compared exactly.
+    equal_all, exist_all : bool
+        All attributes but standard ones have to be equal, or to be there in both or in neither.
+    equal, exist : str or sequence of str
+        Attributes, of the variable or else of its group or dataset, that have to be equal, or to be there in both or in
+        neither.
+    ignore : str or sequence of str
+        Attributes that the four options before this one leave out.
+    respect_valid : bool
+        Valid ranges have to be equal.
+    concatenate : bool
+        Attributes that differ are joined, distinct values in the order of files with ``" :AGGREGATED: "`` between them;
+        otherwise they are left out.
     overlap : bool
         Cells of neighbours, as their bounds say, may overlap.
     contiguous : bool
         There may be no gap between cells of neighbours, all of which need bounds.
+    cells : bool or mapping of str to conditions, optional
+        Conditions by which variables are kept apart, such as daily and monthly means. The keys are identities of
+        coordinates or ``"X"``, ``"Y"``, ``"Z"``, ``"T"``; each value is one condition or several, tried in order, each
+        a mapping of ``"cellsize"`` (of bounds) or ``"spacing"`` (of coordinates) or both to text: ``"1 day"``,
+        ``"1 month"`` (28 to 31 days), ``"1 year"`` (300 to 366 days) or a range such as ``"28 to 31 days"``. `True`
+        tells common frequencies apart: means and instants of 1, 3 and 6 hours, and means of days, months and years.
+    axes : str or sequence of str, optional
+        The identities of the axes along which to join, in this order. By default it is any axis.
+    dimension : str or sequence of str
+        Attributes, of the variable or else of its group or dataset, that become coordinates of new axes, such as
+        ``"realization_index"``.
+    field_ancillaries : str or sequence of str
+        Attributes that become ancillary variables along the axes that are joined, such as ``"tracking_id"``.
     interleave : bool
         Coordinates of one may stand between those of another, such as odd and even times; none may be in both.
+    on_overlap : {"apart", "error", "first", "last"}
+        What becomes of variables with coordinates in common that would otherwise be joined: they stay apart, or this is
+        an error, or the values of the first, or the last, in the order of files are taken.
 
     Raises
     ------
     OptionError
-        Where coordinates are interleaved, there are no neighbours of whose cells the other two could speak.
+        An option has a value that it cannot have, or two contradict each other: where coordinates are interleaved,
+        there are no neighbours of whose cells `contiguous` and `overlap` could speak.
+
+    Examples
+    --------
+    >>> Options(equal="source_id", cells={"T": {"cellsize": "1 day"}}).equal
+    ('source_id',)
     """
 
     relaxed_identities: bool = False
+    field_identity: str | None = None
+    variable_identities: bool = False
+    allow_no_identity: bool = False
     relaxed_units: bool = False
-    respect_valid: bool = False
-    equal: tuple[str, ...] = ()
-    exist: tuple[str, ...] = ()
     rtol: float = 2.0**-50
     atol: float = 0.0
+    equal_all: bool = False
+    exist_all: bool = False
+    equal: tuple[str, ...] = ()
+    exist: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    respect_valid: bool = False
+    concatenate: bool = True
     overlap: bool = True
     contiguous: bool = False
+    cells: Conditions | bool | Any = None
+    axes: tuple[str, ...] | None = None
+    dimension: tuple[str, ...] = ()
+    field_ancillaries: tuple[str, ...] = ()
     interleave: bool = False
+    on_overlap: Literal["apart", "error", "first", "last"] = "apart"
 
     def __post_init__(self) -> None:
+        for name in _SEVERAL:
+            object.__setattr__(self, name, _names(name, getattr(self, name)))
+        if self.axes is not None:
+            object.__setattr__(self, "axes", _names("axes", self.axes))
+        object.__setattr__(self, "cells", conditions_of(self.cells))
+        for name in (f.name for f in fields(self) if f.type == "bool"):
+            if not isinstance(getattr(self, name), bool):
+                raise OptionError(f"{name}={getattr(self, name)!r}: it is True or False")
+        for name in ("rtol", "atol"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+                raise OptionError(f"{name}={value!r}: it is a number that is not negative")
+        if self.field_identity is not None and not isinstance(self.field_identity, str):
+            raise OptionError(f"field_identity={self.field_identity!r}: it is the name of an attribute")
+        if self.on_overlap not in _CHOICES:
+            raise OptionError(f"on_overlap={self.on_overlap!r}: it is one of {', '.join(map(repr, _CHOICES))}")
         if self.interleave and (self.contiguous or not self.overlap):
             raise OptionError(
                 "interleave=True says that parts are no neighbours: leave it out, or contiguous=True and overlap=False"
             )
+
+
+def _names(option: str, value: Any) -> tuple[str, ...]:
+    """Return one name or several as a tuple."""
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else None
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"{option}={value!r}: these are names")
+    return names

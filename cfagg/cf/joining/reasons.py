@@ -7,17 +7,26 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cfagg.cf.joining.boxes import Boxes, gaps, numbered_points
-from cfagg.cf.joining.members import Axis, Members
+from cfagg.cf.joining.boxes import Boxes
+from cfagg.cf.joining.members import Axis, Int64, Members
+from cfagg.cf.joining.merging import gaps
 from cfagg.cf.joining.options import Options
+from cfagg.cf.joining.sets import points_of
+from cfagg.cf.joining.values import plain
 
 __all__ = ["Reason", "why"]
 
+Rule = Literal[
+    "problem", "signature", "equal", "part", "axes", "not asked for", "overlap", "cells overlap", "gap", "incomplete"
+]
+
 _SENTENCES = {
+    "problem": "it cannot be joined: {text}",
     "signature": "{what} is {a} of one and {b} of the other",
     "equal": "they are equal along all axes",
-    "part": "{what} differs, which does not span {a}",
-    "axes": "they differ along {what}, and what would fill the array between them is missing",
+    "part": "{what} differs, which does not span {axis}: {a} and {b}",
+    "axes": "they differ along {what}, and what would fill the array between them is missing: {a} and {b}",
+    "not asked for": "they differ along {what}, along which nothing is to be joined: {a} and {b}",
     "overlap": "they overlap along {what}: {a} and {b}",
     "cells overlap": "their cells overlap along {what}: {a} and {b}",
     "gap": "there is a gap between their cells along {what}, or they have no bounds: {a} and {b}",
@@ -27,64 +36,176 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why two members are apart; `a` and `b` are what the first and the second have of `what`."""
+    """Why two members are apart; `a` and `b` are what the first and the second have of `what`.
 
-    rule: Literal["signature", "equal", "part", "axes", "overlap", "cells overlap", "gap", "incomplete"]
+    `axis` is that along which they would be joined, where `what` is something else.
+    """
+
+    rule: Rule
     what: str
     a: Any
     b: Any
+    axis: str = ""
 
     def __str__(self) -> str:
-        return _SENTENCES[self.rule].format(what=self.what, a=self.a, b=self.b)
+        said = [_said(self.what, value) for value in (self.a, self.b)]
+        if self.rule == "problem":
+            both = [
+                f"{text} ({which})" for text, which in zip(said, ("one", "the other"), strict=True) if text != "None"
+            ]
+            return _SENTENCES["problem"].format(text="; ".join(both))
+        if self.rule == "signature" and self.what in _SETS:
+            return _of_sets(self.what, self.a, self.b)
+        return _SENTENCES[self.rule].format(what=self.what, a=said[0], b=said[1], axis=self.axis)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the parts of the reason by name."""
-        return {"rule": self.rule, "what": self.what, "a": self.a, "b": self.b}
+        out = {"rule": self.rule, "what": self.what, "a": self.a, "b": self.b}
+        return {**out, "axis": self.axis} if self.axis else out
+
+
+#: Columns of the signature that list things, of which what one lacks is named.
+_SETS = {
+    "axes": "coordinates",
+    "other coordinates and ancillary variables": "other coordinates and ancillary variables",
+    "formula terms": "formula terms",
+    "cell measures": "cell measures",
+    "names of attributes": "attributes",
+}
 
 
 def why(members: Members, boxes: Boxes, a: int, b: int, options: Options | None = None) -> Reason | None:
     """Return why two members are not in the same box; `None` where they are.  `options` are those of `join`."""
     if boxes.box[a] == boxes.box[b]:
         return None
-    for name, column in members.signature.items():
+    options = options or Options()
+    # What makes one unfit to be joined at all says more than what else differs.
+    for name, column in sorted(members.signature.items(), key=lambda item: item[0] != "problem"):
         if column[a] != column[b]:
             label = members.labels.get(name)
-            one, other = (_plain(column[i]) if label is None else label[column[i]] for i in (a, b))
-            return Reason("signature", name, one, other)
-    differ = [axis for axis in members.axes if axis.code[a] != axis.code[b]]
+            one, other = (plain(column[i]) if label is None else label[column[i]] for i in (a, b))
+            return Reason("problem" if name == "problem" else "signature", name, one, other)
+    differ = [axis for axis in members.axes if axis.code[a] != axis.code[b] and not _same(axis, a, b, options)]
     if not differ:
+        for name, part in members.parts.items():
+            if part.code[a] != part.code[b]:
+                return Reason("part", name, *_of_part(part, a, b), "any axis")
         return Reason("equal", "", None, None)
+    refused = [axis for axis in differ if options.axes is not None and axis.name not in options.axes]
+    if refused:
+        return Reason("not asked for", *_difference(refused[0], a, b))
+    found = [_difference(axis, a, b) for axis in differ]
+    for axis, (what, one, other) in zip(differ, found, strict=True):
+        if what not in (axis.name, f"bounds of {axis.name}"):
+            # The coordinates themselves are equal, and what stands along them is not.
+            others = ", ".join(x.name for x in differ if x is not axis)
+            return Reason("part", what, one, other, others or "any other axis")
     if len(differ) > 1:
-        ends = [[_plain(axis.first[i]) for axis in differ] for i in (a, b)]
-        return Reason("axes", ", ".join(axis.name for axis in differ), *ends)
+        return Reason("axes", ", ".join(f[0] for f in found), [f[1] for f in found], [f[2] for f in found])
     (axis,) = differ
     for name, part in members.parts.items():
         if axis.name not in part.axes and part.code[a] != part.code[b]:
-            return Reason("part", name, axis.name, axis.name)
-    one, other = ((_plain(axis.first[i]), _plain(axis.last[i])) for i in (a, b))
-    options = options or Options()
-    overlap = max(one[0], other[0]) <= min(one[1], other[1])
-    if options.interleave:
-        rows, points = numbered_points(axis, options)
-        overlap = bool(np.isin(points[rows == a], points[rows == b]).any())
-    if overlap:
+            return Reason("part", name, *_of_part(part, a, b), axis.name)
+    return _along(members, axis, a, b, options)
+
+
+def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Reason:
+    """Return why two members are apart that differ along one axis alone."""
+    one, other = ((plain(axis.first[i]), plain(axis.last[i])) for i in (a, b))
+    mine, theirs = (_values(axis, i, options) for i in (a, b))
+    shared = np.intersect1d(mine, theirs)
+    if axis.differing is not None and mine.size == theirs.size == shared.size:
+        # The coordinates themselves are equal, and their cells are not.
+        return Reason("overlap", *axis.differing(int(axis.code[a]), int(axis.code[b])))
+    own = points_of(axis, options)
+    loose = options.interleave or own.unordered[_codes(axis, own)[[a, b]]].any()
+    if shared.size or (not loose and max(mine.min(), theirs.min()) <= min(mine.max(), theirs.max())):
         return Reason("overlap", axis.name, one, other)
-    rule = _of_cells(axis, *((a, b) if one <= other else (b, a)), options)
+    rule = _of_cells(members, axis, *((a, b) if mine.min() <= theirs.min() else (b, a)), options)
     if rule is not None:
-        one, other = (tuple(_plain(ends[i]) for ends in axis.cells()) for i in (a, b))
+        one, other = (tuple(plain(ends[i]) for ends in axis.cells()) for i in (a, b))
     return Reason(rule or "incomplete", axis.name, one, other)
 
 
-def _of_cells(axis: Axis, a: int, b: int, options: Options) -> Literal["cells overlap", "gap"] | None:
+def _codes(axis: Axis, own: Any) -> Int64:
+    """Return the codes of members among the points of an axis."""
+    return axis.code if own is axis.points else np.unique(axis.code, return_inverse=True)[1].reshape(-1)
+
+
+def _values(axis: Axis, member: int, options: Options) -> Int64:
+    """Return the numbers of the coordinates of a member."""
+    own = points_of(axis, options)
+    code = int(_codes(axis, own)[member])
+    return own.value[own.offset[code] : own.offset[code + 1]]
+
+
+def _same(axis: Axis, a: int, b: int, options: Options) -> bool:
+    """Return whether two members have the same points in another order."""
+    own = points_of(axis, options)
+    code = _codes(axis, own)
+    one, other = (np.sort(own.point[own.offset[c] : own.offset[c + 1]]) for c in code[[a, b]].tolist())
+    return np.array_equal(one, other)
+
+
+def _difference(axis: Axis, a: int, b: int) -> tuple[str, Any, Any]:
+    """Return the axis, or what stands along it, in which two members differ, and both values."""
+    if axis.differing is not None:
+        return axis.differing(int(axis.code[a]), int(axis.code[b]))
+    return axis.name, plain(axis.first[a]), plain(axis.first[b])
+
+
+def _of_part(part: Any, a: int, b: int) -> tuple[Any, Any]:
+    """Return what two members have of something else."""
+    return (int(part.code[a]), int(part.code[b])) if part.differing is None else part.differing(a, b)
+
+
+def _of_cells(members: Members, axis: Axis, a: int, b: int, options: Options) -> Literal["cells overlap", "gap"] | None:
     """Return what bounds of two members in order say against joining them."""
+    if options.overlap and not options.contiguous:
+        return None
     low, high = axis.cells()
     gap = float(gaps(high[[a]], low[[b]], options)[0])
     if not options.overlap and gap < 0:
         return "cells overlap"
-    # Others may stand between the two.
-    between = (axis.first > axis.last[a]) & (axis.last < axis.first[b])
-    return "gap" if options.contiguous and not gap <= 0 and not between.any() else None
+    # Others of the same array may stand between the two.
+    like = np.ones(len(members), bool)
+    for column in members.signature.values():
+        like &= column == column[a]
+    for other in members.axes:
+        like &= (other.code == other.code[a]) | (other is axis)
+    between = [
+        i for i in np.flatnonzero(like).tolist() if axis.first[i] > axis.last[a] and axis.last[i] < axis.first[b]
+    ]
+    return "gap" if options.contiguous and not gap <= 0 and not between else None
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
+def _said(what: str, value: Any) -> str:
+    """Return a value as a sentence has it."""
+    if what.endswith("units") and isinstance(value, tuple) and len(value) == 2:
+        if value[0] == "reference time":
+            return f"a reference time of calendar {value[1]}"
+        return " ".join(f"{n}{p if p != 1 else ''}" for n, p in value[0]) or "a number"
+    return str(value)
+
+
+def _of_sets(what: str, a: Any, b: Any) -> str:
+    """Return what one of two lacks of things that both should have, else in what these differ."""
+    ours, theirs = ({(x[0] if isinstance(x, tuple) else x): x for x in v or ()} for v in (a, b))
+    kind = _SETS[what]
+    for only, one in ((set(ours) - set(theirs), "one"), (set(theirs) - set(ours), "the other")):
+        if only:
+            return f"of the {kind} only {one} has {', '.join(sorted(map(str, only)))}"
+    for key, own in ours.items():
+        if own != theirs.get(key):
+            return f"{kind} differ: {_of_axis(what, own)} and {_of_axis(what, theirs[key])}"
+    return f"{kind} differ: {a} and {b}"
+
+
+def _of_axis(what: str, value: Any) -> str:
+    """Return what a signature says of one coordinate."""
+    if what != "axes":
+        return str(value)
+    name, units, bounds, climatology, positive = value
+    said = [_said("units", units), "with bounds" if bounds else "without bounds"]
+    said += ["of a climatology"] * climatology + [f"positive {positive}"] * bool(positive)
+    return f"{name} ({', '.join(said)})"

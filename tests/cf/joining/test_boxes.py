@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.cf.joining import Axis, Boxes, Members, Options, Part, join, why
+from cfagg.cf.joining import Axis, Boxes, Members, Options, Part, Points, join, why
 from cfagg.errors import ModelError, OptionError
 from tests.effort import examples
 
@@ -168,13 +168,6 @@ def test_parts_along_joined_axes_are_compared_as_a_whole() -> None:
         assert join(Members({"name": np.zeros(4)}, axes, {"orography": part})).shape.tolist() == expected
 
 
-def test_sets_are_told_apart_by_their_members_not_by_a_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = members([(0, 0), (1, 0), (2, 1), (3, 1), (0, 2), (1, 2)])
-    expected = join(made).box.tolist()
-    monkeypatch.setattr("cfagg.cf.joining.boxes._mixed", np.zeros_like)
-    assert join(made).box.tolist() == expected == [0, 0, 1, 1, 0, 0]
-
-
 def test_forty_thousand_members_need_no_object_each() -> None:
     t, z, v = (i.ravel() for i in np.meshgrid(np.arange(100), np.arange(42), np.arange(10), indexing="ij"))
     made = Members({"name": v}, [Axis.of_points("time", t, t), Axis.of_points("level", z, z)])
@@ -257,10 +250,9 @@ def test_without_bounds_nothing_is_contiguous() -> None:
 
 def of_sets(sets: list[set[int]]) -> Members:
     """Return members of several points each."""
-    rows = np.repeat(np.arange(len(sets)), [len(s) for s in sets])
-    values = np.array([x for s in sets for x in sorted(s, reverse=True)], float)
     first, last = (np.array([f(s) for s in sets], float) for f in (min, max))
-    return Members({"name": np.zeros(len(sets))}, [Axis("time", rank(sets), first, last, points=(rows, values))])
+    points = Points.of_sets([sorted(s) for s in dict.fromkeys(map(frozenset, sets))])
+    return Members({"name": np.zeros(len(sets))}, [Axis("time", rank(sets), first, last, points=points)])
 
 
 def rank(sets: list[set[int]]) -> np.ndarray[Any, Any]:

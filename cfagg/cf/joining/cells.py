@@ -1,0 +1,140 @@
+"""Conditions on sizes and spacings of cells, by which daily and monthly means of one quantity part ways."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.joining.described import Coordinate
+from cfagg.cf.kinds_of_units import convertible, is_reference_time, split_reference
+from cfagg.cf.roles import axis_of
+from cfagg.cf.units import linear
+from cfagg.errors import CfaggError, OptionError
+
+__all__ = ["Condition", "Conditions", "Range", "condition_of", "conditions_of"]
+
+
+class Range(NamedTuple):
+    """From what to what, both included."""
+
+    low: float
+    high: float
+    units: str
+
+    def __str__(self) -> str:
+        numbers = f"{self.low:g}" if self.low == self.high else f"{self.low:g} to {self.high:g}"
+        return f"{numbers} {self.units}".rstrip()
+
+
+class Condition(NamedTuple):
+    """A condition on the sizes of cells, on the distances of coordinates, or on both."""
+
+    cellsize: Range | None = None
+    spacing: Range | None = None
+
+    def __str__(self) -> str:
+        said = [f"{n} {r}" for n, r in (("cellsize", self.cellsize), ("spacing", self.spacing)) if r is not None]
+        return " and ".join(said)
+
+
+#: By identity of a coordinate or letter of an axis.
+Conditions = tuple[tuple[str, tuple[Condition, ...]], ...]
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_TEXT = re.compile(rf"\s*({_NUMBER})(?:\s+to\s+({_NUMBER}))?\s*(.*?)\s*")
+#: Lengths that vary, in days, as cf-python has them.
+_VAGUE = {"month": (28.0, 31.0), "year": (300.0, 366.0)}
+
+
+def conditions_of(given: Any) -> Conditions:
+    """Return conditions as given by a user, `True` for common frequencies, checked.
+
+    >>> conditions_of({"T": {"cellsize": "1 month"}})
+    (('T', (Condition(cellsize=Range(low=28.0, high=31.0, units='days'), spacing=None),)),)
+    """
+    if given is None or given is False:
+        return ()
+    if given is True:
+        given = {"T": _common()}
+    if isinstance(given, tuple):
+        given = dict(given)
+    if not isinstance(given, Mapping):
+        raise OptionError(f"cells={given!r}: it is a mapping of coordinates to conditions, True or None")
+    found = []
+    for key, several in given.items():
+        each = (several,) if isinstance(several, Mapping | Condition) else several
+        if not isinstance(key, str) or not isinstance(each, Iterable) or isinstance(each, str):
+            raise OptionError(f"cells={{{key!r}: {several!r}}}: each coordinate has one condition or a list of them")
+        found.append((key, tuple(_condition(one) for one in each)))
+    return tuple(found)
+
+
+def condition_of(own: Coordinate, conditions: Any) -> str:
+    """Return the first condition that a coordinate fulfils, empty where it fulfils none or none speaks of it."""
+    letter = axis_of(own.stated.attributes)
+    several = next((c for key, c in conditions if key in (own.identity, letter)), ())
+    if own.values.dtype.kind not in "iuf" or own.index:
+        return ""
+    values = own.values.astype(np.float64)
+    sizes = np.zeros(1)
+    if own.bounds is not None:
+        bounds = own.bounds.reshape(len(values), -1).astype(np.float64)
+        sizes = bounds.max(axis=1) - bounds.min(axis=1)
+    units = own.units or ""
+    if is_reference_time(units):
+        parts = split_reference(units)
+        units = units if parts is None else parts[0]
+    for one in several:
+        if _fulfils(sizes, one.cellsize, units) and _fulfils(np.abs(np.diff(values)), one.spacing, units):
+            return str(one)
+    return ""
+
+
+def _fulfils(found: npt.NDArray[np.float64], wanted: Range | None, units: str) -> bool:
+    """Return whether all of some distances are in a range; of a single coordinate there are none."""
+    if wanted is None or not found.size:
+        return True
+    if not convertible(units or "1", wanted.units or "1"):
+        return False
+    try:
+        scale, _ = linear(units or "1", wanted.units or "1")
+    except CfaggError:
+        return False
+    found = found * abs(scale)
+    tolerance = 1e-6 * max(abs(wanted.low), abs(wanted.high), 1e-6)
+    return bool(((found >= wanted.low - tolerance) & (found <= wanted.high + tolerance)).all())
+
+
+def _condition(given: Any) -> Condition:
+    if isinstance(given, Condition):
+        return given
+    if not isinstance(given, Mapping) or not given or set(given) - {"cellsize", "spacing"}:
+        raise OptionError(f"cells: {given!r} is no condition: it has 'cellsize', 'spacing' or both")
+    return Condition(**{name: None if text is None else _range(text) for name, text in given.items()})
+
+
+def _range(text: Any) -> Range:
+    if isinstance(text, Range):
+        return text
+    found = _TEXT.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise OptionError(f"cells: {text!r} is no size: write '1 day' or '28 to 31 days'")
+    low = float(found[1])
+    high = low if found[2] is None else float(found[2])
+    vague = _VAGUE.get(found[3].removesuffix("s"))
+    if vague is not None:
+        if (low, high) != (1, 1):
+            raise OptionError(f"cells: {text!r}: months and years other than one have no length; write days")
+        return Range(*vague, "days")
+    return Range(min(low, high), max(low, high), found[3])
+
+
+def _common() -> list[dict[str, str]]:
+    hours = [{"cellsize": f"{n} hours"} for n in (1, 3, 6)]
+    instants = [{"cellsize": "0 hours", "spacing": f"{n} hours"} for n in (1, 3, 6)]
+    both = [one for pair in zip(hours, instants, strict=True) for one in pair]
+    return [*both, {"cellsize": "1 day"}, {"cellsize": "1 month"}, {"cellsize": "1 year"}]

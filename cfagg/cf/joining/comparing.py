@@ -1,0 +1,270 @@
+"""Described variables as members: columns of numbers, worked out on what is distinct in them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.joining.cells import condition_of
+from cfagg.cf.joining.described import Companion, Coordinate, Described
+from cfagg.cf.joining.equality import close_values, equal_arrays
+from cfagg.cf.joining.lining_up import Entry, lined_up
+from cfagg.cf.joining.members import Axis, Int64, Members, Part, Points
+from cfagg.cf.joining.mixing import mixed
+from cfagg.cf.joining.options import Options
+from cfagg.cf.joining.values import canonical_values, first_difference, meant, shown
+
+__all__ = ["members_of"]
+
+#: As many elements of what spans several axes are looked at one by one.
+_ELEMENTS = 1 << 22
+
+
+def members_of(described: Sequence[Described], options: Options | None = None) -> Members:
+    """Return variables as members, with their coordinates in the units of the first.
+
+    What cannot be joined at all has a signature of its own.
+    """
+    options = options or Options()
+    signature, labels = _signatures(described)
+    axes = []
+    for name in dict.fromkeys(n for a in _distinct(d.axes for d in described)[1] for n in a):
+        axis, cells = _axis(name, described, options)
+        axes.append(axis)
+        if cells is not None:
+            column = f"cells of {name}"
+            signature[column], labels[column] = cells
+    by_name = {axis.name: axis for axis in axes}
+    parts = {}
+    for name in dict.fromkeys(n for p in _distinct(d.parts for d in described)[1] for n in p):
+        part = _part(name, described, by_name, options)
+        if part is not None:
+            parts[name] = part
+    return Members(signature, axes, parts, labels)
+
+
+def _distinct(objects: Iterable[Any]) -> tuple[Int64, list[Any]]:
+    """Return the numbers of objects, and the distinct ones of these, by identity."""
+    number: dict[int, int] = {}
+    distinct: list[Any] = []
+    out = []
+    for one in objects:
+        known = number.get(id(one))
+        if known is None:
+            known = number[id(one)] = len(distinct)
+            distinct.append(one)
+        out.append(known)
+    return np.array(out, np.int64), distinct
+
+
+def _signatures(described: Sequence[Described]) -> tuple[dict[str, Int64], dict[str, Sequence[Any]]]:
+    """Return the columns of the signature, with what their numbers stand for."""
+    own, distinct = _distinct(d.signature for d in described)
+    signature: dict[str, Int64] = {}
+    labels: dict[str, Sequence[Any]] = {}
+    for name in dict.fromkeys(n for s in distinct for n in s):
+        number, labels[name] = _numbers(s.get(name) for s in distinct)
+        signature[name] = number[own] if own.size else number
+    # One that cannot be joined has a number of its own.
+    alone = ((i, d.problem) if d.problem else (-1, None) for i, d in enumerate(described))
+    signature["problem"], found = _numbers(alone)
+    labels["problem"] = [problem for _, problem in found]
+    return signature, labels
+
+
+def _numbers(values: Iterable[Hashable]) -> tuple[Int64, list[Any]]:
+    """Return numbers of values, and the values by their numbers."""
+    known: dict[Any, int] = {}
+    return np.array([known.setdefault(v, len(known)) for v in values], np.int64), list(known)
+
+
+def _axis(
+    name: str, described: Sequence[Described], options: Options
+) -> tuple[Axis, tuple[Int64, Sequence[Any]] | None]:
+    """Return where variables stand along one axis, and which conditions on cells they fulfil.
+
+    Those without the axis stand together.
+    """
+    # Variables of a file mostly share their axes and what belongs to them.
+    both, pairs = _pairs(described)
+    keys: dict[tuple[int, ...], int] = {}
+    entries: list[Entry] = []
+    number = []
+    for axes, parts in pairs:
+        coordinate = axes.get(name)
+        along = {} if coordinate is None else _along(name, coordinate, parts)
+        key = (id(coordinate), *map(id, along.values()))
+        if key not in keys:
+            keys[key] = len(entries)
+            entries.append(Entry(coordinate, along))
+        number.append(keys[key])
+    code = np.array(number, np.int64)[both] if both.size else np.zeros(0, np.int64)
+    found = lined_up(entries, options)
+    axis = Axis(
+        name,
+        code,
+        first=found.first[code],
+        last=found.last[code],
+        low=found.low[code],
+        high=found.high[code],
+        points=Points(found.offset, found.point, found.value, found.unordered),
+        differing=partial(_differing, name, entries),
+    )
+    cells = None
+    if options.cells:
+        of, labels = _numbers(
+            "" if e.coordinate is None else condition_of(e.coordinate, options.cells) for e in entries
+        )
+        cells = of[code], labels
+    return axis, cells
+
+
+def _pairs(
+    described: Sequence[Described],
+) -> tuple[Int64, list[tuple[Mapping[str, Coordinate], Mapping[str, Companion]]]]:
+    """Return the distinct pairs of axes and parts, and the number of the pair of each variable."""
+    number: dict[tuple[int, int], int] = {}
+    pairs: list[tuple[Mapping[str, Coordinate], Mapping[str, Companion]]] = []
+    out = []
+    for one in described:
+        key = id(one.axes), id(one.parts)
+        known = number.get(key)
+        if known is None:
+            known = number[key] = len(pairs)
+            pairs.append((one.axes, one.parts))
+        out.append(known)
+    return np.array(out, np.int64), pairs
+
+
+def _along(name: str, coordinate: Coordinate, parts: Mapping[str, Companion]) -> dict[str, Companion]:
+    """Return what stands along one axis alone, value by value."""
+    return {n: p for n, p in sorted(parts.items()) if _is_along(p, name, len(coordinate.values))}
+
+
+def _is_along(part: Companion, name: str, size: int) -> bool:
+    axes = [a for a in part.axes if a]
+    if axes != [name] or part.axes[0] != name or part.values is None:
+        return False
+    return not part.shape if not part.stated.dims[: len(part.shape)] else part.shape[:1] == (size,)
+
+
+def _differing(name: str, entries: Sequence[Entry], a: int, b: int) -> tuple[str, Any, Any]:
+    """Return what of two coordinates with all that stands along them differs, and both values."""
+    one, other = entries[a], entries[b]
+    if one.coordinate is None or other.coordinate is None:
+        said = ["none" if e.coordinate is None else "there" for e in (one, other)]
+        return name, said[0], said[1]
+    values = canonical_values(one.coordinate), canonical_values(other.coordinate, one.coordinate)
+    found = first_difference(*values)
+    if found is not None:
+        return name, *found
+    if one.coordinate.bounds is not None and other.coordinate.bounds is not None:
+        bounds = [
+            np.sort(canonical_values(e.coordinate, one.coordinate, bounds=True), axis=1)
+            for e in (one, other)
+            if e.coordinate
+        ]
+        found = first_difference(*bounds)
+        if found is not None:
+            return f"bounds of {name}", *found
+    for key, own in one.along.items():
+        if key in other.along:
+            found = first_difference(meant(own), meant(other.along[key]))
+            if found is not None:
+                return key, *found
+    return name, shown(values[0]), shown(values[1])
+
+
+def _part(name: str, described: Sequence[Described], axes: Mapping[str, Axis], options: Options) -> Part | None:
+    """Return what else belongs to variables; none where it stands along one axis alone, and is a part of that."""
+    both, pairs = _pairs(described)
+    found = []
+    spans: set[str] = set()
+    for of, parts in pairs:
+        part = parts.get(name)
+        if part is not None:
+            spans |= {a for a in part.axes if a}
+            if any(_is_along(part, a, len(of[a].values)) for a in part.axes[:1] if a in of):
+                part = None
+        found.append(part)
+    if all(p is None for p in found):
+        return None
+    own, distinct = _distinct(found)
+    arrays: list[npt.NDArray[Any]] = []
+    for k, part in enumerate(distinct):
+        if part is None:
+            arrays.append(np.zeros(0))
+        elif part.values is not None:
+            arrays.append(meant(part))
+        else:
+            # What was not compared is other in each; a digest stands for values that were not kept.
+            arrays.append(np.array([part.digest.hex() or f"{k}"], object))
+    code = equal_arrays(arrays, options.rtol, options.atol)
+    column = code[own][both] if both.size else code
+    sums = _sums(distinct, own[both] if both.size else own, axes, options)
+    return Part(column, frozenset(spans), sums, partial(_differing_part, distinct, own[both] if both.size else own))
+
+
+def _differing_part(distinct: Sequence[Companion | None], own: Int64, a: int, b: int) -> tuple[Any, Any]:
+    """Return what two members have of something else that belongs to them."""
+    one, other = distinct[own[a]], distinct[own[b]]
+    if one is None or other is None or one.values is None or other.values is None:
+        return tuple("none" if p is None else "values that were not kept" for p in (one, other))  # type: ignore[return-value]
+    found = first_difference(meant(one), meant(other))
+    return found or (shown(meant(one)), shown(meant(other)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Combination:
+    """A companion and the codes of the axes that it spans."""
+
+    part: int
+    codes: tuple[int, ...]
+
+
+def _sums(
+    distinct: Sequence[Companion | None], own: Int64, axes: Mapping[str, Axis], options: Options
+) -> npt.NDArray[np.uint64] | None:
+    """Return sums over the elements of each, where these are few enough and stand along several axes."""
+    spans = {p.axes for p in distinct if p is not None}
+    if len(spans) != 1 or any(p is None or p.values is None or p.values.shape != p.shape for p in distinct):
+        return None
+    (names,) = spans
+    known = [n for n in names if n]
+    if len(known) < 2 or set(known) - set(axes) or len(set(known)) < len(known):
+        return None
+    stacked = np.stack([own, *(axes[n].code for n in known)], axis=1)
+    table, inverse = np.unique(stacked, axis=0, return_inverse=True)
+    size = sum(distinct[k].values.size for k in table[:, 0].tolist())
+    if len(table) == 1 or size > _ELEMENTS:
+        return None
+    arrays = [meant(p) for p in distinct if p is not None]
+    flat = np.concatenate([a.ravel() for a in arrays])
+    if flat.dtype == object or any(a.dtype == object for a in arrays):
+        _, number = np.unique(np.array([str(v) for v in flat]), return_inverse=True)
+    else:
+        number = close_values(flat, options.rtol, options.atol)
+    ends = np.cumsum([0, *(a.size for a in arrays)])
+    out = np.zeros((len(table), 2), np.uint64)
+    for k, (part, *at) in enumerate(table.tolist()):
+        shape = arrays[part].shape
+        value = number[ends[part] : ends[part + 1]].reshape(shape)
+        columns: list[Any] = []
+        turn = iter(at)
+        for d, name in enumerate(names):
+            if name:
+                code = next(turn)
+                points: Any = axes[name].points
+                place = points.point[points.offset[code] : points.offset[code + 1]]
+            else:
+                place = np.arange(shape[d])
+            if place.size != shape[d]:
+                return None
+            columns.append(place.reshape([-1 if i == d else 1 for i in range(len(shape))]))
+        out[k] = mixed(*columns, value).reshape(-1, 2).sum(axis=0)
+    return out[inverse.ravel()]

@@ -1,0 +1,295 @@
+"""Describing the data variables of files, many that are alike: what attributes say is worked out once for all.
+
+Equal metadata and equal coordinates are the same objects in all descriptions, for as long as any of these is alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from hashlib import blake2b
+from itertools import chain
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
+from cfagg.cf.joining.identities import frozen
+from cfagg.cf.joining.options import Options
+from cfagg.cf.joining.structure import AxisPlan, FieldPlan, PartPlan, around, plan_of, plans_of
+from cfagg.cf.references import Resolver
+from cfagg.model.dataset import Dataset, Variable
+
+__all__ = ["describe", "describe_all", "interned"]
+
+#: Attributes that are often other in each file and decide nothing, unless an option names them.
+_PASSING = frozenset({"history", "actual_range", "comment", "creation_date", "tracking_id", "date_created"})
+
+#: As many structures of files are kept.
+_MOST = 512
+
+#: As many values of what is other in each file are kept, and compared at all.
+_KEPT, _COMPARED = 1 << 14, 1 << 22
+
+_Key = tuple[Hashable, ...]
+
+_plans: dict[_Key, tuple[FieldPlan, ...]] = {}
+_stated: WeakValueDictionary[Hashable, Stated] = WeakValueDictionary()
+_coordinates: WeakValueDictionary[Hashable, Coordinate] = WeakValueDictionary()
+_companions: WeakValueDictionary[Hashable, Companion] = WeakValueDictionary()
+
+
+def describe(variable: Variable, resolver: Resolver, options: Options | None = None) -> Described:
+    """Return what decides with which others a variable is joined; the values of its coordinates are read."""
+    options = options or Options()
+    known = dict.fromkeys(chain(variable.group.variables.values(), resolver.variables()))
+    number = {v: i for i, v in enumerate(known)}
+    plan = plan_of(variable, resolver, options, number)
+    return _File(list(number), list(map(_key_of, number))).described(plan)
+
+
+def describe_all(dataset: Dataset, options: Options | None = None) -> list[Described]:
+    """Return descriptions of all data variables of a file, in order: of what no other variable refers to."""
+    options = options or Options()
+    variables = dataset.variables
+    keys = [_key_of(v) for v in variables]
+    groups = tuple((g.path, tuple(g.dimensions), _said(g.attributes, options)) for g in dataset.groups)
+    left = _PASSING.difference(options.equal, options.exist, options.dimension, options.field_ancillaries)
+    if options.equal_all or options.exist_all or options.field_identity in _PASSING:
+        left = frozenset()
+    key = (options, groups, tuple(_structural(k, left) for k in keys))
+    plans = _plans.get(key)
+    if plans is None:
+        plans = plans_of(dataset, options)
+        if len(_plans) >= _MOST:
+            _plans.clear()
+        _plans[key] = plans
+    file = _File(variables, keys)
+    return [file.described(plan) for plan in plans]
+
+
+def interned(described: Iterable[Described]) -> list[Described]:
+    """Return descriptions, of other processes, say, in which what is equal is the same object as in all others here."""
+    memo: dict[int, Any] = {}
+
+    def stated(one: Stated) -> Stated:
+        if id(one) not in memo:
+            key = (one.name, one.dims, one.dtype.str, one.kind, _frozen_items(one.attributes))
+            memo[id(one)] = one, _stated.setdefault(key, one)
+        return memo[id(one)][1]  # type: ignore[no-any-return]
+
+    def coordinate(one: Coordinate) -> Coordinate:
+        if id(one) not in memo:
+            own, of = stated(one.stated), None if one.bounds_stated is None else stated(one.bounds_stated)
+            memo[id(one)] = one, _coordinate(one.identity, own, one.values, one.bounds, of, one.index, one.promoted)
+        return memo[id(one)][1]  # type: ignore[no-any-return]
+
+    def companion(one: Companion) -> Companion:
+        if id(one) not in memo:
+            memo[id(one)] = one, _companion(stated(one.stated), one.shape, one.axes, one.values, one.role, one.digest)
+        return memo[id(one)][1]  # type: ignore[no-any-return]
+
+    def mapping(one: Mapping[str, Any], of: Any) -> Mapping[str, Any]:
+        if id(one) not in memo:
+            memo[id(one)] = one, {name: of(value) for name, value in one.items()}
+        return memo[id(one)][1]  # type: ignore[no-any-return]
+
+    signatures: dict[Hashable, Mapping[str, Hashable]] = {}
+    out = []
+    for one in described:
+        if id(one.signature) not in memo:
+            key = tuple(one.signature.items())
+            memo[id(one.signature)] = one.signature, signatures.setdefault(key, one.signature)
+        out.append(
+            Described(
+                stated(one.stated),
+                one.shape,
+                memo[id(one.signature)][1],
+                mapping(one.axes, coordinate),
+                one.along,
+                mapping(one.parts, companion),
+                mapping(one.mappings, stated),
+                one.around,
+                one.problem,
+            )
+        )
+    return out
+
+
+class _File:
+    """The variables of a file, and what of them was read."""
+
+    def __init__(self, variables: list[Variable], keys: list[_Key]) -> None:
+        self._variables, self._keys = variables, keys
+        self._values: dict[int, npt.NDArray[Any]] = {}
+        self._made: dict[Hashable, Any] = {}
+
+    def described(self, plan: FieldPlan) -> Described:
+        variable = self._variables[plan.variable]
+        # Variables of one structure share the very mappings, which are equal then.
+        axes = self._once(("axes", id(plan.axes)), lambda: {a.identity: self._axis(a, variable) for a in plan.axes})
+        parts = self._once(("parts", id(plan.parts)), lambda: {p.identity: self._part(p, variable) for p in plan.parts})
+        return Described(
+            self._stated(plan.variable),
+            variable.shape,
+            plan.signature,
+            axes,
+            plan.along,
+            parts,
+            {self._variables[i].name: self._stated(i) for i in plan.mappings} if plan.mappings else {},
+            around(variable),
+            plan.problem,
+        )
+
+    def _once(self, key: Hashable, make: Any) -> Any:
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def _stated(self, number: int) -> Stated:
+        key = self._keys[number]
+        found = _stated.get(key)
+        if found is None:
+            v = self._variables[number]
+            found = _stated.setdefault(key, Stated(v.path.lstrip("/"), v.dims, v.dtype, v.kind, v.attributes))
+        return found
+
+    def _read(self, number: int) -> npt.NDArray[Any]:
+        if number not in self._values:
+            variable = self._variables[number]
+            self._values[number] = variable.texts() if variable.is_text else variable.values()
+        return self._values[number]
+
+    def _axis(self, plan: AxisPlan, variable: Variable) -> Coordinate:
+        if plan.dimension is not None:
+            name, size = variable.dims[plan.dimension], variable.shape[plan.dimension]
+            stated = _made_up(name, (name,), np.dtype(np.int64))
+            return _coordinate(plan.identity, stated, np.arange(size), None, None, True, False)
+        if plan.variable is None:
+            values = _as_array(_attribute(variable, plan.attribute or ""))
+            return _coordinate(
+                plan.identity, _made_up(plan.attribute or "", (), values.dtype), values, None, None, False, True
+            )
+        values = np.atleast_1d(self._read(plan.variable))
+        bounds = None if plan.bounds is None else self._read(plan.bounds)
+        of = None if plan.bounds is None else self._stated(plan.bounds)
+        return _coordinate(plan.identity, self._stated(plan.variable), values, bounds, of, False, False)
+
+    def _part(self, plan: PartPlan, variable: Variable) -> Companion:
+        if plan.variable is None:
+            values = _as_array(_attribute(variable, plan.attribute or ""))[0]
+            one = np.array(values, object if isinstance(values, str) else None)
+            return _companion(_made_up(plan.identity, (), one.dtype), (), plan.axes, one, plan.role, b"")
+        own = self._variables[plan.variable]
+        stated = self._stated(plan.variable)
+        if own.size > _COMPARED or own.dialect is not None:
+            return _companion(stated, own.shape, plan.axes, None, plan.role, b"")
+        values = self._read(plan.variable)
+        if plan.varies and values.size > _KEPT:
+            return _companion(stated, values.shape, plan.axes, None, plan.role, _digest(values))
+        return _companion(stated, values.shape, plan.axes, values, plan.role, b"")
+
+
+def _coordinate(
+    identity: str,
+    stated: Stated,
+    values: npt.NDArray[Any],
+    bounds: npt.NDArray[Any] | None,
+    bounds_stated: Stated | None,
+    index: bool,
+    promoted: bool,
+) -> Coordinate:
+    """Return a coordinate, the very same for equal values."""
+    key = identity, id(stated), _content(values), id(bounds_stated), None if bounds is None else _content(bounds), index
+    found = _coordinates.get(key)
+    if found is None:
+        own = Coordinate(identity, stated, values, bounds, bounds_stated, index, promoted)
+        found = _coordinates.setdefault(key, own)
+    return found
+
+
+def _companion(
+    stated: Stated,
+    shape: tuple[int, ...],
+    axes: tuple[str, ...],
+    values: npt.NDArray[Any] | None,
+    role: str,
+    digest: bytes,
+) -> Companion:
+    """Return a companion, the very same for equal values; of what was not compared each is another."""
+    made = Companion(stated, shape, axes, values, role, digest)
+    if values is None and not digest:
+        return made
+    return _companions.setdefault((id(stated), axes, role, shape, digest or _content(values)), made)
+
+
+def _content(values: npt.NDArray[Any] | None) -> Hashable:
+    """Return what stands for the values of an array: these themselves, or a digest of many."""
+    if values is None:
+        return None
+    if values.dtype == object:
+        return "text", values.shape, tuple(values.ravel().tolist())
+    raw = values.tobytes()
+    return values.dtype.str, values.shape, raw if len(raw) <= 64 else blake2b(raw, digest_size=16).digest()
+
+
+def _digest(values: npt.NDArray[Any]) -> bytes:
+    if values.dtype == object:
+        return blake2b(repr(values.tolist()).encode(), digest_size=16).digest()
+    return blake2b(np.ascontiguousarray(values), digest_size=16).digest()
+
+
+def _made_up(name: str, dims: tuple[str, ...], dtype: np.dtype[Any]) -> Stated:
+    """Return the metadata of what is no variable of the file."""
+    kind: Any = {"i": "integer", "u": "integer", "f": "float"}.get(dtype.kind, "string")
+    return _stated.setdefault((name, dims, dtype.str, kind, ()), Stated(name, dims, dtype, kind, {}))
+
+
+def _attribute(variable: Variable, name: str) -> Any:
+    return variable.attributes[name] if name in variable.attributes else around(variable)[name]
+
+
+def _as_array(value: Any) -> npt.NDArray[Any]:
+    """Return the value of an attribute as an array of one: a number, or text."""
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iuf":
+        return value.reshape(1)
+    out = np.empty(1, object)
+    out[0] = value if isinstance(value, str) else str(frozen(value))
+    return out
+
+
+def _key_of(variable: Variable) -> _Key:
+    """Return all that a file says of a variable but its sizes and values."""
+    return variable.path, variable.dims, variable.dtype.str, variable.kind, _frozen_items(variable.attributes)
+
+
+def _frozen_items(attributes: Mapping[str, Any]) -> _Key:
+    return tuple([(k, v if type(v) is str else _frozen_value(v)) for k, v in attributes.items()])
+
+
+def _frozen_value(value: Any) -> Hashable:
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes() if value.dtype != object else tuple(value.ravel())
+    return value if isinstance(value, Hashable) else repr(value)
+
+
+def _structural(key: tuple[Any, ...], left: frozenset[str]) -> _Key:
+    """Return of all that is said of a variable what decides how files are described."""
+    *rest, attributes = key
+    # The origin of times is often other in each file.
+    kept = [
+        (k, "since" if k == "units" and isinstance(v, str) and " since " in v else v)
+        for k, v in attributes
+        if k not in left
+    ]
+    return (*rest, tuple(kept))
+
+
+def _said(attributes: Mapping[str, Any], options: Options) -> Hashable:
+    """Return of the attributes of a group those that decide how its variables are described."""
+    if options.equal_all or options.exist_all:
+        return _frozen_items(attributes)
+    names = ("featureType", "external_variables", *options.equal, *options.exist)
+    out = [(n, frozen(attributes[n])) for n in names if n in attributes]
+    return (*out, *(n for n in (*options.dimension, *options.field_ancillaries) if n in attributes))

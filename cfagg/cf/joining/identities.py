@@ -1,0 +1,121 @@
+"""By what variables are known, and attributes in a form that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from cfagg.cf.calendars import canonical
+from cfagg.cf.cell_methods import parse
+from cfagg.cf.joining.options import Options
+from cfagg.cf.kinds_of_units import is_reference_time, meaning
+from cfagg.cf.references import REFERRING
+from cfagg.cf.roles import place_of
+from cfagg.errors import CfaggError
+from cfagg.model.dataset import Variable
+
+__all__ = ["field_identity", "frozen", "identity", "length", "methods", "properties", "units_key"]
+
+#: Attributes of CF that describe the data, and are compared as what they mean, or not at all.
+_STANDARD = frozenset(
+    {
+        *REFERRING,
+        *("standard_name", "units", "calendar", "cell_methods", "axis", "positive", "cf_role", "mesh", "location"),
+        *("_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned", "actual_range", "history"),
+        *("valid_min", "valid_max", "valid_range", "flag_values", "flag_masks", "flag_meanings"),
+        *("featureType", "Conventions", "external_variables"),
+    }
+)
+
+
+def identity(variable: Variable, options: Options) -> str | None:
+    """Return by what a coordinate or another variable that belongs to data is known.
+
+    That is its standard name with its modifier, or what its units alone say that it is: latitude, longitude or time.
+    """
+    if options.variable_identities:
+        return f"ncvar%{variable.name}"
+    name = (variable.text("standard_name") or "").split()
+    if name:
+        return " ".join(name)
+    place = place_of(variable.attributes)
+    if place is not None:
+        return place
+    if is_reference_time(variable.text("units") or ""):
+        return "time"
+    return f"ncvar%{variable.name}" if options.allow_no_identity else _relaxed(variable, options)
+
+
+def field_identity(variable: Variable, options: Options) -> str | None:
+    """Return by what a data variable is known."""
+    if options.field_identity is not None:
+        value = variable.attributes.get(options.field_identity)
+        return None if value is None else f"{options.field_identity}={frozen(value)}"
+    if options.variable_identities:
+        return f"ncvar%{variable.name}"
+    name = (variable.text("standard_name") or "").split()
+    return " ".join(name) if name else _relaxed(variable, options)
+
+
+def _relaxed(variable: Variable, options: Options) -> str | None:
+    if not options.relaxed_identities:
+        return None
+    return f"long_name={variable.text('long_name')}" if variable.text("long_name") else f"ncvar%{variable.name}"
+
+
+@lru_cache(maxsize=4096)
+def units_key(units: str | None, calendar: str | None) -> Hashable:
+    """Return what units mean, with the calendar of reference times; as they are where nobody knows."""
+    if units is None:
+        return None
+    if is_reference_time(units):
+        try:
+            return "reference time", canonical(calendar)
+        except CfaggError:
+            return "reference time", calendar
+    found = meaning(units)
+    return units if found is None else (tuple(sorted(found.dimension)), found.logarithmic)
+
+
+def methods(text: str | None, along: Mapping[str, str]) -> Hashable:
+    """Return cell methods with the identities of axes for the names of dimensions, and without comments."""
+    if text is None:
+        return None
+    return tuple(
+        (tuple(sorted(along.get(n, n) for n in e.names)), e.method.lower(), e.where, e.over, e.within)
+        for e in parse(text).entries
+    )
+
+
+def frozen(value: Any) -> Hashable:
+    """Return an attribute as something that can be compared."""
+    if isinstance(value, np.ndarray):
+        numbers = value.ravel().tolist()
+        # NaN is no difference.
+        numbers = ["nan" if isinstance(v, float) and isnan(v) else v for v in numbers]
+        return numbers[0] if len(numbers) == 1 else tuple(numbers)
+    return value if isinstance(value, Hashable) else repr(value)
+
+
+def length(variable: Variable) -> tuple[str, ...]:
+    """Return the dimensions of a variable but for that of the characters of texts."""
+    return variable.dims[:-1] if variable.kind == "char" else variable.dims
+
+
+def properties(own: Mapping[str, Any], around: Mapping[str, Any], options: Options) -> dict[str, Hashable]:
+    """Return what attributes the options say have to be equal, or to be there."""
+    both = {**around, **own}
+    left = set(options.ignore)
+    out: dict[str, Hashable] = {name: frozen(both.get(name)) for name in options.equal if name not in left}
+    out |= {f"{name} exists": name in both for name in options.exist if name not in left}
+    if options.equal_all or options.exist_all:
+        left |= {*options.equal, *options.exist, *options.dimension, *options.field_ancillaries, *_STANDARD}
+        rest = sorted(set(both) - left)
+        if options.equal_all:
+            out |= {name: frozen(both[name]) for name in rest}
+        out["names of attributes"] = tuple(rest)
+    return out

@@ -1,0 +1,177 @@
+"""Distinct coordinates along one axis as numbers of their points: what is the same point has the same number."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.joining.described import Companion, Coordinate
+from cfagg.cf.joining.equality import close_values
+from cfagg.cf.joining.identities import units_key
+from cfagg.cf.joining.members import Bools, Int64, codes, occurrences
+from cfagg.cf.joining.options import Options
+from cfagg.cf.joining.values import in_units_of, meant, unpacked
+from cfagg.cf.kinds_of_units import is_reference_time
+
+__all__ = ["Entry", "LinedUp", "lined_up"]
+
+Array = npt.NDArray[Any]
+
+#: How far 4-byte reals may differ: two units in the last place.
+_SINGLE = 2.0**-22
+_ROUNDING = 2.0**-50
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Entry:
+    """A coordinate, none where there is not this axis, with all that stands along it."""
+
+    coordinate: Coordinate | None
+    along: Mapping[str, Companion]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LinedUp:
+    """Columns of `Points`, and for each entry its least and greatest coordinate and bounds."""
+
+    offset: Int64
+    point: Int64
+    value: Int64
+    unordered: Bools
+    first: Array
+    last: Array
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+
+
+def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
+    """Return the points of distinct coordinates, in common units, equal within the tolerance.
+
+    Coordinates of another kind have other points: those of other dimensions of units, calendars or numbers of bounds.
+    """
+    sizes = [1 if e.coordinate is None else len(e.coordinate.values) for e in entries]
+    offset = np.cumsum([0, *sizes])
+    point, value = np.zeros((2, int(offset[-1])), np.int64)
+    unordered = np.zeros(len(entries), bool)
+    first, last = (np.zeros(len(entries), object) for _ in range(2))
+    low, high = np.full((2, len(entries)), np.nan)
+    kinds: dict[Hashable, list[int]] = {}
+    for k, entry in enumerate(entries):
+        kinds.setdefault(_kind(entry), []).append(k)
+    points = values = np.int64(0)
+    for members in kinds.values():
+        made = _Kind([entries[k] for k in members], options)
+        at = np.concatenate([np.arange(offset[k], offset[k + 1]) for k in members]).astype(np.int64)
+        point[at], value[at] = made.point + points, made.value + values
+        points, values = point[at].max(initial=points) + 1, value[at].max(initial=values) + 1
+        unordered[members] = made.unordered
+        low[members], high[members] = made.low, made.high
+        first[members], last[members] = made.first, made.last
+    return LinedUp(offset, point, value, unordered, first, last, low, high)
+
+
+def _kind(entry: Entry) -> Hashable:
+    """Return what is the same in coordinates that are compared."""
+    own = entry.coordinate
+    if own is None:
+        return None
+    units = "text" if own.values.dtype == object else units_key(own.units, own.calendar)
+    bounds = 0 if own.bounds is None else own.bounds.size // max(len(own.values), 1)
+    along = tuple(
+        (n, p.values.size // max(len(own.values), 1), p.values.dtype == object)
+        for n, p in entry.along.items()
+        if p.values is not None
+    )
+    return units, own.index, bounds, along
+
+
+class _Kind:
+    """Coordinates of one kind."""
+
+    def __init__(self, entries: Sequence[Entry], options: Options) -> None:
+        self._entries, self._options = entries, options
+        coordinates = [e.coordinate for e in entries if e.coordinate is not None]
+        n = len(entries)
+        self.low, self.high = np.full((2, n), np.nan)
+        if not coordinates:
+            self.point = self.value = np.zeros(n, np.int64)
+            self.unordered: Any = np.zeros(n, bool)
+            self.first = self.last = [None] * n
+            return
+        base = coordinates[0].stated
+        self._of = np.repeat(np.arange(n), [len(c.values) for c in coordinates])
+        changed = [in_units_of(unpacked(c.values, c.stated), c.stated, base) for c in coordinates]
+        added = max(offset for _, offset in changed)
+        arrays = [a for a, _ in changed]
+        time = is_reference_time(base.text("units") or "")
+        self.value = self._numbered(arrays, added, time=time)
+        columns = [self.value]
+        if coordinates[0].bounds is not None:
+            rows = [
+                # Which bound comes first says nothing.
+                np.sort(in_units_of(unpacked(c.bounds.reshape(len(c.values), -1), c.stated), c.stated, base)[0], axis=1)
+                for c in coordinates
+                if c.bounds is not None
+            ]
+            columns += [self._numbered([r[:, b] for r in rows], added, time=time) for b in range(rows[0].shape[1])]
+            starts = np.cumsum([0, *(len(c.values) for c in coordinates)])[:-1]
+            if len(self._of) and all(len(r) for r in rows) and rows[0].shape[1]:
+                ends = np.concatenate(rows).astype(np.float64)
+                self.low = np.minimum.reduceat(ends.min(axis=1), starts)
+                self.high = np.maximum.reduceat(ends.max(axis=1), starts)
+        for name in entries[0].along:
+            columns += self._along(name)
+        point = codes(*columns)
+        # A point that a coordinate has twice is two points.
+        again = occurrences(codes(self._of, point)) if len(self._of) else point
+        self.point = codes(point, again)
+        text = coordinates[0].values.dtype == object
+        step = np.diff(self.value)
+        inner = self._of[1:] == self._of[:-1]
+        both = np.zeros((2, n), bool)
+        both[0, self._of[1:][inner & (step > 0)]] = True
+        both[1, self._of[1:][inner & (step < 0)]] = True
+        self.unordered = both.all(axis=0) | text
+        self.first = [_end(a, text, np.min) for a in arrays]
+        self.last = [_end(a, text, np.max) for a in arrays]
+
+    def _along(self, name: str) -> list[Int64]:
+        """Return the columns of what stands along the axis."""
+        parts = [e.along[name] for e in self._entries]
+        rows = []
+        for entry, part in zip(self._entries, parts, strict=True):
+            size = 0 if entry.coordinate is None else len(entry.coordinate.values)
+            values, _ = in_units_of(meant(part), part.stated, parts[0].stated)
+            rows.append(np.broadcast_to(values, (size,)) if values.ndim == 0 else values)
+        width = rows[0].size // max(len(rows[0]), 1) if len(rows[0]) else 1
+        rows = [r.reshape(len(r), width) for r in rows]
+        return [self._numbered([r[:, k] for r in rows], 0.0, time=False) for k in range(width)]
+
+    def _numbered(self, arrays: Sequence[Array], added: float, *, time: bool) -> Int64:
+        """Return numbers of values, the same for those that are equal within the tolerance, in their order."""
+        if any(a.dtype == object for a in arrays):
+            text = np.array([str(v) for a in arrays for v in a.ravel().tolist()], dtype=np.str_)
+            return np.unique(text, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)
+        flat = np.concatenate([np.asarray(a) for a in arrays])
+        rtol, atol = self._options.rtol, self._options.atol
+        if not time and any(a.dtype == np.float32 for a in arrays):
+            rtol = max(rtol, _SINGLE)
+        exact = close_values(flat, 0.0, 0.0)
+        found = close_values(flat, rtol, atol + min(rtol, _ROUNDING) * added)
+        # Never are two coordinates of one variable taken for the same.
+        if flat.dtype.kind == "f" and np.unique(codes(self._of, exact)).size != np.unique(codes(self._of, found)).size:
+            return exact
+        return found
+
+
+def _end(values: Array, text: bool, of: Any) -> Any:
+    """Return the first or last value in the order of the axis."""
+    if not values.size:
+        return None
+    if text:
+        return str(values[0] if of is np.min else values[-1])
+    return of(values).item()

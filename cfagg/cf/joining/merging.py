@@ -1,0 +1,178 @@
+"""Joining along one axis after the other, until nothing changes; and what fills an array without such an order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.joining.members import Bools, Int64, codes
+from cfagg.cf.joining.options import Options
+from cfagg.cf.joining.sets import Sets
+
+__all__ = ["Floats", "Rows", "gaps", "merged"]
+
+Floats = npt.NDArray[np.float64]
+
+#: Fewer than these fill an array only where they can be joined along one axis after the other.
+_PINWHEEL = 5
+_MOST_CELLS = 1 << 22
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rows:
+    """What is to be joined: members, or what was joined of them.
+
+    `group` numbers what may be joined at all; `sets` are those along each axis, `cells` the least and the greatest
+    bounds; `parts` two sums each and the axes that these span; `loose` says along which axes order does not matter.
+    """
+
+    group: Int64
+    sets: list[Int64]
+    cells: list[tuple[Floats, Floats]]
+    parts: list[tuple[npt.NDArray[np.uint64], list[bool]]]
+    loose: list[Bools]
+
+    def take(self, chosen: Int64) -> Rows:
+        """Return some of the rows."""
+        return Rows(
+            self.group[chosen],
+            [s[chosen] for s in self.sets],
+            [(low[chosen], high[chosen]) for low, high in self.cells],
+            [(sums[chosen], spans) for sums, spans in self.parts],
+            [loose[chosen] for loose in self.loose],
+        )
+
+    def rest(self, *axes: int) -> Int64:
+        """Return a number for all that is equal in what is joined along axes."""
+        still = [s[:, k] for s, spans in self.parts if not any(spans[a] for a in axes) for k in (0, 1)]
+        return codes(self.group, *(s for a, s in enumerate(self.sets) if a not in axes), *still)
+
+
+def merged(rows: Rows, sets: list[Sets], order: tuple[int, ...], options: Options) -> Int64:
+    """Return the box of each row, joined along the axes in one order, again and again until nothing changes."""
+    box = np.arange(rows.group.size)
+    before = -1
+    while before != rows.group.size:
+        before = rows.group.size
+        for axis in order:
+            rows, box = _joined(rows, box, sets, (axis,), _into(rows, sets, axis, options))
+        if before == rows.group.size and before >= _PINWHEEL and options.overlap and not options.contiguous:
+            for some in _several(order):
+                rows, box = _joined(rows, box, sets, some, _filled(rows, sets, some))
+    return box
+
+
+def _joined(rows: Rows, box: Int64, sets: list[Sets], axes: tuple[int, ...], into: Int64) -> tuple[Rows, Int64]:
+    """Return rows after joining along axes, and the row of each member."""
+    count = int(into.max(initial=-1)) + 1
+    if count == into.size:
+        return rows, box
+    _, head = np.unique(into, return_index=True)
+    out = rows.take(head)
+    for a in axes:
+        out.sets[a] = sets[a].joined(into, rows.sets[a])
+        least, greatest = (np.full(count, np.nan) for _ in range(2))
+        np.fmin.at(least, into, rows.cells[a][0])
+        np.fmax.at(greatest, into, rows.cells[a][1])
+        out.cells[a] = least, greatest
+    parts = []
+    for (whole, spans), (first, _) in zip(rows.parts, out.parts, strict=True):
+        sums = first
+        if any(spans[a] for a in axes):
+            sums = np.zeros((count, 2), np.uint64)
+            np.add.at(sums, into, whole)
+        parts.append((sums, spans))
+    return replace(out, parts=parts), into[box]
+
+
+def _into(rows: Rows, sets: list[Sets], axis: int, options: Options) -> Int64:
+    """Return the row that each is joined into along one axis: equal elsewhere, and no two of them in conflict."""
+    rest = rows.rest(axis)
+    count = int(rest.max(initial=-1)) + 1
+    if count == rest.size:
+        return np.arange(rest.size)
+    clash = np.zeros(count, bool)
+    loose = np.zeros(count, bool)
+    loose[rest[rows.loose[axis]]] = True
+    several = np.bincount(rest, minlength=count)[rest] > 1
+    if options.interleave:
+        loose[:] = True
+    chosen = np.flatnonzero(several & ~loose[rest])
+    if chosen.size:
+        low, high = sets[axis].ends(rows.sets[axis][chosen])
+        order = np.lexsort((low, rest[chosen]))
+        of, low, high = rest[chosen][order], low[order], high[order]
+        wrong = low[1:] <= high[:-1]
+        if options.contiguous or not options.overlap:
+            least, greatest = (c[chosen][order] for c in rows.cells[axis])
+            gap = gaps(greatest[:-1], least[1:], options)
+            # Without bounds nothing shows that they are contiguous.
+            wrong |= (~(gap <= 0) if options.contiguous else False) | ((gap < 0) if not options.overlap else False)
+        clash[of[1:][(of[1:] == of[:-1]) & wrong]] = True
+    chosen = np.flatnonzero(several & loose[rest])
+    if chosen.size:
+        value, turn = sets[axis].values(rows.sets[axis][chosen])
+        of = rest[chosen][turn]
+        order = np.lexsort((turn, value, of))
+        of, value, turn = of[order], value[order], turn[order]
+        clash[of[1:][(of[1:] == of[:-1]) & (value[1:] == value[:-1]) & (turn[1:] != turn[:-1])]] = True
+    return codes(rest, np.where(clash[rest], np.arange(rest.size), -1))
+
+
+def gaps(before: Floats, behind: Floats, options: Options) -> Floats:
+    """Return how far cells begin behind the end of others: 0 within the tolerance, negative where they overlap."""
+    gap = behind - before
+    return np.where(np.abs(gap) <= options.atol + options.rtol * np.abs(before), 0.0, gap)
+
+
+def _several(order: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return combinations of two axes, then of three, and so on."""
+    return [some for k in range(2, len(order) + 1) for some in combinations(order, k)]
+
+
+def _filled(rows: Rows, sets: list[Sets], axes: tuple[int, ...]) -> Int64:
+    """Return the row that each is joined into where several fill an array along axes, however they stand."""
+    alone = np.arange(rows.group.size)
+    for _, spans in rows.parts:
+        # What stands along some of the axes only would be there several times.
+        if any(spans[a] for a in axes) and not all(spans[a] for a in axes):
+            return alone
+    rest = rows.rest(*axes)
+    into = alone.copy()
+    for number in np.flatnonzero(np.bincount(rest) >= _PINWHEEL).tolist():
+        own = np.flatnonzero(rest == number)
+        corners = [_ranges(sets[a], rows.sets[a][own]) for a in axes]
+        if all(c is not None for c in corners) and _fills(corners):
+            into[own] = own[0]
+    return codes(into)
+
+
+def _ranges(sets: Sets, own: Int64) -> tuple[Int64, Int64] | None:
+    """Return the range of places that each set has in the union of all; none where one has others within it."""
+    lists = sets.of(own)
+    union = np.unique(np.concatenate(lists))
+    if np.unique(sets.value_of[union]).size != union.size:
+        return None
+    start = np.searchsorted(union, [s[0] for s in lists])
+    stop = np.searchsorted(union, [s[-1] for s in lists]) + 1
+    return None if (stop - start != [s.size for s in lists]).any() else (start, stop)
+
+
+def _fills(corners: list[Any]) -> bool:
+    """Return whether boxes fill their hull, each place once."""
+    edges = [np.unique(np.concatenate(c)) for c in corners]
+    shape = tuple(len(e) for e in edges)
+    if np.prod(shape, dtype=float) > _MOST_CELLS:
+        return False
+    count = np.zeros(shape, np.int64)
+    # Each corner of a box is a change of the number of boxes from there on.
+    for signs in np.ndindex(*(2,) * len(corners)):
+        at = tuple(np.searchsorted(e, c[s]) for e, c, s in zip(edges, corners, signs, strict=True))
+        np.add.at(count, at, (-1) ** sum(signs))
+    for axis in range(len(corners)):
+        count = np.cumsum(count, axis=axis)
+    return bool((count[tuple(slice(0, n - 1) for n in shape)] == 1).all())

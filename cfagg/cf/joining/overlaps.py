@@ -1,0 +1,90 @@
+"""Whose values are taken where members have coordinates in common: those of the first or the last of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfagg.cf.joining.members import Bools, Int64, codes
+from cfagg.cf.joining.merging import Rows
+from cfagg.cf.joining.sets import Sets
+
+__all__ = ["Resolved", "resolved"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Resolved:
+    """Members without coordinates in common.
+
+    `dropped` says which are left out altogether, and `instead` which member each of these stands behind; `used` says
+    which of the stored coordinates of a member are left along an axis, where others are not.
+    """
+
+    rows: Rows
+    dropped: Bools
+    instead: Int64
+    used: dict[tuple[int, int], Bools]
+    behind: dict[tuple[int, int], int]
+
+
+def resolved(rows: Rows, sets: list[Sets], choice: str) -> Resolved:
+    """Return members of which each coordinate belongs to the first, or the last, that has it."""
+    n = rows.group.size
+    turn = np.arange(n)[::-1] if choice == "last" else np.arange(n)
+    dropped, instead = np.zeros(n, bool), np.arange(n)
+    whole = codes(rows.group, *rows.sets, *(s[:, k] for s, _ in rows.parts for k in (0, 1)))
+    ranked = turn[np.argsort(whole[turn], kind="stable")]
+    head = np.r_[True, whole[ranked][1:] != whole[ranked][:-1]][:n]
+    instead[ranked] = ranked[np.maximum.accumulate(np.where(head, np.arange(n), 0))] if n else ranked
+    dropped[ranked[~head]] = True
+    used: dict[tuple[int, int], Bools] = {}
+    behind: dict[tuple[int, int], int] = {}
+    rows = Rows(rows.group, list(rows.sets), rows.cells, rows.parts, [a.copy() for a in rows.loose])
+    for axis, own in enumerate(sets):
+        live = np.flatnonzero(~dropped)
+        rest = rows.take(live).rest(axis)
+        for number in np.flatnonzero(np.bincount(rest) > 1).tolist() if live.size else ():
+            members = live[rest == number]
+            if choice == "last":
+                members = members[::-1]
+            _trim(rows, own, axis, members, dropped, instead, used, behind)
+    return Resolved(rows, dropped, instead, used, behind)
+
+
+def _trim(
+    rows: Rows,
+    own: Sets,
+    axis: int,
+    members: Int64,
+    dropped: Bools,
+    instead: Int64,
+    used: dict[tuple[int, int], Bools],
+    behind: dict[tuple[int, int], int],
+) -> None:
+    """Take from members, in turn, the coordinates that those before them have."""
+    value, turn = own.values(rows.sets[axis][members])
+    point = np.concatenate(own.of(rows.sets[axis][members]))
+    order = np.lexsort((turn, value))
+    same = np.r_[False, value[order][1:] == value[order][:-1]]
+    if not same.any() or (point[order][1:] != point[order][:-1])[same[1:]].any():
+        # Nothing is in common, or the same coordinates have other cells: these do not stand for each other.
+        return
+    first = np.maximum.accumulate(np.where(~same, np.arange(order.size), 0))
+    taken = np.zeros(order.size, bool)
+    taken[order] = same
+    owner = np.empty(order.size, np.int64)
+    owner[order] = turn[order][first]
+    for k in np.unique(turn[taken]).tolist():
+        member = int(members[k])
+        mine = turn == k
+        left = point[mine & ~taken]
+        if not left.size:
+            dropped[member] = True
+            instead[member] = members[owner[mine][0]]
+            continue
+        stored = own.points.point[slice(*own.points.offset[own.code[member] : own.code[member] + 2].tolist())]
+        used[member, axis] = np.isin(stored, left)
+        behind[member, axis] = int(members[owner[mine & taken][0]])
+        rows.sets[axis][member] = own.add(left)
+        rows.loose[axis][members] = True

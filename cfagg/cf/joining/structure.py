@@ -1,0 +1,410 @@
+"""What attributes and dimensions of a file alone say of its data variables: made once for all files that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cfagg.cf.joining.identities import field_identity, frozen, identity, length, methods, properties, units_key
+from cfagg.cf.joining.options import Options
+from cfagg.cf.kinds_of_units import is_reference_time
+from cfagg.cf.lists import grid_mappings, pairs
+from cfagg.cf.references import Resolver, references
+from cfagg.cf.variable_roles import Roles
+from cfagg.model.dataset import AttributeValue, Dataset, Variable
+
+__all__ = ["AxisPlan", "FieldPlan", "PartPlan", "around", "plan_of", "plans_of"]
+
+_VALID = ("valid_min", "valid_max", "valid_range")
+_FLAGS = ("flag_values", "flag_masks", "flag_meanings")
+_ROLES = ("timeseries_id", "trajectory_id", "profile_id")
+_UNSAID = frozenset({"long_name", "comment", "history"})
+
+
+@dataclass(frozen=True, slots=True)
+class AxisPlan:
+    """Where a coordinate stands: the number of its variable and of its bounds; else its dimension, or its attribute."""
+
+    identity: str
+    variable: int | None = None
+    bounds: int | None = None
+    dimension: int | None = None
+    attribute: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartPlan:
+    """Where what else belongs to a variable stands: the number of its variable, or its attribute."""
+
+    identity: str
+    role: str
+    axes: tuple[str, ...]
+    variable: int | None = None
+    attribute: str | None = None
+    #: Whether it may be long, and other in each file: along times.
+    varies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlan:
+    """How a data variable is described."""
+
+    variable: int
+    signature: dict[str, Hashable]
+    axes: tuple[AxisPlan, ...]
+    along: dict[str, str]
+    parts: tuple[PartPlan, ...]
+    mappings: tuple[int, ...]
+    problem: str | None
+
+
+def plans_of(dataset: Dataset, options: Options) -> tuple[FieldPlan, ...]:
+    """Return how all data variables are described: those that no other variable refers to."""
+    resolver = Resolver(dataset)
+    roles = Roles(dataset, references(dataset, resolver))
+    left = roles.data - roles.named_by("ancillary_variables") - roles.named_by("cell_measures")
+    number = {v: i for i, v in enumerate(dataset.variables)}
+    same: dict[Hashable, Any] = {}
+    plans = [_Field(v, resolver, options, number).plan() for v in dataset.variables if v in left]
+    # Equal axes and parts are the same objects, by which they are known later.
+    return tuple(
+        replace(p, axes=same.setdefault(("axes", p.axes), p.axes), parts=same.setdefault(("parts", p.parts), p.parts))
+        for p in plans
+    )
+
+
+def plan_of(variable: Variable, resolver: Resolver, options: Options, number: dict[Variable, int]) -> FieldPlan:
+    """Return how one variable is described."""
+    return _Field(variable, resolver, options, number).plan()
+
+
+def around(variable: Variable) -> dict[str, AttributeValue]:
+    """Return the attributes of the dataset and of the groups around a variable, of inner ones first."""
+    if variable.group.parent is None:
+        return variable.group.attributes
+    out: dict[str, AttributeValue] = {}
+    for group in reversed(list(variable.group.ancestors())):
+        out |= group.attributes
+    return out
+
+
+@dataclass(eq=False)
+class _Field:
+    """One data variable, while what belongs to it is gathered."""
+
+    variable: Variable
+    resolver: Resolver
+    options: Options
+    number: dict[Variable, int]
+    axes: dict[str, AxisPlan] = field(default_factory=dict)
+    around: dict[str, AttributeValue] = field(default_factory=dict)
+    feature: str | None = None
+    of: dict[str, Variable] = field(default_factory=dict)
+    along: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, PartPlan] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    said: dict[str, Hashable] = field(default_factory=dict)
+
+    def plan(self) -> FieldPlan:
+        """Return the plan."""
+        variable, options = self.variable, self.options
+        name = field_identity(variable, options)
+        if name is None and not options.allow_no_identity:
+            self.problems.append(
+                f"it has no attribute {options.field_identity!r}"
+                if options.field_identity
+                else "it has no standard name"
+            )
+        self.around = around(variable)
+        coordinates = self._coordinates()
+        self._along(coordinates)
+        self._scalars(coordinates)
+        self._promoted()
+        for other in coordinates:
+            self._part("coordinates", other)
+        self._companions()
+        self._mesh()
+        self._vertical()
+        mappings = self._mappings()
+        self._check_units(name)
+        for dimension in variable.dims:
+            if dimension not in self.along:
+                self.problems.append(f"its dimension {dimension!r} has no coordinate with a standard name")
+        return FieldPlan(
+            self.number[variable],
+            self._signature(name),
+            tuple(self.axes.values()),
+            self.along,
+            tuple(self.parts.values()),
+            mappings,
+            "; ".join(dict.fromkeys(self.problems)) or None,
+        )
+
+    def _find(self, name: str, source: Variable | None = None) -> Variable | None:
+        found, _ = self.resolver.variable(name, (source or self.variable).group)
+        return found if found in self.number else None
+
+    def _coordinates(self) -> list[Variable]:
+        """Return coordinate variables first, then those that ``coordinates`` names, then identifiers of features."""
+        found: list[Variable] = []
+        variable = self.variable
+        for dimension in variable.dimensions:
+            own = self._find(dimension.name)
+            if own is not None and own.is_coordinate and own.dimensions[0] is dimension:
+                found.append(own)
+        named = variable.words("coordinates")
+        container = self._find(variable.text("geometry") or "")
+        if container is not None:
+            named += container.words("coordinates")
+        for name in named:
+            own = self._find(name)
+            if own is None:
+                self.problems.append(f"its coordinate {name!r} is not there")
+            elif own not in found:
+                found.append(own)
+        self.feature = next((t for g in variable.group.ancestors() if (t := g.text("featureType"))), None)
+        if self.feature:
+            found += [
+                v
+                for v in self.number
+                if v.text("cf_role") in _ROLES and v not in found and set(length(v)) <= set(variable.dims)
+            ]
+        # Those with an identity come first, so that they are the ones of their dimensions.
+        found.sort(key=lambda v: (not v.is_coordinate, self._identity(v) is None, v.text("cf_role") not in _ROLES))
+        for own in found:
+            if own.dialect is not None:
+                self.problems.append(f"its coordinate {own.name!r} is an aggregation itself")
+            if own.kind == "other":
+                self.problems.append(f"its coordinate {own.name!r} holds neither numbers nor text")
+            if own.unreadable:
+                self.problems.append(f"its coordinate {own.name!r} cannot be read: {own.unreadable}")
+        return found
+
+    def _identity(self, variable: Variable) -> str | None:
+        return identity(variable, self.options) or variable.text("cf_role")
+
+    def _along(self, coordinates: list[Variable]) -> None:
+        """Find the coordinate of each dimension."""
+        variable = self.variable
+        for position, dimension in enumerate(variable.dims):
+            own = [v for v in coordinates if length(v) == (dimension,)]
+            known = [v for v in own if (i := self._identity(v)) is not None and i not in self.axes]
+            if not any(v.is_coordinate for v in known):
+                # Of coordinates that are not of the dimension itself, names of features and times say most.
+                known.sort(key=lambda v: (v.text("cf_role") not in _ROLES, not _is_time(v)))
+            if any("compress" in v.attributes for v in own):
+                self._index(f"points of {own[0].name}", position)
+            elif known:
+                self._axis(known[0])
+            elif (name := self._unnamed(dimension, coordinates)) is not None:
+                self._index(name, position)
+        for other in self.number:
+            if "sample_dimension" in other.attributes or "instance_dimension" in other.attributes:
+                spans = {frozen(other.attributes.get(n)) for n in ("sample_dimension", "instance_dimension")}
+                for dimension in spans & set(variable.dims) | set(other.dims) & set(variable.dims):
+                    self.problems.append(f"its dimension {dimension!r} is that of a ragged array")
+
+    def _unnamed(self, dimension: str, coordinates: list[Variable]) -> str | None:
+        """Return by what a dimension without an own coordinate is known."""
+        for other in coordinates:
+            name = self._identity(other)
+            if name is not None and len(length(other)) > 1 and dimension in length(other):
+                return f"index {length(other).index(dimension)} of {name}"
+        mesh = self._find(self.variable.text("mesh") or "")
+        if mesh is not None:
+            place = self.variable.text("location") or ""
+            named = [
+                self._find(w, mesh)
+                for w in mesh.words(f"{place}_node_connectivity") + mesh.words(f"{place}_coordinates")
+            ]
+            if any(v is not None and dimension in v.dims for v in named):
+                return f"{place}s of the mesh"
+        if self.options.relaxed_identities or self.options.allow_no_identity or self.options.variable_identities:
+            return f"ncvar%{dimension}"
+        return None
+
+    def _axis(self, coordinate: Variable) -> None:
+        name = self._identity(coordinate) or coordinate.name
+        text = coordinate.text("bounds") or coordinate.text("climatology")
+        bounds = None if text is None else self._find(text, coordinate)
+        self.axes[name] = AxisPlan(name, self.number[coordinate], None if bounds is None else self.number[bounds])
+        self.of[name] = coordinate
+        self.along.update(dict.fromkeys(length(coordinate), name))
+        if "coordinate_interpolation" in coordinate.attributes or "quantization" in coordinate.attributes:
+            self.problems.append(f"its coordinate {coordinate.name!r} is subsampled")
+
+    def _index(self, name: str, position: int) -> None:
+        self.axes[name] = AxisPlan(name, dimension=position)
+        self.along[self.variable.dims[position]] = name
+
+    def _scalars(self, coordinates: list[Variable]) -> None:
+        """Make scalar coordinates axes; those of a station belong to that of its name."""
+        scalars = [v for v in coordinates if not length(v) and self._identity(v) is not None]
+        roles = [v for v in scalars if v.text("cf_role") in _ROLES] if self.feature else []
+        if roles and str(self.feature).lower() == "timeseries":
+            self._axis(roles[0])
+            name = self._identity(roles[0]) or ""
+            for other in scalars:
+                if other is not roles[0] and not _is_time(other):
+                    self._part("coordinates", other, (name,))
+            scalars = [v for v in scalars if _is_time(v)]
+        elif roles:
+            # Trajectories and profiles of other names are apart.
+            for own in roles:
+                self._part("coordinates", own)
+            scalars = [v for v in scalars if v not in roles]
+        for other in scalars:
+            if self._identity(other) not in self.axes:
+                self._axis(other)
+
+    def _promoted(self) -> None:
+        own = self.variable.attributes
+        for name in self.options.dimension:
+            if (name in own or name in self.around) and name not in self.axes:
+                self.axes[name] = AxisPlan(name, attribute=name)
+        for name in self.options.field_ancillaries:
+            if name in own or name in self.around:
+                self.parts[name] = PartPlan(name, "ancillary_variables", tuple(self.axes), attribute=name)
+
+    def _part(self, role: str, other: Variable, behind: tuple[str, ...] = (), name: str | None = None) -> None:
+        """Take another variable as something that belongs to this one."""
+        known = name or self._identity(other) or f"ncvar%{other.name}"
+        taken = [a.variable for a in self.axes.values()] + [p.variable for p in self.parts.values()]
+        if self.number[other] in taken:
+            return
+        if known in self.axes or known in self.parts:
+            known = f"{known} ({other.name})"
+        axes = tuple(self.along.get(d, "") for d in length(other)) + behind
+        varies = any(a in self.of and _is_time(self.of[a]) for a in axes)
+        self.parts[known] = PartPlan(known, role, axes, self.number[other], varies=varies)
+        if other.dialect is not None:
+            self.problems.append(f"{other.name!r}, which belongs to it, is an aggregation itself")
+        text = other.text("bounds") or other.text("climatology")
+        bounds = None if text is None else self._find(text, other)
+        if bounds is not None:
+            self._part("bounds", bounds, behind, f"bounds of {known}")
+        if other.text("nodes"):
+            for word in other.words("nodes"):
+                nodes = self._find(word, other)
+                if nodes is not None:
+                    self._part("nodes", nodes)
+
+    def _companions(self) -> None:
+        """Take ancillary variables, cell measures and geometries."""
+        variable = self.variable
+        for word in variable.words("ancillary_variables"):
+            own = self._find(word)
+            if own is not None:
+                self._part("ancillary_variables", own)
+        external = {w for g in variable.group.ancestors() for w in (g.text("external_variables") or "").split()}
+        measures = []
+        for measure, names in pairs(variable.text("cell_measures") or "") or ():
+            for word in names:
+                own = self._find(word)
+                if own is not None:
+                    self._part("cell_measures", own)
+                measures.append((measure, word if own is None and word in external else None))
+        self.said["cell measures"] = tuple(sorted(measures, key=str))
+        container = self._find(variable.text("geometry") or "")
+        if container is not None:
+            self.said["geometry"] = container.text("geometry_type")
+            for attribute in ("node_coordinates", "node_count", "part_node_count", "interior_ring"):
+                for word in container.words(attribute):
+                    own = self._find(word, container)
+                    if own is not None:
+                        self._part("geometry", own)
+
+    def _mesh(self) -> None:
+        """Take the topology of the mesh, which has to be equal whatever its variables are called."""
+        mesh = self._find(self.variable.text("mesh") or "")
+        if mesh is None:
+            self.said["mesh"] = self.variable.text("mesh")
+            return
+        kinds = {}
+        for attribute, value in sorted(mesh.attributes.items(), key=str):
+            named = [self._find(w, mesh) for w in mesh.words(attribute)] if isinstance(value, str) else []
+            if named and all(v is not None for v in named):
+                for k, own in enumerate(named):
+                    if own is not None:
+                        self._part("mesh", own, name=f"{attribute} {k} of the mesh")
+            elif attribute == "topology_dimension":
+                kinds[attribute] = frozen(value)
+        self.said["mesh"] = (self.variable.text("location"), tuple(sorted(kinds.items())))
+
+    def _vertical(self) -> None:
+        """Take the terms of parametric vertical coordinates, and those of their bounds."""
+        said = []
+        for name, coordinate in list(self.of.items()):
+            text = coordinate.text("bounds")
+            both = [coordinate, None if text is None else self._find(text, coordinate)]
+            for kind, own in zip(("term", "term of bounds"), both, strict=True):
+                for term, names in pairs((own.text("formula_terms") if own is not None else None) or "") or ():
+                    found = self._find(names[0], own)
+                    said.append((name, kind, term, found is not None))
+                    if found is not None:
+                        self._part("formula_terms", found, name=f"{kind} {term} of {name}")
+        self.said["formula terms"] = tuple(sorted(set(said)))
+
+    def _mappings(self) -> tuple[int, ...]:
+        found, said = [], []
+        for name, coordinates in grid_mappings(self.variable.text("grid_mapping") or "") or ():
+            own = self._find(name)
+            if own is None:
+                continue
+            found.append(self.number[own])
+            named = [self._find(c) for c in coordinates]
+            of = tuple(sorted(self._identity(c) or c.name for c in named if c is not None))
+            attributes = sorted((k, frozen(v)) for k, v in own.attributes.items() if k not in _UNSAID)
+            said.append((tuple(attributes), of))
+        self.said["grid mapping"] = tuple(sorted(said, key=str))
+        return tuple(dict.fromkeys(found))
+
+    def _check_units(self, name: str | None) -> None:
+        if self.options.relaxed_units:
+            return
+        bare = [name or self.variable.name] * (self.variable.text("units") is None and not self.variable.is_text)
+        bare += [n for n, v in self.of.items() if v.text("units") is None and not v.is_text and not _is_counted(v)]
+        self.problems += [f"{one!r} has no units" for one in bare]
+
+    def _signature(self, name: str | None) -> dict[str, Hashable]:
+        variable, own = self.variable, self.variable.attributes
+        axes = []
+        for key, plan in self.axes.items():
+            of = self.of.get(key)
+            sense: Hashable = "index" if plan.dimension is not None else "attribute"
+            if of is not None:
+                sense = "text" if of.is_text else units_key(of.text("units"), of.text("calendar"))
+            climatology = of is not None and "climatology" in of.attributes
+            positive = (of.text("positive") or "").lower() if of is not None else ""
+            axes.append((key, sense, plan.bounds is not None, climatology, positive))
+        parts = []
+        for p in self.parts.values():
+            other = None if p.variable is None else list(self.number)[p.variable]
+            kind: Hashable = None
+            if other is not None:
+                kind = "text" if other.is_text else units_key(other.text("units"), other.text("calendar"))
+            parts.append((p.identity, p.role, p.axes, kind))
+        return {
+            "identity": name,
+            "type": "text" if variable.is_text else "numbers",
+            "units": units_key(variable.text("units"), variable.text("calendar")),
+            "cell methods": methods(variable.text("cell_methods"), self.along),
+            "axes": tuple(sorted(axes, key=str)),
+            "order of dimensions": tuple(self.along.get(d, d) for d in variable.dims),
+            "other coordinates and ancillary variables": tuple(sorted(parts, key=str)),
+            **self.said,
+            "featureType": None if self.feature is None else self.feature.lower(),
+            **{key: frozen(own.get(key)) for key in _FLAGS},
+            **{key: frozen(own.get(key)) for key in (_VALID if self.options.respect_valid else ())},
+            **properties(own, self.around, self.options),
+        }
+
+
+def _is_time(variable: Variable) -> bool:
+    return is_reference_time(variable.text("units") or "")
+
+
+def _is_counted(variable: Variable) -> bool:
+    """Whether a coordinate without units says nothing that has a unit: an identifier, or a number of a level."""
+    return variable.text("cf_role") is not None or variable.kind == "integer"

@@ -1,0 +1,94 @@
+"""Values of coordinates in common units, and where two arrays first differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.calendars import DateChange, transform
+from cfagg.cf.joining.described import Companion, Coordinate, Stated
+from cfagg.cf.packing import Packing, as_meant
+from cfagg.cf.units import SAME
+from cfagg.errors import CfaggError
+
+__all__ = ["canonical_values", "first_difference", "in_units_of", "meant", "shown", "unpacked"]
+
+Array = npt.NDArray[Any]
+
+
+def unpacked(values: Array, stated: Stated) -> Array:
+    """Return stored values as what they stand for."""
+    if values.dtype.kind not in "iuf":
+        return values
+    packing = Packing.of(stated.attributes, where=stated.name)
+    values = as_meant(values, stated.attributes) if "_Unsigned" in stated.attributes else values
+    return packing.undo(values) if packing else values
+
+
+def in_units_of(values: Array, own: Stated, first: Stated) -> tuple[Array, float]:
+    """Return values in the units of another, and how large the numbers were that were added to them."""
+    if values.dtype.kind not in "iuf" or own is first:
+        return values, 0.0
+    try:
+        change = transform(own.text("units"), own.text("calendar"), first.text("units"), first.text("calendar"))
+    except CfaggError:
+        # What does not convert is never joined: it stays as it is.
+        return values, 0.0
+    if isinstance(change, DateChange) or change == SAME:
+        return values, 0.0
+    scale, offset = change
+    if scale == 1 and offset.denominator == 1 and values.dtype.kind in "iu":
+        return values + int(offset), 0.0
+    return values * float(scale) + float(offset), abs(float(offset))
+
+
+def canonical_values(own: Coordinate, first: Coordinate | None = None, *, bounds: bool = False) -> Array:
+    """Return the values of a coordinate, or its bounds as rows, in the units of another."""
+    values = own.values
+    if bounds and own.bounds is not None:
+        values = own.bounds.reshape(len(values), -1)
+    # Bounds may not have their own units: those of their coordinates hold.
+    values = unpacked(values, own.stated)
+    return values if first is None else in_units_of(values, own.stated, first.stated)[0]
+
+
+def meant(part: Companion) -> Array:
+    """Return the values of a companion as what they stand for."""
+    return unpacked(np.empty(0) if part.values is None else part.values, part.stated)
+
+
+def first_difference(a: Array, b: Array) -> tuple[Any, Any] | None:
+    """Return the first values in which two arrays differ, else their sizes; none where they are equal.
+
+    >>> first_difference(np.array([1.0, 2.0]), np.array([1.0, 3.0]))
+    (2.0, 3.0)
+    """
+    if a.shape != b.shape:
+        return _sizes(a.shape), _sizes(b.shape)
+    numbers = a.dtype.kind in "iuf" and b.dtype.kind in "iuf"
+    differs = np.asarray(a != b)
+    if numbers:
+        differs &= ~(np.isnan(a) & np.isnan(b))
+    if not differs.any():
+        return None
+    at = tuple(np.argwhere(np.atleast_1d(differs))[0])
+    return plain(np.atleast_1d(a)[at]), plain(np.atleast_1d(b)[at])
+
+
+def shown(values: Array) -> Any:
+    """Return the first and the last value of an array, or its only one."""
+    flat = np.atleast_1d(values).ravel()
+    if not flat.size:
+        return "nothing"
+    return plain(flat[0]) if flat.size == 1 else (plain(flat[0]), plain(flat[-1]))
+
+
+def plain(value: Any) -> Any:
+    """Return a number of Python."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def _sizes(shape: tuple[int, ...]) -> str:
+    return f"{' x '.join(map(str, shape)) or 'one'} {'value' if shape in ((), (1,)) else 'values'}"
