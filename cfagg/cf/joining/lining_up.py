@@ -71,6 +71,8 @@ def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
         unordered[members] = made.unordered
         low[members], high[members] = made.low, made.high
         first[members], last[members] = made.first, made.last
+    if all(isinstance(v, (int, float)) or v is None for v in first.tolist()):
+        first, last = first.astype(np.float64), last.astype(np.float64)
     return LinedUp(offset, point, value, unordered, first, last, low, high)
 
 

@@ -199,11 +199,11 @@ class _Field:
                 self._axis(known[0])
             elif (name := self._unnamed(dimension, coordinates)) is not None:
                 self._index(name, position)
-        for other in self.number:
-            if "sample_dimension" in other.attributes or "instance_dimension" in other.attributes:
-                spans = {frozen(other.attributes.get(n)) for n in ("sample_dimension", "instance_dimension")}
-                for dimension in spans & set(variable.dims) | set(other.dims) & set(variable.dims):
-                    self.problems.append(f"its dimension {dimension!r} is that of a ragged array")
+        ragged = {
+            other.text("sample_dimension") or "" for other in self.number if "sample_dimension" in other.attributes
+        }
+        ragged |= {d for other in self.number if "instance_dimension" in other.attributes for d in other.dims}
+        self.problems += [f"its dimension {d!r} is that of a ragged array" for d in variable.dims if d in ragged]
 
     def _unnamed(self, dimension: str, coordinates: list[Variable]) -> str | None:
         """Return by what a dimension without an own coordinate is known."""

@@ -99,7 +99,6 @@ def test_members_of_a_lagged_ensemble_are_one_array() -> None:
     assert arrays(*map(member_of_lagged_ensemble, range(6))) == [0] * 6
 
 
-@pytest.mark.xfail(reason="dimensions that only coordinates of several dimensions span are taken for unknown")
 def test_months_on_a_grid_with_coordinates_of_two_dimensions_are_one_array() -> None:
     assert arrays(*map(month_of_ocean, range(3))) == [0, 0, 0]
 
