@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +14,7 @@ from cfagg.errors.arguments import paths
 if TYPE_CHECKING:
     from xarray import Dataset
 
+    from cfagg.aggregation.scanning import Scanned
     from cfagg.writing.plan import OnLoss
 
 __all__ = ["aggregate"]
@@ -23,6 +24,9 @@ def aggregate(
     files: Any,
     *,
     output: str | os.PathLike[str] | None = None,
+    append: bool = False,
+    update: bool = False,
+    index: bool = True,
     to: str | None = None,
     on_loss: OnLoss = "error",
     overwrite: bool = False,
@@ -49,37 +53,43 @@ def aggregate(
     from cfagg.aggregation.building import build
     from cfagg.aggregation.files import places
     from cfagg.aggregation.joining import join_files
+    from cfagg.aggregation.output import Output
     from cfagg.aggregation.report import Report
     from cfagg.aggregation.scanning import scan
     from cfagg.labelled.engine import CfaggBackendEntrypoint
-    from cfagg.writing.aggregation_file import write_file
-    from cfagg.writing.sources import content_of
     from cfagg.writing.writing import target_of
 
-    target = None
-    if output is not None:
-        target = target_of(output, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13")
-        target.check()
     known = {f.name for f in fields(Options)}
     rules = Options(**{name: options.pop(name) for name in list(options) if name in known})
     _check_decoding(options)
     allowed = paths(allow)
-    named = places(
-        files, storage_options=storage_options, allow=allowed, without=[] if target is None else [str(target.path)]
-    )
-    scanned = scan(
-        named,
-        rules,
-        storage_options=storage_options,
-        allow=allowed,
-        skip_errors=skip_errors,
-        client=client,
-        progress=progress,
-    )
-    source = build(join_files(scanned, rules))
-    if target is not None:
-        content, losses = content_of(source, source.access(allowed), target.to, drop=on_loss == "drop")
-        write_file(content, target, losses)
+
+    def scanning(named: Sequence[str]) -> list[Scanned]:
+        return scan(
+            named,
+            rules,
+            storage_options=storage_options,
+            allow=allowed,
+            skip_errors=skip_errors,
+            client=client,
+            progress=progress,
+        )
+
+    said: tuple[Sequence[object], Sequence[str]]
+    place = None
+    if output is not None:
+        target = target_of(output, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13")
+        place = Output(target, rules, append=append, update=update, index=index)
+        place.check()
+    elif append or update:
+        raise OptionError("append=True and update=True are about a file: name it by output=")
+    without = [] if place is None else [str(place.target.path)]
+    named = places(files, storage_options=storage_options, allow=allowed, without=without)
+    if place is None:
+        source, said = build(join_files(scanning(named), rules)), ((), ())
+    else:
+        source, written = place.write(named, scanning, allowed)
+        said = written.losses, written.notes
     opened: Any = source  # xarray hands it to the engine as it is
     dataset = xarray.open_dataset(
         opened,
@@ -91,7 +101,8 @@ def aggregate(
         allow=allowed,
         **options,
     )
-    return with_report(dataset, Report(*source.made))
+    joined, names, dropped = source.made
+    return with_report(dataset, Report(joined, names, dropped, *said))
 
 
 #: Options of `xarray.open_dataset` that say how values are decoded.

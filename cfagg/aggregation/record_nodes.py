@@ -27,7 +27,7 @@ MAGIC = b"cfaggRC1"
 SUM = 8
 
 #: How deep values may be nested, and how many there are in one file, each counted as often as it is used.
-MAX_DEPTH, MAX_WEIGHT = 64, 1 << 26
+MAX_DEPTH, MAX_WEIGHT = 64, 1 << 22
 
 #: Types of NumPy as it writes them.
 PLAIN = re.compile(r"\|O|[<>|=][biufcmMSUV]\d{1,10}(\[\d{0,9}[a-zA-Z]{1,7}\])?", re.ASCII)

@@ -19,7 +19,7 @@ __all__ = ["CLASSES", "made", "schema"]
 CLASSES: tuple[type, ...] = (Scanned, FileState, Described, Coordinate, Companion, Stated, Foreign)
 
 #: Any value, but none of the classes that stand in fields of their own.
-_ANYTHING = (Any, object, Hashable)
+_ANYTHING = (Any, object)
 
 
 @cache
@@ -60,6 +60,8 @@ def _fits(hint: Any) -> Callable[[Any], bool]:
         return lambda v: any(fits(v) for fits in each)
     if hint in _ANYTHING:
         return lambda v: type(v) not in CLASSES[:-1]
+    if hint is Hashable:
+        return _is_hashable
     if origin is Literal:
         return lambda v: isinstance(v, str) and v in given
     if origin is tuple and given[-1] is Ellipsis:
@@ -79,6 +81,14 @@ def _fits(hint: Any) -> Callable[[Any], bool]:
     if kind in (int, float, str, bytes, bool, type(None)):
         return lambda v: type(v) is kind
     return lambda v: isinstance(v, kind)
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return type(value) not in CLASSES
 
 
 def _of_described(one: Described) -> str | None:

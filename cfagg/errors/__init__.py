@@ -31,7 +31,7 @@
     ├── LeftoverWarning                               a finished job whose work directory could not be removed
     ├── RepairWarning                                 text that was read after a repair
     ├── StaleAccumulationWarning                      an accumulation that was there and could not be used
-    ├── StaleIndexWarning                             an index of observations that was there and could not be used
+    ├── StaleIndexWarning                             an index that was there and could not be used
     └── UnknownConventionWarning                      a variable left out, an aggregation not understood
 """
 
@@ -281,7 +281,7 @@ class StaleAccumulationWarning(CfaggWarning):
 
 
 class StaleIndexWarning(CfaggWarning):
-    """An index of observations that is there, does not belong to the rows as they are now, and was not used."""
+    """An index that is there, does not belong to what it is beside as that is now, and was not used."""
 
 
 class UnknownConventionWarning(CfaggWarning):

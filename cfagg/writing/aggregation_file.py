@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,11 +65,20 @@ class Target:
             )
 
 
-def write_file(content: Content, target: Target, losses: tuple[Loss, ...] = (), notes: tuple[str, ...] = ()) -> Report:
-    """Write an aggregation file; `losses` and `notes` are those of making `content`."""
+def write_file(
+    content: Content,
+    target: Target,
+    losses: tuple[Loss, ...] = (),
+    notes: tuple[str, ...] = (),
+    before: Callable[[Path], object] = lambda _: None,
+) -> Report:
+    """Write an aggregation file; `losses` and `notes` are those of making `content`.
+
+    `before` is called with the whole file before that is put in its place on this machine.
+    """
     target.check()
     if target.url is None:
-        return _write_here(content, target, losses, notes)
+        return _write_here(content, target, losses, notes, before)
     objects, name = object_at(target.url)
     former = _fragments_there(objects, name)
     with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
@@ -123,7 +132,13 @@ def _check_references(target: Target, url: Url) -> None:
                     )
 
 
-def _write_here(content: Content, target: Target, losses: tuple[Loss, ...], notes: tuple[str, ...]) -> Report:
+def _write_here(
+    content: Content,
+    target: Target,
+    losses: tuple[Loss, ...],
+    notes: tuple[str, ...],
+    before: Callable[[Path], object] = lambda _: None,
+) -> Report:
     works = _plans(content, target)
     refused = [loss for work in works.values() for loss in work.refused]
     if refused:
@@ -141,6 +156,7 @@ def _write_here(content: Content, target: Target, losses: tuple[Loss, ...], note
         else:
             inside = None
         _write(content, kept, made, folder, target, aside)
+        before(aside)
         if inside is not None:
             sync_tree(inside)
             sync_directory(inside.parent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import tracemalloc
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -311,6 +311,13 @@ def test_references_that_would_multiply_are_refused():
     whole = forged(shared[:16] + bytes([41]) + nodes)
     with pytest.raises(ConventionError, match="more than files do"):
         decode([], whole)
+
+
+def test_a_signature_that_nothing_can_be_compared_with_is_refused():
+    own = Described(a_file(0).described[0].stated, (31, 500), {"x": [1]}, {}, {})
+    records, shared = encode([replace(a_file(0), described=(own,))])
+    with pytest.raises(ConventionError, match="signature of Described"):
+        decode(records, shared)
 
 
 @pytest.mark.parametrize("node", [

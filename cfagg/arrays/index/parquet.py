@@ -24,7 +24,7 @@ from cfagg.runtime.files import write_aside
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 from cfagg.storage.urls import is_url
 
-__all__ = ["DamagedIndexError", "open_index", "write_index"]
+__all__ = ["DamagedIndexError", "index_bytes", "open_index", "write_index"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -46,7 +46,12 @@ class DamagedIndexError(SourceError):
 def write_index(index: Index, path: str | os.PathLike[str]) -> None:
     """Write an index so that it is there whole or not at all; paths in it are relative to its directory."""
     target = a_path(path)
-    write_aside(Path(target), _sealed(_encoded(index, os.path.dirname(os.path.realpath(target)))))  # noqa: PTH120
+    write_aside(Path(target), index_bytes(index, os.path.dirname(os.path.realpath(target))))  # noqa: PTH120
+
+
+def index_bytes(index: Index, home: str) -> bytes:
+    """Return an index as it is written to a directory."""
+    return _sealed(_encoded(index, home))
 
 
 def _encoded(index: Index, home: str) -> bytes:

@@ -1,0 +1,225 @@
+"""Growing an aggregation: what its index knows of the files in it, and which of these changed or went since.
+
+The index beside ``OUT.nc`` holds the description of every file as it was scanned, the options with which they were
+joined, and the digest of ``OUT.nc``: an index of another state of it is not used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b, file_digest
+from pathlib import Path
+from typing import Any
+
+from cfagg.aggregation import records
+from cfagg.aggregation.scanning import FileState, Scanned
+from cfagg.arrays.index import Index, open_index
+from cfagg.arrays.source import open_source
+from cfagg.cf.joining import Options
+from cfagg.errors import CfaggError, ConventionError, OptionError, Problem, SourceError
+from cfagg.model import Aggregation
+from cfagg.storage.urls import is_url
+
+__all__ = ["Growth", "Known", "Settings", "belongs", "digest_of", "grown", "known_of", "packed", "referred", "state_at"]
+
+#: Tells the state of a file now, `None` where it is gone.
+State = Callable[[str], FileState | None]
+
+#: Bytes of the settings at most.
+_LONGEST = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What has to be the same when files are added: how they are joined, and how `OUT.nc` is written."""
+
+    rules: Options
+    to: str
+    on_loss: str = "error"
+    relative_to: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return them as JSON has them, by the names of keywords."""
+        own = {"to": self.to, "on_loss": self.on_loss, "relative_to": self.relative_to}
+        return json.loads(json.dumps({**asdict(self.rules), **own}, default=str, sort_keys=True))  # type: ignore[no-any-return]
+
+    def check(self, recorded: Mapping[str, Any], target: str) -> None:
+        """Refuse other settings than those that were recorded."""
+        own = self.as_dict()
+        absent = Settings(Options(), self.to).as_dict()
+        wrong = [
+            Problem(name, f"{target} was made with {recorded.get(name, absent.get(name))!r}, and now it is {value!r}")
+            for name, value in own.items()
+            if recorded.get(name, absent.get(name)) != value
+        ]
+        if wrong:
+            raise OptionError(
+                f"files cannot be added to {target} with other options than it was made with: give the same, or "
+                "aggregate all files anew with overwrite=True (--overwrite)",
+                wrong,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an index knows: every file in order, `None` where it could not be recorded, and the settings."""
+
+    places: tuple[str, ...]
+    states: tuple[FileState, ...]
+    scanned: tuple[Scanned | None, ...]
+    settings: Mapping[str, Any]
+    index: Index
+
+
+def packed(scanned: Sequence[Scanned], settings: Settings) -> tuple[list[bytes], bytes]:
+    """Return what an index keeps of each file, and of all: places and states it has itself."""
+    own, shared = records.encode([replace(one, place="", state=None) for one in scanned])
+    said = json.dumps(settings.as_dict(), sort_keys=True).encode()
+    return own, len(said).to_bytes(4, "little") + said + shared
+
+
+def known_of(target: Path, path: Path) -> Known:
+    """Return what the index of a file knows.
+
+    Raises
+    ------
+    SourceError, ConventionError
+        If there is none, or it is damaged, or of another file than the one that is there.
+    """
+    index = open_index(path)
+    if index.aggregation is None or not index.shared:
+        raise SourceError(f"{path} was not written by aggregate")
+    if index.aggregation != digest_of(target):
+        raise SourceError(f"{path} belongs to another state of {target.name}")
+    cut = 4 + min(int.from_bytes(index.shared[:4], "little"), _LONGEST)
+    try:
+        settings = json.loads(index.shared[4:cut])
+        found = records.decode([d or b"" for d in index.description], index.shared[cut:])
+    except ConventionError as error:
+        raise ConventionError(f"{path}: {error.message}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConventionError(f"{path}: its options are damaged") from error
+    if not isinstance(settings, dict):
+        raise ConventionError(f"{path}: its options are damaged")
+    places = tuple(index.where(i) for i in range(len(index)))
+    states = tuple(_state_of(index, i) for i in range(len(index)))
+    scanned = tuple(
+        None if one is None else replace(one, place=place, state=state)
+        for place, state, one in zip(places, states, found, strict=True)
+    )
+    return Known(places, states, scanned, settings, index)
+
+
+def digest_of(target: Path) -> str:
+    """Return the digest of an aggregation file, by which its index knows it."""
+    with target.open("rb") as file:
+        return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
+
+
+def belongs(target: Path, path: Path) -> bool:
+    """Return whether an index is that of a file as it is there."""
+    try:
+        return open_index(path).aggregation == digest_of(target)
+    except (CfaggError, OSError):
+        return False
+
+
+def referred(target: Path) -> list[str]:
+    """Return the files to which an aggregation file refers, in that order: the way without an index.
+
+    Raises
+    ------
+    SourceError
+        If it has none, or some were written beside it: what these were made of is not known.
+    """
+    found: dict[str, None] = {}
+    for group in open_source(str(target)).root.walk():
+        for one in group.variables.values():
+            if isinstance(one, Aggregation):
+                found.update(dict.fromkeys(one.partitions.files))
+    home = str(target.parent)
+    places = [name if is_url(name) else os.path.normpath(os.path.join(home, name)) for name in found]  # noqa: PTH118
+    own = f"{target}.fragments"
+    if not places or any(place.startswith(own) for place in places):
+        what = "refers to no files" if not places else "has values in files beside it that were made of others"
+        raise SourceError(f"{target} {what}, so that it only grows with its index; aggregate all files anew")
+    return places
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """All files in order; those of which what is known holds, by their places; and what a user should know."""
+
+    places: tuple[str, ...]
+    kept: Mapping[str, Scanned]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def to_scan(self) -> list[str]:
+        """The places of files that have to be scanned."""
+        return [place for place in self.places if place not in self.kept]
+
+
+def grown(known: Known, new: Sequence[str], target: str, *, update: bool, now: State) -> Growth:
+    """Return which files an aggregation consists of when others are added: old ones first, in their order.
+
+    Raises
+    ------
+    SourceError
+        If old ones changed or are gone, all of which are listed, unless they may be updated.
+    """
+    changed, gone, kept = [], [], {}
+    for place, state, scanned in zip(known.places, known.states, known.scanned, strict=True):
+        found = now(place)
+        if found is None:
+            gone.append(place)
+        elif found != state:
+            changed.append(place)
+        elif scanned is not None:
+            kept[place] = scanned
+    if (changed or gone) and not update:
+        problems = [*(Problem(p, "it has changed") for p in changed), *(Problem(p, "it is gone") for p in gone)]
+        raise SourceError(
+            f"{len(problems):,} of {len(known.places):,} files of {target} are not as they were when it was written: "
+            "restore them, or take this in with update=True (--update)",
+            problems,
+        )
+    left = set(gone)
+    places = dict.fromkeys(place for place in known.places if place not in left)
+    again = [str(place) for place in new if place in places]
+    places.update(dict.fromkeys(new))
+    notes = [_counted(again, "already in it", "is", "are"), _counted(changed, "scanned anew: changed", "was", "were")]
+    notes.append(_counted(gone, "left out: gone", "was", "were"))
+    return Growth(tuple(places), kept, tuple(n for n in notes if n))
+
+
+def _counted(places: Sequence[str], what: str, one: str, several: str) -> str:
+    """Return a note on some files, empty where there are none."""
+    if not places:
+        return ""
+    return f"{places[0]} {one} {what}" if len(places) == 1 else f"{len(places):,} files {several} {what}"
+
+
+def _state_of(index: Index, number: int) -> FileState:
+    """Return the state of a file as a scan gives it."""
+    found = index.state(number)
+    return FileState(found.size, etag=found.etag) if found.etag is not None else FileState(*found[:4])
+
+
+def state_at(place: str, again: Callable[[str], FileState | None]) -> FileState | None:
+    """Return the state of a file, `None` where it is gone; `again` finds out that of stores and of remote files."""
+    if is_url(place):
+        return again(place)
+    try:
+        found = os.stat(place)  # noqa: PTH116 - Path costs more
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise SourceError(f"{place}: {error.strerror or error}") from error
+    if stat.S_ISDIR(found.st_mode):
+        return again(place)
+    return FileState(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)

@@ -1,0 +1,170 @@
+"""Writing an aggregation of files, with its index: all of it new, or grown by files that are added."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cfagg.aggregation.appending import (
+    Growth,
+    Known,
+    Settings,
+    belongs,
+    digest_of,
+    grown,
+    known_of,
+    packed,
+    referred,
+    state_at,
+)
+from cfagg.aggregation.building import build
+from cfagg.aggregation.joining import join_files
+from cfagg.aggregation.scanning import FileState, Scanned
+from cfagg.arrays.index import SUFFIX, Index
+from cfagg.arrays.index import FileState as IndexedState
+from cfagg.arrays.index.building import row_of
+from cfagg.arrays.index.parquet import index_bytes
+from cfagg.arrays.index.table import FileRow
+from cfagg.arrays.joined_source import JoinedSource
+from cfagg.cf.joining import Options
+from cfagg.errors import CfaggError, OptionError, SourceNotFoundError, StaleIndexWarning, UnsupportedError
+from cfagg.runtime.paired import PairedFile
+from cfagg.writing.aggregation_file import Target, write_file
+from cfagg.writing.report import Report
+from cfagg.writing.sources import content_of
+
+__all__ = ["Output"]
+
+#: Scans places: options, credentials and the rest are its own.
+Scan = Callable[[Sequence[str]], list[Scanned]]
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where and how files are aggregated: `append` adds to what is there, `update` takes in what changed since."""
+
+    target: Target
+    rules: Options
+    append: bool = False
+    update: bool = False
+    index: bool = True
+
+    @property
+    def settings(self) -> Settings:
+        """What is recorded, and has to be the same when files are added."""
+        base = None if self.target.relative_to is None else self.target.base
+        return Settings(self.rules, self.target.to, self.target.on_loss, base)
+
+    def check(self) -> None:
+        """Refuse what cannot be written, before work begins."""
+        if self.update and not self.append:
+            raise OptionError("update=True is about the files of an aggregation that grows: give append=True, too")
+        if self.append and self.target.overwrite:
+            raise OptionError("append=True keeps what is there, and overwrite=True does not: give one of them")
+        if self.target.url is not None and self.append:
+            raise UnsupportedError(
+                f"{self.target.url} is an object, which cannot grow in place: append to a copy on this machine"
+            )
+        self._replacing.check()
+
+    @property
+    def _replacing(self) -> Target:
+        return replace(self.target, overwrite=self.target.overwrite or self.append)
+
+    def write(self, new: Sequence[str], scan: Scan, allow: Sequence[Any] = ()) -> tuple[JoinedSource, Report]:
+        """Scan files, join them with those there, and write it all; return the dataset and what was written."""
+        self.check()
+        path = self.target.path
+        if self.target.url is not None:
+            return self._written(Growth(tuple(new), {}), None, scan, allow, None)
+        beside = path.with_name(path.name + SUFFIX)
+        with PairedFile(path, beside, lambda made: belongs(path, made), f"aggregating to {path}") as pair:
+            growth, known = self._growth(new, beside, scan)
+            return self._written(growth, known, scan, allow, pair)
+
+    def _growth(self, new: Sequence[str], beside: Path, scan: Scan) -> tuple[Growth, Known | None]:
+        path = self.target.path
+        if not self.append:
+            return Growth(tuple(new), {}), None
+        if not os.path.lexists(path):
+            return Growth(tuple(new), {}, (f"{path} was not there: it is new",)), None
+        try:
+            known = known_of(path, beside)
+        except CfaggError as error:
+            why = error.message if beside.exists() else f"{beside} is not there"
+            old = referred(path)
+            note = f"{len(old):,} files of {path} were scanned again: {why}"
+            warnings.warn(note, StaleIndexWarning, stacklevel=5)
+            return Growth(tuple(dict.fromkeys([*old, *new])), {}, (note,)), None
+        self.settings.check(known.settings, str(path))
+        return grown(known, new, str(path), update=self.update, now=lambda p: state_at(p, _asking(scan))), known
+
+    def _written(
+        self, growth: Growth, known: Known | None, scan: Scan, allow: Sequence[Any], pair: PairedFile | None
+    ) -> tuple[JoinedSource, Report]:
+        wanted = growth.to_scan
+        found = {str(one.place): one for one in scan(wanted)} if wanted else {}
+        scanned = [growth.kept.get(place) or found[place] for place in growth.places]
+        source = build(join_files(scanned, self.rules))
+        target = self._replacing
+        content, losses = content_of(source, source.access(allow), target.to, drop=target.on_loss == "drop")
+
+        def prepare(made: Path) -> None:
+            """Write the index of what is about to be put in its place."""
+            if self.index and pair is not None:
+                index = index_of([one for one in scanned if one.problem is None], self.settings, known, digest_of(made))
+                pair.prepare(index_bytes(index, str(target.path.parent)))
+
+        report = write_file(content, target, losses, growth.notes, before=prepare)
+        if pair is not None:
+            pair.publish()
+        return source, report
+
+
+def index_of(scanned: Sequence[Scanned], settings: Settings, known: Known | None, digest: str) -> Index:
+    """Return the index of files; those that are as they were are not opened again."""
+    own, shared = packed(scanned, settings)
+    numbers = {} if known is None else {place: i for i, place in enumerate(known.places)}
+    rows = []
+    for one, description in zip(scanned, own, strict=True):
+        place = str(one.place)
+        state = _indexed(one.state or FileState(0))
+        row = None
+        if known is not None and place in numbers and known.index.state(numbers[place]) == state:
+            row = known.index.rows(numbers[place])
+        elif not os.path.isdir(place):  # noqa: PTH112 - Path costs more
+            row = row_of(one.place, _addresses(one))
+        if row is None or row.state != state:
+            # It changed since it was scanned, or its bytes are none that an index knows.
+            row = FileRow(place, state, None, (), ())
+        rows.append(row._replace(path=place, description=description))
+    return Index.of(rows, shared=shared, aggregation=digest)
+
+
+def _addresses(one: Scanned) -> list[str]:
+    """Return the variables of a file whose values stay there: those that are joined, and what has too many values."""
+    large = (p.stated.name for d in one.described for p in d.parts.values() if p.values is None)
+    return list(dict.fromkeys([*(d.stated.name for d in one.described), *large]))
+
+
+def _indexed(state: FileState) -> IndexedState:
+    """Return the state of a file as an index has it."""
+    if state.etag is not None:
+        return IndexedState(state.size, etag=state.etag)
+    return IndexedState(state.size, state.mtime_ns, state.ctime_ns, state.inode)
+
+
+def _asking(scan: Scan) -> Callable[[str], FileState | None]:
+    """Return what finds out the state of a store or of a remote file: it reads its metadata again."""
+
+    def state(place: str) -> FileState | None:
+        try:
+            return scan([place])[0].state
+        except SourceNotFoundError:
+            return None
+
+    return state

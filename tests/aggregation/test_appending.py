@@ -1,0 +1,323 @@
+"""Growing an aggregation: what was scanned is not scanned again, and the result is that of all files at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+
+import cfagg
+from cfagg.errors import CfaggWarning, OptionError, SourceError, TargetError, TargetExistsError
+from cfagg.runtime.staging import lock
+from cfagg.storage import counters
+from tests.aggregation.months import month, months
+
+
+def contents(out: Path) -> list[bytes]:
+    """The bytes of an aggregation file and of its index."""
+    return [out.read_bytes(), Path(f"{out}.cfagg-index").read_bytes()]
+
+
+def at_once(files: list[str], out: Path, **options: object) -> list[bytes]:
+    """The bytes of an aggregation of files as if it had been made at once, under the same name."""
+    (out.parent.parent / "once").mkdir(exist_ok=True)
+    other = out.parent.parent / "once" / out.name
+    cfagg.aggregate(files, output=other, overwrite=True, **options)
+    return contents(other)
+
+
+@pytest.fixture
+def out(tmp_path) -> Path:
+    (tmp_path / "grown").mkdir()
+    return tmp_path / "grown" / "OUT.nc"
+
+
+def values(out: Path) -> list[float]:
+    with cfagg.read(out, allow=[out.parent.parent]) as found:
+        return found.tas.values[:, 0, 0].tolist()
+
+
+def rewrite(path: str, number: int, days: int = 2) -> None:
+    """Write a file again, with another time of change."""
+    Path(path).unlink()
+    month(Path(path), number, days=days)
+    os.utime(path, ns=(1, 1))
+
+
+@pytest.mark.parametrize("steps", [[1, 2, 3, 4, 5, 6], [2, 5], [4]])
+def test_an_aggregation_that_grew_has_the_bytes_of_one_made_at_once(tmp_path, out, steps):
+    files = months(tmp_path / "in", 7)
+    begins = [0, *steps]
+    for begin, end in zip(begins, [*steps, 7], strict=True):
+        cfagg.aggregate(files[begin:end], output=out, append=begin > 0)
+    assert contents(out) == at_once(files, out)
+    assert values(out) == xr.open_mfdataset(files).tas.values[:, 0, 0].tolist()
+    assert sorted(p.name for p in out.parent.iterdir()) == ["OUT.nc", "OUT.nc.cfagg-index"]
+
+
+def test_files_added_in_any_order_come_after_the_old_ones(tmp_path, out):
+    files = months(tmp_path / "in", 5)
+    order = [files[k] for k in (3, 1, 4, 0, 2)]
+    cfagg.aggregate(order[:2], output=out)
+    cfagg.aggregate(order[2:], output=out, append=True)
+    assert contents(out) == at_once(order, out)
+    assert values(out) == [100.0 * n + k for n in range(5) for k in (0, 6)]
+
+
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF4"])
+def test_adding_a_file_opens_no_old_one(tmp_path, out, kind):
+    files = [str(month(tmp_path / "in" / f"{n}.nc", n, kind=kind)) for n in range(13)]
+    opened = []
+    for begin, end in ((0, 2), (2, 3), (3, 12), (12, 13)):
+        before = counters.snapshot()
+        cfagg.aggregate(files[begin:end], output=out, append=begin > 0)
+        opened.append((counters.snapshot() - before).files)
+    assert opened[3] == opened[1]
+
+
+def test_adding_a_file_asks_the_system_for_no_old_one(tmp_path, out, monkeypatch):
+    files = months(tmp_path / "in", 4)
+    cfagg.aggregate(files[:3], output=out)
+    opened = []
+    real = os.open
+    monkeypatch.setattr(os, "open", lambda path, *a, **k: opened.append(str(path)) or real(path, *a, **k))
+    cfagg.aggregate(files[3:], output=out, append=True)
+    assert files[3] in opened
+    assert not set(files[:3]) & set(opened)
+
+
+def test_files_that_changed_or_went_are_listed_and_nothing_is_written(tmp_path, out):
+    files = months(tmp_path / "in", 4)
+    cfagg.aggregate(files[:3], output=out)
+    former = contents(out)
+    rewrite(files[0], 0)
+    Path(files[2]).unlink()
+    with pytest.raises(SourceError, match=r"2 of 3 files .* update=True") as caught:
+        cfagg.aggregate(files[3:], output=out, append=True)
+    assert [str(p) for p in caught.value.problems] == [f"{files[0]}: it has changed", f"{files[2]}: it is gone"]
+    assert contents(out) == former
+    assert len(list(out.parent.iterdir())) == 2
+
+
+def test_an_update_takes_in_what_changed_at_its_place_and_leaves_out_what_went(tmp_path, out):
+    files = months(tmp_path / "in", 5)
+    order = [files[k] for k in (2, 0, 1, 3)]
+    cfagg.aggregate(order, output=out)
+    rewrite(files[0], 10, days=3)
+    Path(files[1]).unlink()
+    before = counters.snapshot()
+    cfagg.aggregate(files[4:], output=out, append=True, update=True)
+    opened = (counters.snapshot() - before).files
+    assert contents(out) == at_once([files[2], files[0], files[3], files[4]], out)
+    assert opened <= 2 * 2 + 1
+    assert 1000.0 in values(out)
+
+
+def test_an_update_of_a_file_that_is_named_again_takes_in_its_change(tmp_path, out):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files, output=out)
+    rewrite(files[1], 7)
+    with pytest.raises(SourceError, match="1 of 3 files"):
+        cfagg.aggregate(files[1], output=out, append=True)
+    cfagg.aggregate(files[1], output=out, append=True, update=True)
+    assert contents(out) == at_once(files, out)
+
+
+def test_files_that_are_in_it_already_stay_where_they_are(tmp_path, out):
+    files = months(tmp_path / "in", 4)
+    cfagg.aggregate(files[:3], output=out)
+    cfagg.aggregate([files[3], files[1], files[0]], output=out, append=True)
+    assert contents(out) == at_once(files, out)
+
+
+@pytest.mark.parametrize(("given", "name", "both"), [
+    ({"rtol": 0.5}, "rtol", ["8.881784197001252e-16", "0.5"]),
+    ({"equal": ("source",)}, "equal", [r"\[\]", r"\['source'\]"]),
+    ({"to": "CFA-0.6.2"}, "to", ["'CF-1.13'", "'CFA-0.6.2'"]),
+    ({"on_loss": "drop"}, "on_loss", ["'error'", "'drop'"]),
+    ({"relative_to": "/"}, "relative_to", ["None", "'/'"]),
+])  # fmt: skip
+def test_other_options_are_refused_with_both_values(tmp_path, out, given, name, both):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files[:2], output=out)
+    former = contents(out)
+    with pytest.raises(OptionError, match=f"(?s){name}: .*was made with {both[0]}, and now it is {both[1]}"):
+        cfagg.aggregate(files[2:], output=out, append=True, **given)
+    assert contents(out) == former
+
+
+def test_the_options_it_was_made_with_are_taken(tmp_path, out):
+    files = months(tmp_path / "in", 3)
+    options = {"relaxed_identities": True, "rtol": 1e-6, "to": "CFA-0.6.2", "relative_to": tmp_path}
+    cfagg.aggregate(files[:2], output=out, **options)
+    cfagg.aggregate(files[2:], output=out, append=True, **options)
+    assert contents(out) == at_once(files, out, **options)
+
+
+def no_index(out: Path) -> None:
+    Path(f"{out}.cfagg-index").unlink()
+
+
+def damaged_index(out: Path) -> None:
+    path = Path(f"{out}.cfagg-index")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def foreign_index(out: Path) -> None:
+    other = months(out.parent.parent / "other", 2)
+    cfagg.aggregate(other, output=out.parent.parent / "other.nc")
+    shutil.copy(out.parent.parent / "other.nc.cfagg-index", f"{out}.cfagg-index")
+
+
+def other_state(out: Path) -> None:
+    with netCDF4.Dataset(out, "a") as file:
+        file.comment = "somebody added this"
+
+
+@pytest.mark.parametrize(("spoil", "said"), [
+    (no_index, "is not there"), (damaged_index, "damaged"), (foreign_index, "another state"),
+    (other_state, "another state"),
+])  # fmt: skip
+def test_without_an_index_that_fits_all_files_are_scanned_again_and_a_warning_says_why(tmp_path, out, spoil, said):
+    files = months(tmp_path / "in", 4)
+    cfagg.aggregate(files[:3], output=out)
+    spoil(out)
+    with pytest.warns(CfaggWarning, match=f"3 files of .*scanned again.*{said}"):
+        cfagg.aggregate(files[3:], output=out, append=True)
+    assert contents(out) == at_once(files, out)
+
+
+def test_without_an_index_files_that_went_are_an_error(tmp_path, out):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files[:2], output=out, index=False)
+    assert not Path(f"{out}.cfagg-index").exists()
+    Path(files[0]).unlink()
+    former = out.read_bytes()
+    with pytest.raises(SourceError, match=files[0]), pytest.warns(CfaggWarning, match="scanned again"):
+        cfagg.aggregate(files[2:], output=out, append=True)
+    assert out.read_bytes() == former
+
+
+def test_a_file_that_is_no_aggregation_is_not_replaced(tmp_path, out):
+    files = months(tmp_path / "in", 2)
+    shutil.copy(files[0], out)
+    former = out.read_bytes()
+    with pytest.raises(SourceError, match="refers to no files"):
+        cfagg.aggregate(files[1:], output=out, append=True)
+    assert out.read_bytes() == former
+
+
+def test_adding_to_what_is_not_there_makes_it(tmp_path, out):
+    files = months(tmp_path / "in", 2)
+    cfagg.aggregate(files, output=out, append=True)
+    assert contents(out) == at_once(files, out)
+
+
+def test_no_index_is_written_unless_wanted_and_a_former_one_goes(tmp_path, out):
+    files = months(tmp_path / "in", 2)
+    cfagg.aggregate(files, output=out)
+    cfagg.aggregate(files, output=out, overwrite=True, index=False)
+    assert [p.name for p in out.parent.iterdir()] == ["OUT.nc"]
+
+
+@pytest.mark.parametrize("wrong", [{"update": True}, {"append": True, "overwrite": True}])
+def test_options_that_contradict_each_other_are_refused(tmp_path, out, wrong):
+    with pytest.raises(OptionError, match="give"):
+        cfagg.aggregate(months(tmp_path / "in", 1), output=out, **wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"update": True}, {"append": True}])
+def test_growing_needs_a_file(tmp_path, wrong):
+    with pytest.raises(OptionError, match="output="):
+        cfagg.aggregate(months(tmp_path / "in", 1), **wrong)
+
+
+def test_what_is_there_is_not_replaced_without_saying_so(tmp_path, out):
+    files = months(tmp_path / "in", 1)
+    cfagg.aggregate(files, output=out)
+    with pytest.raises(TargetExistsError, match="overwrite"):
+        cfagg.aggregate(files, output=out)
+
+
+@pytest.mark.parametrize("append", [True, False])
+def test_while_one_process_works_on_it_another_is_refused(tmp_path, out, append):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files[:2], output=out)
+    former = contents(out)
+    work = out.parent / ".OUT.nc.cfagg-partial"
+    work.mkdir()
+    held, _ = lock(work / "lock")
+    with held, pytest.raises(TargetError, match=f"another process is aggregating to {out}; wait for it, or stop it"):
+        cfagg.aggregate(files[2:], output=out, append=append, overwrite=not append)
+    assert contents(out) == former
+    # Its lock has died with it.
+    cfagg.aggregate(files[2:], output=out, append=True)
+    assert contents(out) == at_once(files, out)
+    assert not work.exists()
+
+
+def test_what_was_moved_with_its_files_grows_on(tmp_path):
+    files = months(tmp_path / "a" / "in", 3)
+    cfagg.aggregate(files[:2], output=tmp_path / "a" / "OUT.nc")
+    (tmp_path / "a").rename(tmp_path / "b")
+    moved = [f.replace(f"{tmp_path}/a", f"{tmp_path}/b") for f in files]
+    # A rename of a directory changes no file in it.
+    cfagg.aggregate(moved[2:], output=tmp_path / "b" / "OUT.nc", append=True)
+    grown = contents(tmp_path / "b" / "OUT.nc")
+    cfagg.aggregate(moved, output=tmp_path / "b" / "OUT.nc", overwrite=True)
+    assert contents(tmp_path / "b" / "OUT.nc") == grown
+
+
+@pytest.mark.parametrize("seconds", [0.0, pytest.param(1.1, marks=pytest.mark.soak)])
+def test_nothing_of_it_tells_the_time(tmp_path, out, seconds):
+    files = months(tmp_path / "in", 2)
+    cfagg.aggregate(files, output=out)
+    former = contents(out)
+    time.sleep(seconds)
+    cfagg.aggregate(files, output=out, overwrite=True)
+    assert contents(out) == former
+
+
+def test_a_damaged_file_that_is_added_leaves_all_as_it_was(tmp_path, out):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files[:2], output=out)
+    former = contents(out)
+    Path(files[2]).write_bytes(Path(files[2]).read_bytes()[:1000])
+    with pytest.raises(SourceError):
+        cfagg.aggregate(files[2:], output=out, append=True)
+    assert contents(out) == former
+    cfagg.aggregate([*months(tmp_path / "more", 4)[3:], files[2]], output=out, append=True, skip_errors=True)
+    assert len(values(out)) == 6
+    # It is whole by now: it was never in it, so it is just added.
+    month(Path(files[2]), 2)
+    cfagg.aggregate(files[2], output=out, append=True)
+    assert len(values(out)) == 8
+
+
+def test_several_axes_grow(tmp_path, out):
+    """A member that comes later is one more along its own axis, a month one more in time."""
+
+    def member(number: int, time: int) -> str:
+        path = month(tmp_path / "in" / f"{number}-{time}.nc", time)
+        with netCDF4.Dataset(path, "a") as file:
+            made = file.createVariable("member", "i4", ())
+            made.standard_name, made.units = "realization", "1"
+            made[...] = number
+            file["tas"].coordinates = "member"
+        return str(path)
+
+    files = [member(m, t) for m in (1, 2) for t in (0, 1)]
+    cfagg.aggregate(files[:3], output=out)
+    cfagg.aggregate(files[3:], output=out, append=True)
+    assert contents(out) == at_once(files, out)
+    with cfagg.read(out, allow=[tmp_path]) as found:
+        assert dict(found.tas.sizes) == {"member": 2, "time": 4, "lat": 2, "lon": 3}
+        assert np.array_equal(found.tas[0], found.tas[1])
