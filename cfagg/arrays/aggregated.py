@@ -27,6 +27,7 @@ from cfagg.cf import conform
 from cfagg.cf.header import Header
 from cfagg.cf.missing import default_fill
 from cfagg.conventions import part
+from cfagg.conventions.detection import mark_of
 from cfagg.errors import (
     AccessError,
     CfaggError,
@@ -41,6 +42,9 @@ from cfagg.model import Aggregation, Layout
 from cfagg.storage.handles import handles
 
 if TYPE_CHECKING:
+    from cfagg.arrays.index.gathering import Sites
+    from cfagg.arrays.index.lookup import IndexLookup
+    from cfagg.formats.values.storage import StoredVariable
     from cfagg.storage.access import Access
 
 __all__ = ["AggregationReader"]
@@ -67,6 +71,7 @@ class AggregationReader(Reader):
         chain: tuple[Place, ...] = (),
         word_size: int | None = None,
         substitutions: Mapping[str, str] | None = None,
+        lookup: IndexLookup | None = None,
     ) -> None:
         if missing not in ("error", "fill"):
             raise OptionError(f"missing={missing!r}: expected 'error' or 'fill'")
@@ -81,7 +86,7 @@ class AggregationReader(Reader):
         self.encoding = {}
         self.label = f"file {access.parent}, variable {aggregation.name!r}"
         self._fragments = Fragments(
-            aggregation, access, AggregationReader, group, chain, word_size, substitutions or {}
+            aggregation, access, AggregationReader, group, chain, word_size, substitutions or {}, lookup
         )
         # The same in the order in which they are tried.
         self._versions = (
@@ -110,6 +115,7 @@ class AggregationReader(Reader):
             chain=own.chain,
             word_size=own.word_size,
             substitutions=own.substitutions,
+            lookup=own.lookup,
         )
 
     def with_gaps(self) -> AggregationReader:
@@ -122,9 +128,10 @@ class AggregationReader(Reader):
         self._lock = threading.Lock()
         self._recipes: OrderedDict[Any, conform.Recipe] = OrderedDict()
         self._last: tuple[Layout, Header, conform.Recipe] | None = None
+        self._sites: tuple[Any, Sites] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_recipes", "_last")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_lock", "_recipes", "_last", "_sites")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -169,8 +176,43 @@ class AggregationReader(Reader):
         return found
 
     def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
+        lookup = self._fragments.lookup
+        if lookup is None:
+            yield from self._each(made, out, range(len(made)))
+            return
+        from cfagg.arrays.index.gathering import gather_small, sites_of
+
+        index = lookup.opened.index
+        if index is not None:
+            if self._sites is None or self._sites[0] is not index:
+                self._sites = (index, sites_of(self, index))
+            work, rest = gather_small(self, lookup, self._sites[1], made, out)
+            if work is not None:
+                yield work
+            yield from self._each(made, out, rest)
+            return
+        yield from self._each(made, out, range(len(made)))
+
+    def fill_cells(self, made: Plan, out: npt.NDArray[Any], cells: Sequence[int]) -> None:
+        """Fill the places of some cells of a plan."""
+        for work in self._each(made, out, cells):
+            work()
+
+    def prepared(
+        self, i: int, located: StoredVariable, source: Sequence[Any]
+    ) -> tuple[conform.Recipe, list[Indices], list[tuple[int, bool]]] | None:
+        """Return how a selection of partition `i` is read and conformed; `None` where it is an aggregation itself."""
+        if mark_of(located.header.attributes, located.header.dims) is not None:
+            return None
+        self._fragments.check_format(i, self._fragments.where(i))
+        fragment = self._fragments.made(i, located)
+        recipe = self._recipe(i, fragment)
+        return recipe, *self._compose(i, fragment, recipe, source)
+
+    def _each(self, made: Plan, out: npt.NDArray[Any], cells: Sequence[int]) -> Iterator[Work]:
+        """Yield the work that fills the places of some cells of a plan."""
         partitions = self.aggregation.partitions
-        for k in range(len(made)):
+        for k in cells:
             i = int(made.cell[k])
             target = made.target(k)
             if partitions.value[i] >= 0:

@@ -8,7 +8,7 @@ limited depth and never in a circle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from cfagg.cf.header import Header
 from cfagg.conventions.detection import mark_of
 from cfagg.errors import (
     AccessError,
+    CfaggError,
     ConventionError,
     FragmentNotFoundError,
     LimitError,
@@ -38,7 +39,9 @@ from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey
 from cfagg.storage.handles import handles
 
 if TYPE_CHECKING:
+    from cfagg.arrays.index.lookup import IndexLookup
     from cfagg.arrays.source import Source
+    from cfagg.formats.values.by_table import Part
     from cfagg.formats.values.storage import StoredVariable
 
 __all__ = ["MAX_NESTING", "Fragments"]
@@ -80,6 +83,7 @@ class Fragments:
     chain: tuple[Place, ...] = ()  # the aggregations that led here, outermost first, this one excluded
     word_size: int | None = None  # of addresses in PP files, where the user says it
     substitutions: Mapping[str, str] = field(default_factory=dict)  # in names of files of inner aggregations
+    lookup: IndexLookup | None = None  # where chunks stand, so that files need not be searched for them
     identities: dict[str, Identity] = field(default_factory=dict, compare=False)  # of dimensions, as far as asked
 
     def index(self, i: int) -> tuple[int, ...]:
@@ -112,7 +116,7 @@ class Fragments:
         """Find the sub-array of partition `i`; its values are not read."""
         partitions = self.aggregation.partitions
         where = self.where(i)
-        self._check_format(i, where)
+        self.check_format(i, where)
         path = self.path(i) if path is None else path
         judge = partial(self._judge, i)
         address = partitions.address_name(i)
@@ -127,27 +131,43 @@ class Fragments:
         own = partitions.file_name(i) is None
         context = Context(where)
         of_name = Context(f"{where}: {address!r} is no address of a field") if field_wanted else context
-        located = locate(path, address, of_name, self.group if own else "/", judge)
+        group = self.group if own else "/"
+        found = None
+        if self.lookup is not None and not own:
+            handle = handles.get(path, of_name)
+            judge(handle.real)
+            found = self.lookup.stored(handle, path, address, group)
+        if found is not None:
+            return self.made(i, found, partial(locate, path, address, of_name, group, judge))
+        return self.made(i, locate(path, address, of_name, group, judge))
+
+    def made(self, i: int, located: StoredVariable, again: Callable[[], StoredVariable] | None = None) -> Fragment:
+        """Return the sub-array of partition `i` that was found; `again` finds it without the index that told it."""
+        where, own, address = self.where(i), self.aggregation.partitions.file_name(i) is None, located.address
+        context = Context(where)
         if mark_of(located.header.attributes, located.header.dims) is not None:
             return self._nested(i, located.key, address, own, where)
         header, chunks = located.header, located.chunks
 
-        values: Callable[[Sequence[slice]], npt.NDArray[Any]] = partial(_read, located, context)
+        values: Callable[[Sequence[slice]], npt.NDArray[Any]] = partial(_read, located, context, again)
         texts = self.aggregation.dtype.kind == "O" and is_characters(header)
         if texts:
             header, values = as_texts(header, values, where)
             chunks = None
         layout = self._layout(i, header, where)
-        self._check_order(
-            layout,
-            header,
-            partial(_identity_in, located.key, address, context, self.group if own else "/", judge),
-            i,
+        group = self.group if own else "/"
+        judge = partial(self._judge, i)
+        known = located.identities
+        of_file: Callable[[str], Identity] = (
+            partial(_identity_in, located.key, address, context, group, judge)
+            if known is None
+            else lambda dim: known.get(dim, UNKNOWN)
         )
+        self._check_order(layout, header, of_file, i)
         if self.aggregation.bounds_of is not None and layout.units is None and "units" not in header.attributes:
-            found = _units_of_coordinate(located.key, address, self.group if own else "/")
+            found = _units_of_coordinate(located.key, address, group)
             header = replace(header, attributes={**header.attributes, **found})
-        parts = None if texts else lambda slices: scan(located, slices, context)
+        parts = None if texts else partial(_scan, located, context, again)
         return Fragment(header, chunks, values, where, parts, layout, None if texts else located)
 
     def _layout(self, i: int, header: Header, where: str) -> Layout:
@@ -200,7 +220,7 @@ class Fragments:
             known = self.identities[dim] = _identity_of(_source(key), self.group, dim)
         return known
 
-    def _check_format(self, i: int, where: str) -> None:
+    def check_format(self, i: int, where: str) -> None:
         """Refuse formats that only later versions read."""
         layout = self.aggregation.partitions.layout_of(i)
         if layout.format is not None and not is_read(layout.format):
@@ -264,8 +284,28 @@ def _names(key: FileKey) -> tuple[str, ...]:
         return tuple(dataset.variables)
 
 
-def _read(located: StoredVariable, context: Context, slices: Sequence[slice]) -> npt.NDArray[Any]:
-    return read(located, slices, context)
+def _read(
+    located: StoredVariable, context: Context, again: Callable[[], StoredVariable] | None, slices: Sequence[slice]
+) -> npt.NDArray[Any]:
+    """Return a hyperslab of stored values; where an index told a place at which they are not, they are searched for."""
+    try:
+        return read(located, slices, context)
+    except CfaggError:
+        if again is None:
+            raise
+        return read(again(), slices, context)
+
+
+def _scan(
+    located: StoredVariable, context: Context, again: Callable[[], StoredVariable] | None, slices: Sequence[slice]
+) -> Iterator[Part]:
+    """Yield the same in parts; those that were given before an error are given again."""
+    try:
+        yield from scan(located, slices, context)
+    except CfaggError:
+        if again is None:
+            raise
+        yield from scan(again(), slices, context)
 
 
 def _identity_of(source: Source, group: str, dim: str) -> Identity:

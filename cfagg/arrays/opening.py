@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from cfagg.arrays.index import SUFFIX
 from cfagg.arrays.source import OtherSource, Source, open_source
 from cfagg.formats.opening import NETCDF, built_in, format_of
 from cfagg.model import Aggregation
@@ -14,6 +15,8 @@ from cfagg.storage.urls import Url, a_place, absolute
 
 # Readers, and formats other than netCDF, are imported where they are met: showing a file needs neither.
 if TYPE_CHECKING:
+    from cfagg.arrays.index.lookup import IndexLookup
+    from cfagg.arrays.index.table import Index
     from cfagg.arrays.reader import Reader
     from cfagg.storage.access import Access
 
@@ -63,11 +66,13 @@ def open_reader(
     workers: int | None = None,
     aggregation: Aggregation | None = None,
     word_size: int | None = None,
+    index: bool | str | os.PathLike[str] | Index | IndexLookup = True,
 ) -> Reader:
     """Return what reads a variable, by its name or path.
 
     An aggregation may read what `access` allows, by default what is beside it; `aggregation` describes it otherwise
-    than its file does, and `word_size` tells by how many bytes addresses in PP files count.
+    than its file does, and `word_size` tells by how many bytes addresses in PP files count.  `index` is the byte-offset
+    index that is used: the one beside the file, none, or another.
     """
     if not isinstance(source, Source):
         source = open_any(source)
@@ -75,6 +80,11 @@ def open_reader(
     if isinstance(found, Aggregation):
         from cfagg.arrays.aggregated import AggregationReader
 
+        lookup = None
+        if index is not True or has_index(source.path):
+            from cfagg.arrays.index.lookup import lookup_for
+
+            lookup = lookup_for(source.path, index)
         return AggregationReader(
             aggregation or found,
             access or source.access(),
@@ -83,6 +93,7 @@ def open_reader(
             group=group.path,
             word_size=word_size,
             substitutions=source.substitutions,
+            lookup=lookup,
         )
     if isinstance(source, OtherSource):
         reader: Reader = source.reader(group.path, found, workers)
@@ -90,3 +101,8 @@ def open_reader(
     from cfagg.arrays.stored import NetcdfReader
 
     return NetcdfReader(source.path, group.path, found.name, workers=workers)
+
+
+def has_index(path: str) -> bool:
+    """Return whether there is an index beside a file of this machine."""
+    return not isinstance(path, Url) and os.path.isfile(f"{path}{SUFFIX}")  # noqa: PTH113

@@ -58,7 +58,7 @@ class Access:
         return os.path.realpath(self.parent)
 
     @cached_property
-    def _is_linked(self) -> bool:
+    def is_linked(self) -> bool:
         """Whether the aggregation file's own directory is another than that of the name it was opened by."""
         return os.path.dirname(self._real_parent) != os.path.realpath(os.path.dirname(self.parent))  # noqa: PTH120
 
@@ -84,7 +84,7 @@ class Access:
         try:
             real = self._real(joined)
             # Where there is none beside the link, it is looked for beside the file that the link leads to.
-            if self._is_linked and not os.path.lexists(real):
+            if self.is_linked and not os.path.lexists(real):
                 beside = self._real(os.path.join(os.path.dirname(self._real_parent), reference))  # noqa: PTH118, PTH120
                 real = beside if os.path.lexists(beside) else real
         except (OSError, ValueError) as error:
@@ -153,6 +153,10 @@ class Access:
                 f"--allow {os.path.dirname(real)}"  # noqa: PTH120
             )
 
+    def is_within(self, directory: str) -> bool:
+        """Return whether all files of a directory, whose path has no links, may be read."""
+        return any(directory == root or directory.startswith(root.rstrip(os.sep) + os.sep) for root in self._roots)
+
     def _real(self, path: str) -> str:
         """Return a path with all links resolved; directories, which many references share, are resolved once."""
         directory, name = os.path.split(path)
@@ -210,7 +214,8 @@ class NamedAccess(Access):
         return tuple(dict.fromkeys(os.path.realpath(a) for a in self.allow if not is_url(a)))
 
     @cached_property
-    def _is_linked(self) -> bool:
+    def is_linked(self) -> bool:
+        """Whether names mean other files beside it, which they never do."""
         return False
 
     def resolve(self, reference: str | None) -> str:

@@ -17,6 +17,7 @@ from cfagg.storage import counters
 
 __all__ = [
     "CONTEXT_SOURCE",
+    "FLAGS",
     "Borrowed",
     "Context",
     "FileKey",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 #: Never waits for the other end of a FIFO, never takes a terminal, is not inherited by programs that are started.
-_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 #: On Linux an open file has a name of its own, under which libraries open the same file again.
 _HAS_PROC = sys.platform == "linux" and os.path.isdir("/proc/self/fd")  # noqa: PTH112
@@ -314,7 +315,7 @@ def _open(path: str, context: Context) -> int:
     """Return a file descriptor; where the process has too many, files that are only kept for later are closed."""
     while True:
         try:
-            return os.open(path, _FLAGS)
+            return os.open(path, FLAGS)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise context.missing(context.said(f"there is no file {path}; {context.remedy}")) from error
         except (OSError, ValueError) as error:

@@ -210,6 +210,17 @@ class Index:
         """Where the variables of each file begin, and the end of those of the last."""
         return np.searchsorted(self.file, np.arange(len(self.path) + 1))
 
+    @cached_property
+    def kinds(self) -> Int64:
+        """A number for each variable, the same for those of one header, shape and shape of chunks."""
+        columns = [self.header, self.record, *_padded(self.shape), *_padded(self.chunks), self.offset.counts]
+        found = np.zeros(len(self.address), np.int64)
+        for column in columns:
+            if column.size and (column != column[0]).any():
+                codes = np.unique(column, return_inverse=True)[1]
+                found = np.unique(found * len(codes) + codes, return_inverse=True)[1]
+        return found
+
     def state(self, i: int) -> FileState:
         """Return the state of a file when the index was made."""
         return FileState(
@@ -289,4 +300,25 @@ class Index:
                 return None
             if header.encoding.fill is None and offset.size < grid.size:
                 return None
-        return StoredVariable(key, address, group, header.of(key.path, address, shape), storage, header.path, ())
+        return StoredVariable(
+            key,
+            address,
+            group,
+            header.of(key.path, address, shape),
+            storage,
+            header.path,
+            (),
+            header.identities or {},
+        )
+
+
+def _padded(column: Ragged) -> list[Int64]:
+    """Return lists as columns: their lengths, and the first, second, … number of each, -1 where there is none."""
+    counts = column.counts
+    found = [counts]
+    if not column.values.size:
+        return found
+    for d in range(int(counts.max())):
+        has = counts > d
+        found.append(np.where(has, column.values[np.where(has, column.bounds[:-1] + d, 0)], -1))
+    return found

@@ -17,7 +17,7 @@ from cfagg.formats import codecs
 if TYPE_CHECKING:
     from cfagg.model.chunks import Codec, Encoding
 
-__all__ = ["DamagedError", "check_unknown", "decode", "decoded_most", "is_few", "known"]
+__all__ = ["DamagedError", "check_unknown", "decode", "decoded_most", "elements", "is_few", "known"]
 
 DamagedError = codecs.DamagedError
 
@@ -70,20 +70,52 @@ def decode(
     # The result is a view of `out`, of the bytes of a chunk, where the first filter can write into that.
     expected = encoding.dtype.itemsize * math.prod(shape)
     used = [f for k, f in enumerate(encoding.codecs) if not mask >> k & 1]
-    plain: Any = data
     few = within is not None and _is_shuffled(used, encoding.dtype) and is_few(within, shape)
+    plain = _undone(data, used, expected, out, sorted_=few)
+    if few and within is not None:
+        return _picked(plain, encoding.dtype, shape, within)
+    values = np.frombuffer(plain, encoding.dtype).reshape(shape)
+    return values if within is None else values[within]
+
+
+def elements(
+    data: bytes,
+    encoding: Encoding,
+    shape: tuple[int, ...],
+    places: npt.NDArray[np.int64] | None,
+    out: npt.NDArray[Any] | None = None,
+) -> npt.NDArray[Any]:
+    """Undo all filters of a chunk; return the values at some places, counted in C order, or all.
+
+    All are written into `out`, which is returned then, where that is contiguous and the filters can.
+    """
+    used, dtype = list(encoding.codecs), encoding.dtype
+    count = math.prod(shape)
+    few = places is not None and _is_shuffled(used, dtype)
+    memory = None if out is None or not out.flags.c_contiguous else out.view(np.uint8)
+    plain = _undone(data, used, dtype.itemsize * count, memory, sorted_=few)
+    if places is None:
+        found: npt.NDArray[Any] = np.frombuffer(plain, dtype)
+        return out if out is not None and memory is not None and np.shares_memory(found, memory) else found
+    if few:
+        planes = np.frombuffer(plain, np.uint8).reshape(dtype.itemsize, count)
+        return np.ascontiguousarray(planes[:, places].T).view(dtype)[:, 0]
+    values: npt.NDArray[Any] = np.frombuffer(plain, dtype)[places]
+    return values
+
+
+def _undone(data: Any, used: list[Codec], expected: int, out: _Memory, *, sorted_: bool) -> Any:
+    """Undo filters, all but the first where bytes may stay sorted; what comes out has the expected size."""
+    plain = data
     for k, (fewest, most) in reversed(list(enumerate(_sizes(used, expected)))):
-        if k == 0 and few:
+        if k == 0 and sorted_:
             break
         number, parameters = used[k]
         plain = _FILTERS[number].undo(plain, parameters, fewest, most, out if k == 0 else None)
     found = memoryview(plain).nbytes
     if found != expected:
         raise DamagedError(f"it decodes to {found:,} bytes, expected {expected:,}")
-    if few and within is not None:
-        return _picked(plain, encoding.dtype, shape, within)
-    values = np.frombuffer(plain, encoding.dtype).reshape(shape)
-    return values if within is None else values[within]
+    return plain
 
 
 def _is_shuffled(used: list[Codec], dtype: np.dtype[Any]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +65,8 @@ class StoredVariable:
     path: str
     #: What it refers to outside the file; `None`, which the gate refuses, where that is not known.
     references: Sequence[Reference] | None = None
+    #: What the coordinates of its dimensions are, as far as whoever told of it knows without its file.
+    identities: Mapping[str, Any] | None = None
 
     @property
     def chunks(self) -> tuple[int, ...] | None:

@@ -1,0 +1,155 @@
+"""The index of one aggregation file, opened when it is first needed, and what it says of files that did not change."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from cfagg.arrays.index import SUFFIX
+from cfagg.arrays.index.table import FileState, Index
+from cfagg.errors import CfaggError, SourceError, SourceNotFoundError, StaleIndexWarning
+from cfagg.errors.arguments import a_path
+from cfagg.formats.values.storage import StoredVariable
+from cfagg.storage.files import Context, FileKey, Handle, look
+from cfagg.storage.urls import Url
+
+__all__ = ["IndexLookup", "lookup_for"]
+
+#: Indexes that a process keeps.
+_KEPT = 4
+
+_lock = threading.Lock()
+_opened: OrderedDict[FileKey, _Opened] = OrderedDict()
+
+
+@dataclass
+class _Opened:
+    """An index, or none where it is damaged, and what is known of the files by now."""
+
+    index: Index | None
+    #: States of files that were shown to have the same description, by their numbers.
+    states: dict[int, FileState] = field(default_factory=dict)
+    has_warned: bool = False
+
+
+class IndexLookup:
+    """What an index says of fragments; it pickles as the name of its file, or with an index that has none."""
+
+    def __init__(self, path: str, index: Index | None = None) -> None:
+        self.path = path
+        self._mine = None if index is None else _Opened(index)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "index": None if self._mine is None else self._mine.index}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.path = state["path"]
+        self._mine = None if state["index"] is None else _Opened(state["index"])
+
+    def __repr__(self) -> str:
+        return f"<IndexLookup of {self.path}>"
+
+    @property
+    def opened(self) -> _Opened:
+        """The index as it is in its file now."""
+        return self._mine or _open(self.path)
+
+    def stored(self, handle: Handle, path: str, address: str, group: str) -> StoredVariable | None:
+        """Return a variable of an open file, at a path or URL; `None` where the index cannot tell it."""
+        opened = self.opened
+        index = opened.index
+        i = None if index is None else index.files.get(path)
+        if index is None or i is None:
+            return None
+        k = index.row(i, address)
+        if k < 0 or not self.is_fresh(opened, i, handle):
+            return None
+        return index.stored(k, handle.key, address, group)
+
+    def is_fresh(self, opened: _Opened, i: int, handle: Handle) -> bool:
+        """Return whether an open file is the one that the index describes."""
+        from cfagg.arrays.index.building import digest_of, state_of
+
+        index = opened.index
+        if index is None:
+            return False
+        now = state_of(handle)
+        if now in (index.state(i), opened.states.get(i)):
+            return True
+        # A copy has other times and another inode: what describes its variables is compared.
+        digest = index.digest[i]
+        is_alike = digest is not None and handle.data is None and now.size == int(index.size[i])
+        if is_alike and digest_of(handle, index.ranges[i].tolist(), Context(handle.key.path)) == digest:
+            opened.states[i] = now
+            return True
+        self.warn(opened, i)
+        return False
+
+    def warn(self, opened: _Opened, i: int) -> None:
+        """Tell once that files have changed."""
+        if opened.has_warned or opened.index is None:
+            return
+        opened.has_warned = True
+        warnings.warn(
+            f"{opened.index.where(i)} has changed since the index {self.path} was made; it, and what else has changed, "
+            "is read without the index: refresh it with cfagg index",
+            StaleIndexWarning,
+            stacklevel=2,
+        )
+
+
+def _open(path: str) -> _Opened:
+    """Return the index in a file, from before where the file is the same."""
+    try:
+        key = look(path)
+    except CfaggError:
+        # It may have been removed since the reader was made.
+        return _Opened(None)
+    with _lock:
+        found = _opened.get(key)
+    if found is None:
+        from cfagg.arrays.index.parquet import open_index
+
+        try:
+            found = _Opened(open_index(path))
+        except SourceError as error:
+            warnings.warn(
+                f"{error.message}; the index is not used: make it anew with cfagg index",
+                StaleIndexWarning,
+                stacklevel=2,
+            )
+            found = _Opened(None)
+    with _lock:
+        found = _opened.setdefault(key, found)
+        _opened.move_to_end(key)
+        while len(_opened) > _KEPT:
+            _opened.popitem(last=False)
+    return found
+
+
+def _reset() -> None:
+    global _lock  # noqa: PLW0603
+    _lock = threading.Lock()  # it may have been held by a thread that a forked child does not have
+
+
+os.register_at_fork(after_in_child=_reset)
+
+
+def lookup_for(path: str, index: bool | str | os.PathLike[str] | Index | IndexLookup) -> IndexLookup | None:
+    """Return the index for the aggregations in a file: the one named, or with `True` the one beside it, if any."""
+    if isinstance(index, IndexLookup):
+        return index
+    if isinstance(index, Index):
+        return IndexLookup(path, index)
+    if index is False or (index is True and isinstance(path, Url)):
+        return None
+    name = f"{path}{SUFFIX}" if index is True else os.path.abspath(a_path(index))  # noqa: PTH100
+    if not os.path.isfile(name):  # noqa: PTH113
+        if index is True:
+            return None
+        raise SourceNotFoundError(f"there is no index {name}; make it with cfagg index")
+    return IndexLookup(name)

@@ -1,0 +1,95 @@
+"""Few bytes of each of many files in one directory: opened, compared, read and closed without an object for each.
+
+A directory is opened once, and its path without symbolic links is that of what was opened.  Files are opened below it
+by their bare names and never through a link, so that whatever is read stands in that very directory.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from cfagg.errors import AccessError
+from cfagg.storage.files import FLAGS, close_read
+
+__all__ = ["Directory", "State"]
+
+#: Size, time of modification, time of change, and inode of a file.
+State = tuple[int, int, int, int]
+
+#: Only where the system tells what was opened.
+_CAN = sys.platform == "linux" and os.open in os.supports_dir_fd and os.path.isdir("/proc/self/fd")  # noqa: PTH112
+
+
+class Directory:
+    """An open directory; `AccessError` is raised where it is not the one of this path, which has no links."""
+
+    def __init__(self, path: str) -> None:
+        if not _CAN:
+            raise AccessError(f"{path}: this system does not tell which directory was opened")
+        try:
+            self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except (OSError, ValueError) as error:
+            raise AccessError(f"{path} cannot be opened: {error}") from error
+        try:
+            real = os.readlink(f"/proc/self/fd/{self._fd}")  # noqa: PTH115
+        except OSError:
+            real = ""
+        if real != path:
+            self.close()
+            raise AccessError(f"{path} is a symbolic link, or behind one")
+
+    def read(
+        self,
+        name: str,
+        state: State,
+        wanted: Sequence[tuple[int, int]],
+        doubt: Callable[[int, State], bool] = lambda _, __: False,
+    ) -> list[bytes] | None:
+        """Return ranges of bytes (length, offset) of a file; `None` where it is not in that state, or cut off.
+
+        A file of that size in another state is read if `doubt`, which is given its descriptor and state, is true.
+        """
+        try:
+            fd = os.open(name, FLAGS | os.O_NOFOLLOW, dir_fd=self._fd)
+        except (OSError, ValueError):
+            return None
+        try:
+            found = os.fstat(fd)
+            now = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+            if not stat.S_ISREG(found.st_mode) or found.st_size != state[0]:
+                return None
+            if now != state and not doubt(fd, now):
+                return None
+            data = [os.pread(fd, length, offset) for length, offset in wanted]
+            again = os.fstat(fd)
+        except (OSError, ValueError, OverflowError, MemoryError):
+            return None
+        finally:
+            close_read(fd)
+        # Also not if it was written meanwhile.
+        if (again.st_size, again.st_mtime_ns, again.st_ctime_ns) != now[:3]:
+            return None
+        for part, (length, _) in zip(data, wanted, strict=True):
+            if len(part) != length:
+                return None
+        return data
+
+    def close(self) -> None:
+        """Close the directory."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            close_read(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0 and os is not None:
+            self.close()

@@ -1,0 +1,301 @@
+"""Values read by an index are those that are read without, whatever the files, the layout and the selection."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cfagg.arrays.aggregated import AggregationReader
+from cfagg.arrays.index import Index, build_index, open_index, write_index
+from cfagg.arrays.index.lookup import IndexLookup
+from cfagg.errors import CfaggError, FragmentNotFoundError, StaleIndexWarning
+from cfagg.model import Aggregation, Grid, Layout, Partitions
+from cfagg.storage.access import Access
+from cfagg.storage.counters import snapshot
+
+from .cases import DIMS, numbers, write
+
+#: Time steps of each file.
+STEPS = (1, 1, 2, 1, 1, 1, 3, 1)
+
+#: How files are stored, in turn.
+MIXED: list[dict[str, Any]] = [
+    {"zlib": True, "chunksizes": (1, 2, 5)},
+    {"contiguous": True},
+    {"zlib": True, "shuffle": False, "fletcher32": True, "chunksizes": (1, 4, 3)},
+    {"format": "NETCDF3_64BIT_OFFSET", "unlimited": True},
+    {"chunksizes": (1, 4, 6), "endian": "big", "dtype": ">f4"},
+    {"zlib": True, "unlimited": True, "chunksizes": (1, 4, 6)},
+]
+
+
+def make(
+    folder: Path, hows: list[dict[str, Any]], *, dtype: str = "f4", attributes: dict[str, Any] | None = None
+) -> tuple[Aggregation, npt.NDArray[Any], list[tuple[str, str]]]:
+    """Write files of consecutive times; return what aggregates them, all values as stored, and the places."""
+    stored = []
+    for k, n in enumerate(STEPS):
+        values = numbers(n, 4, 6, dtype=dtype, seed=k)
+        values[0, 1, 2] = 7
+        how = dict(hows[k % len(hows)])
+        write(folder / f"{k}.nc", values, attributes={"units": "K", **(attributes or {})}, **how)
+        stored.append(values)
+    grid = Grid([np.concatenate([[0], np.cumsum(STEPS)]), [0, 4], [0, 6]])
+    partitions = Partitions.build(
+        len(STEPS),
+        file=np.arange(len(STEPS)),
+        address=0,
+        files=[f"{k}.nc" for k in range(len(STEPS))],
+        addresses=["tas"],
+        layouts=[Layout(DIMS)],
+    )
+    made = Aggregation("tas", DIMS, (sum(STEPS), 4, 6), np.dtype("f8"), grid, partitions, units="K")
+    return made, np.concatenate(stored), [(str(folder / f"{k}.nc"), "tas") for k in range(len(STEPS))]
+
+
+def reader_of(folder: Path, made: Aggregation, index: Index | None) -> AggregationReader:
+    lookup = None if index is None else IndexLookup(str(folder / "x"), index)
+    return AggregationReader(made, Access(folder / "a.nca"), lookup=lookup)
+
+
+def slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list of the partitions that the general way opens from now on."""
+    opened: list[int] = []
+    before = AggregationReader._open
+    monkeypatch.setattr(
+        AggregationReader, "_open", lambda self, i, **how: (opened.append(i), before(self, i, **how))[1]
+    )
+    return opened
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Aggregation, npt.NDArray[Any], Index]:
+    folder = tmp_path_factory.mktemp("mixed")
+    made, values, places = make(folder, MIXED)
+    write_index(build_index(places), folder / "x")
+    return folder, made, values.astype("f8"), open_index(folder / "x")
+
+
+def entry(n: int) -> st.SearchStrategy[Any]:
+    index = st.integers(-n, n - 1)
+    return st.one_of(
+        index,
+        st.lists(index, min_size=1, max_size=2 * n).map(np.array),
+        st.builds(slice, *[st.one_of(st.none(), index)] * 2, st.sampled_from([None, 1, 2, 3, -1, -2])),
+    )
+
+
+@given(selection=st.tuples(*map(entry, (sum(STEPS), 4, 6))))
+@settings(max_examples=60, deadline=None)
+def test_any_selection_is_that_of_the_values(
+    mixed: tuple[Path, Aggregation, npt.NDArray[Any], Index], selection: tuple[Any, ...]
+) -> None:
+    folder, made, values, index = mixed
+    found = reader_of(folder, made, index).read(selection)
+    picked = [np.arange(n)[s] for n, s in zip(values.shape, selection, strict=True)]
+    expected = values[np.ix_(*map(np.atleast_1d, picked))].reshape([len(p) for p in picked if np.ndim(p)])
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("how", MIXED, ids=str)
+def test_points_of_files_of_every_kind_are_read_without_searching_in_them(
+    tmp_path: Path, how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, values, places = make(tmp_path, [how])
+    reader = reader_of(tmp_path, made, build_index(places))
+    opened = slow_calls(monkeypatch)
+    assert np.array_equal(reader.read([slice(None), 2, 4]), values[:, 2, 4])
+    assert np.array_equal(reader.read([slice(None)] * 3), values)
+    assert np.array_equal(
+        reader.read([slice(None, None, -1), slice(3, 0, -2), slice(1, 6, 2)]), values[::-1, 3:0:-2, 1::2]
+    )
+    assert opened == []
+
+
+PACKED = {"scale_factor": np.float32(0.5), "add_offset": np.float32(10), "_FillValue": np.int16(7)}
+
+
+def test_packing_missing_values_and_units_are_those_of_each_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how = [{"zlib": True, "fill_value": 7}, {"contiguous": True, "fill_value": 7}]
+    attributes = {k: v for k, v in PACKED.items() if k != "_FillValue"}
+    made, values, places = make(tmp_path, how, dtype="i2", attributes={**attributes, "units": "degC"})
+    reader = reader_of(tmp_path, made, build_index(places))
+    opened = slow_calls(monkeypatch)
+    found = reader.read([slice(None), slice(None), 2])
+    expected = np.where(values == 7, np.nan, values * 0.5 + 10 + 273.15)[:, :, 2]
+    assert np.allclose(found, expected, rtol=1e-12, equal_nan=True)
+    assert opened == []
+
+
+def test_layouts_with_other_orders_and_directions_are_conformed(tmp_path: Path) -> None:
+    values = numbers(5, 4, 6)
+    for k in range(5):
+        write(tmp_path / f"{k}.nc", values[k : k + 1].transpose(0, 2, 1)[:, ::-1])
+    layout = Layout(("time", "y", "x"), (False, True, False))
+    partitions = Partitions.build(
+        5, file=np.arange(5), address=0, files=[f"{k}.nc" for k in range(5)], addresses=["tas"], layouts=[layout]
+    )
+    grid = Grid([np.arange(6), [0, 4], [0, 6]])
+    made = Aggregation("tas", ("time", "x", "y"), (5, 4, 6), np.dtype("f4"), grid, partitions, units="K")
+    reader = reader_of(tmp_path, made, build_index([(str(tmp_path / f"{k}.nc"), "tas") for k in range(5)]))
+    for selection in ([slice(None)] * 3, [slice(None), 1, slice(4, 1, -1)], [slice(None), slice(3, 1, -1), 5]):
+        assert np.array_equal(reader.read(selection), values[tuple(selection)])
+
+
+def change_nothing(path: Path) -> None:
+    os.utime(path, ns=(1, 1))
+
+
+def change_values(path: Path) -> None:
+    write(path, numbers(1, 4, 6, seed=99), zlib=True)
+
+
+def replace(path: Path) -> None:
+    shutil.copy(path, path.with_suffix(".new"))
+    path.with_suffix(".new").replace(path)
+
+
+@pytest.mark.parametrize("change", [change_nothing, change_values, replace])
+@pytest.mark.parametrize("how", [{"zlib": True}, {"contiguous": True}], ids=str)
+def test_a_file_that_changed_is_read_as_it_is_now(
+    tmp_path: Path, how: dict[str, Any], change: Callable[[Path], None]
+) -> None:
+    made, values, places = make(tmp_path, [how])
+    index = build_index(places)
+    change(tmp_path / "1.nc")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = reader_of(tmp_path, made, index).read([slice(None), 2, slice(None)])
+    if change is change_values:
+        values[1] = numbers(1, 4, 6, seed=99)
+    assert np.array_equal(found, values[:, 2])
+    assert [w.category for w in caught] == [StaleIndexWarning] * (change is change_values)
+
+
+def test_a_copied_archive_is_read_by_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one").mkdir()
+    made, values, places = make(tmp_path / "one", MIXED)
+    write_index(build_index(places), tmp_path / "one" / "x")
+    shutil.copytree(tmp_path / "one", tmp_path / "two", copy_function=shutil.copyfile)
+    shutil.rmtree(tmp_path / "one")
+    opened = slow_calls(monkeypatch)
+    reader = reader_of(tmp_path / "two", made, open_index(tmp_path / "two" / "x"))
+    for _ in range(2):
+        assert np.array_equal(reader.read([slice(None), 2, 4]), values[:, 2, 4])
+    assert opened == []
+
+
+def test_a_file_that_is_gone_is_missed_as_without_an_index(tmp_path: Path) -> None:
+    made, _, places = make(tmp_path, [{}])
+    index = build_index(places)
+    (tmp_path / "3.nc").unlink()
+    with pytest.raises(FragmentNotFoundError, match=r"3\.nc"):
+        reader_of(tmp_path, made, index).read([slice(None), 0, 0])
+
+
+def test_a_truncated_file_is_an_error_as_without_an_index(tmp_path: Path) -> None:
+    made, _, places = make(tmp_path, [{"contiguous": True}])
+    index = build_index(places)
+    os.truncate(tmp_path / "3.nc", 500)
+    with pytest.warns(StaleIndexWarning), pytest.raises(CfaggError, match=r"3\.nc"):
+        reader_of(tmp_path, made, index).read([slice(None), 0, 0])
+
+
+def test_a_symbolic_link_does_not_lead_out(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    made, _, places = make(tmp_path / "in", [{}])
+    index = build_index(places)
+    (tmp_path / "in" / "3.nc").rename(tmp_path / "3.nc")
+    (tmp_path / "in" / "3.nc").symlink_to(tmp_path / "3.nc")
+    with pytest.raises(PermissionError, match="lies outside"):
+        reader_of(tmp_path / "in", made, index).read([slice(None), 0, 0])
+
+
+def test_an_index_allows_no_file_that_the_policy_does_not(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    made, _, places = make(tmp_path, [{}])
+    files = [f"../{k}.nc" for k in range(len(STEPS))]
+    one = made.partitions
+    partitions = Partitions.build(
+        len(one), file=one.file, address=0, files=files, addresses=["tas"], layouts=one.layouts
+    )
+    outside = Aggregation("tas", made.dims, made.shape, made.dtype, made.grid, partitions, units="K")
+    reader = AggregationReader(outside, Access(tmp_path / "in" / "a.nca"), lookup=IndexLookup("x", build_index(places)))
+    with pytest.raises(PermissionError, match="lies outside"):
+        reader.read([slice(None), 0, 0])
+
+
+def test_a_file_written_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, values, places = make(tmp_path, [{"contiguous": True}])
+    index, reads = build_index(places), []
+    pread = os.pread
+
+    def disturbed(fd: int, size: int, offset: int) -> bytes:
+        data = pread(fd, size, offset)
+        reads.append(fd)
+        if len(reads) == 3:
+            change_values(tmp_path / "2.nc")
+        return data
+
+    monkeypatch.setattr(os, "pread", disturbed)
+    values[2:4] = numbers(1, 4, 6, seed=99)
+    made_reader = reader_of(tmp_path, made, index)
+    with pytest.warns(StaleIndexWarning), pytest.raises(CfaggError, match=r"2\.nc"):
+        made_reader.read([slice(None), 0, 0])  # one time step where there were two
+
+
+def test_readers_pickle_with_their_index(mixed: tuple[Path, Aggregation, npt.NDArray[Any], Index]) -> None:
+    folder, made, values, _ = mixed
+    reader = AggregationReader(made, Access(folder / "a.nca"), lookup=IndexLookup(str(folder / "x")))
+    assert np.array_equal(reader.read([slice(None), 0, 0]), values[:, 0, 0])
+    data = pickle.dumps(reader)
+    assert len(data) < 20_000
+    assert np.array_equal(pickle.loads(data).read([slice(None), 0, 0]), values[:, 0, 0])
+
+
+def test_threads_share_a_reader(mixed: tuple[Path, Aggregation, npt.NDArray[Any], Index]) -> None:
+    folder, made, values, index = mixed
+    reader, wrong = reader_of(folder, made, index), []
+
+    def read(y: int) -> None:
+        wrong.extend(x for x in range(6) if not np.array_equal(reader.read([slice(None), y, x]), values[:, y, x]))
+
+    threads = [threading.Thread(target=read, args=(y,)) for y in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert wrong == []
+
+
+def test_few_descriptors_are_open_at_once(mixed: tuple[Path, Aggregation, npt.NDArray[Any], Index]) -> None:
+    folder, made, _, index = mixed
+    before, reader = len(list(Path("/proc/self/fd").iterdir())), reader_of(folder, made, index)
+    files = snapshot().files
+    reader.read([slice(None), 1, 1])
+    assert snapshot().files - files == len(STEPS)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+def test_a_damaged_index_is_ignored_with_a_warning(mixed: tuple[Path, Aggregation, npt.NDArray[Any], Index]) -> None:
+    folder, made, values, _ = mixed
+    data = (folder / "x").read_bytes()
+    (folder / "damaged").write_bytes(data[:-30] + b"\0" * 30)
+    reader = AggregationReader(made, Access(folder / "a.nca"), lookup=IndexLookup(str(folder / "damaged")))
+    with pytest.warns(StaleIndexWarning, match="damaged"):
+        found = reader.read([slice(None), 0, 0])
+    assert np.array_equal(found, values[:, 0, 0])
