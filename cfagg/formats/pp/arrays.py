@@ -164,6 +164,9 @@ class Arrays:
 
     def _representatives(self, index: Int64) -> Iterator[int]:
         """Yield one field for each way in which those of an array are stored."""
+        if index.size == 1:
+            yield int(index[0])
+            return
         rows = np.stack([self.fields[word][index] for word in _STORAGE], axis=-1)
         _, found = np.unique(rows, axis=0, return_index=True)
         yield from np.sort(index[found]).tolist()

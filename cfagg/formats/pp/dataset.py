@@ -125,7 +125,10 @@ def _add(
         attributes["_FillValue"] = np.array([part.array.fill])
     coordinates = [c for c in part.coordinates if not c.dimension]
     lbvc = int(fields["LBVC"][first])
-    surface = _surface(fields, times, part, others) if lbvc in HYBRID else None
+    # A formula has two coordinates beside that of the dimension, which fields without level numbers do not have.
+    terms = {HYBRID[lbvc][0], "sigma"} if lbvc in HYBRID else None
+    has_terms = terms is not None and terms <= {c.name for c in coordinates}
+    surface = _surface(fields, times, part, others) if has_terms else None
     aux = []
     if surface is not None:
         term, standard_name, formula = HYBRID[lbvc]

@@ -11,12 +11,20 @@ import numpy.typing as npt
 
 from cfagg.formats.pp.coordinates import Coordinate
 from cfagg.formats.pp.decimals import decimal
-from cfagg.formats.pp.fields import Fields
+from cfagg.formats.pp.fields import INTEGERS, WORDS, Fields
 
 __all__ = ["GRID_WORDS", "Grid", "axes_of", "grid_of", "is_rotated"]
 
 #: Words of the header that make two grids the same.
 GRID_WORDS = ("LBCODE", "LBHEM", "LBROW", "LBNPT", "BPLAT", "BPLON", "BGOR", "BZY", "BDY", "BZX", "BDX")
+
+#: Words of which a grid is made beside extra data: numbers of integers, and of reals behind these.
+_MADE_OF = [WORDS[word] for word in (*GRID_WORDS, "LBPROC", "BMDI")]
+_INTEGERS_OF = [n for n in _MADE_OF if n < INTEGERS]
+_REALS_OF = [n - INTEGERS for n in _MADE_OF if n >= INTEGERS]
+
+#: Grids that are remembered, and rows and columns, or extra data, of the largest.
+_MOST, _LONGEST = 1 << 8, 1 << 13
 
 #: Codes of axes in LBCODE and what they are.
 _LATITUDE, _LONGITUDE, _SITE, _TIME_360 = 10, 11, 13, 23
@@ -82,11 +90,30 @@ def is_rotated(fields: Fields, i: int) -> bool:
     return bool(abs(latitude - 90) > _NEAR or turned)
 
 
+_known: dict[tuple[Any, ...], Grid] = {}
+
+
 def grid_of(fields: Fields, i: int, shape: tuple[int, ...], extra: Mapping[int, Any], times: Any = None) -> Grid:
     """Return the grid of field `i`; `times` are those between which rows of a time series are, if there are any."""
     if len(shape) != 2:
         # Its header has no rows and columns.
         return Grid(("point",), [], None)
+    longest = max(sum(shape), sum(map(len, extra.values())))
+    if _CROSS[0] <= fields["LBCODE"][i] < _CROSS[1] or longest > _LONGEST:
+        return _grid(fields, i, shape, extra, times)
+    words = fields.integers[i, _INTEGERS_OF].tobytes() + fields.reals[i, _REALS_OF].tobytes()
+    vectors = tuple([(code, tuple(v) if isinstance(v, list) else (v.dtype, v.tobytes())) for code, v in extra.items()])
+    key = words, fields.word_size, shape, vectors
+    found = _known.get(key)
+    if found is None:
+        found = _grid(fields, i, shape, extra)
+        if len(_known) >= _MOST:
+            _known.clear()
+        _known[key] = found
+    return found
+
+
+def _grid(fields: Fields, i: int, shape: tuple[int, ...], extra: Mapping[int, Any], times: Any = None) -> Grid:
     rotated = is_rotated(fields, i)
     kinds = _kinds(int(fields["LBCODE"][i]))
     dims: dict[str, str] = {}

@@ -10,15 +10,19 @@ import numpy.typing as npt
 from cfagg.cf.joining import Axis, Members, codes, join
 from cfagg.formats.pp.fields import Fields
 from cfagg.formats.pp.grids import GRID_WORDS
-from cfagg.formats.pp.levels import level_codes
-from cfagg.formats.pp.times import NONE, Times, time_codes
+from cfagg.formats.pp.levels import LEVEL_WORDS, level_codes
+from cfagg.formats.pp.times import NONE, Times, time_codes, undated
 
-__all__ = ["AXES", "Box", "boxes_of"]
+__all__ = ["AXES", "Box", "boxes_of", "joined"]
 
 Int64 = npt.NDArray[np.int64]
 
 #: Axes of an array of fields, in the order of its dimensions.
 AXES = ("realization", "reference", "time", "pseudo_level", "level")
+
+
+#: Fields of files, of which it is remembered how they are joined, and such files.
+_LONGEST, _MOST = 1 << 12, 1 << 8
 
 
 class Box(NamedTuple):
@@ -36,8 +40,38 @@ class Box(NamedTuple):
         return int(self.numbers.reshape(-1)[0])
 
 
+_known: dict[tuple[bytes, ...], list[Box]] = {}
+
+
 def boxes_of(fields: Fields, times: Times, extra: Int64) -> list[Box]:
     """Return the arrays that fields are of; `extra` numbers the extra data that they have."""
+    if len(fields) == 1:
+        return [Box(np.zeros((1,) * len(AXES), np.int64))]
+    if len(fields) > _LONGEST:
+        return joined(fields, times, extra)
+    key = _alike(fields, times, extra)
+    found = _known.get(key)
+    if found is None:
+        found = joined(fields, times, extra)
+        if len(_known) >= _MOST:
+            _known.clear()
+        _known[key] = found
+    return list(found)
+
+
+def _alike(fields: Fields, times: Times, extra: Int64) -> tuple[bytes, ...]:
+    """Return what decides how fields are joined: the values of most words, and of times the order and what is known."""
+    columns = [*_signature(fields, times, extra).values(), fields["LBVC"], fields["LBLEV"]]
+    columns += [fields[w] for w in (*LEVEL_WORDS, "LBRSVD4", "LBUSER5")]
+    half = np.where(times.start == NONE, 0, times.time - np.where(times.start == NONE, 0, times.start))
+    for one in (times.time, times.start, times.end, times.reference, times.period, times.month, half):
+        columns += [codes(one), one == NONE]
+    columns += undated(fields, times)
+    return tuple([column.tobytes() for column in columns])
+
+
+def joined(fields: Fields, times: Times, extra: Int64) -> list[Box]:
+    """Return what `boxes_of` does, by the joining rules."""
     group = codes(*_signature(fields, times, extra).values())
     known = (times.time != NONE) & (times.reference != NONE)
     # The same time in several forecasts: these are apart, or an axis of their own.

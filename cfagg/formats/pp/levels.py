@@ -12,7 +12,7 @@ from cfagg.formats.pp.coordinates import Coordinate, counted
 from cfagg.formats.pp.decimals import decimal
 from cfagg.formats.pp.fields import Fields
 
-__all__ = ["HYBRID", "axis_levels", "level_codes"]
+__all__ = ["HYBRID", "LEVEL_WORDS", "axis_levels", "level_codes"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -38,14 +38,15 @@ _SIMPLE: dict[int, tuple[str, dict[str, Any]]] = {
     ),
 }
 
-_WORDS = ("BLEV", "BHLEV", "BRLEV", "BHRLEV", "BRSVD1", "BRSVD2")
+#: Words of the header that say what the level is, beside its kind and number.
+LEVEL_WORDS = ("BLEV", "BHLEV", "BRLEV", "BHRLEV", "BRSVD1", "BRSVD2")
 
 
 def level_codes(fields: Fields) -> Int64:
     """Return the code of all that headers say of the level, in the order of levels."""
     number = _numbers(fields["LBLEV"])
     counted = np.isin(fields["LBVC"], (HYBRID_HEIGHT, HYBRID_PRESSURE, SOIL))
-    return codes(np.where(counted, number, 0), *(fields[w] for w in _WORDS), number)
+    return codes(np.where(counted, number, 0), *(fields[w] for w in LEVEL_WORDS), number)
 
 
 def _numbers(lblev: Int64) -> Int64:
@@ -72,7 +73,7 @@ def _coordinates(fields: Fields, index: Int64) -> list[Coordinate]:
     """Return the coordinates of levels; that which is to be the one of the dimension comes first."""
     lbvc = int(fields["LBVC"][index[0]])
     size = fields.word_size
-    level, b, low, b_low, high, b_high = (decimal(fields[w][index], size) for w in _WORDS)
+    level, b, low, b_low, high, b_high = (decimal(fields[w][index], size) for w in LEVEL_WORDS)
     number = _numbers(fields["LBLEV"][index])
     if lbvc in HYBRID:
         name, _, _ = HYBRID[lbvc]

@@ -16,9 +16,9 @@ from cfagg.cf.calendars import canonical
 from cfagg.cf.dates import to_days
 from cfagg.cf.joining import codes
 from cfagg.formats.pp.coordinates import Coordinate
-from cfagg.formats.pp.fields import Fields
+from cfagg.formats.pp.fields import WORDS, Fields
 
-__all__ = ["CALENDARS", "EPOCH", "NONE", "Times", "axis_times", "series_times", "time_codes", "times_of"]
+__all__ = ["CALENDARS", "EPOCH", "NONE", "Times", "axis_times", "series_times", "time_codes", "times_of", "undated"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -45,6 +45,12 @@ _SERIES = 3
 
 _FIRST = ("LBYR", "LBMON", "LBDAT", "LBHR", "LBMIN", "LBDAY")
 _SECOND = ("LBYRD", "LBMOND", "LBDATD", "LBHRD", "LBMIND", "LBDAYD")
+
+#: All words that tell of time.
+_WORDS_OF_TIME = [WORDS[name] for name in (*_FIRST, *_SECOND, "LBTIM", "LBFT", "LBREL")]
+
+#: Fields of files of which the times are remembered, and such files.
+_FEW, _MOST = 64, 1 << 12
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,8 +82,24 @@ class Times:
         return np.where(known, self.time - np.where(known, self.reference, 0), NONE)
 
 
+_known: dict[bytes, Times] = {}
+
+
 def times_of(fields: Fields) -> Times:
-    """Return the times of all fields."""
+    """Return the times of all fields; those of a few, which many files have alike, are remembered."""
+    if len(fields) > _FEW:
+        return _times(fields)
+    key = fields.integers[:, _WORDS_OF_TIME].tobytes()
+    found = _known.get(key)
+    if found is None:
+        found = _times(fields)
+        if len(_known) >= _MOST:
+            _known.clear()
+        _known[key] = found
+    return found
+
+
+def _times(fields: Fields) -> Times:
     lbtim = fields["LBTIM"]
     kind, calendar = lbtim // 10 % 10, lbtim % 10
     first, second = (_seconds(fields, words, calendar) for words in (_FIRST, _SECOND))
@@ -199,8 +221,12 @@ def _hours(start: Int64, end: Int64) -> npt.NDArray[Any]:
 
 def time_codes(fields: Fields, times: Times) -> Int64:
     """Return the code of all that headers say of time, in the order of times; other words than dates are kept apart."""
-    raw = [np.where(times.time == NONE, fields[w], 0) for w in (*_FIRST[:5], *_SECOND[:5])]
-    return codes(times.time, times.month, times.end, times.start, times.reference, *raw)
+    return codes(times.time, times.month, times.end, times.start, times.reference, *undated(fields, times))
+
+
+def undated(fields: Fields, times: Times) -> list[Int64]:
+    """Return the words of dates that are none, 0 for others."""
+    return [np.where(times.time == NONE, fields[w], 0) for w in (*_FIRST[:5], *_SECOND[:5])]
 
 
 def series_times(fields: Fields, times: Times, i: int, size: int) -> Coordinate | None:

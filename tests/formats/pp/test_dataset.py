@@ -263,6 +263,13 @@ def test_hybrid_heights_without_orography_have_no_formula() -> None:
         assert height["long_name"] == "level_height"
 
 
+@pytest.mark.parametrize(("word", "head"), [("BHLEV", "sigma"), ("BLEV", "level_height")])
+def test_hybrid_heights_without_numbers_of_levels_have_no_formula(word: str, head: str) -> None:
+    group = opened(*(field(LBVC=65, LBUSER4=33, LBUSER7=1, **{word: value}) for value in (0.0, 0.5)))
+    assert head in group.dimensions
+    assert not any("formula_terms" in v.attributes for v in group.variables.values())
+
+
 def test_the_lowest_level_is_number_zero() -> None:
     assert values(opened(hybrid(1, LBLEV=9999), hybrid(1)), "model_level_number").tolist() == [0, 1]
 
