@@ -92,7 +92,7 @@ def test_boundary_conditions_are_listed_and_refused_and_nothing_else_is(tmp_path
     with pytest.raises(UnreadableAggregationError, match=why):
         cfagg.convert(path, tmp_path / "a.nca")
     report = cfagg.convert(path, tmp_path / "a.zarr", on_loss="drop")
-    assert [loss.where for loss in report.losses] == [NAME[file]]
+    assert [loss.variable for loss in report.losses] == [NAME[file]]
     assert why in str(cfagg.show(path))
     assert [f.variable for f in cfagg.check(path).findings if why in f.message] == [NAME[file]]
 
