@@ -270,7 +270,8 @@ class Fragments:
         if not isinstance(inner, Aggregation):
             raise ConventionError(f"{where}: {address!r} of {path} looks like an aggregation but is not one")
         me = (self.access.resolve(None), _join(self.group, self.aggregation.name))
-        chain = (*self.chain, me)
+        # One that is in no file is referred to by none.
+        chain = self.chain if isinstance(self.access, NamedAccess) else (*self.chain, me)
         there = (path, _join(group.path, inner.name))
         if there in chain:
             circle = " -> ".join(f"{v} of {p}" for p, v in (*chain, there))

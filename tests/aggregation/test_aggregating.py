@@ -206,3 +206,13 @@ def test_fields_of_pp_files_are_read_as_those_of_the_file(tmp_path: Path) -> Non
     npt.assert_array_equal(found[name].values, expected[name].values)
     cfagg.aggregate([path], output=tmp_path / "out.nc")
     npt.assert_array_equal(cfagg.read(tmp_path / "out.nc")[name].values, expected[name].values)
+
+
+def test_the_report_says_of_how_many_files_an_array_is(tmp_path: Path) -> None:
+    files, _ = series(tmp_path)
+    found = cfagg.aggregate(files)
+    (group,) = found.copy().cfagg.report.groups
+    assert (group.name, group.files.count) == ("tas", 4)
+    found.load().to_netcdf(tmp_path / "copy.nc")
+    with xr.open_dataset(tmp_path / "copy.nc") as again:
+        xr.testing.assert_identical(again.load(), found.load())
