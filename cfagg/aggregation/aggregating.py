@@ -72,6 +72,7 @@ def aggregate(
             allow=allowed,
             skip_errors=skip_errors,
             client=client,
+            workers=workers,
             progress=progress,
         )
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from cfagg.aggregation.files import places
 from cfagg.aggregation.groups import Labels, apart, group_facts
-from cfagg.cf.joining import Reason, why
+from cfagg.aggregation.joining import Joined, join_files
+from cfagg.aggregation.scanning import scan
+from cfagg.cf.joining import Options, Reason, why
 from cfagg.display.joined import GroupFacts, JoinedFacts, UnreadFacts, joined_lines
+from cfagg.display.sizes import count_text
 from cfagg.display.summary import Listing
 from cfagg.errors import OptionError
-from cfagg.errors.arguments import a_path, an_integer
+from cfagg.errors.arguments import a_path, an_integer, paths
 
-if TYPE_CHECKING:
-    from cfagg.aggregation.joining import Joined
+__all__ = ["Answer", "Report", "Why", "explain"]
 
-__all__ = ["Answer", "Report", "Why"]
+#: So many names stand in a line.
+_NAMED = 8
 
 #: So many of each kind are shown; JSON has all arrays.
 _SHOWN = 20
@@ -207,7 +211,7 @@ class Report:
                 else ""
             )
             return Answer(*names, array, "joined", "", None, None, f"both are in {array}{more}")
-        return Answer(*names, None, reason.rule, reason.what, reason.a, reason.b, self._labels.said(reason, a))
+        return Answer(*names, None, reason.rule, reason.what, reason.a, reason.b, self._labels.said(reason))
 
     def _pairs(self, one: int, other: int, variable: str | None) -> list[tuple[int, int]]:
         """Return the members of two files that have the same name, or are the same quantity."""
@@ -257,6 +261,19 @@ class Report:
         found: dict[str, Any] = encode(replace(self._facts, groups=_listed(self.groups, None)))
         return found
 
+    @property
+    def summary(self) -> str:
+        """How many arrays of how many files there are, and their names."""
+        names = ", ".join(self._names[:_NAMED]) + (", …" if len(self._names) > _NAMED else "")
+        files = count_text(len(self._joined.scanned) - len(self.unread), "file")
+        return f"{count_text(len(self._names), 'array')} of {files}: {names}"
+
+    def to_html(self) -> str:
+        """Return it as a page that needs no other file."""
+        from cfagg.display.joined_html import joined_page
+
+        return joined_page(self._facts)
+
     def __str__(self) -> str:
         return "\n".join(joined_lines(self._facts))
 
@@ -267,6 +284,29 @@ class Report:
         from cfagg.display.facts import facts_html
 
         return facts_html(repr(self), (), [("arrays", str(self).splitlines())])
+
+
+def explain(
+    files: Any,
+    *,
+    skip_errors: bool = False,
+    allow: Iterable[Any] = (),
+    storage_options: Mapping[str, Any] | None = None,
+    client: Any = None,
+    workers: int | None = None,
+    progress: Any = None,
+    **rules: Any,
+) -> Report:
+    """Return what `cfagg.aggregate` would make of files; nothing is built or written."""
+    unknown = sorted(rules.keys() - {f.name for f in fields(Options)})
+    if unknown:
+        raise OptionError(f"aggregate has no option {', '.join(map(repr, unknown))}")
+    options, allowed = Options(**rules), paths(allow)
+    scanned = scan(
+        places(files, storage_options=storage_options, allow=allowed), options, storage_options=storage_options,
+        allow=allowed, skip_errors=skip_errors, client=client, workers=workers, progress=progress,
+    )  # fmt: skip
+    return Report(join_files(scanned, options))
 
 
 def _listed[T](some: Sequence[T], most: int | None = _SHOWN) -> Listing[T]:

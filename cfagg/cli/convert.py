@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cfagg.cli.bars import byte_bar
 from cfagg.cli.options import (
@@ -17,11 +17,9 @@ from cfagg.cli.options import (
     add_workers,
     new_command,
     print_report,
+    refused,
     storage_options,
 )
-
-if TYPE_CHECKING:
-    from cfagg.errors import LossError
 
 __all__ = ["add_parser", "run"]
 
@@ -150,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         report = _converted(args, target, convert, DEFAULT_MEMORY)
     except LossError as error:
-        return _refused(args, error)
+        return refused(args, "convert", error)
     from cfagg.display.escape import printable
     from cfagg.display.sizes import count_text
 
@@ -183,24 +181,6 @@ def _converted(args: argparse.Namespace, target: str, convert: Callable[..., Any
             target_options=storage_options(args, of="target"),
             **{name: getattr(args, name) for name in _OPTIONS},
         )
-
-
-def _refused(args: argparse.Namespace, error: LossError) -> int:
-    """Print everything that would be lost, which was not to be; return the exit status."""
-    from cfagg.cli.messages import as_options
-    from cfagg.display.escape import printable
-
-    if args.json:
-        from cfagg.display.as_json import dump
-
-        losses = [loss._asdict() for loss in error.losses]
-        print(dump({"form": "cfagg convert", "form_version": 1, "target": None, "losses": losses}))
-    else:
-        for loss in error.losses:
-            print(f"lost: {printable(str(loss))}")
-    sys.stdout.flush()
-    print(as_options(f"error: {printable(error.message)}"), file=sys.stderr)
-    return 1
 
 
 def _target(args: argparse.Namespace) -> str:

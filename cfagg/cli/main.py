@@ -29,6 +29,7 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "show": ("cfagg.cli.show", "print the contents of a file: dimensions, variables, partition matrices, references"),
     "convert": ("cfagg.cli.convert", "write an aggregation or a netCDF file as a Zarr store, or in another dialect"),
+    "aggregate": ("cfagg.cli.aggregate", "put many files together as one dataset"),
     "rebase": ("cfagg.cli.rebase", "move the references of an aggregation file to another directory"),
     "check": ("cfagg.cli.check", "check datasets against the CF conventions"),
     "explain": ("cfagg.cli.explain", "explain the rules of cfagg check"),
@@ -43,6 +44,7 @@ _OVERVIEW = """\
 cfagg treats many climate, weather and ocean files as one array.
 
   see what a file contains         cfagg show temperature.nca
+  put many files together          cfagg aggregate data/ -o temperature.nc
   convert it to Zarr               cfagg convert temperature.nca temperature.zarr
   check it against CF              cfagg check temperature.nc
   average it over any range        cfagg accumulate temperature.zarr tas
@@ -55,6 +57,7 @@ _EPILOG = """\
 examples:
   cfagg show temperature.nca
   cfagg show temperature.nca --plot partitions.png
+  cfagg aggregate data/ -o temperature.nc
   cfagg convert temperature.nca temperature.zarr
   cfagg accumulate temperature.zarr tas
   cfagg check temperature.nc

@@ -11,28 +11,51 @@ KEYWORDS = frozenset(
     [
         "adopt",
         "allow",
+        "allow_no_identity",
         "append",
         "area",
+        "atol",
+        "axes",
+        "cells",
         "cf_version",
         "chunks",
         "client",
         "codec",
+        "concatenate",
+        "contiguous",
         "ddof",
+        "dimension",
         "dims",
+        "equal",
+        "equal_all",
+        "exist",
+        "exist_all",
+        "field_ancillaries",
+        "field_identity",
         "full",
+        "ignore",
         "in_place",
         "index",
+        "interleave",
         "level",
         "memory",
         "missing",
         "on_loss",
+        "on_overlap",
+        "output",
+        "overlap",
         "overwrite",
         "packing",
         "precision",
         "refresh",
         "relative_to",
+        "relaxed_identities",
+        "relaxed_units",
+        "respect_valid",
         "resume",
+        "rtol",
         "select",
+        "skip_errors",
         "statistics",
         "stride",
         "substitutions",
@@ -40,6 +63,8 @@ KEYWORDS = frozenset(
         "timeout",
         "to",
         "trust_for",
+        "update",
+        "variable_identities",
         "variables",
         "verify",
         "weights",
@@ -59,7 +84,7 @@ _BOTH = re.compile(r"\b[a-z_]+=(?:True|\[[^\]]*\]|'[^']*'|\"[^\"]*\")(?: \((--[^
 #: A keyword alone, with a value that an option can have.
 _ALONE = re.compile(
     rf"(?<![\w.&?-])({'|'.join(sorted(KEYWORDS))})="
-    r"(True\b|None\b|\[([^\]]*)\]|\(([^)]*)\)|'([^']*)'|\"([^\"]*)\"|[\d.]+\b)?(?!=)"
+    r"(True\b|False\b|None\b|\[([^\]]*)\]|\(([^)]*)\)|'([^']*)'|\"([^\"]*)\"|[\d.]+\b)?(?!=)"
 )
 
 #: ``storage_options={'region': 'eu'}``, of which a command takes one ``--storage-option`` a key with a text.
@@ -96,8 +121,8 @@ def _option(found: re.Match[str]) -> str:
     value = found[2]
     if value in (None, "True"):
         return f"--{name}"
-    if value == "None":
-        return f"no --{name}"
+    if value in ("None", "False"):
+        return f"no --{name}" if value == "None" else f"--no-{name}"
     if found[4] is not None:  # a tuple is one value, as of --area
         return f"--{name} {found[4].replace(' ', '')}"
     inner = next((g for g in found.groups()[2:] if g is not None), value)

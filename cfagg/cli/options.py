@@ -9,11 +9,14 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cfagg.errors import LossError
 
 __all__ = [
     "add_allow", "add_flag", "add_json", "add_repeated", "add_rows", "add_storage_option", "add_store",
-    "add_substitute", "add_workers", "check_outputs", "new_command", "print_report", "storage_options",
+    "add_substitute", "add_workers", "check_outputs", "new_command", "print_report", "refused", "storage_options",
 ]  # fmt: skip
 
 type Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -95,6 +98,24 @@ def print_report(
             print(f"note: {printable(note)}", file=sys.stderr)
         for line in text.splitlines():
             print(printable(line))
+
+
+def refused(args: argparse.Namespace, form: str, error: LossError) -> int:
+    """Print everything that would be lost, which was not to be; return the exit status."""
+    from cfagg.cli.messages import as_options
+    from cfagg.display.escape import printable
+
+    if args.json:
+        from cfagg.display.as_json import dump
+
+        losses = [loss._asdict() for loss in error.losses]
+        print(dump({"form": f"cfagg {form}", "form_version": 1, "target": None, "losses": losses}))
+    else:
+        for loss in error.losses:
+            print(f"lost: {printable(str(loss))}")
+    sys.stdout.flush()
+    print(as_options(f"error: {printable(error.message)}"), file=sys.stderr)
+    return 1
 
 
 def _rows(text: str) -> int | None:

@@ -12,7 +12,8 @@ from cfagg.demo import sample
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Return the paths of a sample, of stores made from samples, of a recipe and of nothing yet (out)."""
     folder = tmp_path_factory.mktemp("jobs")
-    places = {name: folder / name for name in ("out", "zarr", "recipe", "storms")} | {"nca": sample("sst.nca")}
+    names = ("out", "zarr", "recipe", "storms")
+    places = {name: folder / name for name in names} | {"nca": sample("sst.nca"), "sst": sample("sst")}
     places["recipe"].write_text(
         f"dates: {{start: 2003, end: 2006, frequency: 1d}}\ninput: {{netcdf: {{path: {sample('storms.nc')}}}}}\n"
         "output: {layout: tabular}\n",

@@ -18,8 +18,8 @@ ROOMS = sorted({p.parent.relative_to(HOME).parts[0] if p.parent != HOME else "."
 ONLY_IN_PYTHON = frozenset(
     [
         "access_key_id",
+        "authorize_virtual_chunk_access",
         "by",
-        "contiguous",
         "dates",
         "decode_coords",
         "drop",
@@ -27,11 +27,9 @@ ONLY_IN_PYTHON = frozenset(
         "end",
         "feature",
         "form",
-        "interleave",
         "mask_and_scale",
         "options",
         "out",
-        "overlap",
         "rename",
         "reorder",
         "sample",

@@ -1,0 +1,244 @@
+"""``cfagg aggregate``: put many files together as one dataset, by the aggregation rules of CF."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from cfagg.cli.bars import step_bar
+from cfagg.cli.options import (
+    add_allow,
+    add_flag,
+    add_json,
+    add_repeated,
+    add_storage_option,
+    new_command,
+    refused,
+    storage_options,
+)
+
+if TYPE_CHECKING:
+    from cfagg.aggregation.report import Report
+
+__all__ = ["RULES", "add_parser", "run"]
+
+_EPILOG = """\
+examples:
+  cfagg aggregate 'tas_*.nc'                              what would be one array, and why the rest is apart
+  cfagg aggregate data/ -o tas.nc
+  cfagg aggregate data/new/ -o tas.nc --append
+  cfagg aggregate data/ --explain --html report.html
+  cfagg aggregate data/ --why tas_1999.nc tas_2000.nc
+  find data -name '*.pp' | cfagg aggregate --files-from - -o all.nc --dask tcp://host:8786
+
+FILES are netCDF, PP and fields files, Zarr stores, aggregation files, patterns, directories and URLs; those of a
+directory are found at any depth. A file that is named twice counts once. Only metadata and coordinates are read.
+Without -o nothing is written, and the explanation is printed.
+
+exit status: 0 done, 1 what OUT cannot say was refused, 2 wrong usage or a file that cannot be read, 130 interrupted
+"""
+
+#: Rules by which variables are joined, as options: the fields of `cfagg.cf.joining.Options`, named here so that the
+#: help needs no import; a test compares them.  Kinds: a flag; one with an option for "no"; a number; a name; names;
+#: choices.
+RULES: tuple[tuple[str, str, str], ...] = (
+    ("relaxed_identities", "flag", "what has no standard name is known by its long name, else by its name"),
+    ("field_identity", "name", "know data variables by this attribute in place of the standard name"),
+    ("variable_identities", "flag", "know everything by its name in the file"),
+    ("allow_no_identity", "flag", "also join variables that nothing identifies"),
+    ("relaxed_units", "flag", "also join variables without units"),
+    ("rtol", "number", "how far coordinates may differ relatively (default: a few units in the last place)"),
+    ("atol", "number", "how far they may differ absolutely (default: 0)"),
+    ("equal_all", "flag", "all attributes have to be equal"),
+    ("exist_all", "flag", "all attributes have to be there in both or in neither"),
+    ("equal", "names", "this attribute has to be equal"),
+    ("exist", "names", "this attribute has to be there in both or in neither"),
+    ("ignore", "names", "leave this attribute out of the four options before"),
+    ("respect_valid", "flag", "valid ranges have to be equal"),
+    ("concatenate", "no", "whether values of attributes that differ are joined, or such attributes left out"),
+    ("overlap", "no", "whether cells of neighbours may overlap"),
+    ("contiguous", "flag", "there may be no gap between cells of neighbours"),
+    ("cells", "cells", "keep apart by size of cells: 'common' tells hourly, daily, monthly and yearly data apart"),
+    ("axes", "names", "join along this axis only, by its standard name"),
+    ("dimension", "names", "make this attribute the coordinate of a new axis"),
+    ("field_ancillaries", "names", "make this attribute an ancillary variable"),
+    ("interleave", "flag", "coordinates of one file may stand between those of another"),
+    (
+        "on_overlap", "apart error first last",
+        "where files have the same coordinates: keep them apart, fail, or take the values of one (default: apart)",
+    ),
+)  # fmt: skip
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the sub-command to the parser of `cfagg`."""
+    parser = new_command(
+        subparsers,
+        "aggregate",
+        "put many files together as one dataset",
+        "Put many files together as one dataset by the aggregation rules of CF, or tell what would be put together.",
+        _EPILOG,
+    )
+    parser.add_argument("files", metavar="FILES", nargs="*", help="files, stores, patterns, directories or URLs")
+    what = parser.add_argument_group("what to read and write")
+    add_repeated(what, "--files-from", "LIST", "also take names, one a line, from a file; - is standard input")
+    what.add_argument("-o", "--output", metavar="OUT", help="the aggregation file to write, or its URL")
+    what.add_argument(
+        "--to",
+        metavar="KIND",
+        help="its dialect: CF-1.13, CFA-0.6.2, CFA-0.4, NCA-0.1 (default: as OUT is named; of .nc, CF-1.13)",
+    )
+    add_flag(what, "--append", "add FILES to those that OUT holds, which are not read again")
+    add_flag(what, "--update", "with --append: also take in what changed or went since")
+    what.add_argument("--relative-to", metavar="DIR", help="directory at which references start (default: that of OUT)")
+    what.add_argument(
+        "--on-loss",
+        choices=("error", "materialise", "drop"),
+        default="error",
+        help="what to do about what OUT cannot say: refuse and list it, write such values beside OUT, or leave it out "
+        "(default: error)",
+    )
+    what.add_argument("--no-index", dest="index", action="store_false", help="write no index of byte ranges beside OUT")
+    add_flag(what, "--skip-errors", "go on without files that cannot be read")
+    add_flag(what, "--overwrite", "replace OUT, or the page of --html")
+    add_allow(what, "also read files at or below PATH that aggregation files among FILES refer to")
+    add_storage_option(what, where="FILES")
+    _add_rules(parser.add_argument_group("when variables are one array"))
+    how = parser.add_argument_group("report and how to run")
+    add_flag(how, "--explain", "print what was put together and why the rest is apart (without -o, the default)")
+    how.add_argument("--why", metavar="FILE", nargs=2, help="tell why these two of FILES are one array or not")
+    how.add_argument("--html", metavar="PAGE", help="write the explanation as a page that needs no other file")
+    add_json(how, "print the explanation as strict JSON")
+    how.add_argument("--workers", type=int, metavar="N", help="processes (default: one per processor for many files)")
+    how.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers read the headers")
+    add_flag(how, "--quiet", "no progress bar, notes or summary")
+
+
+def _add_rules(group: argparse._ArgumentGroup) -> None:
+    for name, kind, line in RULES:
+        option = f"--{name.replace('_', '-')}"
+        if kind == "flag":
+            group.add_argument(option, action="store_true", default=None, help=line)
+        elif kind == "no":
+            group.add_argument(option, action=argparse.BooleanOptionalAction, help=line)
+        elif kind == "number":
+            group.add_argument(option, metavar="X", type=float, help=line)
+        elif kind == "names":
+            add_repeated(group, option, "NAME", line)
+        elif kind == "cells":
+            add_repeated(group, option, "COND", f"{line}; or AXIS:cellsize=1 day,spacing=1 day", type=_cells)
+        elif kind == "name":
+            group.add_argument(option, metavar="NAME", help=line)
+        else:
+            group.add_argument(option, choices=kind.split(), help=line)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Put files together; what was written, or the explanation, goes to stdout, notes to stderr."""
+    from cfagg.cli import output
+    from cfagg.errors import LossError, OptionError
+
+    if args.output is None:
+        for option in ("append", "update", "to", "relative_to"):
+            if getattr(args, option):
+                raise OptionError(f"--{option.replace('_', '-')} is about a file that is written: name it with -o")
+    if args.html is not None:
+        output.check(args.html, overwrite=args.overwrite)
+    files = [*args.files, *_listed(args.files_from or ())]
+    if not files:
+        raise OptionError("no files were given: cfagg aggregate FILES…, or --files-from LIST")
+    try:
+        with step_bar("scan", not args.quiet and sys.stderr.isatty()) as progress:
+            report = _report(args, files, progress)
+    except LossError as error:
+        return refused(args, "aggregate", error)
+    if args.html is not None:
+        with output.opened(args.html) as stream:
+            stream.write(report.to_html())
+    _print(args, report)
+    return 0
+
+
+def _report(args: argparse.Namespace, files: list[str], progress: Any) -> Report:
+    """Return what was made of the files, written if it is to be."""
+    rules = {name: value for name, *_ in RULES if (value := getattr(args, name)) is not None}
+    if "cells" in rules:
+        rules["cells"] = _all_cells(rules["cells"])
+    common: dict[str, Any] = {
+        "skip_errors": args.skip_errors, "allow": args.allow, "storage_options": storage_options(args),
+        "client": args.dask, "workers": args.workers, "progress": progress,
+    }  # fmt: skip
+    if args.output is None:
+        from cfagg.aggregation.report import explain
+
+        return explain(files, **common, **rules)
+    from cfagg.aggregation.aggregating import aggregate
+
+    given = {name: getattr(args, name) for name in ("to", "on_loss", "overwrite", "relative_to")}
+    given |= {name: True for name in ("append", "update") if getattr(args, name)}
+    given |= {} if args.index else {"index": False}
+    found: Report = aggregate(files, output=args.output, **given, **common, **rules).cfagg.report
+    return found
+
+
+def _print(args: argparse.Namespace, report: Report) -> None:
+    """Print the report, or only what was written."""
+    from cfagg.display.escape import printable
+
+    why = None if args.why is None else report.why(*args.why)
+    if args.json:
+        from cfagg.display.as_json import dump
+
+        facts = report.as_dict() if why is None else why.as_dict()
+        print(dump({"form": "cfagg aggregate", "form_version": 1, "target": args.output, **facts}))
+        return
+    if not args.quiet:
+        for line in (*(f"lost: {loss}" for loss in report.losses), *(f"note: {note}" for note in report.notes)):
+            print(printable(line), file=sys.stderr)
+    if args.output is not None and not args.quiet:
+        print(printable(f"{args.output}: {report.summary}"))
+        for file in report.unread:
+            print(printable(f"not read: {file.problem}"), file=sys.stderr)
+    if why is not None:
+        print(why)
+    elif args.explain or (args.output is None and args.html is None):
+        print(report)
+
+
+def _listed(lists: Any) -> Iterator[str]:
+    """Yield the names in lists of files."""
+    from cfagg.errors import SourceError
+
+    for name in lists:
+        if name == "-":
+            lines = sys.stdin.read().splitlines()
+        else:
+            try:
+                with open(name, encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
+                    lines = stream.read().splitlines()
+            except OSError as error:
+                raise SourceError(f"{name} cannot be read: {error.strerror or error}") from error
+        yield from (line for line in lines if line.strip())
+
+
+def _cells(text: str) -> Any:
+    """Return a value of ``--cells``: `True`, or an axis and its condition."""
+    if text == "common":
+        return True
+    axis, colon, conditions = text.partition(":")
+    pairs = [item.partition("=") for item in conditions.split(",")]
+    if not colon or not axis.strip() or any(name.strip() not in ("cellsize", "spacing") for name, *_ in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} is not 'common', and no condition such as T:cellsize=1 day")
+    return axis.strip(), {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _all_cells(given: list[Any]) -> Any:
+    """Return all values of ``--cells`` as `Options` takes them."""
+    if True in given:
+        return True
+    found: dict[str, list[Any]] = {}
+    for axis, condition in given:
+        found.setdefault(axis, []).append(condition)
+    return found
