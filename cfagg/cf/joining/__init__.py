@@ -7,6 +7,7 @@ from cfagg.cf.joining.describing import describe, describe_all, interned
 from cfagg.cf.joining.members import Axis, Members, Part, Points, codes
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.reasons import Reason, why
+from cfagg.cf.joining.tying import tied
 
 __all__ = [
     "Axis",
@@ -26,5 +27,6 @@ __all__ = [
     "interned",
     "join",
     "members_of",
+    "tied",
     "why",
 ]

@@ -6,14 +6,15 @@ The order of axes matters only where members are missing; there that order is ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
 from cfagg.cf.joining.members import Axis, Bools, Int64, Members, codes, occurrences, starts
-from cfagg.cf.joining.merging import Rows, merged
+from cfagg.cf.joining.merging import Rows, conflicts, merged
 from cfagg.cf.joining.mixing import mixed
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.overlaps import Resolved, resolved
@@ -54,6 +55,8 @@ class Boxes:
         What of a member is used along an axis, as stored, where others take the place of the rest.
     dropped : bool array, shape (n,)
         Members that others replace entirely.
+    parted : bool array, shape (n,)
+        Members of which some overlap, so that attributes which tell datasets apart were asked.
     """
 
     box: Int64
@@ -67,16 +70,18 @@ class Boxes:
     scattered: Mapping[tuple[int, int], Int64]
     trimmed: Mapping[tuple[int, int], slice]
     dropped: Bools
+    parted: Bools
 
     def __len__(self) -> int:
         return len(self.shape)
 
 
 def join(members: Members, options: Options | None = None) -> Boxes:
-    """Join members; those that are equal in everything stay apart, each in an array of its own with its like.
+    """Join members; fields that are equal in everything stay apart, each in an array of its own with its like.
 
-    Of the options those count that speak of neighbours and of what several have: where two are no neighbours, or have
-    coordinates in common, all stay apart.
+    Variables that overlap are parted by attributes that tell datasets apart; where there are none, or these are equal,
+    they stay apart with all that they might have been joined with. Of the options those count that speak of neighbours
+    and of what several have.
 
     Examples
     --------
@@ -91,6 +96,9 @@ def join(members: Members, options: Options | None = None) -> Boxes:
     n = len(members)
     sets = [Sets(axis, options) for axis in members.axes]
     rows = _rows(members, sets)
+    parted = np.zeros(n, bool)
+    if members.properties is not None:
+        rows, parted = _parted(rows, members.properties, sets, options)
     dropped, instead, used = np.zeros(n, bool), np.arange(n), {}
     if options.on_overlap in ("error", "first", "last"):
         made = resolved(rows, sets, options.on_overlap)
@@ -100,10 +108,21 @@ def join(members: Members, options: Options | None = None) -> Boxes:
             rows, dropped, instead, used = made.rows, made.dropped, made.instead, made.used
     live = np.flatnonzero(~dropped)
     label = np.zeros(n, np.int64)
-    label[live] = _best(rows.take(live), sets, _tried(members.axes, options), options)
+    label[live] = _best(rows.take(live), sets, _tried(members.axes, options), options, alike=members.properties is None)
     while dropped[instead].any():
         instead = instead[instead]
-    return _placed(label[instead], sets, used, dropped)
+    return _placed(label[instead], sets, used, dropped, parted)
+
+
+def _parted(
+    rows: Rows, properties: Callable[[], Mapping[str, tuple[Int64, Any]]], sets: list[Sets], options: Options
+) -> tuple[Rows, Bools]:
+    """Return rows of which those that overlap are parted by the datasets that they are of, and which these are."""
+    wrong = conflicts(rows, sets, options)
+    if not wrong.any():
+        return rows, wrong
+    of = codes(np.zeros(wrong.size, np.int64), *(column for column, _ in properties().values()))
+    return replace(rows, group=codes(rows.group, np.where(wrong, of, -1))), wrong
 
 
 def _rows(members: Members, sets: list[Sets]) -> Rows:
@@ -144,11 +163,11 @@ def _tried(axes: Sequence[Axis], options: Options) -> list[int]:
     return [names.index(name) for name in options.axes if name in names]
 
 
-def _best(rows: Rows, sets: list[Sets], allowed: list[int], options: Options) -> Int64:
+def _best(rows: Rows, sets: list[Sets], allowed: list[int], options: Options, *, alike: bool) -> Int64:
     """Return the box of each row, joined in the order of axes that leaves the fewest."""
     n = rows.group.size
     whole = codes(rows.group, *rows.sets)
-    if n and int(whole.max()) + 1 < n:
+    if alike and n and int(whole.max()) + 1 < n:
         # Of those that are equal in all, each has its like.
         rows = replace(rows, group=codes(rows.group, occurrences(whole)))
     group = rows.group
@@ -190,7 +209,9 @@ def _orders(axes: list[int], options: Options) -> Iterator[tuple[int, ...]]:
         yield from (tuple(axes[i:] + axes[:i]) for i in range(len(axes)))
 
 
-def _placed(label: Int64, sets: list[Sets], used: Mapping[tuple[int, int], Bools], dropped: Bools) -> Boxes:
+def _placed(
+    label: Int64, sets: list[Sets], used: Mapping[tuple[int, int], Bools], dropped: Bools, parted: Bools
+) -> Boxes:
     """Return boxes in the order of their first members, with the place of each member."""
     _, head, inverse = np.unique(label, return_index=True, return_inverse=True)
     number = np.empty(head.size, np.int64)
@@ -214,4 +235,4 @@ def _placed(label: Int64, sets: list[Sets], used: Mapping[tuple[int, int], Bools
         steps = np.cumsum(np.r_[False, (of[1:] == of[:-1]) & (at[1:] != at[:-1])][: of.size])
         position[order, a] = steps - steps[starts(of)] if of.size else steps
         np.maximum.at(shape[:, a], box, position[:, a] + 1)
-    return Boxes(box, position, shape, start, count, extent, down, flipped, scattered, trimmed, dropped)
+    return Boxes(box, position, shape, start, count, extent, down, flipped, scattered, trimmed, dropped, parted)

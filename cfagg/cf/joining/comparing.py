@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cfagg.cf.joining.cells import condition_of
 from cfagg.cf.joining.described import Companion, Coordinate, Described
 from cfagg.cf.joining.equality import close_values, equal_arrays
+from cfagg.cf.joining.identities import DATASETS, frozen
 from cfagg.cf.joining.lining_up import Entry, lined_up
 from cfagg.cf.joining.members import Axis, Int64, Members, Part, Points
 from cfagg.cf.joining.mixing import mixed
@@ -45,7 +46,7 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
         part = _part(name, described, by_name, options)
         if part is not None:
             parts[name] = part
-    return Members(signature, axes, parts, labels)
+    return Members(signature, axes, parts, labels, partial(_properties, described))
 
 
 def _distinct(objects: Iterable[Any]) -> tuple[Int64, list[Any]]:
@@ -75,6 +76,20 @@ def _signatures(described: Sequence[Described]) -> tuple[dict[str, Int64], dict[
     signature["problem"], found = _numbers(alone)
     labels["problem"] = [problem for _, problem in found]
     return signature, labels
+
+
+def _properties(described: Sequence[Described]) -> dict[str, tuple[Int64, Sequence[Any]]]:
+    """Return the attributes that tell datasets apart, as numbers, with what these stand for."""
+    own, distinct = _distinct(d.around for d in described)
+    mine, stated = _distinct(d.stated for d in described)
+    found: dict[str, tuple[Int64, Sequence[Any]]] = {}
+    for name in DATASETS:
+        if any(name in a for a in distinct) or any(name in s.attributes for s in stated):
+            around = [frozen(a.get(name)) for a in distinct]
+            inner = [frozen(s.attributes.get(name)) for s in stated]
+            pairs = zip(own.tolist(), mine.tolist(), strict=True)
+            found[name] = _numbers(around[a] if inner[s] is None else inner[s] for a, s in pairs)
+    return found
 
 
 def _numbers(values: Iterable[Hashable]) -> tuple[Int64, list[Any]]:
@@ -257,14 +272,14 @@ def _sums(
         columns: list[Any] = []
         turn = iter(at)
         for d, name in enumerate(names):
+            size = shape[d] if d < len(shape) else 1
+            place = np.arange(size)
             if name:
                 code = next(turn)
                 points: Any = axes[name].points
                 place = points.point[points.offset[code] : points.offset[code + 1]]
-            else:
-                place = np.arange(shape[d])
-            if place.size != shape[d]:
+            if place.size != size:
                 return None
-            columns.append(place.reshape([-1 if i == d else 1 for i in range(len(shape))]))
+            columns.append(place.reshape([-1 if i == d else 1 for i in range(len(shape))] if d < len(shape) else ()))
         out[k] = mixed(*columns, value).reshape(-1, 2).sum(axis=0)
     return out[inverse.ravel()]

@@ -18,7 +18,7 @@ from cfagg.cf.roles import place_of
 from cfagg.errors import CfaggError
 from cfagg.model.dataset import Variable
 
-__all__ = ["field_identity", "frozen", "identity", "length", "methods", "properties", "units_key"]
+__all__ = ["DATASETS", "field_identity", "frozen", "identity", "length", "methods", "properties", "units_key"]
 
 #: Attributes of CF that describe the data, and are compared as what they mean, or not at all.
 _STANDARD = frozenset(
@@ -29,6 +29,16 @@ _STANDARD = frozenset(
         *("valid_min", "valid_max", "valid_range", "flag_values", "flag_masks", "flag_meanings"),
         *("featureType", "Conventions", "external_variables"),
     }
+)
+
+#: Attributes by which published datasets with equal coordinates are told apart, where these would overlap.
+DATASETS = (
+    *("mip_era", "project_id", "activity_id", "dataset_id", "product", "institution_id", "institute_id", "institution"),
+    *("source_id", "model_id", "source", "experiment_id", "experiment", "sub_experiment_id", "variant_label"),
+    *("member_id", "ensemble_member", "realization", "realization_index", "initialization_index", "physics_index"),
+    *("initialization_method", "physics_version", "forcing_index", "parent_experiment_rip", "grid_label", "table_id"),
+    *("frequency", "driving_model_id", "driving_experiment_name", "driving_model_ensemble_member", "rcm_version_id"),
+    *("bc_method_id", "target_institution_id", "run_id", "runid", "um_version", "platform", "instrument", "title"),
 )
 
 

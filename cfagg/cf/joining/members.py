@@ -122,12 +122,16 @@ class Members:
         What else belongs to members.
     labels : mapping of str to sequence
         What reasons say for the numbers in a column of the signature.
+    properties : callable, optional
+        Returns columns of what tells datasets apart, with what their numbers stand for: only where members overlap is
+        this asked. Without it, members that are equal in all are joined each with its like.
     """
 
     signature: Mapping[str, npt.NDArray[Any]]
     axes: Sequence[Axis]
     parts: Mapping[str, Part] = field(default_factory=dict)
     labels: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    properties: Callable[[], Mapping[str, tuple[Int64, Sequence[Any]]]] | None = None
 
     def __post_init__(self) -> None:
         columns = {**self.signature, **{f"axis {a.name}": a.code for a in self.axes}}

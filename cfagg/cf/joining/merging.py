@@ -13,7 +13,7 @@ from cfagg.cf.joining.members import Bools, Int64, codes
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.sets import Sets
 
-__all__ = ["Floats", "Rows", "gaps", "merged"]
+__all__ = ["Floats", "Rows", "conflicts", "gaps", "merged"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -92,9 +92,26 @@ def _joined(rows: Rows, box: Int64, sets: list[Sets], axes: tuple[int, ...], int
 def _into(rows: Rows, sets: list[Sets], axis: int, options: Options) -> Int64:
     """Return the row that each is joined into along one axis: equal elsewhere, and no two of them in conflict."""
     rest = rows.rest(axis)
-    count = int(rest.max(initial=-1)) + 1
-    if count == rest.size:
+    if int(rest.max(initial=-1)) + 1 == rest.size:
         return np.arange(rest.size)
+    clash = _clashes(rows, sets, axis, rest, options)
+    return codes(rest, np.where(clash[rest], np.arange(rest.size), -1))
+
+
+def conflicts(rows: Rows, sets: list[Sets], options: Options) -> Bools:
+    """Return for each row whether some of its group overlap along one axis and are equal elsewhere."""
+    found = np.zeros(int(rows.group.max(initial=-1)) + 1, bool)
+    for axis in range(len(sets)):
+        rest = rows.rest(axis)
+        if int(rest.max(initial=-1)) + 1 < rest.size:
+            clash = _clashes(rows, sets, axis, rest, Options(interleave=options.interleave))
+            found[rows.group[clash[rest]]] = True
+    return found[rows.group]
+
+
+def _clashes(rows: Rows, sets: list[Sets], axis: int, rest: Int64, options: Options) -> Bools:
+    """Return for each number of what is equal elsewhere whether two of its rows are in conflict along an axis."""
+    count = int(rest.max(initial=-1)) + 1
     clash = np.zeros(count, bool)
     loose = np.zeros(count, bool)
     loose[rest[rows.loose[axis]]] = True
@@ -120,7 +137,7 @@ def _into(rows: Rows, sets: list[Sets], axis: int, options: Options) -> Int64:
         order = np.lexsort((turn, value, of))
         of, value, turn = of[order], value[order], turn[order]
         clash[of[1:][(of[1:] == of[:-1]) & (value[1:] == value[:-1]) & (turn[1:] != turn[:-1])]] = True
-    return codes(rest, np.where(clash[rest], np.arange(rest.size), -1))
+    return clash
 
 
 def gaps(before: Floats, behind: Floats, options: Options) -> Floats:

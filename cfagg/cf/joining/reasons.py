@@ -17,12 +17,23 @@ from cfagg.cf.joining.values import plain
 __all__ = ["Reason", "why"]
 
 Rule = Literal[
-    "problem", "signature", "equal", "part", "axes", "not asked for", "overlap", "cells overlap", "gap", "incomplete"
+    "problem",
+    "signature",
+    "attribute",
+    "equal",
+    "part",
+    "axes",
+    "not asked for",
+    "overlap",
+    "cells overlap",
+    "gap",
+    "incomplete",
 ]
 
 _SENTENCES = {
     "problem": "it cannot be joined: {text}",
     "signature": "{what} is {a} of one and {b} of the other",
+    "attribute": "they are of other datasets, as some overlap: {what} is {a} of one and {b} of the other",
     "equal": "they are equal along all axes",
     "part": "{what} differs, which does not span {axis}: {a} and {b}",
     "axes": "they differ along {what}, and what would fill the array between them is missing: {a} and {b}",
@@ -85,6 +96,10 @@ def why(members: Members, boxes: Boxes, a: int, b: int, options: Options | None 
             label = members.labels.get(name)
             one, other = (plain(column[i]) if label is None else label[column[i]] for i in (a, b))
             return Reason("problem" if name == "problem" else "signature", name, one, other)
+    if boxes.parted[a] and members.properties is not None:
+        for name, (column, label) in members.properties().items():
+            if column[a] != column[b]:
+                return Reason("attribute", name, label[column[a]], label[column[b]])
     differ = [axis for axis in members.axes if axis.code[a] != axis.code[b] and not _same(axis, a, b, options)]
     if not differ:
         for name, part in members.parts.items():

@@ -19,6 +19,7 @@ __all__ = ["AxisPlan", "FieldPlan", "PartPlan", "around", "plan_of", "plans_of"]
 _VALID = ("valid_min", "valid_max", "valid_range")
 _FLAGS = ("flag_values", "flag_masks", "flag_meanings")
 _ROLES = ("timeseries_id", "trajectory_id", "profile_id")
+_TIMES = frozenset({"time", "forecast_reference_time"})
 _UNSAID = frozenset({"long_name", "comment", "history"})
 
 
@@ -254,8 +255,11 @@ class _Field:
             for own in roles:
                 self._part("coordinates", own)
             scalars = [v for v in scalars if v not in roles]
+        names = {self._identity(v) for v in coordinates}
         for other in scalars:
-            if self._identity(other) not in self.axes:
+            known = self._identity(other)
+            # The time since the reference time says nothing that these two do not.
+            if known not in self.axes and not (known == "forecast_period" and names >= _TIMES):
                 self._axis(other)
 
     def _promoted(self) -> None:
@@ -276,6 +280,8 @@ class _Field:
         if known in self.axes or known in self.parts:
             known = f"{known} ({other.name})"
         axes = tuple(self.along.get(d, "") for d in length(other)) + behind
+        if known == "forecast_period" and self.axes.keys() >= _TIMES:
+            axes += tuple(n for n in sorted(_TIMES) if n not in self.along.values())
         varies = any(a in self.of and _is_time(self.of[a]) for a in axes)
         self.parts[known] = PartPlan(known, role, axes, self.number[other], varies=varies)
         if other.dialect is not None:

@@ -1,0 +1,75 @@
+"""Scalar coordinates that vary together: of members of a forecast each may have begun at a time of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cfagg.cf.joining.described import Companion, Coordinate, Described
+from cfagg.cf.joining.options import Options
+
+__all__ = ["tied"]
+
+#: Scalar coordinates, and others that they may depend on, in this order.
+_DEPENDENT = {"forecast_reference_time": ("realization", "time")}
+
+
+def tied(described: Sequence[Described], options: Options | None = None) -> list[Described]:
+    """Return descriptions in which a reference time that depends on another scalar coordinate belongs to that.
+
+    That is where each member of an ensemble, or else each time, has one reference time only, and these differ. It has
+    to stand before `members_of`.
+    """
+    out = list(described)
+    if options is not None and options.axes is not None:
+        return out
+    groups: dict[int, list[int]] = {}
+    known: dict[int, int] = {}
+    numbers: dict[Any, int] = {}
+    for k, one in enumerate(out):
+        if id(one.signature) not in known:
+            known[id(one.signature)] = numbers.setdefault(tuple(one.signature.items()), len(numbers))
+        groups.setdefault(known[id(one.signature)], []).append(k)
+    for members in groups.values():
+        for name, others in _DEPENDENT.items():
+            behind = next((o for o in others if _depends(out, members, name, o)), None)
+            if behind is None:
+                continue
+            memo: dict[tuple[int, int], tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+            for k in members:
+                key = id(out[k].axes), id(out[k].parts)
+                if key not in memo:
+                    memo[key] = _moved(out[k], name, behind)
+                axes, parts = memo[key]
+                out[k] = replace(out[k], axes=axes, parts=parts)
+    return out
+
+
+def _depends(described: Sequence[Described], members: Sequence[int], name: str, other: str) -> bool:
+    """Return whether a scalar coordinate has one value for each value of another, and several in all."""
+    found: dict[Any, Any] = {}
+    for k in members:
+        axes = described[k].axes
+        own, of = axes.get(name), axes.get(other)
+        if own is None or of is None or own.stated.dims or of.stated.dims:
+            return False
+        if found.setdefault(_key(of), _key(own)) != _key(own):
+            return False
+    return len(set(found.values())) > 1
+
+
+def _key(own: Coordinate) -> tuple[Any, ...]:
+    return own.values.tolist()[0], own.units, own.calendar
+
+
+def _moved(one: Described, name: str, behind: str) -> tuple[dict[str, Coordinate], dict[str, Companion]]:
+    """Return the axes of a description without a coordinate, and what else belongs to it with that."""
+    own = one.axes[name]
+    axes = {n: a for n, a in one.axes.items() if n != name}
+    parts = {}
+    for key, part in one.parts.items():
+        spans = [behind if a == name else a for a in part.axes]
+        parts[key] = replace(part, axes=tuple(dict.fromkeys(spans))) if name in part.axes else part
+    parts[name] = Companion(own.stated, (), (behind,), own.values.reshape(()))
+    return axes, parts
