@@ -244,7 +244,8 @@ class _Builder:
 
         def values_of(row: int) -> npt.NDArray[Any]:
             values: Any = own[row].values
-            shaped: npt.NDArray[Any] = values.reshape((1,) * len(new) + values.shape)
+            sizes = tuple(len(self.joined.described[row].axes[a].values) for a in new)
+            shaped: npt.NDArray[Any] = np.broadcast_to(values, sizes + values.shape)
             return shaped
 
         if any(c.values is None for c in own.values()):

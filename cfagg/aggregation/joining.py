@@ -45,4 +45,8 @@ def join_files(scanned: Sequence[Scanned], options: Options | None = None) -> Jo
     described = tied([one for file in scanned for one in file.described], options)
     file = np.repeat(np.arange(len(scanned)), [len(one.described) for one in scanned])
     members = members_of(described, options)
-    return Joined(scanned, file, described, members, join(members, options), options)
+
+    def named(row: int) -> str:
+        return f"{described[row].stated.name!r} of {scanned[file[row]].place!r}"
+
+    return Joined(scanned, file, described, members, join(members, options, named), options)

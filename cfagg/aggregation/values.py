@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,9 @@ def assembled(
     stated = {int(row): stated_of(int(row)) for row in chosen}
     master = master_of(distinct(stated.values()))
     first = values_of(int(chosen[0]))
+    if first.dtype == object:
+        # Characters were joined to texts when they were read.
+        master = replace(master, dtype=np.dtype(object), alike=False)
     if len(chosen) == 1 and not odd.any() and not boxes.flipped[np.ix_(chosen, known)].any():
         return Assembled(conformed(first, stated[int(chosen[0])], master, where), master)
     box = int(boxes.box[rows[0]])

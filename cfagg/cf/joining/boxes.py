@@ -76,12 +76,12 @@ class Boxes:
         return len(self.shape)
 
 
-def join(members: Members, options: Options | None = None) -> Boxes:
+def join(members: Members, options: Options | None = None, named: Callable[[int], str] | None = None) -> Boxes:
     """Join members; fields that are equal in everything stay apart, each in an array of its own with its like.
 
     Variables that overlap are parted by attributes that tell datasets apart; where there are none, or these are equal,
     they stay apart with all that they might have been joined with. Of the options those count that speak of neighbours
-    and of what several have.
+    and of what several have; messages call members what `named` says.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def join(members: Members, options: Options | None = None) -> Boxes:
     if options.on_overlap in ("error", "first", "last"):
         made = resolved(rows, sets, options.on_overlap)
         if options.on_overlap == "error":
-            _refuse(members, made)
+            _refuse(members, made, named or (lambda row: f"member {row}"))
         else:
             rows, dropped, instead, used = made.rows, made.dropped, made.instead, made.used
     live = np.flatnonzero(~dropped)
@@ -141,17 +141,19 @@ def _rows(members: Members, sets: list[Sets]) -> Rows:
     return Rows(group, [s.own() for s in sets], [a.cells() for a in members.axes], parts, loose)
 
 
-def _refuse(members: Members, made: Resolved) -> None:
+def _refuse(members: Members, made: Resolved, named: Callable[[int], str]) -> None:
     """Raise where members have coordinates in common."""
     for (member, axis), used in made.used.items():
+        count = int((~used).sum())
         raise OptionError(
-            f"members {made.behind[member, axis]} and {member} have {int((~used).sum())} coordinates along "
-            f"{members.axes[axis].name} in common; on_overlap says whose values to take"
+            f"{named(made.behind[member, axis])} and {named(member)} have {count} "
+            f"{'coordinate' if count == 1 else 'coordinates'} along {members.axes[axis].name} in common; "
+            "on_overlap='first' or 'last' says whose values to take"
         )
     for member in np.flatnonzero(made.dropped).tolist():
         raise OptionError(
-            f"members {int(made.instead[member])} and {member} have the same coordinates; on_overlap says whose values "
-            "to take"
+            f"{named(int(made.instead[member]))} has all coordinates of {named(member)}; on_overlap='first' or 'last' "
+            "says whose values to take"
         )
 
 

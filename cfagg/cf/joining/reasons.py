@@ -25,6 +25,7 @@ Rule = Literal[
     "axes",
     "not asked for",
     "overlap",
+    "cells",
     "cells overlap",
     "gap",
     "incomplete",
@@ -39,6 +40,7 @@ _SENTENCES = {
     "axes": "they differ along {what}, and what would fill the array between them is missing: {a} and {b}",
     "not asked for": "they differ along {what}, along which nothing is to be joined: {a} and {b}",
     "overlap": "they overlap along {what}: {a} and {b}",
+    "cells": "they have the same coordinates along {axis}, and others of {what}: {a} and {b}",
     "cells overlap": "their cells overlap along {what}: {a} and {b}",
     "gap": "there is a gap between their cells along {what}, or they have no bounds: {a} and {b}",
     "incomplete": "joined along {what} they would be an array with missing parts: {a} and {b}",
@@ -131,7 +133,7 @@ def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Re
     shared = np.intersect1d(mine, theirs)
     if axis.differing is not None and mine.size == theirs.size == shared.size:
         # The coordinates themselves are equal, and their cells are not.
-        return Reason("overlap", *axis.differing(int(axis.code[a]), int(axis.code[b])))
+        return Reason("cells", *axis.differing(int(axis.code[a]), int(axis.code[b])), axis.name)
     own = points_of(axis, options)
     loose = options.interleave or own.unordered[_codes(axis, own)[[a, b]]].any()
     if shared.size or (not loose and max(mine.min(), theirs.min()) <= min(mine.max(), theirs.max())):
