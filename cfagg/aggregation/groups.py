@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.joining import Coordinate, Reason, why
+from cfagg.cf.joining import Reason, Stated, why
 from cfagg.display.joined import ApartFacts, AxisFacts, GroupFacts, Run
 from cfagg.display.labels import label_text
 from cfagg.display.summary import Listing
@@ -34,42 +34,43 @@ class Labels:
     """Coordinates along the axes of members as text: dates of reference times, else numbers."""
 
     def __init__(self, joined: Joined) -> None:
-        # Members are in the units of the first that has an axis.
-        self._of: dict[str, Coordinate] = {}
-        for one in joined.described:
-            for name, coordinate in one.axes.items():
-                self._of.setdefault(name, coordinate)
+        self._axes = {axis.name: axis for axis in joined.members.axes}
 
-    def units(self, axis: str) -> str:
-        """Return the units in which coordinates are written; dates have none."""
-        found = self._of.get(axis)
-        units = "" if found is None else found.units or ""
+    def _base(self, axis: str, row: int) -> Stated | None:
+        """Return the metadata in whose units the coordinates of a member are: other calendars have others."""
+        found = self._axes.get(axis)
+        return found.base[found.code[row]] if found is not None and len(found.base) else None
+
+    def units(self, axis: str, row: int) -> str:
+        """Return the units in which coordinates of a member are written; dates have none."""
+        found = self._base(axis, row)
+        units = "" if found is None else found.text("units") or ""
         return "" if " since " in units or units == "1" else units
 
-    def text(self, axis: str, value: Any) -> str:
-        """Return one coordinate."""
-        found = self._of.get(axis)
+    def text(self, axis: str, row: int, value: Any) -> str:
+        """Return one coordinate of a member."""
+        found = self._base(axis, row)
+        units = None if found is None else found.text("units")
         value = value.item() if hasattr(value, "item") else value
         if isinstance(value, float) and not math.isfinite(value):
             return "none"
-        units = None if found is None else found.units
         if found is not None and units is not None and " since " in units and isinstance(value, int | float):
             import cftime
 
             try:
-                return label_text(cftime.num2date(value, units, found.calendar or "standard"))
+                return label_text(cftime.num2date(value, units, found.text("calendar") or "standard"))
             except (ValueError, OverflowError):
                 pass
         return label_text(value)
 
-    def said(self, reason: Reason) -> str:
-        """Return a reason with coordinates as people read them."""
+    def said(self, reason: Reason, row: int) -> str:
+        """Return a reason for a member with coordinates as people read them."""
         names = reason.what.split(", ")
         if reason.rule == "axes":
-            ends = [[self.text(n, v) for n, v in zip(names, side, strict=True)] for side in (reason.a, reason.b)]
+            ends = [[self.text(n, row, v) for n, v in zip(names, side, strict=True)] for side in (reason.a, reason.b)]
             return str(Reason(reason.rule, reason.what, *(", ".join(side) for side in ends)))
         if reason.rule in ("overlap", "cells overlap", "gap", "incomplete"):
-            ends = [[self.text(reason.what, v) for v in side] for side in (reason.a, reason.b)]
+            ends = [[self.text(reason.what, row, v) for v in side] for side in (reason.a, reason.b)]
             return str(Reason(reason.rule, reason.what, *(" to ".join(dict.fromkeys(side)) for side in ends)))
         return str(reason)
 
@@ -109,14 +110,14 @@ def _axis(joined: Joined, rows: Int64, box: int, k: int, labels: Labels) -> Axis
     """Return what an array has along an axis."""
     axis, boxes = joined.members.axes[k], joined.boxes
     low, high = axis.first[rows], axis.last[rows]
-    text = partial(labels.text, axis.name)
+    text = partial(labels.text, axis.name, int(rows[0]))
     how = []
     if any((row, k) in boxes.scattered for row in rows.tolist()):
         how.append("interleaved")
     if cut := sum((row, k) in boxes.trimmed for row in rows.tolist()):
         how.append(f"{cut:,} cut where others overlap")
     numbers = low.dtype.kind in "iuf"
-    runs = _runs(axis, rows, joined, k, labels) if numbers else []
+    runs = _runs(axis, rows, joined, k, text) if numbers else []
     least, most = (low.min(), high.max()) if numbers else (low[0], high[-1])
     ends = (text(most), text(least)) if boxes.descending[box, k] else (text(least), text(most))
     return AxisFacts(
@@ -124,13 +125,13 @@ def _axis(joined: Joined, rows: Int64, box: int, k: int, labels: Labels) -> Axis
         int(boxes.extent[box, k]),
         int(boxes.shape[box, k]),
         *ends,
-        labels.units(axis.name),
+        labels.units(axis.name, int(rows[0])),
         ", ".join(how),
         Listing.of(len(runs), runs.__getitem__, 200),
     )
 
 
-def _runs(axis: Any, rows: Int64, joined: Joined, k: int, labels: Labels) -> list[Run]:
+def _runs(axis: Any, rows: Int64, joined: Joined, k: int, text: Callable[[Any], str]) -> list[Run]:
     """Return where an axis is covered without a gap: as cells say, else by the usual step between coordinates."""
     first, last = (np.asarray(ends[rows], np.float64) for ends in (axis.first, axis.last))
     low, high = (np.asarray(ends[rows], np.float64) for ends in axis.cells())
@@ -153,7 +154,7 @@ def _runs(axis: Any, rows: Int64, joined: Joined, k: int, labels: Labels) -> lis
     return [
         Run(
             float(low[b:e].min()), float(high[b:e].max()), int(e - b),
-            labels.text(axis.name, first[b]), labels.text(axis.name, last[b:e].max()),
+            text(first[b]), text(last[b:e].max()),
         )
         for b, e in zip(begins.tolist(), ends.tolist(), strict=True)
     ]  # fmt: skip
@@ -192,7 +193,7 @@ def apart(joined: Joined, rows: Sequence[Int64], names: Sequence[str], labels: L
             arrays = [names[largest], *which[key]]
             found.append(
                 ApartFacts(
-                    str(identity), reason.rule, reason.what, labels.said(reason), count,
+                    str(identity), reason.rule, reason.what, labels.said(reason, a), count,
                     Listing.of(len(arrays), arrays.__getitem__, 6), here, there,
                 )
             )  # fmt: skip

@@ -211,7 +211,7 @@ class Report:
                 else ""
             )
             return Answer(*names, array, "joined", "", None, None, f"both are in {array}{more}")
-        return Answer(*names, None, reason.rule, reason.what, reason.a, reason.b, self._labels.said(reason))
+        return Answer(*names, None, reason.rule, reason.what, reason.a, reason.b, self._labels.said(reason, a))
 
     def _pairs(self, one: int, other: int, variable: str | None) -> list[tuple[int, int]]:
         """Return the members of two files that have the same name, or are the same quantity."""

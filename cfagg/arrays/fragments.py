@@ -8,10 +8,12 @@ limited depth and never in a circle.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy.typing as npt
 
@@ -37,10 +39,11 @@ from cfagg.model import Aggregation, Layout
 from cfagg.storage.access import Access, NamedAccess
 from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey
 from cfagg.storage.handles import handles
+from cfagg.storage.urls import is_url
 
 if TYPE_CHECKING:
     from cfagg.arrays.index.lookup import IndexLookup
-    from cfagg.arrays.source import Source
+    from cfagg.arrays.source import OtherSource, Source, Variable
     from cfagg.formats.values.by_table import Part
     from cfagg.formats.values.storage import StoredVariable
 
@@ -57,6 +60,12 @@ _NETCDF = frozenset(
 
 #: The same of PP files, and of fields files.
 _FIELDS = frozenset({"pp", "um", "ff"})
+
+#: Of fragments that are arrays of Zarr stores.
+ZARR = "zarr"
+
+#: Documents at the root of a Zarr store.
+ROOT_DOCUMENTS = ("zarr.json", ".zmetadata", ".zgroup", ".zattrs")
 
 #: The file and the path of a variable.
 Place = tuple[str, str]
@@ -118,6 +127,8 @@ class Fragments:
         where = self.where(i)
         self.check_format(i, where)
         path = self.path(i) if path is None else path
+        if self._is_array(i):
+            return self._array(i, path, where)
         judge = partial(self._judge, i)
         address = partitions.address_name(i)
         field_wanted = is_field(partitions.layout_of(i).format)
@@ -169,6 +180,24 @@ class Fragments:
             header = replace(header, attributes={**header.attributes, **found})
         parts = None if texts else partial(_scan, located, context, again)
         return Fragment(header, chunks, values, where, parts, layout, None if texts else located)
+
+    def _is_array(self, i: int) -> bool:
+        """Return whether partition `i` is an array of a Zarr store: only the user names such, no file refers to one."""
+        return self.aggregation.partitions.layout_of(i).format == ZARR and isinstance(self.access, NamedAccess)
+
+    def _array(self, i: int, path: str, where: str) -> Fragment:
+        """Return the array of a Zarr store that partition `i` names."""
+        links = tuple(one for one in self.access.allow if not is_url(one))
+        try:
+            source = _store(path, links, _stamp(path))
+            group, found = source.find(self.aggregation.partitions.address_name(i) or "")
+            reader = source.reader(group.path, cast("Variable", found), 1)  # there are no aggregations in stores
+        except (SourceError, UnsupportedError) as error:
+            kind = FragmentNotFoundError if isinstance(error, SourceError) else UnsupportedError
+            raise kind(f"{where}: {error.message}") from error
+        header = Header(path, found.name, found.dims, reader.shape, reader.dtype, found.attributes)
+        layout = self._layout(i, header, where)
+        return Fragment(header, reader.chunks, lambda slices: reader.read(list(slices)), where, layout=layout)
 
     def _layout(self, i: int, header: Header, where: str) -> Layout:
         """Return the layout of partition `i` by what the aggregation and the file say."""
@@ -223,7 +252,7 @@ class Fragments:
     def check_format(self, i: int, where: str) -> None:
         """Refuse formats that only later versions read."""
         layout = self.aggregation.partitions.layout_of(i)
-        if layout.format is not None and not is_read(layout.format):
+        if layout.format is not None and not is_read(layout.format) and not self._is_array(i):
             raise UnsupportedError(
                 f"{where}: the format {layout.format!r} of {self.aggregation.partitions.file_name(i)!r} cannot be "
                 "read; expected netCDF or PP: convert the file to netCDF and refer to that"
@@ -241,7 +270,8 @@ class Fragments:
         if not isinstance(inner, Aggregation):
             raise ConventionError(f"{where}: {address!r} of {path} looks like an aggregation but is not one")
         me = (self.access.resolve(None), _join(self.group, self.aggregation.name))
-        chain = (*self.chain, me)
+        # One that is in no file is referred to by none.
+        chain = self.chain if isinstance(self.access, NamedAccess) else (*self.chain, me)
         there = (path, _join(group.path, inner.name))
         if there in chain:
             circle = " -> ".join(f"{v} of {p}" for p, v in (*chain, there))
@@ -274,6 +304,24 @@ def _source(key: FileKey, substitutions: tuple[tuple[str, str], ...] = ()) -> So
     from cfagg.arrays.source import source_of
 
     return source_of(handles.of(key, CONTEXT_SOURCE), key.path, dict(substitutions))
+
+
+@lru_cache(maxsize=64)
+def _store(path: str, links: tuple[str, ...], stamp: tuple[int, ...]) -> OtherSource:  # noqa: ARG001
+    """Return the metadata of a Zarr store; `stamp` tells one state of its root from another."""
+    from cfagg.arrays.zarr_source import open_zarr_source
+
+    return open_zarr_source(path, links)
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    """Return when the metadata of the root of a store were changed."""
+    found: list[int] = []
+    for name in () if is_url(path) else ROOT_DOCUMENTS:
+        with suppress(OSError):
+            state = os.stat(f"{path}/{name}")  # noqa: PTH116
+            found += [state.st_mtime_ns, state.st_ino]
+    return tuple(found)
 
 
 @lru_cache(maxsize=2048)

@@ -105,6 +105,9 @@ class JoinedFacts:
     losses: Listing[str]
     notes: Listing[str]
 
+    def __repr__(self) -> str:
+        return f"<JoinedFacts: {self.groups.count:,} arrays of {self.files:,} files>"
+
 
 def joined_lines(facts: JoinedFacts) -> Iterator[str]:
     """Yield the lines, safe for a terminal, that tell what was made of files: first what was not joined."""

@@ -219,9 +219,9 @@ class NamedAccess(Access):
         return False
 
     def resolve(self, reference: str | None) -> str:
-        """Return the path or URL of a file that the user named."""
+        """Return the path or URL of a file that the user named; all of them together are no file."""
         if reference is None:
-            raise AccessError(f"{self.parent} are several files; name one of them")
+            return self.parent
         if isinstance(reference, Url) or is_url(reference):
             return self._named_url(reference)
         return self._real(reference)

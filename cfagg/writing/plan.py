@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.fragments import ZARR, is_field
 from cfagg.conventions.encoded import Lack, expand, stored
 from cfagg.errors import CfaggError
 from cfagg.findings.losses import Loss
@@ -86,9 +87,15 @@ def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapp
     found = list(_real(aggregated, dialects.lacks(aggregation, to)))
     if aggregated.computed:  # there are no fragments yet of which anything could be lost
         found = [lack for lack in found if lack.rows is None]
+    own = np.empty(0, np.int64) if aggregated.read is None else _without_address(aggregation)
+    if own.size:
+        whole = np.ones(aggregation.grid.size, bool)
+        whole[own] = False
+        found = [lack if lack.rows is None else lack.within(whole[lack.rows]) for lack in found]
+        found = [lack for lack in found if lack.rows is None or lack.rows.size]
     made = {"materialise": [lack for lack in found if lack.rows is not None]}.get(on_loss, [])
     rest = [lack for lack in found if not any(lack is one for one in made)]
-    rows = np.unique(np.concatenate([np.empty(0, np.int64), *(lack.rows for lack in made if lack.rows is not None)]))
+    rows = np.unique(np.concatenate([own, *(lack.rows for lack in made if lack.rows is not None)]))
     if aggregated.computed:
         rows = np.arange(aggregation.grid.size)
     losses = tuple(loss._replace(variable=path) for loss in expand(aggregation, rest))
@@ -251,6 +258,21 @@ def _without_units(aggregation: Aggregation, rows: Rows) -> tuple[Aggregation, l
     note = f"units of {count:,} partition{'s'[: count != 1]} are not written: the files of the fragments say them"
     found = replace(aggregation, partitions=replace(partitions, layouts=layouts))
     return found, [f"variable {aggregation.name!r}: {note} themselves"]
+
+
+def _without_address(aggregation: Aggregation) -> Rows:
+    """Return the partitions whose values no file can refer to: arrays of Zarr stores, and variables of several fields.
+
+    Only aggregations that were made of such files have them.
+    """
+    partitions = aggregation.partitions
+    zarr = np.array([layout.format == ZARR for layout in partitions.layouts], bool)
+    fields = np.array([is_field(layout.format) and not aggregation.dialect for layout in partitions.layouts], bool)
+    if not zarr.any() and not fields.any():
+        return np.empty(0, np.int64)
+    named = np.array([*(not name.isdecimal() for name in partitions.addresses), False], bool)
+    lost: Rows = np.flatnonzero(zarr[partitions.layout] | (fields[partitions.layout] & named[partitions.address]))
+    return lost
 
 
 def _encoded_names(aggregation: Aggregation, to: str) -> list[str]:

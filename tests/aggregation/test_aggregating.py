@@ -14,6 +14,13 @@ import pytest
 import xarray as xr
 
 import cfagg
+from cfagg.aggregation.building import build
+from cfagg.aggregation.joining import join_files
+from cfagg.aggregation.scanning import scan
+from cfagg.arrays.aggregated import AggregationReader
+from cfagg.errors import AccessError, UnsupportedError
+from cfagg.model import Aggregation
+from cfagg.storage.access import Access
 
 LAT = {"standard_name": "latitude", "units": "degrees_north"}
 LON = {"standard_name": "longitude", "units": "degrees_east"}
@@ -138,3 +145,74 @@ def test_variables_that_do_not_join_are_numbered(tmp_path: Path) -> None:
     assert list(found.data_vars) == ["tas", "tas_1"]
     npt.assert_array_equal(found.tas_1.values, np.arange(5.0))
     assert found.tas_1.dims == ("lon",)
+
+
+def as_zarr(path: str, version: int) -> str:
+    """Write the content of a file as a Zarr store beside it, and return its path."""
+    store = str(Path(path).with_suffix(".zarr"))
+    with xr.open_dataset(path, decode_cf=False) as dataset:
+        dataset.to_zarr(store, zarr_format=version, consolidated=version == 2)
+    return store
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_zarr_stores_and_netcdf_files_are_one_array(tmp_path: Path, version: int) -> None:
+    files, whole = series(tmp_path)
+    mixed = [files[0], as_zarr(files[1], version), files[2], as_zarr(files[3], version)]
+    found = cfagg.aggregate(mixed)
+    npt.assert_array_equal(found.tas.values, whole)
+    npt.assert_array_equal(found.tas[::-2, 1:3].values, whole[::-2, 1:3])
+
+
+@pytest.mark.parametrize("to", ["CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"])
+def test_values_of_zarr_stores_are_written_beside_the_aggregation_file(tmp_path: Path, to: str) -> None:
+    files, whole = series(tmp_path)
+    cfagg.aggregate([files[0], as_zarr(files[1], 3), *files[2:]], output=tmp_path / "out.nc", to=to)
+    npt.assert_array_equal(cfagg.read(tmp_path / "out.nc").tas.values, whole)
+    assert len(list((tmp_path / "out.nc.fragments").iterdir())) == 1
+
+
+def test_no_file_refers_to_an_array_of_a_zarr_store(tmp_path: Path) -> None:
+    files, _ = series(tmp_path)
+    store = as_zarr(files[0], 3)
+    made = build(join_files(scan([store]))).root.variables["tas"]
+    assert isinstance(made, Aggregation)
+    with pytest.raises(UnsupportedError, match="the format 'zarr'"):
+        AggregationReader(made, Access(files[0])).read([slice(None)] * 3)
+
+
+def test_what_a_file_leads_to_beyond_itself_is_not_read(tmp_path: Path) -> None:
+    files, _ = series(tmp_path / "a" if (tmp_path / "a").mkdir() is None else tmp_path)
+    (tmp_path / "b").mkdir()
+    link = tmp_path / "b" / "link.nc"
+    link.symlink_to(files[0])
+    other = str(link)
+    found = cfagg.aggregate([other])
+    npt.assert_array_equal(found.tas.values, cfagg.aggregate(files[:1]).tas.values)
+    link.unlink()
+    aggregation = tmp_path / "b" / "other.nc"
+    cfagg.aggregate(files, output=aggregation)
+    with pytest.raises(AccessError, match="allow="):
+        cfagg.aggregate([str(aggregation)]).tas.load()
+    npt.assert_array_equal(
+        cfagg.aggregate([str(aggregation)], allow=[str(tmp_path / "a")]).tas.values, cfagg.aggregate(files).tas.values
+    )
+
+
+def test_fields_of_pp_files_are_read_as_those_of_the_file(tmp_path: Path) -> None:
+    path = Path(__file__).parents[2] / "sample_data" / "pp" / "air_temp.pp"
+    found, expected = cfagg.aggregate([path]), cfagg.read(path)
+    name = "air_temperature"
+    npt.assert_array_equal(found[name].values, expected[name].values)
+    cfagg.aggregate([path], output=tmp_path / "out.nc")
+    npt.assert_array_equal(cfagg.read(tmp_path / "out.nc")[name].values, expected[name].values)
+
+
+def test_the_report_says_of_how_many_files_an_array_is(tmp_path: Path) -> None:
+    files, _ = series(tmp_path)
+    found = cfagg.aggregate(files)
+    (group,) = found.copy().cfagg.report.groups
+    assert (group.name, group.files.count) == ("tas", 4)
+    found.load().to_netcdf(tmp_path / "copy.nc")
+    with xr.open_dataset(tmp_path / "copy.nc") as again:
+        xr.testing.assert_identical(again.load(), found.load())

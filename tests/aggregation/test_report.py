@@ -152,3 +152,18 @@ def test_attributes_that_differ_are_named(tmp_path: Path) -> None:
     with netCDF4.Dataset(names[1], "a") as file:
         file["tas"].comment = "other"
     assert "comment" in cfagg.aggregate(tmp_path).cfagg.report.groups[0].dropped
+
+
+def test_dates_of_each_array_are_those_of_its_own_calendar_and_origin(tmp_path: Path) -> None:
+    for number, units in enumerate(("days since 1999-01-01", "days since 2001-01-01")):
+        month(tmp_path / f"a{number}.nc", number)
+        path = month(tmp_path / f"x{number}.nc", number)
+        with netCDF4.Dataset(path, "a") as file:
+            file["time"].setncatts({"calendar": "noleap", "units": units})
+    report = report_of(tmp_path)
+    found = [(group.axes[0].first, group.axes[0].last) for group in report.groups]
+    assert found == [("2000-01-01", "2000-01-04"), ("1999-01-01", "2001-01-04")]
+    with netCDF4.Dataset(path, "a") as file:
+        file["time"].units = "hours since 1999-01-01 12:00:00"
+    (answer,) = report_of(tmp_path).why("x0.nc", "x1.nc").answers
+    assert "1999-01-01 to 1999-01-02 and 1999-01-01T14:00:00 to 1999-01-01T15:00:00" in str(answer)

@@ -23,8 +23,9 @@ LINES, LENGTH = 10, 800
 
 #: What is reached through public attributes, is no result of its own, and shows itself by its repr.
 INNER = {
-    "ArrayReport", "BTreeIndex", "BisectIndex", "Columns", "Explanations", "Group", "Labels", "LazyArray", "Loss",
-    "ObservationStore", "PagesIndex", "Plan", "SampleDates", "Source", "Step", "Window", "ZarrArray",
+    "ArrayReport", "BTreeIndex", "BisectIndex", "Columns", "Explanations", "Group", "GroupFacts", "JoinedFacts",
+    "Labels", "LazyArray", "Loss", "ObservationStore", "PagesIndex", "Plan", "SampleDates", "Source", "Step", "Window",
+    "ZarrArray",
 }  # fmt: skip
 
 
@@ -72,6 +73,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     made["accessor"], made["accessor, groups"] = read.cfagg, read.cfagg.groupby("time.month")
     made["accessor, explanation"] = read.cfagg.mean("time", explain=True)
     made["accessor, no accumulation"] = cfagg.read(sample("sst.nca"))["surface_temperature"].cfagg.mean(explain=True)
+    made["aggregate"] = cfagg.aggregate([sample("test1.nc")])
+    made["aggregate, report"] = made["aggregate"].cfagg.report
     made["open_observations"] = ds = cfagg.open_observations(folder / "storms.zarr", 2005, 2005, "(-3,+3]", "6h")
     made["sample"], made["several samples"], made["part of a sample"] = ds[958], ds[950:960], ds[958] + 1
     made["details"], made["header"], made["subset"] = ds.details(958), ds[958].header, ds.subset(select=["wind"])

@@ -129,6 +129,7 @@ def _axis(
         high=found.high[code],
         points=Points(found.offset, found.point, found.value, found.unordered),
         differing=partial(_differing, name, entries),
+        base=found.base,
     )
     cells = None
     if options.cells:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.joining.described import Companion, Coordinate
+from cfagg.cf.joining.described import Companion, Coordinate, Stated
 from cfagg.cf.joining.equality import close_values
 from cfagg.cf.joining.identities import units_key
 from cfagg.cf.joining.members import Bools, Int64, codes, occurrences
@@ -46,6 +46,8 @@ class LinedUp:
     last: Array
     low: npt.NDArray[np.float64]
     high: npt.NDArray[np.float64]
+    #: For each entry the metadata of the coordinate in whose units they are.
+    base: Sequence[Stated | None]
 
 
 def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
@@ -59,6 +61,7 @@ def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
     unordered = np.zeros(len(entries), bool)
     first, last = (np.zeros(len(entries), object) for _ in range(2))
     low, high = np.full((2, len(entries)), np.nan)
+    base: list[Stated | None] = [None] * len(entries)
     kinds: dict[Hashable, list[int]] = {}
     for k, entry in enumerate(entries):
         kinds.setdefault(_kind(entry), []).append(k)
@@ -71,9 +74,11 @@ def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
         unordered[members] = made.unordered
         low[members], high[members] = made.low, made.high
         first[members], last[members] = made.first, made.last
+        for k in members:
+            base[k] = made.base
     if all(isinstance(v, (int, float)) or v is None for v in first.tolist()):
         first, last = first.astype(np.float64), last.astype(np.float64)
-    return LinedUp(offset, point, value, unordered, first, last, low, high)
+    return LinedUp(offset, point, value, unordered, first, last, low, high, base)
 
 
 def _kind(entry: Entry) -> Hashable:
@@ -99,12 +104,13 @@ class _Kind:
         coordinates = [e.coordinate for e in entries if e.coordinate is not None]
         n = len(entries)
         self.low, self.high = np.full((2, n), np.nan)
-        if not coordinates:
+        self.base = coordinates[0].stated if coordinates else None
+        if self.base is None:
             self.point = self.value = np.zeros(n, np.int64)
             self.unordered: Any = np.zeros(n, bool)
             self.first = self.last = [None] * n
             return
-        base = coordinates[0].stated
+        base = self.base
         self._of = np.repeat(np.arange(n), [len(c.values) for c in coordinates])
         changed = [in_units_of(unpacked(c.values, c.stated), c.stated, base) for c in coordinates]
         added = max(offset for _, offset in changed)

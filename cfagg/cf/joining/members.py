@@ -72,6 +72,8 @@ class Axis:
         The coordinates of each code; by default `first` and `last`.
     differing : callable, optional
         Returns for two codes what of their coordinates differs, and both values, for reasons.
+    base : sequence, optional
+        The metadata in whose units the coordinates of each code are.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Axis:
     high: npt.NDArray[np.float64] | None = None
     points: Points | None = None
     differing: Callable[[int, int], tuple[str, Any, Any]] | None = None
+    base: Sequence[Any] = ()
 
     @classmethod
     def of_points(cls, name: str, code: Int64, value: npt.NDArray[Any]) -> Axis:
