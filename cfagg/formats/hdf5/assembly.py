@@ -65,7 +65,7 @@ class Assembly:
     ) -> None:
         """Add a dataset to its group: as a dimension, a variable, or both; `read` gives what reads its values."""
         name = name.removeprefix(NON_COORDINATE)
-        if found.internal.get("CLASS") == "DIMENSION_SCALE":
+        if found.internal and found.internal.get("CLASS") == "DIMENSION_SCALE":
             size, grows = (found.shape[0], found.grows[0]) if found.shape else (1, False)
             dimension = group.add_dimension(name, size, unlimited=grows)
             self._known[found.address] = dimension

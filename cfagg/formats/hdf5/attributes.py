@@ -106,7 +106,7 @@ class Attributes:
                 if header.scales is None:
                     return shown, internal, None
                 i, end = header.scales
-                return shown, internal, self._dimensions(values[i], end, rank)
+                return shown, internal, self.objects.space.references(values[i], end, rank)
             found = found.object()
         stored = found.attributes
         info = found.messages.get(ATTRIBUTES)
@@ -121,7 +121,7 @@ class Attributes:
                 _, flags, kind, space, end = attribute_of(data)
                 kind = self.objects.named(kind) if flags & 1 else kind
                 if shape_of(space)[0] == (rank,) and type_of(kind)[0] == "references":
-                    scales = self._dimensions(data, end, rank)
+                    scales = self.objects.space.references(data, end, rank)
         return *_set(attributes), scales
 
     def _known(self, stored: Sequence[bytes]) -> tuple[_Attribute, ...]:
@@ -155,15 +155,6 @@ class Attributes:
             made = _memory.attributes.setdefault(data, made)
         _memory.spend(size)
         return made
-
-    def _dimensions(self, data: bytes, at: int, rank: int) -> list[int | None]:
-        """Return the places of the dimensions to which values of an attribute refer."""
-        return [self._scale(data, at + 16 * i) for i in range(rank)]
-
-    def _scale(self, data: bytes, at: int) -> int | None:
-        length, heap, index = struct.unpack_from("<IQI", data, at)
-        raw = self.objects.space.long_value(8 * length, heap, index)
-        return int.from_bytes(raw[:8], "little") if raw else None
 
     def _value(
         self, name: str, type_: Type, shape: tuple[int, ...], empty: bool, data: bytes, at: int

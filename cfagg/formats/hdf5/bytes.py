@@ -43,19 +43,20 @@ def bytes_of(handle: Handle) -> Iterator[Bytes]:
 class Window:
     """The bytes of an open file of `size` bytes: the first are read at once, the others mapped into memory."""
 
-    __slots__ = ("_fd", "_head", "_mapped", "_size")
+    __slots__ = ("_fd", "_mapped", "_size", "near")
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd, self._size = fd, size
-        self._head = os.pread(fd, min(_HEAD, size), 0)
+        #: The first bytes.
+        self.near = os.pread(fd, min(_HEAD, size), 0)
         self._mapped: mmap.mmap | None = None
 
     def __len__(self) -> int:
         return self._size
 
     def __getitem__(self, where: slice) -> bytes:
-        if where.stop <= len(self._head):
-            return self._head[where]
+        if where.stop <= len(self.near):
+            return self.near[where]
         if self._mapped is None:
             self._mapped = mmap.mmap(self._fd, self._size, access=mmap.ACCESS_READ)
         return self._mapped[where]

@@ -23,7 +23,7 @@ from cfagg.formats.hdf5.library import close_hdf5, open_file, release
 from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.messages import shape_of, type_of
 from cfagg.formats.hdf5.objects import LAYOUT, SPACE, TYPE, Object, Objects
-from cfagg.formats.hdf5.small import SmallValues
+from cfagg.formats.hdf5.small import SmallValues, name_of_path
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.metadata.foreign import name_of
 from cfagg.formats.values.locks import LIBRARY
@@ -108,7 +108,7 @@ class _Reader:
                 known = self.known.get(address)
                 if address in seen:
                     continue
-                inner = self.headers.read(address) if known is None else None
+                inner = self.headers.read(address, name) if known is None else None
                 messages = _messages(inner)
                 if inner is not None and SPACE not in messages:
                     seen.add(address)
@@ -129,12 +129,21 @@ class _Reader:
 
     def _found(self, address: int, found: Object | Alike) -> Description:
         """Return what is known of a dataset."""
-        messages = _messages(found)
-        shape, most, _ = shape_of(messages[SPACE])
-        grows = tuple([n == UNDEFINED for n in most])
+        described = found.header.described if isinstance(found, Alike) else None
+        if described is None:
+            messages = _messages(found)
+            shape, most, _ = shape_of(messages[SPACE])
+            dtype, kind = _kind(messages[TYPE])
+            described = shape, tuple(n == UNDEFINED for n in most), dtype, kind
+            if isinstance(found, Alike):
+                found.header.described = described
+        shape, grows, dtype, kind = described
         attributes, internal, scales = self.attributes.of(found, rank=len(shape))
-        dtype, kind = _kind(messages[TYPE])
         return Description(address, shape, grows, dtype, kind, attributes, internal, scales)
+
+
+#: Of values in files that nobody refers to.
+_CONTEXT = Context("", FragmentReadError, FragmentReadError)
 
 
 @lru_cache(1024)
@@ -158,25 +167,18 @@ def _messages(found: Object | Alike | None) -> Mapping[int, bytes]:
 
 def _values(file: _File, path: bytes, known: Description, found: Object | Alike, variable: Variable) -> OpenVariable:
     """Return what reads the values of a dataset."""
-    where = f"{file.handle.key.path}: {variable.path}"
-    context = Context("", FragmentReadError, FragmentReadError)
 
     def find() -> Any:
         stored = _stored(file.handle, path, known, found, variable)
         if stored is None:
             from cfagg.formats.hdf5.values import Values
 
-            return Values(file.handle, file, path, where)
+            return Values(file.handle, file, path, f"{file.handle.key.path}: {variable.path}")
         return stored
 
     if not isinstance(found, Alike) or file.handle.data is not None:
-        return OpenVariable(file.handle, find, context)
-    name = _name(path)
-    return SmallValues(file.handle, find, context, variable, name, known.shape, found)
-
-
-def _name(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape").lstrip("/")
+        return OpenVariable(file.handle, find, _CONTEXT)
+    return SmallValues(file.handle, find, _CONTEXT, variable, path, found)
 
 
 def _stored(
@@ -195,7 +197,7 @@ def _stored(
     found = found.object() if isinstance(found, Alike) else found
     if not is_plain(found) or LAYOUT not in found.messages:
         return None
-    name = _name(path)
+    name = name_of_path(path)
     dtype = known.dtype if known.kind == "char" else np.dtype(type_of(found.messages[TYPE])[1])
     try:
         storage = storage_of(found.messages, known.shape, dtype, name)

@@ -31,8 +31,8 @@ from cfagg.formats.hdf5.space import ERRORS, BrokenError
 
 __all__ = ["Alike", "Header", "Headers", "forget"]
 
-#: Headers that are remembered, their bytes together and each, and their structures of one length.
-_MOST, _BYTES, _LONGEST, _STRUCTURES = 1 << 13, 1 << 24, 1 << 16, 8
+#: Headers that are remembered, and of one file, their bytes together and each, and their structures of one length.
+_MOST, _OF_FILE, _BYTES, _LONGEST, _STRUCTURES = 1 << 13, 1 << 10, 1 << 24, 1 << 16, 8
 
 #: Attributes that refer to other objects, of which only the values differ from file to file.
 _REFERRING = (b"DIMENSION_LIST", b"REFERENCE_LIST")
@@ -66,6 +66,8 @@ class Header:
         self.plain: _Picker = _picker(())
         #: What `cfagg.formats.hdf5.small` knows of how the values are stored.
         self.plan: Any = None
+        #: Shape, which dimensions grow, type and kind of a dataset, where they were asked for.
+        self.described: Any = None
 
     def settle(self, values: Sequence[bytes]) -> bool:
         """Find out which attributes refer to others; return whether what is known of these holds for all like it."""
@@ -79,16 +81,16 @@ class Header:
                 return False
             if name == _REFERRING[0]:
                 listed += 1
-                if type_of(kind)[0] == "references" and shape_of(space)[0] == (self.rank,):
+                if type_of(kind)[0] == "references" and shape_of(space)[0] == (len(self.shape),):
                     self.scales = i, end
         self.plain = _picker(plain)
         orders = [self._orders[i] for i in self._attributes]
         return listed < 2 and (not self.ordered or len(set(orders)) == len(orders))
 
     @cached_property
-    def rank(self) -> int:
-        """Number of dimensions."""
-        return len(shape_of(self.messages[SPACE])[0]) if SPACE in self.messages else 0
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions; none of a group."""
+        return shape_of(self.messages[SPACE])[0] if SPACE in self.messages else ()
 
     def object(self, values: Sequence[bytes]) -> Object:
         """Return what `Objects.read` does of a header with these values."""
@@ -144,11 +146,11 @@ class _Pattern:
 
 
 class _Memory:
-    """All that is remembered, by the length of the first part."""
+    """All that is remembered, by the length of the first part and the name of the object."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.first: dict[int, list[_Pattern]] = {}
+        self.first: dict[tuple[int, bytes], list[_Pattern]] = {}
         self.headers = self.bytes = 0
 
     def forget(self) -> None:
@@ -170,31 +172,33 @@ class Headers:
 
     def __init__(self, objects: Objects) -> None:
         self.objects, self.space = objects, objects.space
+        self._new = 0
 
-    def read(self, at: int) -> Object | Alike:
-        """Read an object header."""
+    def read(self, at: int, name: bytes = b"") -> Object | Alike:
+        """Read an object header; those of one name are likely to be alike."""
         space = self.space
         before = space.state()
         prefix = space.data[at : at + 32]
         if prefix[:5] == b"OHDR\2":
-            found = self._alike(at, prefix)
+            found = self._alike(at, prefix, name)
             if found is not None:
                 return found
             space.restore(before)
         new = self.objects.read(at)
-        if new.parts:
+        if new.parts and self._new < _OF_FILE:
+            self._new += 1
             with suppress(*ERRORS):  # which are raised where the attributes are decoded
-                _remember(new)
+                _remember(new, name)
             new.parts = []
         return new
 
-    def _alike(self, at: int, prefix: bytes) -> Alike | None:
+    def _alike(self, at: int, prefix: bytes, name: bytes) -> Alike | None:
         """Return a header like an earlier one."""
         flags = prefix[5]
         skip = 6 + (16 if flags & 32 else 0) + (4 if flags & 16 else 0)
         begin = skip + (1 << (flags & 3))
         size = begin + int.from_bytes(prefix[skip:begin], "little") + 4
-        patterns = _memory.first.get(size)
+        patterns = _memory.first.get((size, name))
         if patterns is None:
             return None
         space = self.space
@@ -222,7 +226,7 @@ class Headers:
             patterns = node.patterns
 
 
-def _remember(found: Object) -> None:
+def _remember(found: Object, name: bytes) -> None:
     """Remember a header that was just read, if what follows from it holds for all like it."""
     size = sum(len(body) for body, _ in found.parts)
     looked = _looked_through(found) if size <= _LONGEST else None
@@ -234,7 +238,7 @@ def _remember(found: Object) -> None:
         _memory.bytes += size
         if _memory.headers > _MOST or _memory.bytes > _BYTES:
             _memory.forget()
-        patterns = _memory.first.setdefault(len(found.parts[0][0]), [])
+        patterns = _memory.first.setdefault((len(found.parts[0][0]), name), [])
         node = None
         for (body, _), (holes, continued, taken) in zip(found.parts, parts, strict=True):
             pattern = next((p for p in patterns if p.holes == holes), None)

@@ -6,7 +6,6 @@ Source: HDF5 File Format Specification, version 3.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from typing import NoReturn
 
 from cfagg.formats.hdf5.heaps import Heap
@@ -204,7 +203,7 @@ class Objects:
                 raise TooManyError
             return members
         found = []
-        stored = [*group.links, *self._dense_links(group.messages.get(LINKS), 5, 11, 4)]
+        stored = [*group.links, *self._dense_links(group.messages.get(LINKS))]
         self._count += len(stored)
         if self._count > MOST:
             raise TooManyError
@@ -230,15 +229,15 @@ class Objects:
         found.sort()
         return [(name, place) for _, name, place in found]
 
-    def _dense_links(self, info: bytes | None, kind: int, size: int, skip: int) -> Iterator[bytes]:
-        """Yield the links of a group that has many."""
+    def _dense_links(self, info: bytes | None) -> list[bytes]:
+        """Return the links of a group that has many."""
         if info is None:
-            return
+            return []
         heap, names = struct.unpack_from("<QQ", info, 10 if info[1] & 1 else 2)
-        if heap != UNDEFINED:
-            space = Heap(self.space, heap)
-            for record in records(self.space, names, kind, size):
-                yield space.get(record[skip:])
+        if heap == UNDEFINED:
+            return []
+        found = Heap(self.space, heap)
+        return found.messages([record[4:] for record in records(self.space, names, 5, 11)])
 
     def check_orders(self, found: Object) -> None:
         """Read the trees that list links and attributes by the order of their making, which must not be damaged."""

@@ -24,7 +24,7 @@ from cfagg.model.dataset import Variable
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import admit
 
-__all__ = ["SmallValues"]
+__all__ = ["SmallValues", "name_of_path"]
 
 #: Bytes of values, and of a chunk as it is stored.
 _MOST = 1 << 16
@@ -49,7 +49,7 @@ class _Plan(NamedTuple):
 class SmallValues(OpenVariable):
     """Reads a variable as `OpenVariable`; where that is simple, the values of a small one without further ado."""
 
-    __slots__ = ("_alike", "_path", "_shape", "_variable")
+    __slots__ = ("_alike", "_path", "_variable")
 
     def __init__(
         self,
@@ -57,12 +57,11 @@ class SmallValues(OpenVariable):
         find: Callable[[], StoredVariable | Any],
         context: Context,
         variable: Variable,
-        path: str,
-        shape: tuple[int, ...],
+        path: bytes,
         alike: Alike,
     ) -> None:
         super().__init__(handle, find, context)
-        self._variable, self._path, self._shape, self._alike = variable, path, shape, alike
+        self._variable, self._path, self._alike = variable, path, alike
 
     def __call__(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
         """Return a hyperslab, as `read`."""
@@ -71,14 +70,14 @@ class SmallValues(OpenVariable):
 
     def _small(self, slices: tuple[slice, ...]) -> npt.NDArray[Any] | None:
         """Return all values, `None` where fewer are asked for or they are read in the usual way."""
-        header, shape = self._alike.header, self._shape
-        plan = header.plan
+        header = self._alike.header
+        shape, plan = header.shape, header.plan
         if plan is None:
             plan = header.plan = _plan(self._alike, shape, self._variable) or ()
         # A netCDF dimension that may grow can be longer than the dataset.
         if not plan or slices != tuple([slice(0, n, 1) for n in shape]) or self._variable.shape != shape:
             return None
-        handle = admit(self._handle, self._path, (), self._context).handle
+        handle = admit(self._handle, name_of_path(self._path), (), self._context).handle
         at = int.from_bytes(self._alike.values[header.last[LAYOUT]][plan.place], "little")
         size, mask = plan.size, 0
         if plan.chunk is not None:
@@ -95,6 +94,11 @@ class SmallValues(OpenVariable):
         raw = handle.exactly(size, at, self._context)
         values = _decoded(raw, mask, plan)
         return None if values is None else values.astype(plan.encoding.dtype.newbyteorder("="))
+
+
+def name_of_path(path: bytes) -> str:
+    """Return the path of a dataset in its file as messages and readers have it."""
+    return path.decode("utf-8", "surrogateescape").lstrip("/")
 
 
 def _plan(alike: Alike, shape: tuple[int, ...], variable: Variable) -> _Plan | None:

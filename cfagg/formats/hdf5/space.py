@@ -69,6 +69,8 @@ class Space:
         # With a function checksums are compared at once, and what has none is unusual.  Without one they are noted, to
         # be compared together in the end: place and length of a structure, and where in it the checksum stands.
         self.data, self.size, self.checksum = data, len(data), checksum
+        # The first bytes, where they are at hand.
+        self.near: bytes = getattr(data, "near", b"")
         self.checked: list[tuple[int, int, int]] = []
         self.renew()
         self._global: dict[int, dict[int, tuple[int, int]]] = {}
@@ -78,6 +80,8 @@ class Space:
         end = at + size
         if end > self.size:
             raise BrokenError
+        if end <= len(self.near):
+            return self.near[at:end]
         if size > _LONGEST:
             raise TooManyError
         return self.data[at:end]
@@ -130,6 +134,22 @@ class Space:
             raise BrokenError
         self.spend(length)
         return self.data[at : at + length]
+
+    def references(self, values: bytes, at: int, count: int) -> list[int | None]:
+        """Return the first place in each of several lists of places, of which a value of variable length is one."""
+        found: list[int | None] = []
+        for length, heap, index in struct.iter_unpack("<IQI", values[at : at + 16 * count]):
+            if not length or heap in (0, UNDEFINED):
+                found.append(None)
+                continue
+            place, size = (self._global.get(heap) or self._objects(heap)).get(index, (0, -1))
+            if 8 * length > size:
+                raise BrokenError
+            self.spend(8 * length)
+            found.append(int.from_bytes(self.data[place : place + 8], "little"))
+        if len(found) != count:
+            raise BrokenError
+        return found
 
     def long_size(self, heap: int, index: int) -> int:
         """Return the bytes of a value of variable length, -1 where there is none."""
@@ -186,7 +206,8 @@ def _alike(heap: bytes, at: int) -> tuple[dict[int, tuple[int, int]], int]:
     first = int.from_bytes(heap[24:32], "little")
     step = 16 + first + (-first & 7)
     count = (len(heap) - 16) // step
-    if count < _MANY:
+    again = 16 + _MANY * step
+    if count <= _MANY or heap[again + 8 : again + 16] != heap[24:32]:
         return {}, start
     headers = np.frombuffer(heap, np.uint8, count * step, 16).reshape(count, step)[:, :16]
     columns = np.ascontiguousarray(headers).view(_OBJECT).ravel()

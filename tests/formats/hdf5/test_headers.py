@@ -105,6 +105,7 @@ def test_a_file_like_an_earlier_one_is_read_from_what_is_remembered(tmp_path: Pa
     first, second = (WRITERS[writer](tmp_path / f"{i}.nc", i).read_bytes() for i in (1, 1))
     cold = outcome(first)
     assert outcome(second) == cold
+    objects(first, places(first), remembering)
     reader = Headers(Objects(Space(second)))
     alike = [isinstance(reader.read(at), Alike) for at in places(second)]
     # One dataset of the newer file has a type that stands elsewhere, which is looked up again.
@@ -168,6 +169,7 @@ def test_changed_bytes_are_read_as_if_no_file_had_been_read_before(tmp_path: Pat
         cold = outcome(data), objects(data, heads, Objects.read)
         forget()
         outcome(sound)
+        objects(sound, heads, remembering)
         assert (outcome(data), objects(data, heads, remembering)) == cold
         # Nor does what was damaged change what is read of a sound file.
         assert objects(sound, heads, remembering) == objects(sound, heads, Objects.read)
@@ -265,3 +267,17 @@ def read_values(path: Path) -> list[str]:
             except CfaggError as error:
                 said.append(repr(error))
     return said
+
+
+def test_a_file_of_many_variables_of_other_lengths_is_remembered(tmp_path: Path) -> None:
+    forget()
+    path = tmp_path / "a.nc"
+    with netCDF4.Dataset(path, "w") as d:
+        d.createDimension("x", 2)
+        for i in range(30):
+            d.createVariable(f"v{i}", "f4", ("x",)).long_name = "x" * i
+    data = path.read_bytes()
+    cold = outcome(data)
+    before = headers._memory.headers
+    assert outcome(data) == cold
+    assert headers._memory.headers == before
