@@ -58,7 +58,7 @@ def cuts(draw: st.DrawFn) -> Cut:
     if draw(st.booleans()):
         whole[np.random.default_rng(seed + 1).random(shape) < 0.2] = np.nan
     kinds = tuple(draw(st.sets(st.integers(0, len(STORED) - 1), min_size=1, max_size=3)))
-    return Cut(names, whole, edges, seed, kinds, *(draw(st.booleans()) and k > 0 for k in range(4)))
+    return Cut(names, whole, edges, seed, kinds, *(draw(st.booleans()) for _ in range(4)))
 
 
 def write(cut: Cut, folder: Path) -> list[str]:

@@ -397,7 +397,6 @@ class _Field:
             "units": units_key(variable.text("units"), variable.text("calendar")),
             "cell methods": methods(variable.text("cell_methods"), self.along),
             "axes": tuple(sorted(axes, key=str)),
-            "order of dimensions": tuple(self.along.get(d, d) for d in variable.dims),
             "other coordinates and ancillary variables": tuple(sorted(parts, key=str)),
             **self.said,
             "featureType": None if self.feature is None else self.feature.lower(),
