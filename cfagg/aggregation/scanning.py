@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import islice
 from typing import Any, NamedTuple
 
 from cfagg.arrays.datasets import dataset_of, other_than_netcdf, with_aggregations, with_readers
-from cfagg.cf.joining import Described, Options, describe_all
+from cfagg.cf.joining import Described, Options, describe_all, interned
 from cfagg.errors import CfaggError, Problem, SourceError
 from cfagg.errors.arguments import paths
 from cfagg.formats.metadata.stores import LocalStore
@@ -143,7 +144,7 @@ def _in_processes(named: Sequence[str], numbers: Sequence[int], how: _How, most:
         if isinstance(result, Died):
             suspects.append(result.task[2])
         else:
-            yield result
+            yield _here(result)
     # One file at a time, so that the others of the batch are not blamed.
     alone = (([named[n]], how, [n]) for batch in suspects for n in batch)
     for result in run_processes(_scan_batch, alone, 1) if suspects else ():
@@ -152,7 +153,7 @@ def _in_processes(named: Sequence[str], numbers: Sequence[int], how: _How, most:
             said = f"{place}: the process that scanned it crashed, so the file is most likely damaged"
             yield batch, [Scanned(place, None, problem=said, error=SourceError)]
         else:
-            yield result
+            yield _here(result)
 
 
 def _on_cluster(named: Sequence[str], numbers: Sequence[int], how: _How, cluster: Any) -> Iterator[_Batch]:
@@ -164,10 +165,17 @@ def _on_cluster(named: Sequence[str], numbers: Sequence[int], how: _How, cluster
     futures = cluster.map(_scan_batch, tasks, pure=False)
     try:
         for future in as_completed(futures):
-            yield future.result()
+            yield _here(future.result())
             future.release()
     finally:
         cluster.cancel(futures)
+
+
+def _here(batch: _Batch) -> _Batch:
+    """Return what another process has found, in which what is equal is the same object as in all else here."""
+    numbers, scanned = batch
+    described = iter(interned(d for one in scanned for d in one.described))
+    return numbers, [replace(one, described=tuple(islice(described, len(one.described)))) for one in scanned]
 
 
 def _batches(numbers: Sequence[int], workers: int) -> Iterator[list[int]]:

@@ -108,6 +108,13 @@ def test_processes_find_the_same_in_the_same_order(tmp_path: Path) -> None:
     assert names_and_times(scan(names, workers=2)) == names_and_times(scan(names, workers=1))
 
 
+def test_what_is_equal_in_files_is_one_object_whatever_process_scanned_them(tmp_path: Path) -> None:
+    first, *others = scan(months(tmp_path, 4), workers=2)
+    for one in others:
+        assert one.described[0].axes["latitude"] is first.described[0].axes["latitude"]
+        assert one.described[0].stated is first.described[0].stated
+
+
 def test_a_bad_file_hides_no_other_that_processes_scan(tmp_path: Path) -> None:
     names = months(tmp_path, 5)
     Path(names[2]).write_bytes(b"nothing")

@@ -1,0 +1,79 @@
+"""Many files: few open at a time, and none of them keeps another from being scanned."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cfagg.demo import sample
+from tests.aggregation.months import month
+
+ROOT = Path(__file__).parents[2]
+
+SCRIPT = """
+import sys
+import cfagg
+dataset = cfagg.aggregate(sys.argv[1])
+(group,) = dataset.cfagg.report.groups
+print(group.files.count, group.axes[0].size, float(dataset["tas"][::100, 0, 0].sum()))
+"""
+
+
+def few_open_files() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+def aggregated(folder: Path, script: str = SCRIPT) -> str:
+    own = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", script, str(folder)]
+    done = subprocess.run(command, env=own, capture_output=True, text=True, preexec_fn=few_open_files, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def written(folder: Path, count: int) -> float:
+    """Write files of two times each, and return the sum of each hundredth value of a corner."""
+    for number in range(count):
+        month(folder / f"m{number}.nc", number, kind="NETCDF3_CLASSIC")
+    return sum(100.0 * (time // 2) + 6 * (time % 2) for time in range(0, 2 * count, 100))
+
+
+def test_more_files_than_may_be_open_are_put_together_and_read(tmp_path: Path) -> None:
+    total = written(tmp_path, 80)
+    assert aggregated(tmp_path) == f"80 160 {total}\n"
+
+
+@pytest.mark.soak
+def test_ten_thousand_files_are_put_together_and_read_with_64_open_files(tmp_path: Path) -> None:
+    total = written(tmp_path, 10_000)
+    assert aggregated(tmp_path) == f"10000 20000 {total}\n"
+
+
+CHILDREN = """
+import sys
+from cfagg.aggregation.files import places
+from cfagg.aggregation.scanning import scan
+print(len(scan(places(sys.argv[1]), workers=2)))
+"""
+
+
+def test_several_processes_do_with_few_open_files(tmp_path: Path) -> None:
+    written(tmp_path, 80)
+    assert aggregated(tmp_path, CHILDREN) == "80\n"
+
+
+def test_files_of_pp_netcdf_and_aggregations_are_scanned_side_by_side(tmp_path: Path) -> None:
+    from cfagg.aggregation.files import places
+    from cfagg.aggregation.scanning import scan
+
+    pp = sorted(str(p) for p in sample("pp").glob("*.pp"))[:2]
+    several = [str(month(tmp_path / "m.nc", 0)), *pp, str(sample("sst.nca"))]
+    found = scan(places(several))
+    assert [one.format for one in found] == ["netcdf", "PP", "PP", "netcdf"]
+    assert all(one.described for one in found)
+    assert found[-1].described[0].shape == (54, 18, 108)
