@@ -38,6 +38,7 @@ def read(
     workers: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     substitutions: Mapping[str, str] | None = None,
+    index: bool | str | os.PathLike[str] = True,
     **options: Any,
 ) -> Dataset:
     """Open a file as one labelled, lazy dataset, however many files its values are in.
@@ -66,6 +67,9 @@ def read(
     substitutions : mapping of str to str, optional
         What stands in place of ``${base}`` in names of fragments (CFA-0.6.2), by `base`; it counts before what the
         aggregation file says, so that fragments which have moved are found.
+    index : bool or path-like
+        The byte-offset index by which fragments are read: its file, or `True` for the one beside the aggregation file
+        if there is one, or `False` for none.
     **options
         Passed to `xarray.open_dataset`, for instance ``decode_times`` or ``mask_and_scale``; and ``word_size`` (1, 4 or
         8), the bytes by which addresses of fields in PP files count, where the structure of the files shall not decide.
@@ -122,6 +126,7 @@ def read(
         from cfagg.labelled.engine import CfaggBackendEntrypoint
 
         own = {"allow": allow, "missing": missing, "workers": workers, "substitutions": substitutions}
+        own["index"] = index
         options = {"engine": CfaggBackendEntrypoint, **own, **options}
     elif engine == "zarr":
         from cfagg.labelled.zarr import ZarrEntrypoint

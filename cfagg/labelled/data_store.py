@@ -36,6 +36,7 @@ class AggregationStore(AbstractDataStore):
         *,
         unpack: bool = True,
         word_size: int | None = None,
+        index: Any = True,
     ) -> None:
         self.source = source
         self.group = group
@@ -44,6 +45,7 @@ class AggregationStore(AbstractDataStore):
         self.workers = workers
         self.unpack = unpack
         self.word_size = word_size
+        self.index = index
 
     def get_variables(self) -> dict[str, XarrayVariable]:
         """Return the public variables, aggregated ones in the form of the array they stand for."""
@@ -103,7 +105,13 @@ class AggregationStore(AbstractDataStore):
     def _reader(self, name: str) -> Reader:
         path = f"{self.group.path.rstrip('/')}/{name}"
         return open_reader(
-            self.source, path, self.access, missing=self.missing, workers=self.workers, word_size=self.word_size
+            self.source,
+            path,
+            self.access,
+            missing=self.missing,
+            workers=self.workers,
+            word_size=self.word_size,
+            index=self.index,
         )
 
     def _encoding(self, reader: Reader) -> dict[str, Any]:

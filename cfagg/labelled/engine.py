@@ -43,6 +43,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         "storage_options",
         "substitutions",
         "word_size",
+        "index",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -75,6 +76,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         storage_options: Mapping[str, Any] | None = None,
         substitutions: Mapping[str, str] | None = None,
         word_size: int | None = None,
+        index: bool | str | os.PathLike[str] = True,
     ) -> Dataset:
         """Open one group of a file; see `cfagg.read` for `allow` and what follows it."""
         decoding = {
@@ -91,7 +93,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
             source: Source = replace(filename_or_obj, substitutions=substitutions or {})
         else:
             source = _source(_path(filename_or_obj, storage_options, allow), substitutions)
-        return _open(source, [path], allow, missing, workers, decoding, word_size)[path]
+        return _open(source, [path], allow, missing, workers, decoding, word_size, index=index)[path]
 
     def open_groups_as_dict(
         self,
@@ -104,12 +106,13 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         storage_options: Mapping[str, Any] | None = None,
         substitutions: Mapping[str, str] | None = None,
         word_size: int | None = None,
+        index: bool | str | os.PathLike[str] = True,
         **decoding: Any,
     ) -> dict[str, Dataset]:
         """Open all groups from `group` downwards, by their paths relative to it."""
         source = _source(_path(filename_or_obj, storage_options, allow), substitutions)
         top = (group or "/").rstrip("/")
-        found = _open(source, None, allow, missing, workers, decoding, word_size, top or "/")
+        found = _open(source, None, allow, missing, workers, decoding, word_size, top or "/", index)
         return {p.removeprefix(top) or "/": ds for p, ds in found.items()}
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
@@ -150,6 +153,7 @@ def _open(
     decoding: dict[str, Any],
     word_size: int | None,
     top: str = "/",
+    index: bool | str | os.PathLike[str] = True,
 ) -> dict[str, Dataset]:
     """Open some groups of a file, or all from `top` downwards."""
     from cfagg.arrays.source import refuse_unreadable
@@ -174,7 +178,7 @@ def _open(
         check_packing(path, ((own, one.attributes, one.dtype) for own, one in variables), decoding)
         unpack = decoding.get("mask_and_scale") is not False
         store = AggregationStore(
-            source, source.group(name), access, missing, workers, unpack=unpack, word_size=word_size
+            source, source.group(name), access, missing, workers, unpack=unpack, word_size=word_size, index=index
         )
         ds = StoreBackendEntrypoint().open_dataset(store, **decoding)
         # Nothing stays open for the dataset, and the store need not travel with it to other processes.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from cfagg.arrays.identity import Identity, is_square
 from cfagg.arrays.index.headers import StoredHeader, write_header
@@ -15,8 +18,13 @@ from cfagg.formats.opening import built_in
 from cfagg.formats.values import find
 from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
 from cfagg.model.chunks import ChunkTable
+from cfagg.runtime.budget import worker_count
+from cfagg.runtime.clusters import cluster_of
+from cfagg.runtime.processes import Died, run_processes
+from cfagg.runtime.threads import run_threads
 from cfagg.storage.files import Borrowed, Context, Handle
 from cfagg.storage.handles import handles
+from cfagg.storage.urls import Url
 
 __all__ = ["DIGEST", "build_index", "digest_of", "row_of", "state_of"]
 
@@ -29,6 +37,10 @@ _GAP, _MOST, _LONGEST = 2**12, 64, 2**22
 #: The most chunks of one variable that an index has.
 _CHUNKS = 2**22
 
+#: Files after which it is looked how long the rest will take, seconds of work that are worth the start of other
+#: processes, files that one is given at once, and requests that wait for servers at the same time.
+_FIRST, _WORTH, _TOGETHER, _WAITING = 256, 1.5, 64, 16
+
 #: A file, and the name or path of a variable in it.
 Place = tuple[str, str]
 
@@ -38,23 +50,74 @@ def build_index(
     base: str = "",
     *,
     previous: Index | None = None,
-    advance: Callable[[], object] = lambda: None,
+    client: Any = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Index:
     """Return the index of fragments, files and addresses, in the order of their files; paths are absolute or URLs.
 
-    Files that are as they were when `previous` was made are not opened again.  What an index cannot say has no row in
+    Files that are as they were when `previous` was made are not parsed again.  What an index cannot say has no row in
     it, and neither have files that cannot be opened: reading finds out why.
     """
     wanted: dict[str, dict[str, None]] = {}
     for path, address in fragments:
         wanted.setdefault(path, {})[address] = None
-    rows = []
-    for path, addresses in wanted.items():
-        row = _known(path, addresses, previous) or row_of(path, tuple(addresses))
-        if row is not None:
-            rows.append(row)
-        advance()
-    return Index.of(rows, base)
+    rows: list[FileRow | None] = [_known(path, addresses, previous) for path, addresses in wanted.items()]
+    paths = list(wanted)
+    todo = [n for n, row in enumerate(rows) if row is None]
+    done = len(rows) - len(todo)
+    with cluster_of(client) as cluster:
+        for numbers, made in _made([(n, paths[n], tuple(wanted[paths[n]])) for n in todo], cluster, workers):
+            for n, row in zip(numbers, made, strict=True):
+                rows[n] = row
+            done += len(numbers)
+            if progress is not None:
+                progress(done, len(rows))
+    return Index.of((row for row in rows if row is not None), base)
+
+
+#: Files by their numbers, and what an index says of them.
+type _Task = list[tuple[int, str, tuple[str, ...]]]
+type _Made = tuple[list[int], list[FileRow | None]]
+
+
+def _made(todo: _Task, cluster: Any, workers: int | None) -> Iterator[_Made]:
+    """Yield rows of files, some at a time, in any order."""
+    if cluster is not None:
+        yield from _on_cluster(todo, cluster)
+        return
+    remote = [one for one in todo if isinstance(one[1], Url)]
+    if remote:
+        # Threads: they wait for answers most of the time.
+        yield from run_threads(lambda one: _make([one]), iter(remote), min(_WAITING, len(remote)), "index")
+        todo = [one for one in todo if not isinstance(one[1], Url)]
+    most, started = worker_count(workers), time.monotonic()
+    for k, one in enumerate(todo):
+        if most > 1 and k and not k % _FIRST and (time.monotonic() - started) / k * (len(todo) - k) > _WORTH:
+            batches = itertools.batched(todo[k:], _TOGETHER)
+            for result in run_processes(_make, map(list, batches), most):
+                # A file at which a process crashes has no row.
+                yield ([n for n, _, _ in result.task], [None] * len(result.task)) if isinstance(result, Died) else result
+            return
+        yield _make([one])
+
+
+def _on_cluster(todo: _Task, cluster: Any) -> Iterator[_Made]:
+    """Yield rows of files that the workers of a Dask cluster make."""
+    from distributed import as_completed
+
+    futures = cluster.map(_make, list(map(list, itertools.batched(todo, _TOGETHER))), pure=False)
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+            future.release()
+    finally:
+        cluster.cancel(futures)
+
+
+def _make(task: _Task) -> _Made:
+    """Return rows of files, perhaps in another process."""
+    return [n for n, _, _ in task], [row_of(path, addresses) for _, path, addresses in task]
 
 
 def _known(path: str, addresses: Iterable[str], previous: Index | None) -> FileRow | None:
@@ -84,6 +147,8 @@ def row_of(path: str, addresses: Sequence[str]) -> FileRow | None:
         handle = handles.apart(path)
     except CfaggError:
         return None
+    if handle.data is None and handle.real != os.path.realpath(path):
+        return None  # something else took its place meanwhile
     noted = _Noted(handle)
     variables, is_proven = [], True
     for address in addresses:

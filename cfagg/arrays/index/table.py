@@ -229,8 +229,10 @@ class Index:
 
     def row(self, i: int, address: str) -> int:
         """Return the number of a variable of a file by its name or path, -1 where there is none."""
+        # A name is that of a variable of the root group, as its path is.
+        name = address.removeprefix("/")
         for k in range(int(self.bounds[i]), int(self.bounds[i + 1])):
-            if self.address[k] == address:
+            if self.address[k].removeprefix("/") == name:
                 return k
         return -1
 

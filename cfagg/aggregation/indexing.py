@@ -1,0 +1,269 @@
+"""``cfagg.index``: the byte-offset index of an aggregation file or of any files, or their export as references."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cfagg.arrays.index import SUFFIX, Index
+from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, UnsupportedError
+from cfagg.errors.arguments import a_path, paths
+from cfagg.model import Aggregation
+from cfagg.runtime.reports import WrittenReport
+from cfagg.storage.urls import Url, a_place, absolute, is_url
+
+if TYPE_CHECKING:
+    from cfagg.arrays.source import Source
+    from cfagg.storage.access import Access
+    from cfagg.writing.report import Report
+
+__all__ = ["IndexReport", "index"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class IndexReport(WrittenReport):
+    """What an index was made of: how many files and chunks, and which files it does not have or has anew."""
+
+    title: ClassVar[str] = "Byte-offset index"
+
+    files: int
+    chunks: int
+    #: Files that were as the index said before.
+    unchanged: int = 0
+    #: Files that had changed since.
+    changed: tuple[str, ...] = ()
+    #: Files, and variables of files, that are read without the index.
+    left_out: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        from cfagg.display.sizes import count_text
+
+        counts = f"{count_text(self.files, 'file')}, {count_text(self.chunks, 'chunk')}"
+        changed = f"; {count_text(len(self.changed), 'file')} had changed" if self.changed else ""
+        left = f"; {len(self.left_out):,} read without it" if self.left_out else ""
+        return f"{self.target}: index of {counts}{changed}{left}"
+
+    @property
+    def facts(self) -> tuple[tuple[str, object], ...]:
+        """What a notebook shows, by name."""
+        return (
+            ("file", self.target),
+            ("files", f"{self.files:,}"),
+            ("chunks", f"{self.chunks:,}"),
+            ("unchanged files", f"{self.unchanged:,}" if self.unchanged else None),
+        )
+
+
+def index(
+    path_or_files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    output: str | os.PathLike[str] | None = None,
+    to: str | None = None,
+    on_loss: str = "error",
+    overwrite: bool = False,
+    allow: Iterable[str | os.PathLike[str]] = (),
+    storage_options: Mapping[str, Any] | None = None,
+    client: Any = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> IndexReport | Report:
+    """Make or refresh a byte-offset index, by which thousands of fragments are read without looking into each.
+
+    An index that is there is refreshed: only files that have changed are looked into.
+
+    Parameters
+    ----------
+    path_or_files : str or path-like, or iterable of these
+        An aggregation file, whose fragments are indexed; or any files and patterns, as for `aggregate`.
+    output : str or path-like, optional
+        The index; by default the name of the aggregation file with ``.cfagg-index`` behind it.  Several files have no
+        such name.
+    to : {"kerchunk", "icechunk"}, optional
+        Write references for other libraries in place of an index.
+    on_loss : {"error", "materialise", "drop"}
+        What to do with what such references cannot say.
+    overwrite : bool
+        Replace the output where it is references that are there; an index is refreshed in any case.
+    allow : iterable of str or path-like
+        Directories or files that fragments may be in, besides the aggregation file's own directory.
+    storage_options : mapping, optional
+        Of URLs, as for `read`.
+    client : distributed.Client or str, optional
+        A Dask cluster, or the address of its scheduler, whose workers look into the files.
+    workers : int, optional
+        Processes that do it here, where there are many files; by default one a processor.
+    progress : callable, optional
+        Called with the number of files that are done, and of all.
+
+    Returns
+    -------
+    Report
+        With `files`, `chunks`, `changed` files, and what was `left_out` because an index cannot say where it stands.
+
+    Raises
+    ------
+    SourceError
+        If the aggregation file cannot be read.
+    LossError
+        If references cannot say something, with ``on_loss="error"``; nothing is written.
+
+    Examples
+    --------
+    >>> import cfagg
+    >>> cfagg.index("temperature.nc").changed  # doctest: +SKIP
+    ()
+    """
+    allowed = paths(allow)
+    if to is not None:
+        return _exported(path_or_files, output, to, on_loss, overwrite, allowed, storage_options)
+    if isinstance(path_or_files, str | os.PathLike) and not _is_pattern(path_or_files):
+        place = a_place(path_or_files, storage_options, allowed)
+        source = _opened(place, allowed)
+        if any(isinstance(v, Aggregation) for g in source.root.walk() for v in g.variables.values()):
+            target = f"{absolute(place)}{SUFFIX}" if output is None else a_path(output, "output")
+            if output is None and isinstance(place, Url):
+                raise OptionError(f"{place} is a URL, beside which no index is written: name one by output=")
+            left: list[str] = []
+            fragments = list(_fragments(source, source.access(allowed), left))
+            return _written(fragments, target, left, client, workers, progress)
+    if output is None:
+        raise OptionError("files that are no aggregation file have no place for their index: name it by output=")
+    from cfagg.aggregation.files import places
+
+    left = []
+    target = a_path(output, "output")
+    named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[target])
+    return _written(list(_variables(named, allowed, left)), target, left, client, workers, progress)
+
+
+def _is_pattern(path: str | os.PathLike[str]) -> bool:
+    name = os.fspath(path)
+    return os.path.isdir(name) or (bool(set(name) & set("*?[")) and not is_url(name) and not os.path.lexists(name))  # noqa: PTH112
+
+
+def _opened(place: str, allowed: tuple[str, ...]) -> Source:
+    from cfagg.arrays.opening import open_any
+
+    return open_any(place, allowed)
+
+
+def _fragments(source: Source, access: Access, left: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield file and address of the fragments of all aggregations of a source; what may not be read is `left`."""
+    refused: set[str] = set()
+    for group in source.root.walk():
+        for variable in group.variables.values():
+            if not isinstance(variable, Aggregation):
+                continue
+            partitions = variable.partitions
+            seen: set[tuple[int, int]] = set()
+            for code in zip(partitions.file.tolist(), partitions.address.tolist(), strict=True):
+                if code in seen or min(code) < 0:
+                    continue
+                seen.add(code)
+                reference = partitions.files[code[0]]
+                try:
+                    yield access.resolve(reference), partitions.addresses[code[1]]
+                except CfaggError as error:
+                    if reference not in refused:
+                        refused.add(reference)
+                        left.append(error.message)
+
+
+def _variables(named: Iterable[str], allowed: tuple[str, ...], left: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield each file with the paths of its variables."""
+    for place in named:
+        try:
+            source = _opened(place, allowed)
+        except CfaggError as error:
+            left.append(error.message)
+            continue
+        path = place if isinstance(place, Url) else os.path.realpath(place)
+        if not isinstance(place, Url) and os.path.isdir(path):  # noqa: PTH112
+            left.append(f"{path} is a Zarr store, whose metadata tell already where its chunks are")
+            continue
+        for group in source.root.walk():
+            for name, variable in group.variables.items():
+                if not isinstance(variable, Aggregation):
+                    yield path, f"{group.path.rstrip('/')}/{name}".removeprefix("/")
+
+
+def _written(
+    fragments: list[tuple[str, str]],
+    target: str,
+    left: list[str],
+    client: Any,
+    workers: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> IndexReport:
+    """Write the index of fragments, with what is known already of files that did not change."""
+    from cfagg.arrays.index.building import build_index
+    from cfagg.arrays.index.parquet import open_index, write_index
+
+    if is_url(target):
+        raise UnsupportedError(f"{target} is a URL: an index is written here, and copied from here")
+    previous, notes = None, []
+    try:
+        previous = open_index(target)
+    except SourceNotFoundError:
+        pass
+    except SourceError as error:
+        notes.append(f"{error.message}; it was made anew")
+    made = build_index(fragments, previous=previous, client=client, workers=workers, progress=progress)
+    if previous is not None:
+        made = dataclasses.replace(made, shared=previous.shared, aggregation=previous.aggregation)
+    write_index(made, target)
+    there = {(path, address) for path, address in _rows(made)}
+    unindexed = [f"{p}: {a}" for p, a in dict.fromkeys(fragments) if (p, a) not in there]
+    same = [] if previous is None else [p for p, i in made.files.items() if _is_same(previous, p, made, i)]
+    changed = [] if previous is None else [p for p in made.files if p in previous.files and p not in set(same)]
+    return IndexReport(
+        target=target,
+        variables=tuple(dict.fromkeys(made.address)),
+        files=len(made),
+        chunks=int(made.offset.values.size),
+        unchanged=len(same),
+        changed=tuple(changed),
+        left_out=(*left, *unindexed),
+        notes=tuple(notes),
+    )
+
+
+def _rows(made: Index) -> Iterator[tuple[str, str]]:
+    return ((made.where(i), address) for i, address in zip(made.file.tolist(), made.address, strict=True))
+
+
+def _is_same(previous: Index, path: str, made: Index, i: int) -> bool:
+    before = previous.files.get(path)
+    return before is not None and previous.state(before) == made.state(i)
+
+
+def _exported(
+    path_or_files: Any,
+    output: str | os.PathLike[str] | None,
+    to: str,
+    on_loss: str,
+    overwrite: bool,
+    allowed: tuple[str, ...],
+    storage_options: Mapping[str, Any] | None,
+) -> Report:
+    """Write references for other libraries."""
+    from cfagg.writing.exports.exporting import export
+
+    if output is None:
+        raise OptionError(f"to={to!r}: name what is written by output=")
+    if isinstance(path_or_files, str | os.PathLike) and not _is_pattern(path_or_files):
+        source = _opened(a_place(path_or_files, storage_options, allowed), allowed)
+    else:
+        from cfagg.aggregation.building import build
+        from cfagg.aggregation.files import places
+        from cfagg.aggregation.joining import join_files
+        from cfagg.aggregation.scanning import scan
+        from cfagg.cf.joining import Options
+
+        rules = Options()
+        named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[a_path(output)])
+        source = build(join_files(scan(named, rules, storage_options=storage_options, allow=allowed), rules))
+    return export(source, source.access(allowed), output, to, on_loss=on_loss, overwrite=overwrite)
