@@ -24,6 +24,7 @@ _HOMES = {
     "check": "cfagg.checking.checking",
     "convert": "cfagg.conversion",
     "create_observations": "cfagg.observations.creating",
+    "index": "cfagg.aggregation.indexing",
     "join_observations": "cfagg.observations.joining",
     "open_accumulated": "cfagg.accumulation.accumulated",
     "open_aggregation": "cfagg.api.reading",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from cfagg.accumulation.accumulated import open_accumulated as open_accumulated
     from cfagg.accumulation.accumulating import accumulate as accumulate
     from cfagg.aggregation.aggregating import aggregate as aggregate
+    from cfagg.aggregation.indexing import index as index
     from cfagg.api.reading import open_aggregation as open_aggregation
     from cfagg.api.reading import read as read
     from cfagg.api.showing import show as show

@@ -20,8 +20,8 @@ def test_a_public_name_is_found_and_listed(name: str) -> None:
 #: What `import cfagg` has offered so far.  A name that is to go first warns for one minor version.
 PUBLIC = {
     "Aggregation", "CfaggError", "Grid", "Layout", "Partitions", "__version__", "accumulate", "aggregate", "check",
-    "convert", "create_observations", "join_observations", "open_accumulated", "open_aggregation", "open_observations",
-    "read", "rebase", "show", "write",
+    "convert", "create_observations", "index", "join_observations", "open_accumulated", "open_aggregation",
+    "open_observations", "read", "rebase", "show", "write",
 }  # fmt: skip
 
 
@@ -43,6 +43,7 @@ READERS = {
     "aggregate": lambda name: cfagg.aggregate(name),
     "check": lambda name: cfagg.check(name),
     "convert": lambda name: cfagg.convert(name, f"{name}.out"),
+    "index": lambda name: cfagg.index(name),
     "accumulate": lambda name: cfagg.accumulate(name, "tas"),
     "open_accumulated": lambda name: cfagg.open_accumulated(name, "tas"),
     "open_aggregation": lambda name: cfagg.open_aggregation(name, "tas"),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from cfagg.arrays.index import SUFFIX
 from cfagg.cf.joining import Options
 from cfagg.errors import OptionError
 from cfagg.errors.arguments import paths
@@ -14,6 +15,7 @@ from cfagg.errors.arguments import paths
 if TYPE_CHECKING:
     from xarray import Dataset
 
+    from cfagg.aggregation.output import Output
     from cfagg.aggregation.scanning import Scanned
     from cfagg.writing.plan import OnLoss
 
@@ -26,7 +28,7 @@ def aggregate(
     output: str | os.PathLike[str] | None = None,
     append: bool = False,
     update: bool = False,
-    index: bool = True,
+    index: bool | str | os.PathLike[str] = True,
     to: str | None = None,
     on_loss: OnLoss = "error",
     overwrite: bool = False,
@@ -80,7 +82,7 @@ def aggregate(
     place = None
     if output is not None:
         target = target_of(output, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13")
-        place = Output(target, rules, append=append, update=update, index=index)
+        place = Output(target, rules, append=append, update=update, index=index is not False)
         place.check()
     elif append or update:
         raise OptionError("append=True and update=True are about a file: name it by output=")
@@ -100,10 +102,17 @@ def aggregate(
         workers=workers,
         substitutions=substitutions,
         allow=allowed,
+        index=_index_of(place) if place is not None else index,
         **options,
     )
     joined, names, dropped = source.made
     return with_report(dataset, Report(joined, names, dropped, *said))
+
+
+def _index_of(place: Output) -> str | bool:
+    """Return the index that was written with an aggregation file."""
+    name = f"{place.target.path}{SUFFIX}"
+    return name if place.index and os.path.isfile(name) else False  # noqa: PTH113
 
 
 #: Options of `xarray.open_dataset` that say how values are decoded.

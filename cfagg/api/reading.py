@@ -116,7 +116,7 @@ def read(
             raise OptionError(
                 "group: variables of several files stand in one group, whichever they are in; leave it out"
             )
-        given = {"missing": missing, "workers": workers, "substitutions": substitutions, **options}
+        given = {"missing": missing, "workers": workers, "substitutions": substitutions, "index": index, **options}
         several = aggregate(path, chunks=chunks, allow=allow, storage_options=storage_options, **given)
         return several if variables is None else _chosen(several, list(names(variables, "variables")), "files")
     allow = paths(allow)
@@ -125,8 +125,7 @@ def read(
     if engine == "cfagg":
         from cfagg.labelled.engine import CfaggBackendEntrypoint
 
-        own = {"allow": allow, "missing": missing, "workers": workers, "substitutions": substitutions}
-        own["index"] = index
+        own = {"allow": allow, "missing": missing, "workers": workers, "substitutions": substitutions, "index": index}
         options = {"engine": CfaggBackendEntrypoint, **own, **options}
     elif engine == "zarr":
         from cfagg.labelled.zarr import ZarrEntrypoint

@@ -30,6 +30,7 @@ COMMANDS = {
     "show": ("cfagg.cli.show", "print the contents of a file: dimensions, variables, partition matrices, references"),
     "convert": ("cfagg.cli.convert", "write an aggregation or a netCDF file as a Zarr store, or in another dialect"),
     "aggregate": ("cfagg.cli.aggregate", "put many files together as one dataset"),
+    "index": ("cfagg.cli.index", "note where values stand, so that thousands of fragments are read quickly"),
     "rebase": ("cfagg.cli.rebase", "move the references of an aggregation file to another directory"),
     "check": ("cfagg.cli.check", "check datasets against the CF conventions"),
     "explain": ("cfagg.cli.explain", "explain the rules of cfagg check"),

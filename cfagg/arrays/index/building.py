@@ -97,7 +97,9 @@ def _made(todo: _Task, cluster: Any, workers: int | None) -> Iterator[_Made]:
             batches = itertools.batched(todo[k:], _TOGETHER)
             for result in run_processes(_make, map(list, batches), most):
                 # A file at which a process crashes has no row.
-                yield ([n for n, _, _ in result.task], [None] * len(result.task)) if isinstance(result, Died) else result
+                yield (
+                    ([n for n, _, _ in result.task], [None] * len(result.task)) if isinstance(result, Died) else result
+                )
             return
         yield _make([one])
 

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from cfagg.arrays.index import FileState, Index, build_index, open_index, write_index
-from cfagg.arrays.index.schema import COLUMNS
+from cfagg.arrays.index.schema import COLUMNS, VERSION
 from cfagg.arrays.index.table import FileRow
 from cfagg.errors import SourceError
 from cfagg.formats.values import read
@@ -100,3 +100,12 @@ def test_damage_is_noticed_wherever_it_is(tmp_path: Path) -> None:
         (tmp_path / "x").write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
         with pytest.raises(SourceError):
             open_index(tmp_path / "x")
+
+
+def test_the_page_has_the_columns_of_the_schema() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "byte_offset_index.md").read_text(encoding="utf-8")
+    rows = [
+        f"| `{c.name}` | {c.type} | {'yes' if c.nullable else 'no'} | {c.meaning} |" for c in COLUMNS
+    ]  # fmt: skip
+    assert [line for line in page.splitlines() if line.startswith("| `")] == rows
+    assert f"the version of\nthis schema, {VERSION}," in page

@@ -1,0 +1,150 @@
+"""`cfagg.index` and ``cfagg index``: what they make, refresh and report, and that `read` uses it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import netCDF4
+import numpy as np
+import pytest
+
+import cfagg
+from cfagg.arrays.aggregated import AggregationReader
+from cfagg.arrays.index import SUFFIX, open_index
+from cfagg.cli.main import main
+from cfagg.errors import OptionError, SourceNotFoundError, StaleIndexWarning
+
+
+def write(path: Path, day: int, seed: int = 0) -> None:
+    """Write a day of data on a small grid."""
+    with netCDF4.Dataset(path, "w") as ds:
+        for name, n in (("time", 1), ("lat", 3), ("lon", 4)):
+            ds.createDimension(name, n)
+        time = ds.createVariable("time", "f8", ("time",))
+        time.units, time.standard_name = "days since 2000-01-01", "time"
+        time[:] = day
+        for name, n, units in (("lat", 3, "degrees_north"), ("lon", 4, "degrees_east")):
+            one = ds.createVariable(name, "f8", (name,))
+            one.units, one.standard_name = units, {"lat": "latitude", "lon": "longitude"}[name]
+            one[:] = np.arange(n)
+        tas = ds.createVariable("tas", "f4", ("time", "lat", "lon"), zlib=True)
+        tas.units, tas.standard_name = "K", "air_temperature"
+        tas[:] = np.random.default_rng(day + 100 * seed).normal(280, 5, (1, 3, 4))
+
+
+@pytest.fixture
+def days(tmp_path: Path) -> Path:
+    for day in range(6):
+        write(tmp_path / f"{day}.nc", day)
+    cfagg.aggregate(f"{tmp_path}/[0-9].nc", output=tmp_path / "all.nc", index=False)
+    return tmp_path
+
+
+def values_of(folder: Path) -> np.ndarray:
+    found = []
+    for day in range(6):
+        with netCDF4.Dataset(folder / f"{day}.nc") as ds:
+            found.append(ds["tas"][:].data)
+    return np.concatenate(found)
+
+
+def count_opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    opened: list[int] = []
+    before = AggregationReader._open
+    monkeypatch.setattr(
+        AggregationReader, "_open", lambda self, i, **how: (opened.append(i), before(self, i, **how))[1]
+    )
+    return opened
+
+
+def test_an_index_is_made_beside_the_file_and_read_by(days: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = cfagg.index(days / "all.nc")
+    assert (report.files, report.chunks, report.left_out) == (6, 6, ())
+    assert report.target == f"{days / 'all.nc'}{SUFFIX}"
+    opened = count_opened(monkeypatch)
+    ds = cfagg.read(days / "all.nc")
+    assert np.array_equal(ds.tas[:, 1, 2], values_of(days)[:, 1, 2])
+    assert opened == []
+    assert np.array_equal(cfagg.read(days / "all.nc", index=False).tas[:, 1, 2], values_of(days)[:, 1, 2])
+    assert opened != []
+
+
+def test_an_index_somewhere_else_is_read_by_name(days: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (days / "elsewhere").mkdir()
+    cfagg.index(days / "all.nc", output=days / "elsewhere" / "x")
+    opened = count_opened(monkeypatch)
+    assert np.array_equal(cfagg.read(days / "all.nc", index=days / "elsewhere" / "x").tas.values, values_of(days))
+    assert opened == []
+
+
+def test_files_without_an_aggregation_file_are_indexed(days: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = cfagg.index(f"{days}/[0-9].nc", output=days / "x")
+    assert report.files == 6
+    assert set(report.variables) == {"time", "lat", "lon", "tas"}
+    opened = count_opened(monkeypatch)
+    assert np.array_equal(cfagg.read(f"{days}/[0-9].nc", index=days / "x").tas[:, 1, 2], values_of(days)[:, 1, 2])
+    assert opened == []
+
+
+def test_files_without_an_aggregation_file_need_a_name_for_their_index(days: Path) -> None:
+    with pytest.raises(OptionError, match="output="):
+        cfagg.index([days / "0.nc", days / "1.nc"])
+
+
+def test_changed_files_are_listed_and_looked_into_again(days: Path) -> None:
+    cfagg.index(days / "all.nc")
+    write(days / "2.nc", 2, seed=9)
+    report = cfagg.index(days / "all.nc")
+    assert report.changed == (str(days / "2.nc"),)
+    assert report.unchanged == 5
+    assert np.array_equal(cfagg.read(days / "all.nc").tas, values_of(days))
+
+
+def test_a_changed_file_is_read_as_it_is_with_one_warning(days: Path) -> None:
+    cfagg.index(days / "all.nc")
+    write(days / "2.nc", 2, seed=9)
+    write(days / "4.nc", 4, seed=9)
+    with pytest.warns(StaleIndexWarning, match="cfagg index") as caught:
+        assert np.array_equal(cfagg.read(days / "all.nc").tas, values_of(days))
+    assert len(caught) == 1
+
+
+def test_what_cannot_be_indexed_is_listed(days: Path) -> None:
+    (days / "5.nc").unlink()
+    report = cfagg.index(days / "all.nc")
+    assert report.files == 5
+    assert report.left_out == (f"{days / '5.nc'}: tas",)
+
+
+def test_an_index_that_is_not_there_is_an_error(days: Path) -> None:
+    with pytest.raises(SourceNotFoundError, match="no index"):
+        cfagg.read(days / "all.nc", index=days / "nothing")
+
+
+def test_what_append_needs_stays_in_a_refreshed_index(tmp_path: Path) -> None:
+    for day in range(3):
+        write(tmp_path / f"{day}.nc", day)
+    cfagg.aggregate(f"{tmp_path}/[0-9].nc", output=tmp_path / "all.nc")
+    before = open_index(tmp_path / f"all.nc{SUFFIX}")
+    cfagg.index(tmp_path / "all.nc")
+    after = open_index(tmp_path / f"all.nc{SUFFIX}")
+    assert (after.shared, after.aggregation, after.description) == (
+        before.shared, before.aggregation, before.description,
+    )  # fmt: skip
+    assert before.aggregation is not None
+
+
+def test_the_command_makes_and_refreshes(days: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", str(days / "all.nc")]) == 0
+    assert "index of 6 files, 6 chunks" in capsys.readouterr().out
+    write(days / "2.nc", 2, seed=9)
+    assert main(["index", "--json", str(days / "all.nc")]) == 0
+    assert json.loads(capsys.readouterr().out)["changed"] == [str(days / "2.nc")]
+
+
+def test_the_command_takes_names_one_a_line(days: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (days / "names").write_text("\n".join(str(days / f"{k}.nc") for k in range(6)))
+    assert main(["index", "--files-from", str(days / "names"), "-o", str(days / "x")]) == 0
+    assert len(open_index(days / "x")) == 6
+    assert "6 files" in capsys.readouterr().out
