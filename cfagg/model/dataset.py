@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from cfagg.errors import LimitError
 if TYPE_CHECKING:
     from cfagg.model.chunks import ChunkTable
 
-__all__ = ["AttributeValue", "Dataset", "Dimension", "Group", "Kind", "Variable"]
+__all__ = ["AttributeValue", "Dataset", "Dimension", "Group", "Kind", "SharedAttributes", "Variable"]
 
 #: What an attribute may hold: text; several texts; numbers, always with one dimension; text that is not UTF-8; or
 #: something that netCDF does not have (a mapping or a boolean in JSON).
@@ -28,6 +28,20 @@ AttributeValue = str | tuple[str, ...] | npt.NDArray[Any] | bytes | object
 
 #: What a variable holds, in the words of the CF conventions.
 Kind = Literal["char", "string", "integer", "float", "other"]
+
+
+class SharedAttributes(dict[str, AttributeValue]):
+    """Attributes that are the same for many variables of many files, and so are not changed: copy them."""
+
+    def _refused(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("these attributes are shared by many variables: copy them with dict() to change them")
+
+    __setitem__ = __delitem__ = __ior__ = _refused
+    clear = pop = popitem = setdefault = update = _refused
+
+    def __reduce__(self) -> tuple[type[dict[str, AttributeValue]], tuple[dict[str, AttributeValue]]]:
+        return dict, (dict(self),)
+
 
 #: As many values are read at once at most.
 BLOCK = 1 << 22

@@ -14,7 +14,7 @@ from cfagg.errors import FragmentReadError, LimitError, SourceError
 from cfagg.formats.classic import header as raw
 from cfagg.formats.metadata.foreign import name_of, too_long, value_of
 from cfagg.formats.values.open_variable import OpenVariable
-from cfagg.model.dataset import AttributeValue, Dataset, Group, Kind, Variable
+from cfagg.model.dataset import AttributeValue, Dataset, Group, Kind, SharedAttributes, Variable
 from cfagg.storage.files import Context, Handle
 
 if TYPE_CHECKING:
@@ -76,7 +76,31 @@ def _root(header: raw.Header, data: bytes, handle: Handle) -> Group:
     return root
 
 
+#: Attributes of variables of many files, by their bytes; how many bytes are remembered, and of one variable.
+_known: dict[tuple[tuple[bytes, int, bytes], ...], SharedAttributes] = {}
+_MOST, _LONGEST = 1 << 24, 1 << 14
+
+
+class _Remembered:
+    bytes = 0
+
+
 def _attributes(stored: list[raw.Attribute], data: bytes) -> dict[str, AttributeValue]:
+    """Return attributes; equal ones of several variables and files are the same object."""
+    if stored and stored[-1].end - stored[0].begin > _LONGEST:
+        return _decoded(stored, data)
+    key = tuple([(a.name, a.type, data[a.begin : a.end]) for a in stored])
+    found = _known.get(key)
+    if found is None:
+        _Remembered.bytes += 256 + sum(len(name) + len(value) for name, _, value in key)
+        if _Remembered.bytes > _MOST:
+            _known.clear()
+            _Remembered.bytes = 0
+        found = _known[key] = SharedAttributes(_decoded(stored, data))
+    return found
+
+
+def _decoded(stored: list[raw.Attribute], data: bytes) -> dict[str, AttributeValue]:
     found: dict[str, AttributeValue] = {}
     for attribute in stored:
         name, dtype = name_of(attribute.name), raw.DTYPES[attribute.type]
@@ -85,9 +109,12 @@ def _attributes(stored: list[raw.Attribute], data: bytes) -> dict[str, Attribute
             found[name] = foreign
             continue
         value = data[attribute.begin : attribute.end]
-        found[name] = (
-            value_of(value) if dtype.kind == "S" else np.frombuffer(value, dtype).astype(dtype.newbyteorder("="))
-        )
+        if dtype.kind == "S":
+            found[name] = value_of(value)
+            continue
+        numbers = np.frombuffer(value, dtype).astype(dtype.newbyteorder("="))
+        numbers.flags.writeable = False  # variables with the same attributes share it
+        found[name] = numbers
     return found
 
 

@@ -8,6 +8,7 @@ Source: the netCDF classic and 64-bit data format specifications.
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Callable, Iterator
 from math import prod
@@ -116,6 +117,27 @@ def parse(data: bytes, size: int) -> Header:
         raise DamagedError(f"{error} at byte {cursor.at:,}") from None
 
 
+#: Numbers of versions with dimensions; variables of many headers by such a number, place and bytes; and the lengths of
+#: these by number, place and first bytes.
+_numbers: dict[tuple[object, ...], int] = {}
+_known: dict[tuple[int, int, bytes], Variable] = {}
+_lengths: dict[tuple[int, int, bytes], int] = {}
+
+#: Of these, the most; bytes of the longest variable, those in which others begin alike, and most dimensions.
+_MOST, _LONGEST, _BEGIN, _DIMS = 1 << 12, 1 << 12, 16, 64
+
+_count = itertools.count(1)
+
+
+def _number_of(dims: tuple[object, ...]) -> int:
+    """Return a number for a version with dimensions, 0 where these are too many to be remembered."""
+    if len(dims) > _DIMS:
+        return 0
+    if len(_numbers) >= _MOST:
+        _numbers.clear()
+    return _numbers.setdefault(dims, next(_count))
+
+
 class _Cursor:
     """Walks over the bytes of a header."""
 
@@ -192,12 +214,37 @@ class _Cursor:
                 raise DamagedError(f"dimension {_shown(name)} is a second record dimension")
             dims.append((name, length))
         attributes = self.attributes()
-        variables = [self.variable(dims) for _ in self.items(_VARIABLES, 5 * self._count.size)]
+        alike = _number_of((self.version, *dims))
+        variables = [self.variable(dims, alike) for _ in self.items(_VARIABLES, 5 * self._count.size)]
         if any(v.begin < self.at for v in variables if _bytes(v, dims)):
             raise DamagedError("values that begin within the header")
         return _placed(dims, attributes, variables, None if records == streaming else records, self.size)
 
-    def variable(self, dims: list[tuple[bytes, int]]) -> Variable:
+    def variable(self, dims: list[tuple[bytes, int]], number: int) -> Variable:
+        begin = self.at
+        # The length of the last variable that began alike says what to compare with those that are remembered.
+        alike = number, begin, self.data[begin : begin + _BEGIN]
+        end = begin + _lengths.get(alike, 0)
+        variable = _known.get((number, begin, self.data[begin:end]))
+        if variable is not None:
+            self.at = end
+            self.take(self._count)
+        else:
+            variable = self._new_variable(dims)
+            end = self.at - self._count.size
+            if number and end - begin <= _LONGEST:
+                if len(_known) >= _MOST:
+                    _known.clear()
+                    _lengths.clear()
+                _lengths[alike] = end - begin
+                _known[number, begin, self.data[begin:end]] = variable
+        variable = variable._replace(begin=self.take(self._offset))
+        if _bytes(variable, dims) >= _LARGEST or variable.begin >= _LARGEST:
+            raise DamagedError(f"variable {_shown(variable.name)} has an impossible number of values")
+        return variable
+
+    def _new_variable(self, dims: list[tuple[bytes, int]]) -> Variable:
+        """Return a variable but for where its values begin."""
         name, rank = self.name(), self.take(self._count)
         if rank > _RANK:
             raise DamagedError(f"variable {_shown(name)} has {rank:,} dimensions")
@@ -208,10 +255,7 @@ class _Cursor:
             raise DamagedError(f"variable {_shown(name)} has the record dimension after another one")
         attributes, type_ = self.attributes(), self.type()
         self.take(self._count)  # its size, which follows from its shape
-        variable = Variable(name, ids, attributes, type_, self.take(self._offset))
-        if _bytes(variable, dims) >= _LARGEST or variable.begin >= _LARGEST:
-            raise DamagedError(f"variable {_shown(name)} has an impossible number of values")
-        return variable
+        return Variable(name, ids, attributes, type_, 0)
 
 
 def _placed(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NoReturn
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from cfagg.formats.hdf5.objects import ATTRIBUTES, Object, Objects, dense_at
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, Space, UnusualError
 from cfagg.formats.metadata.foreign import Foreign, name_of, too_long
 from cfagg.formats.values.netcdf4_names import INTERNAL
-from cfagg.model.dataset import AttributeValue
+from cfagg.model.dataset import AttributeValue, SharedAttributes
 
 __all__ = ["Attributes", "OwnAttributes"]
 
@@ -41,19 +40,6 @@ class _Attribute:
 
     def __init__(self, name: str, value: AttributeValue) -> None:
         self.name, self.value = name, value
-
-
-class SharedAttributes(dict[str, AttributeValue]):
-    """Attributes that are the same for many variables of many files, and so are not changed: copy them."""
-
-    def _refused(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("these attributes are shared by many variables: copy them with dict() to change them")
-
-    __setitem__ = __delitem__ = __ior__ = _refused
-    clear = pop = popitem = setdefault = update = _refused
-
-    def __reduce__(self) -> tuple[type[dict[str, AttributeValue]], tuple[dict[str, AttributeValue]]]:
-        return dict, (dict(self),)
 
 
 _Set = tuple[SharedAttributes, dict[str, AttributeValue]]

@@ -18,6 +18,9 @@ __all__ = ["gather", "read"]
 #: Bytes that a request costs: a longer gap is skipped, a shorter one read and thrown away.
 _REQUEST = 2**14
 
+#: Bytes of the largest array that is read as it stands, with no look at how it could be cut.
+_SMALL = 2**20
+
 #: Longest single request, where there is a choice.
 _LONGEST = 2**26
 
@@ -46,6 +49,11 @@ def gather(
     check: Callable[[int], None] = lambda _: None,
 ) -> npt.NDArray[Any]:
     """Return a hyperslab: `check` is told the byte where it ends, `take` gives that many bytes from a place on."""
+    whole = _whole(storage, shape, slices)
+    if whole is not None:
+        check(storage.offset + whole)
+        stored = np.frombuffer(take(whole, storage.offset), storage.encoding.dtype)
+        return stored.astype(stored.dtype.newbyteorder("=")).reshape(shape)
     picked = [range(s.start, s.stop, s.step) for s in slices]
     counts = [len(p) for p in picked]
     dtype = storage.encoding.dtype
@@ -69,6 +77,17 @@ def gather(
         at = first + sum(i * p.step * s for i, p, s in zip(place, picked, strides, strict=False))
         block[place] = np.ndarray(counts[outer:], dtype, take(span, at), strides=inner)
     return block
+
+
+def _whole(storage: Contiguous, shape: Sequence[int], slices: Sequence[slice]) -> int | None:
+    """Return the bytes of all values, if all are asked for, stand in one block and are not many; else `None`."""
+    size = storage.encoding.dtype.itemsize
+    for n, s in zip(shape, slices, strict=True):
+        if s.start != 0 or s.stop != n or s.step != 1:
+            return None
+        size *= n
+    one_block = not storage.record or (len(shape) > 0 and shape[0] == 1)
+    return size if one_block and storage.offset >= 0 and 0 < size <= _SMALL else None
 
 
 def _strides(storage: Contiguous, shape: Sequence[int]) -> list[int]:
