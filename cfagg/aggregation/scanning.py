@@ -10,13 +10,14 @@ from hashlib import sha256
 from itertools import islice
 from typing import Any, NamedTuple
 
-from cfagg.arrays.datasets import dataset_of, other_than_netcdf, with_aggregations, with_readers
+from cfagg.arrays.datasets import dataset_of, other_than_netcdf, referenced, with_aggregations, with_readers
 from cfagg.cf.joining import Described, Options, describe_all, interned
 from cfagg.errors import CfaggError, Problem, SourceError
 from cfagg.errors.arguments import paths
 from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.url import file_at, of_handle, store_at
 from cfagg.formats.metadata.zarr import open_store
+from cfagg.formats.opening import is_referring
 from cfagg.model.dataset import Dataset
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.clusters import cluster_of
@@ -210,10 +211,12 @@ def _scan_one(place: str, how: _How) -> Scanned:
             if isinstance(place, Url):
                 return _scan_url(place, how.options)
             if os.path.isdir(place):  # noqa: PTH112 - Path costs more
+                if is_referring(place):
+                    return _scan_references(place, how)
                 return _scan_store(LocalStore(place, how.links), place, how.options)
             handle = open_regular(place)
             state = _state(handle.key)
-            found = _described(place, state, dataset_of(handle), how.options)
+            found = _described(place, state, dataset_of(handle, allow=how.links), how.options)
         except CfaggError as error:
             found = Scanned(place, state, problem=error.message, error=type(error))
         except OSError as error:
@@ -253,6 +256,12 @@ def _scan_store(store: Any, place: str, options: Options) -> Scanned:
     documents = _Documents(store)
     dataset = with_readers(open_store(documents))
     return _described(place, FileState(documents.size, etag=documents.digest.hexdigest()), dataset, options)
+
+
+def _scan_references(place: str, how: _How) -> Scanned:
+    """Return what references in Parquet describe, known by the document of their directory."""
+    state = _state(open_regular(f"{place}/.zmetadata").key)
+    return _described(place, state, referenced(place, how.links), how.options)
 
 
 class _Documents:

@@ -17,7 +17,8 @@ from cfagg.errors import (
 )
 from cfagg.errors.arguments import a_path, a_text, names, paths, texts
 from cfagg.errors.extras import require
-from cfagg.formats.opening import HEAD, ZIP, format_of, format_of_head, is_store, no_store
+from cfagg.formats.opening import HEAD, KERCHUNK, ZIP, format_of, format_of_head, is_referring, is_store
+from cfagg.formats.zarr.documents import no_store
 from cfagg.model import Aggregation
 from cfagg.storage.urls import Url, a_place, is_url
 
@@ -186,7 +187,8 @@ def open_aggregation(
     >>> open_aggregation("temperature.nca", "tas").grid.sizes  # doctest: +SKIP
     ((12, 36), (64,), (128,))
     """
-    from cfagg.arrays.source import open_source
+    from cfagg.arrays.opening import open_any
+    from cfagg.arrays.reference_source import aggregation_of
     from cfagg.storage.handles import handles
 
     a_text(variable, "variable", "the name or path of a variable")
@@ -194,10 +196,12 @@ def open_aggregation(
     place = a_place(path, storage_options)
     if isinstance(place, Url):
         handles.renew(place)  # as it is now, whatever was kept of it
-    source = open_source(place, changes)
+    source = open_any(place, substitutions=changes)
     _, found = source.find(variable)
     if isinstance(found, Aggregation):
         return found
+    if source.format == KERCHUNK:
+        return aggregation_of(source, variable)
     known = [
         f"{g.path.rstrip('/')}/{n}"
         for g in source.root.walk()
@@ -274,6 +278,8 @@ def _engine(path: str, allow: Iterable[str | os.PathLike[str]]) -> str:
     if not os.path.isdir(path):  # noqa: PTH112
         # The pool holds it by this name for the engine, which reads the very file that was judged.
         return "zarr" if format_of(handles.get(os.path.abspath(path))) == ZIP else "cfagg"  # noqa: PTH100
+    if is_referring(path):
+        return "cfagg"
     if not is_store(path):
         from cfagg.formats.metadata.stores import LocalStore
         from cfagg.formats.metadata.zarr import read_node

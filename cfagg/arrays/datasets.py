@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cfagg.errors import SourceError
-from cfagg.formats import cdl
-from cfagg.formats.opening import EXPECTED, HEAD, NETCDF, built_in, not_netcdf
+from cfagg.formats import cdl, kerchunk
+from cfagg.formats.opening import EXPECTED, HEAD, KERCHUNK, NETCDF, built_in, not_netcdf
 from cfagg.formats.values.kinds import kind
 from cfagg.formats.values.open_variable import OpenVariable
 from cfagg.model.dataset import Dataset, Variable
 from cfagg.storage.files import Handle
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
     from cfagg.arrays.reader import Reader
     from cfagg.formats.metadata.zarr import ZarrValues
 
-__all__ = ["dataset_of", "other_than_netcdf", "with_aggregations", "with_readers"]
+__all__ = ["dataset_of", "other_than_netcdf", "referenced", "with_aggregations", "with_readers"]
 
 
 def with_aggregations(dataset: Dataset) -> Dataset:
@@ -92,10 +94,21 @@ def other_than_netcdf(handle: Handle) -> Dataset | None:
     return None if plugin is None else plugin.open(handle)
 
 
-def dataset_of(handle: Handle, *, foreign: bool = True) -> Dataset:
+def referenced(path: str, allow: Iterable[str] = ()) -> Dataset:
+    """Return the dataset of references in a directory of Parquet files, to chunks that `allow` admits."""
+    from cfagg.formats.kerchunk.store import ReferenceStore, open_references
+    from cfagg.formats.metadata.zarr import open_store
+
+    dataset = open_store(ReferenceStore(open_references(path, allow)))
+    dataset.format = KERCHUNK
+    return dataset
+
+
+def dataset_of(handle: Handle, *, foreign: bool = True, allow: Iterable[str] = ()) -> Dataset:
     """Return the dataset in an open file, which is closed with it, and at once where it cannot be read.
 
-    With `foreign` it may be of a format of a plug-in: such files can be checked, but not read as partitions.
+    With `foreign` it may be of a format of a plug-in: such files can be checked, but not read as partitions.  Of
+    references to chunks, `allow` admits what is not beside them.
     """
     name = handle.key.path
     try:
@@ -105,6 +118,10 @@ def dataset_of(handle: Handle, *, foreign: bool = True) -> Dataset:
             form = cdl.FORMAT
         if form is not None and form.name in NETCDF:
             dataset = form.open(handle)
+            dataset.path = name
+            return dataset
+        if form is kerchunk.FORMAT:
+            dataset = kerchunk.FORMAT.open(handle, allow)
             dataset.path = name
             return dataset
         if foreign or form is not None:

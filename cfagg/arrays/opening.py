@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cfagg.arrays.index import SUFFIX
 from cfagg.arrays.source import OtherSource, Source, open_source
-from cfagg.formats.opening import NETCDF, built_in, format_of
+from cfagg.formats.opening import KERCHUNK, NETCDF, built_in, format_of, is_referring
 from cfagg.model import Aggregation
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, absolute
@@ -41,20 +41,34 @@ def open_any(
         there = file_at(name)
         if there is not None:
             own = built_in(there)
+            if own is not None and own.name == KERCHUNK:
+                return _references(name, allow)
             if own is not None and own.name not in NETCDF:
                 from cfagg.arrays.foreign_source import open_foreign_source
 
                 return open_foreign_source(name) or open_source(name)
             return open_source(name, substitutions)
     elif not os.path.isdir(name):  # noqa: PTH112
-        if format_of(handles.get(absolute(name))) not in NETCDF:
+        form = format_of(handles.get(absolute(name)))
+        if form == KERCHUNK:
+            return _references(name, allow)
+        if form not in NETCDF:
             from cfagg.arrays.foreign_source import open_foreign_source
 
             return open_foreign_source(name) or open_source(name)
         return open_source(name, substitutions)
+    elif is_referring(name):
+        return _references(name, allow)
     from cfagg.arrays.zarr_source import open_zarr_source
 
     return open_zarr_source(name, () if isinstance(name, Url) else allow)
+
+
+def _references(path: str, allow: Sequence[str | os.PathLike[str]]) -> Source:
+    """Return the metadata of a store of references."""
+    from cfagg.arrays.reference_source import open_reference_source
+
+    return open_reference_source(path, allow)
 
 
 def open_reader(

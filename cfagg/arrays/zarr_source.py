@@ -24,7 +24,7 @@ from cfagg.storage.urls import Url
 if TYPE_CHECKING:
     from cfagg.arrays.reader import Reader
 
-__all__ = ["ZarrSource", "open_zarr_source"]
+__all__ = ["ZarrSource", "open_zarr_source", "source_of_store"]
 
 
 @dataclass(frozen=True)
@@ -51,15 +51,16 @@ class ZarrSource(OtherSource):
             if isinstance(self.store, LocalStore):
                 array = open_array(self.store.path, slab.path, allow=self.store.allow)
             else:
-                array = array_of(self.store.source, slab.path, self.store.read, _nothing)
+                array = array_of(self.store.source, slab.path, self.store.read, self.store.opens or _nothing)
         except CfaggError:
             pass  # strings and the like, which zarr-python reads; damaged metadata raise when values are read
         else:
             fill = array.fill_value
             if array.ndim == len(variable.dims):  # NCZarr's scalars are arrays of one element
                 grid = array.grid
-                here = isinstance(self.store, LocalStore) and array.decoder is not None
-                if here and (array.shape, array.dtype) == (variable.shape, variable.dtype):
+                here = isinstance(self.store, LocalStore) or self.store.opens is not None
+                fits = (array.shape, array.dtype) == (variable.shape, variable.dtype)
+                if here and fits and array.decoder is not None:
                     return ZarrReader(array, workers=workers)
         header = Header(
             self.store.source, variable.name, variable.dims, variable.shape, variable.dtype, variable.attributes
@@ -70,8 +71,8 @@ class ZarrSource(OtherSource):
 
     def fingerprint(self) -> str:
         """Return a digest of names, sizes and times of change of all that the store holds."""
-        if isinstance(self.path, Url):
-            # Whether chunks on another machine are as they were is not known, so no conversion of them is resumed.
+        if isinstance(self.path, Url) or not isinstance(self.store, LocalStore):
+            # Whether chunks elsewhere are as they were is not known, so no conversion of them is resumed.
             return os.urandom(16).hex()
         digest = hashlib.sha256()
         for folder, names, files in os.walk(self.path):
@@ -103,9 +104,13 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
         raise SourceNotFoundError(f"{name} is not a Zarr store: there is no such directory")
     else:
         store = LocalStore(os.path.abspath(name), allow)  # noqa: PTH100
-    dataset = open_store(store)
     top = read_node(store, "")
-    form = "Zarr" if top is None else f"Zarr v{top.format}"
+    return source_of_store(name, "Zarr" if top is None else f"Zarr v{top.format}", store)
+
+
+def source_of_store(name: str, form: str, store: LocalStore | RemoteStore) -> ZarrSource:
+    """Return what is in a store."""
+    dataset = open_store(store)
     arrays = {f"{g.path.rstrip('/')}/{n}": v for g in dataset.root.walk() for n, v in g.variables.items()}
     return ZarrSource(
         name,

@@ -6,11 +6,11 @@ import os
 import re
 from typing import Any
 
-from cfagg.arrays.datasets import dataset_of, other_than_netcdf, with_aggregations, with_readers
+from cfagg.arrays.datasets import dataset_of, other_than_netcdf, referenced, with_aggregations, with_readers
 from cfagg.checking.options import Options
 from cfagg.errors import SourceError
 from cfagg.formats.metadata.standard_input import StandardInput, saved_input
-from cfagg.formats.opening import a_name
+from cfagg.formats.opening import a_name, is_referring
 from cfagg.model.dataset import Dataset
 from cfagg.storage.files import Handle, open_regular
 
@@ -77,8 +77,10 @@ def _path(path: str, options: Options) -> Dataset:
     if os.path.isdir(path):  # noqa: PTH112 - Path costs more
         from cfagg.formats.metadata.zarr import open_zarr
 
+        if is_referring(path):
+            return referenced(path, options.allow)
         return open_zarr(path, [a for a in options.allow if "://" not in a])
-    return dataset_of(open_regular(path))
+    return dataset_of(open_regular(path), allow=options.allow)
 
 
 def _standard_input(name: str) -> Dataset:

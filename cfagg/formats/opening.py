@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from cfagg.errors import SourceError
-from cfagg.formats import cdl, classic, hdf5, pp
+from cfagg.formats import cdl, classic, hdf5, kerchunk, pp
 from cfagg.formats.protocol import Format
 from cfagg.formats.values.kinds import kind
 from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
@@ -21,23 +21,25 @@ __all__ = [
     "FORMATS",
     "HDF5",
     "HEAD",
+    "KERCHUNK",
     "NETCDF",
     "ZIP",
     "a_name",
     "built_in",
     "format_of",
     "format_of_head",
+    "is_referring",
     "is_store",
     "leaves_traces",
-    "no_store",
     "not_netcdf",
 ]
 
 #: The formats of files that cfagg reads by itself; those of other packages come behind them.
-FORMATS: tuple[Format, ...] = (classic.FORMAT, hdf5.FORMAT, cdl.FORMAT, pp.FORMAT)
+FORMATS: tuple[Format, ...] = (classic.FORMAT, hdf5.FORMAT, cdl.FORMAT, pp.FORMAT, kerchunk.FORMAT)
 
 #: What `format_of` returns.
 CLASSIC, HDF5, CDL = classic.FORMAT.name, hdf5.FORMAT.name, cdl.FORMAT.name
+KERCHUNK = kerchunk.FORMAT.name
 ZIP = "Zip"
 
 #: What is read as netCDF is, or refused with a word about netCDF.
@@ -124,11 +126,15 @@ def is_store(path: str | os.PathLike[str]) -> bool:
     return any(os.path.lexists(f"{os.fspath(path)}/{name}") for name in _STORE)
 
 
+def is_referring(path: str) -> bool:
+    """Return whether a directory holds references in Parquet, and no store."""
+    if is_store(path) or not os.path.lexists(f"{path}/.zmetadata"):
+        return False
+    from cfagg.formats.kerchunk.store import is_directory
+
+    return is_directory(path)
+
+
 def leaves_traces(path: str | os.PathLike[str]) -> bool:
     """Return whether a directory is a Zarr store, or what is left of one: a check reports that."""
     return is_store(path) or any(os.path.lexists(f"{os.fspath(path)}/{name}") for name in _TRACES)
-
-
-def no_store(name: str) -> str:
-    """Return the sentence about a place that is no Zarr store."""
-    return f"{name} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has"

@@ -92,7 +92,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         if isinstance(filename_or_obj, JoinedSource):
             source: Source = replace(filename_or_obj, substitutions=substitutions or {})
         else:
-            source = _source(_path(filename_or_obj, storage_options, allow), substitutions)
+            source = _source(_path(filename_or_obj, storage_options, allow), substitutions, allow)
         return _open(source, [path], allow, missing, workers, decoding, word_size, index=index)[path]
 
     def open_groups_as_dict(
@@ -110,7 +110,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
         **decoding: Any,
     ) -> dict[str, Dataset]:
         """Open all groups from `group` downwards, by their paths relative to it."""
-        source = _source(_path(filename_or_obj, storage_options, allow), substitutions)
+        source = _source(_path(filename_or_obj, storage_options, allow), substitutions, allow)
         top = (group or "/").rstrip("/")
         found = _open(source, None, allow, missing, workers, decoding, word_size, top or "/", index)
         return {p.removeprefix(top) or "/": ds for p, ds in found.items()}
@@ -134,14 +134,13 @@ def _path(
     return a_place(filename_or_obj, storage_options, allow)
 
 
-def _source(path: str, substitutions: Mapping[str, str] | None) -> Source:
+def _source(path: str, substitutions: Mapping[str, str] | None, allow: Iterable[str | os.PathLike[str]]) -> Source:
     """Return what is in a file."""
     from cfagg.arrays.opening import open_any
-    from cfagg.errors.arguments import texts
+    from cfagg.errors.arguments import paths, texts
 
-    return open_any(
-        path, substitutions=texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}")
-    )
+    names = texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}")
+    return open_any(path, paths(allow), substitutions=names)
 
 
 def _open(

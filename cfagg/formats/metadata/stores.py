@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from cfagg.errors import SourceError
 from cfagg.formats.zarr.documents import read_text
+from cfagg.formats.zarr.metadata import Opens
 from cfagg.formats.zarr.settings import open_plainly
 from cfagg.storage.tree import listed, prefixes
 
@@ -123,6 +124,8 @@ class RemoteStore:
     """A store on another machine; what is in it only consolidated metadata and object stores tell."""
 
     is_remote = True
+    #: Opens what is stored at a path, where chunks are read and decoded here.
+    opens: Opens | None = None
 
     def __init__(self, remote: Any, source: str) -> None:
         self.source = source

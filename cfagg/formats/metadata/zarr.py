@@ -25,8 +25,7 @@ from cfagg.formats.metadata.json_values import value_of_json
 from cfagg.formats.metadata.nczarr import HIDDEN, Notes, notes_of
 from cfagg.formats.metadata.stores import LocalStore, Store, joined
 from cfagg.formats.metadata.zarr_types import fill_attribute, kind_of
-from cfagg.formats.opening import no_store
-from cfagg.formats.zarr.documents import parse
+from cfagg.formats.zarr.documents import no_store, parse
 from cfagg.model.dataset import Dataset, Dimension, Group, Variable
 from cfagg.storage.store import raise_ours
 

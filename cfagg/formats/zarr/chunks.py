@@ -220,6 +220,8 @@ class _Place:
         opened = open_file(array.store, self._path, array.allow, _CONTEXT) if opens is None else opens(self._path)
         if opened is None:
             return None
+        if len(opened) == 3:
+            return opened
         self._file, status = opened
         identity = status.st_ino, status.st_size, status.st_mtime_ns
         return partial_of(os.pread, self._file), status.st_size, identity

@@ -18,6 +18,7 @@ __all__ = [
     "Document",
     "is_group",
     "is_there",
+    "no_store",
     "node_folder",
     "parse",
     "read_document",
@@ -173,3 +174,8 @@ def read_identity(folder: str, name: str, root: str | None = None) -> tuple[int,
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def no_store(name: str) -> str:
+    """Return the sentence about a place that is no Zarr store."""
+    return f"{name} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has"

@@ -30,8 +30,11 @@ __all__ = ["Opens", "ZarrArray", "array_of", "current_signature", "decoded_array
 _NAMES = ("dimension_names", "_ARRAY_DIMENSIONS")
 
 
-#: Opens what is stored at a path, which the caller closes.
-Opens = Callable[[str], tuple[int, os.stat_result] | None]
+#: Reads some bytes from a place on.
+Pread = Callable[[int, int], bytes]
+
+#: Opens what is stored at a path: a file that the caller closes; or how it is read, its size and what tells its state.
+Opens = Callable[[str], tuple[int, os.stat_result] | tuple[Pread, int, tuple[int, ...]] | None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,192 @@
+"""kerchunk's references as JSON: keys of a Zarr store, each with its bytes or with the place where they stand.
+
+Version 0 is the table alone.  Version 1 has names for beginnings of URLs (``templates``), and may have generators of
+references, which are programs: these are refused.
+
+Source: "References specification" of fsspec and kerchunk.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from cfagg.errors import LimitError, SourceError, UnsupportedError
+
+__all__ = ["Place", "References", "Table", "is_head", "parse", "unpacked"]
+
+#: Bytes of a table as JSON; with more, references are kept in Parquet.
+MOST = 1 << 27
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+#: How a table begins: with what says what it is, or with a document of Zarr.
+_HEAD = re.compile(
+    rb'\s*\{\s*"(?:version|templates|gen|refs|(?:[^"\\]*/)?(?:\.z(?:group|attrs|array|metadata)|zarr\.json))"\s*:'
+)
+
+#: A name for the beginning of a URL.
+_NAME = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*\}\}")
+
+
+class Place(NamedTuple):
+    """Where bytes stand; without a length, all of a file."""
+
+    url: str
+    offset: int = 0
+    length: int | None = None
+
+
+class References(Protocol):
+    """The keys of a store."""
+
+    def get(self, key: str) -> bytes | Place | None:
+        """Return the bytes under a key, or their place, `None` where there is nothing."""
+
+    def children(self, path: str) -> Iterator[str]:
+        """Yield the names in a group."""
+
+    def places(self) -> Iterator[str]:
+        """Yield the names of all files."""
+
+
+def is_head(head: bytes) -> bool:
+    r"""Return whether a file begins as a table of references does, packed by gzip or zstd too.
+
+    >>> is_head(b'{"version": 1, "refs": {'), is_head(b'{"a": 1}')
+    (True, False)
+    """
+    if head.startswith(_GZIP):
+        try:
+            head = zlib.decompressobj(31).decompress(head, 4096)
+        except zlib.error:
+            return False
+    elif head.startswith(_ZSTD):
+        # What is packed so and read here can be nothing else; its beginning is not unpacked alone.
+        return True
+    return _HEAD.match(head) is not None
+
+
+def unpacked(raw: bytes, name: str) -> bytes:
+    """Return the text of a table."""
+    if raw.startswith(_GZIP):
+        packer = zlib.decompressobj(31)
+        try:
+            found = packer.decompress(raw, MOST + 1)
+        except zlib.error as error:
+            raise SourceError(f"{name} is damaged: it is no gzip file; copy it again") from error
+        if len(found) <= MOST and not packer.eof:
+            raise SourceError(f"{name} is truncated: its gzip stream does not end; copy it again")
+    elif raw.startswith(_ZSTD):
+        from cfagg.formats.codecs import DamagedError, unzstd
+
+        try:
+            found = bytes(memoryview(unzstd(raw, 0, MOST)))
+        except DamagedError as error:
+            raise SourceError(f"{name} is damaged, or not a table of references: {error}; copy it again") from error
+    else:
+        found = raw
+    if len(found) > MOST:
+        raise LimitError(f"{name} has more than {MOST:,} bytes of JSON; write the references in Parquet")
+    return found
+
+
+def parse(text: bytes, name: str) -> Table:
+    """Return the references of a JSON text."""
+    try:
+        found = json.loads(text)
+    except RecursionError as error:
+        raise LimitError(f"{name} is nested too deeply") from error
+    except ValueError as error:
+        raise SourceError(f"{name} is not JSON: {error}; write it again") from error
+    if not isinstance(found, dict):
+        raise SourceError(f"{name} holds a JSON {type(found).__name__}, expected an object with references")
+    if "refs" not in found or "version" not in found:
+        return Table(found, {}, name)
+    if found["version"] != 1:
+        raise UnsupportedError(f"{name} has references of version {str(found['version'])[:20]!r}, expected 0 or 1")
+    if found.get("gen"):
+        raise UnsupportedError(f"{name} generates references ('gen'), which are not evaluated; write them out")
+    templates, refs = found.get("templates") or {}, found["refs"]
+    if not isinstance(refs, dict) or not isinstance(templates, dict):
+        raise SourceError(f"{name}: 'refs' and 'templates' must be objects; write it again")
+    for key, value in templates.items():
+        if not isinstance(value, str) or "{{" in value or "{%" in value:
+            raise UnsupportedError(f"{name}: the template {key!r} is no plain text, and is not evaluated; write it out")
+    return Table(refs, templates, name)
+
+
+class Table:
+    """References of a JSON text, looked at one by one when they are asked for."""
+
+    def __init__(self, refs: Mapping[str, Any], templates: Mapping[str, str], name: str) -> None:
+        self._refs, self._templates, self._name = refs, templates, name
+        self._below: dict[str, dict[str, None]] = {}
+        for key in refs:
+            if "/" in key:
+                home, _, last = key.rpartition("/")
+                # Of keys of chunks in folders of their own, what is above counts too.
+                if last.startswith(".z") or last == "zarr.json":
+                    above, _, own = home.rpartition("/")
+                    self._below.setdefault(above, {})[own] = None
+
+    def get(self, key: str) -> bytes | Place | None:
+        """Return the bytes under a key, or their place."""
+        found = self._refs.get(key)
+        if found is None:
+            return None
+        if isinstance(found, str):
+            return self._inline(found, key)
+        if isinstance(found, dict):
+            return json.dumps(found).encode()
+        if not (isinstance(found, list) and len(found) in (1, 3) and isinstance(found[0], str)):
+            raise self._wrong(key, "expected text, or a list of a URL, an offset and a length")
+        if not all(type(n) is int and 0 <= n < 2**62 for n in found[1:]):
+            raise self._wrong(key, "its offset and length must be whole numbers")
+        return Place(self._url(found[0], key), *found[1:])
+
+    def children(self, path: str) -> Iterator[str]:
+        """Yield the names in a group."""
+        yield from self._below.get(path, ())
+
+    def places(self) -> Iterator[str]:
+        """Yield the names of all files, each once."""
+        seen: set[str] = set()
+        for key, found in self._refs.items():
+            if isinstance(found, list) and found and isinstance(found[0], str) and found[0] not in seen:
+                seen.add(found[0])
+                yield self._url(found[0], key)
+
+    def _inline(self, text: str, key: str) -> bytes:
+        if not text.startswith("base64:"):
+            return text.encode()
+        try:
+            return base64.b64decode(text[7:], validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise self._wrong(key, "its base64 text is damaged") from error
+
+    def _url(self, text: str, key: str) -> str:
+        """Return a URL with its templates."""
+
+        def told(match: re.Match[str]) -> str:
+            if match[1] not in self._templates:
+                raise self._wrong(key, f"there is no template {match[1]!r}")
+            return self._templates[match[1]]
+
+        if not self._templates:
+            return text
+        made = _NAME.sub(told, text)
+        if "{{" in made:
+            raise UnsupportedError(
+                f"{self._name}: the reference {key!r} has the template {text[:80]!r}, of which plain names alone are "
+                "filled in; write it out"
+            )
+        return made
+
+    def _wrong(self, key: str, why: str) -> SourceError:
+        return SourceError(f"{self._name}: the reference {key[:200]!r} is damaged: {why}; write it again")

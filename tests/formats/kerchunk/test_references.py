@@ -1,0 +1,281 @@
+"""References of kerchunk and VirtualiZarr are read as what they refer to; whatever they say, only what is allowed."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numcodecs
+import numpy as np
+import pytest
+import xarray as xr
+
+import cfagg
+from cfagg.errors import (
+    AccessError,
+    FragmentNotFoundError,
+    FragmentReadError,
+    LimitError,
+    SourceError,
+    UnsupportedError,
+)
+from tests.formats.kerchunk.making import placed
+
+ALL = ("kerchunk-d.json", "kerchunk-c.json", "kerchunk-d.parq", "virtualizarr-d.json", "virtualizarr-d.parquet")
+SINGLE = ("kerchunk-d-single.json", "kerchunk-c-single.json", "virtualizarr-d-single.json")
+
+
+def files(folder: Path, name: str) -> xr.Dataset:
+    """Return what the files themselves hold."""
+    kind = "d" if "-d" in name else "c"
+    found = [xr.open_dataset(folder / f"{kind}{k}.nc") for k in range(1 if "single" in name else 2)]
+    whole = xr.concat(found, "time", data_vars="minimal", coords="minimal", compat="override")
+    return whole.load()
+
+
+@pytest.mark.parametrize("name", [*ALL, *SINGLE])
+def test_references_are_read_as_the_files(tmp_path, name):
+    folder = placed(tmp_path)
+    found = cfagg.read(folder / name)
+    xr.testing.assert_equal(found.load(), files(folder, name))
+
+
+def test_of_virtualizarr_a_fill_value_is_that_of_its_metadata_as_xarray_takes_it(tmp_path):
+    folder = placed(tmp_path)
+    # It writes 0 where a classic file declares none.
+    found, own = cfagg.read(folder / "virtualizarr-c.json").tas.values, files(folder, "c").tas.values
+    np.testing.assert_array_equal(found, np.where(own == 0, np.nan, own))
+
+
+@pytest.mark.parametrize("name", ["kerchunk-d.json", "virtualizarr-d.parquet"])
+def test_parts_of_chunks_are_read_in_any_order(tmp_path, name):
+    folder = placed(tmp_path)
+    found, own = cfagg.read(folder / name).tas, files(folder, name).tas
+    for key in ({"time": slice(1, 7, 3)}, {"time": [6, 1], "lat": 2}, {"lon": slice(None, None, -1)}):
+        np.testing.assert_array_equal(found.isel(key).values, own.isel(key).values)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, numcodecs.Zstd().encode])
+def test_packed_references_are_read(tmp_path, pack):
+    folder = placed(tmp_path)
+    (folder / "a").write_bytes(pack((folder / "kerchunk-d.json").read_bytes()))
+    np.testing.assert_array_equal(cfagg.read(folder / "a").tas.values, files(folder, "d").tas.values)
+
+
+def changed(folder: Path, change: Any, name: str = "a.json") -> Path:
+    """Return references after a function has changed their table."""
+    found = json.loads((folder / "kerchunk-d.json").read_text())
+    made = change(found)
+    (folder / name).write_text(json.dumps(found if made is None else made))
+    return folder / name
+
+
+def test_references_of_version_0_are_read(tmp_path):
+    path = changed(placed(tmp_path), lambda found: found["refs"])
+    assert cfagg.read(path).tas.shape == (8, 5, 6)
+
+
+def templated(found: dict[str, Any]) -> None:
+    found["templates"] = {"u": "d"}
+    for value in found["refs"].values():
+        if isinstance(value, list):
+            value[0] = value[0].replace("d", "{{ u }}", 1)
+
+
+def test_plain_templates_are_filled_in(tmp_path):
+    folder = placed(tmp_path)
+    assert '["{{ u }}0.nc", ' in changed(folder, templated).read_text()
+    np.testing.assert_array_equal(cfagg.read(folder / "a.json").tas.values, files(folder, "d").tas.values)
+
+
+def with_tas(reference: Any) -> Any:
+    def change(found: dict[str, Any]) -> None:
+        found["refs"]["tas/0.0.0"] = reference
+
+    return change
+
+
+def with_template(text: str, url: str) -> Any:
+    def change(found: dict[str, Any]) -> None:
+        found["templates"] = {"u": text}
+        found["refs"]["tas/0.0.0"] = [url, 1, 2]
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_template("{{ 7 * 7 }}", "{{u}}"), "'u' is no plain text"),
+        (with_template("{% set a = 1 %}", "{{u}}"), "'u' is no plain text"),
+        (with_template("d0", "{{ u.__class__ }}.nc"), "'tas/0.0.0' has the template"),
+        (with_template("d0", "{{ u('a') }}.nc"), "plain names alone"),
+        (lambda found: found.update(gen=[{"key": "a", "url": "b", "dimensions": {}}]), "generates references"),
+        (lambda found: found.update(version=2), "version '2'"),
+    ],
+)
+def test_what_would_be_evaluated_is_refused_by_its_name(tmp_path, change, message):
+    with pytest.raises(UnsupportedError, match=message):
+        _ = cfagg.read(changed(placed(tmp_path), change)).tas.values
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        (["d0.nc", -1, 2], "whole numbers"),
+        (["d0.nc", 1.5, 2], "whole numbers"),
+        (["d0.nc", 1], "expected text, or a list"),
+        ([7, 1, 2], "expected text, or a list"),
+        (True, "expected text, or a list"),
+        ("base64:***", "base64"),
+    ],
+)
+def test_a_damaged_reference_is_named(tmp_path, reference, message):
+    with pytest.raises(SourceError, match=f"'tas/0.0.0' is damaged: .*{message}"):
+        _ = cfagg.read(changed(placed(tmp_path), with_tas(reference))).tas.values
+
+
+def test_a_file_that_is_gone_is_named(tmp_path):
+    folder = placed(tmp_path)
+    (folder / "d1.nc").unlink()
+    found = cfagg.read(folder / "kerchunk-d.json").tas
+    assert found[:4].values.shape == (4, 5, 6)
+    with pytest.raises(FragmentNotFoundError, match=r"reference 'tas/[23].0.0'.*d1\.nc"):
+        _ = found.values
+
+
+def test_a_file_that_became_shorter_is_named(tmp_path):
+    folder = placed(tmp_path)
+    (folder / "d1.nc").write_bytes((folder / "d1.nc").read_bytes()[:100])
+    with pytest.raises(FragmentReadError, match=r"d1\.nc is truncated: it has 100 bytes"):
+        _ = cfagg.read(folder / "kerchunk-d.json").tas.values
+
+
+def test_bytes_of_a_file_that_do_not_decode_are_an_error(tmp_path):
+    folder = placed(tmp_path)
+    with pytest.raises(FragmentReadError, match="damaged"):
+        _ = cfagg.read(changed(folder, with_tas(["d0.nc", 0, 83]))).tas.values
+
+
+SECRETS = (
+    "../secret.bin",
+    "{}/secret.bin",
+    "file://{}/secret.bin",
+    "FILE://localhost{}/secret.bin",
+    "local://{}/secret.bin",
+)
+
+
+@pytest.mark.parametrize("url", SECRETS)
+def test_a_file_elsewhere_is_read_where_that_is_allowed_and_nowhere_else(tmp_path, url):
+    (tmp_path / "in").mkdir()
+    folder = placed(tmp_path / "in")
+    values = np.arange(60, dtype="<f4")
+    (tmp_path / "secret.bin").write_bytes(numcodecs.Zlib().encode(numcodecs.Shuffle(4).encode(values)))
+    path = changed(folder, with_tas([url.format(tmp_path)]))
+    with pytest.raises(AccessError, match=r"secret\.bin"):
+        _ = cfagg.read(path).tas.values
+    found = cfagg.read(path, allow=[tmp_path]).tas[:2].values
+    np.testing.assert_array_equal(found.reshape(-1), values)
+
+
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
+    (tmp_path / "in").mkdir()
+    folder = placed(tmp_path / "in")
+    (tmp_path / "secret.bin").write_bytes(bytes(100))
+    (folder / "link").symlink_to(tmp_path / "secret.bin")
+    with pytest.raises(AccessError, match=r"secret\.bin"):
+        _ = cfagg.read(changed(folder, with_tas(["link"]))).tas.values
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:1/a", "https://example.org/a.nc", "s3://bucket/a.nc", "ftp://a/b", "memory://a"]
+)
+def test_urls_that_were_not_allowed_are_not_asked(tmp_path, url):
+    with pytest.raises((AccessError, UnsupportedError), match=r"reference 'tas/0\.0\.0'"):
+        _ = cfagg.read(changed(placed(tmp_path), with_tas([url, 0, 10]))).tas.values
+
+
+def test_a_codec_that_runs_code_is_refused(tmp_path):
+    def change(found: dict[str, Any]) -> None:
+        document = json.loads(found["refs"]["tas/.zarray"])
+        document["filters"] = [{"id": "pickle"}]
+        found["refs"]["tas/.zarray"] = json.dumps(document)
+
+    with pytest.raises(FragmentReadError, match="pickle"):
+        _ = cfagg.read(changed(placed(tmp_path), change)).tas.values
+
+
+@pytest.mark.parametrize("text", ['{"version": 1, "refs": ', '{"refs": 7, "version": 1}', '{"version": 1, "refs": []}'])
+def test_what_is_no_table_is_an_error_of_ours(tmp_path, text):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(SourceError):
+        cfagg.read(tmp_path / "a.json")
+
+
+def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path):
+    with gzip.open(tmp_path / "a.json.gz", "wb") as file:
+        file.write(b'{"version": 1, "refs": {')
+        for _ in range(140):
+            file.write(b" " * 2**20)
+    with pytest.raises(LimitError, match="Parquet"):
+        cfagg.read(tmp_path / "a.json.gz")
+
+
+@pytest.mark.parametrize("name", ["kerchunk-d.json", "virtualizarr-d.parquet"])
+def test_a_reader_of_references_goes_to_other_processes(tmp_path, name):
+    folder = placed(tmp_path)
+    found = pickle.loads(pickle.dumps(cfagg.read(folder / name).tas))
+    np.testing.assert_array_equal(found.values, files(folder, name).tas.values)
+
+
+@pytest.mark.parametrize("name", ["kerchunk-d.json", "virtualizarr-d.parquet"])
+def test_the_aggregation_of_references_has_a_partition_for_each_chunk(tmp_path, name):
+    folder = placed(tmp_path)
+    found = cfagg.open_aggregation(folder / name, "tas")
+    assert found.grid.sizes == ((2, 2, 2, 2), (5,), (6,))
+    assert [Path(f).name for f in found.partitions.files] == ["d0.nc", "d1.nc"]
+    assert found.partitions.file.tolist() == [0, 0, 1, 1]
+    raw = (folder / "d0.nc").read_bytes()
+    start = int(found.partitions.offset[0])
+    first = np.frombuffer(numcodecs.Shuffle(4).decode(numcodecs.Zlib().decode(raw[start : start + 83])), "<f4")
+    np.testing.assert_array_equal(first, np.arange(60))
+
+
+@pytest.mark.parametrize("name", ["kerchunk-d.json", "virtualizarr-d.parquet"])
+def test_references_are_shown_checked_and_converted(tmp_path, name):
+    folder = placed(tmp_path)
+    assert "tas (time: 8, lat: 5, lon: 6) float32" in str(cfagg.show(folder / name))
+    codes = {f.code for f in cfagg.check(folder / name).findings}
+    assert codes >= {f.code for f in cfagg.check(folder / "d0.nc").findings}
+    cfagg.convert(folder / name, tmp_path / "out.zarr")
+    xr.testing.assert_equal(xr.open_zarr(tmp_path / "out.zarr", consolidated=False).load(), files(folder, name))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("record_size", 0), ("record_size", "ten"), ("record_size", 2**40), ("record_size", -1)]
+)
+def test_a_directory_of_parquet_with_damaged_sizes_is_refused(tmp_path, key, value):
+    folder = placed(tmp_path)
+    mark = folder / "virtualizarr-d.parquet" / ".zmetadata"
+    mark.write_text(json.dumps(json.loads(mark.read_text()) | {key: value}))
+    with pytest.raises(SourceError, match="record_size"):
+        cfagg.read(folder / "virtualizarr-d.parquet")
+
+
+def test_damaged_parquet_is_named(tmp_path):
+    folder = placed(tmp_path)
+    (folder / "virtualizarr-d.parquet" / "tas" / "refs.0.parq").write_bytes(b"PAR1" + bytes(30) + b"PAR1")
+    with pytest.raises(SourceError, match=r"tas/refs\.0\.parq is damaged"):
+        _ = cfagg.read(folder / "virtualizarr-d.parquet").tas.values
+
+
+def test_inline_values_are_those_of_base64_and_of_text(tmp_path):
+    values = np.arange(60, dtype="<f4") + 7
+    raw = numcodecs.Zlib().encode(numcodecs.Shuffle(4).encode(values))
+    path = changed(placed(tmp_path), with_tas(f"base64:{base64.b64encode(raw).decode()}"))
+    np.testing.assert_array_equal(cfagg.read(path).tas[:2].values.reshape(-1), values)
