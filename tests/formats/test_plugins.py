@@ -269,6 +269,6 @@ def test_a_plug_in_decodes_its_chunks_itself_by_their_cell(install: Install) -> 
 
 
 def test_formats_of_cfagg_are_objects_of_the_same_protocol() -> None:
-    assert [form.name for form in FORMATS] == ["classic netCDF", "HDF5", "CDL", "PP"]
+    assert [form.name for form in FORMATS] == ["classic netCDF", "HDF5", "CDL", "PP", "kerchunk"]
     assert all(isinstance(form, Format) for form in FORMATS)
-    assert [isinstance(form, Locating) for form in FORMATS] == [True, True, False, True]
+    assert [isinstance(form, Locating) for form in FORMATS] == [True, True, False, True, False]

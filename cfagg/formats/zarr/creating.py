@@ -22,9 +22,9 @@ from cfagg.runtime.files import write_whole
 __all__ = [
     "Documents",
     "NewArray",
+    "_fill",
     "array_documents",
     "document_bytes",
-    "fill_json",
     "group_documents",
     "write_documents",
 ]
@@ -75,7 +75,7 @@ def _version_2(array: NewArray) -> Documents:
         "shape": list(array.shape),
         "chunks": list(array.chunks),
         "dtype": "|O" if array.dtype.kind == "O" else array.dtype.newbyteorder("<").str,
-        "fill_value": None if array.fill is None else fill_json(array.fill, array.dtype),
+        "fill_value": None if array.fill is None else _fill(array.fill, array.dtype),
         "order": "C",
         "filters": [{"id": "vlen-utf8"}] if array.dtype.kind == "O" else None,
         **({"dimension_separator": array.separator} if array.separator else {}),
@@ -93,7 +93,7 @@ def _version_3(array: NewArray) -> Documents:
         "data_type": names.get(array.dtype.kind, "string" if array.dtype.kind == "O" else array.dtype.name),
         "chunk_grid": _grid(array.chunks),
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": array.separator or "/"}},
-        "fill_value": fill_json(array.fill, array.dtype),
+        "fill_value": _fill(array.fill, array.dtype),
         "codecs": _codecs(array),
         "attributes": dict(array.attributes),
         **({"dimension_names": list(array.dims)} if array.dims else {}),
@@ -135,7 +135,7 @@ def _codecs(array: NewArray) -> list[dict[str, Any]]:
     return [{"name": "sharding_indexed", "configuration": sharding}]
 
 
-def fill_json(value: Any, dtype: np.dtype[Any]) -> Any:
+def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
     """Return a fill value as JSON has it."""
     if dtype.kind == "O":
         return str(value)

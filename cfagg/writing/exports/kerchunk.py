@@ -19,7 +19,8 @@ import numpy.typing as npt
 from cfagg.errors import UnsupportedError
 from cfagg.errors.extras import require
 from cfagg.formats.zarr.attributes import variable_attributes
-from cfagg.formats.zarr.creating import fill_json
+from cfagg.formats.zarr.creating import NewArray, array_documents
+from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.storage.urls import Url, is_url
 from cfagg.writing.exports.codecs import version_2
 from cfagg.writing.exports.planned import Node, Planned
@@ -28,6 +29,9 @@ __all__ = ["INLINE", "NOTE", "documents", "encoded", "json_bytes", "write_parque
 
 #: References in one file of Parquet.
 RECORD = 10_000
+
+#: What packs bytes, and stands behind the filters.
+_COMPRESSORS = ("zlib", "zstd", "blosc", "bz2")
 
 #: Bytes of values of one array that are written inside in place of references.
 INLINE = 1 << 20
@@ -52,18 +56,15 @@ def documents(root: Node) -> dict[str, Any]:
 
 def _document(array: Planned) -> dict[str, Any]:
     text = array.dtype.kind in "OUT"
-    filters = [{"id": "vlen-utf8"}] if text else version_2(array.codecs)
-    compressor = filters.pop() if filters and filters[-1]["id"] in ("zlib", "zstd", "blosc", "bz2") else None
-    return {
-        "shape": list(array.shape),
-        "chunks": [getattr(axis, "chunk", 1) for axis in array.grid.axes],
-        "dtype": "|O" if text else array.dtype.str,
-        "fill_value": None if array.unstored is None else fill_json(array.unstored, array.dtype),
-        "order": "C",
-        "filters": filters or None,
-        "compressor": compressor,
-        "zarr_format": 2,
-    }
+    dtype = np.dtype(object) if text else array.dtype
+    chunks = array.shape_of((0,) * array.grid.ndim)
+    new = NewArray(None, array.shape, dtype, chunks, array.unstored, Codec("none"), {})
+    found = array_documents(new, 2)[".zarray"]
+    if not text:
+        filters = version_2(array.codecs)
+        compressor = filters.pop() if filters and filters[-1]["id"] in _COMPRESSORS else None
+        found.update(dtype=dtype.str, filters=filters or None, compressor=compressor)
+    return found
 
 
 def encoded(array: Planned, cell: int) -> bytes:

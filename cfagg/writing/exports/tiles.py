@@ -88,7 +88,7 @@ def tiles_of(stored: StoredVariable, context: Context) -> Tiles | str:
     except CfaggError as error:
         return error.message
     dtype = storage.encoding.dtype
-    if dtype.kind not in "iufS":
+    if dtype.kind not in "iufS" or (dtype.kind == "S" and dtype.itemsize > 1):
         return f"its values are of type {dtype.name}"
     codecs = canonical(storage.encoding.codecs, dtype.itemsize)
     if isinstance(storage, Contiguous):
