@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cfagg.aggregation.arrays import Layouts, partitions_of
 from cfagg.aggregation.joining import Joined
-from cfagg.aggregation.masters import common, distinct, master_of, plain
+from cfagg.aggregation.masters import common, distinct, master_of, plain, with_texts
 from cfagg.aggregation.matrix import blocks_of, matrix_of
 from cfagg.aggregation.names import Contents, content_key, renamed
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
@@ -359,7 +359,10 @@ class _Builder:
         blocks = blocks_of(boxes, rows, axes, own)
         where = f"{self.where}, variable {name!r}"
         matrix = matrix_of(blocks, shape, where)
-        master = master_of(distinct(stated))
+        several = distinct(stated)
+        master = master_of(several)
+        if joined.options.concatenate:
+            master = with_texts(master, several)
         partitions = partitions_of(joined, rows, stated, blocks, matrix, axes, spans, orders, self.layouts)
         self.contents.variables[name] = Aggregation(
             name, tuple(spans), shape, master.dtype, matrix.grid, partitions, master.units, master.calendar,

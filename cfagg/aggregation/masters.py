@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,22 @@ from cfagg.cf.header import Header
 from cfagg.cf.joining import Stated
 from cfagg.cf.missing import WRITTEN_FILLS
 from cfagg.cf.packing import STORAGE_ATTRIBUTES, read_as
+from cfagg.cf.references import REFERRING
 from cfagg.cf.units import SAME
 from cfagg.errors import CfaggError
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 from cfagg.model.partitions import same_value
 
-__all__ = ["Master", "common", "conformed", "distinct", "master_of", "plain"]
+__all__ = ["Master", "common", "conformed", "distinct", "master_of", "plain", "with_texts"]
 
 #: Attributes that say how values are stored, and so are those of the master and of no member.
 _OF_VALUES = frozenset({"units", "calendar", "actual_range", *STORAGE_ATTRIBUTES})
+
+#: Attributes that mean the same in all members, as the rules say, however they are written: the first one's stand.
+_MEANT = frozenset({*REFERRING, "cell_methods", "standard_name", "cf_role", "axis", "positive"})
+
+#: Characters of texts that are joined.
+_LONGEST = 4096
 
 _PACKING = ("scale_factor", "add_offset")
 
@@ -90,10 +97,35 @@ def common(attributes: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tup
         if other is first:
             continue
         for name in [n for n, v in kept.items() if n not in other or not _equal(v, other[n])]:
+            if name in _MEANT:
+                continue
             del kept[name]
             lost[name] = None
-        lost.update(dict.fromkeys(n for n in other if n not in kept and n not in lost and n not in _OF_VALUES))
+        lost.update(dict.fromkeys(n for n in other if n not in kept and n not in _OF_VALUES and n not in _MEANT))
     return {name: plain(value) for name, value in kept.items()}, tuple(lost)
+
+
+def with_texts(master: Master, stated: Sequence[Stated]) -> Master:
+    """Return what an array is with texts that differ joined, where all variables have them and they are not long."""
+    found: dict[str, str] = {}
+    for name in master.differing:
+        texts: dict[str, None] = {}
+        size = 0
+        for one in stated:
+            text = one.text(name)
+            if text is None:
+                break
+            if text not in texts:
+                texts[text] = None
+                size += len(text)
+            if size > _LONGEST:
+                break
+        else:
+            found[name] = " :AGGREGATED: ".join(texts)
+    if not found:
+        return master
+    left = tuple(name for name in master.differing if name not in found)
+    return replace(master, attributes={**master.attributes, **found}, differing=left)
 
 
 def plain(value: Any) -> Any:

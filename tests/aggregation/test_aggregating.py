@@ -216,3 +216,98 @@ def test_the_report_says_of_how_many_files_an_array_is(tmp_path: Path) -> None:
     found.load().to_netcdf(tmp_path / "copy.nc")
     with xr.open_dataset(tmp_path / "copy.nc") as again:
         xr.testing.assert_identical(again.load(), found.load())
+
+
+def boxed(folder: Path, boxes: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> tuple[list[str], np.ndarray]:
+    """Write a file for each box of latitudes and longitudes; return them and the whole array."""
+    whole = np.arange(1.0, 31.0).reshape(5, 6)
+    files = []
+    for k, ((a, b), (c, d)) in enumerate(boxes):
+        dims = {"lat": (np.arange(a, b)[:: (-1) ** k], LAT), "lon": (np.arange(c, d), LON)}
+        files.append(write(folder / f"{k}.nc", dims, whole[a:b, c:d][:: (-1) ** k]))
+    return files, whole
+
+
+@pytest.mark.parametrize("to", ["CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"])
+def test_boxes_that_do_not_line_up_fill_one_array(tmp_path: Path, to: str) -> None:
+    pinwheel = [((0, 2), (0, 4)), ((0, 3), (4, 6)), ((3, 5), (2, 6)), ((2, 5), (0, 2)), ((2, 3), (2, 4))]
+    files, whole = boxed(tmp_path, pinwheel)
+    found = cfagg.aggregate(files, output=tmp_path / "out.nc", to=to, on_loss="materialise")
+    assert list(found.data_vars) == ["tas"]
+    npt.assert_array_equal(found.tas.sortby("lat").values, whole)
+    npt.assert_array_equal(found.tas.sortby("lat")[::-2, 1::2].values, whole[::-2, 1::2])
+    npt.assert_array_equal(cfagg.read(tmp_path / "out.nc").tas.sortby("lat").values, whole)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_odd_and_even_times_are_one_array_where_that_is_asked_for(tmp_path: Path, backwards: bool) -> None:
+    whole = np.arange(36.0).reshape(12, 3)
+    files = []
+    for k, own in enumerate((np.arange(0, 12, 2), np.array([1, 5, 7, 11]), np.array([3, 9]))):
+        turned = own[::-1] if backwards and k == 1 else own
+        dims = {"time": (turned, TIME), "lat": (np.arange(3.0), LAT)}
+        files.append(write(tmp_path / f"{k}.nc", dims, whole[turned]))
+    assert len(cfagg.aggregate(files).data_vars) == 3
+    found = cfagg.aggregate(files, interleave=True)
+    npt.assert_array_equal(found.tas.values, whole)
+    npt.assert_array_equal(found.time.dt.dayofyear.values, np.arange(1, 13))
+    npt.assert_array_equal(found.tas[7::-3, 1].values, whole[7::-3, 1])
+
+
+@pytest.mark.parametrize(("on_overlap", "middle"), [("first", 10), ("last", 20)])
+def test_of_files_that_overlap_one_counts_where_that_is_asked_for(
+    tmp_path: Path, on_overlap: str, middle: float
+) -> None:
+    files = []
+    for k, own in enumerate((np.arange(5), np.arange(3, 9))):
+        dims = {"time": (own, TIME), "lat": (np.arange(2.0), LAT)}
+        files.append(write(tmp_path / f"{k}.nc", dims, np.full((own.size, 2), 10.0 * (k + 1))))
+    assert len(cfagg.aggregate(files).data_vars) == 2
+    found = cfagg.aggregate(files, on_overlap=on_overlap)
+    npt.assert_array_equal(found.tas[:, 0].values, [10.0] * 3 + [middle] * 2 + [20.0] * 4)
+    npt.assert_array_equal(found.time.dt.dayofyear.values, np.arange(1, 10))
+
+
+def test_text_along_a_dimension_is_a_coordinate(tmp_path: Path) -> None:
+    files = []
+    for k, names in enumerate((["north", "south"], ["west"])):
+        path = tmp_path / f"{k}.nc"
+        with netCDF4.Dataset(path, "w") as file:
+            file.createDimension("region", len(names))
+            made = file.createVariable("region", str, ("region",))
+            made.standard_name = "region"
+            made[:] = np.array(names, object)
+            tas = file.createVariable("tas", "f8", ("region",))
+            tas.setncatts(TAS)
+            tas[:] = np.arange(len(names)) + 10.0 * k
+        files.append(str(path))
+    found = cfagg.aggregate(files).tas
+    assert dict(zip(found.region.values.tolist(), found.values.tolist(), strict=True)) == {
+        "north": 0.0, "south": 1.0, "west": 10.0,
+    }  # fmt: skip
+
+
+def of_attributes(folder: Path, *own: Mapping[str, Any]) -> list[str]:
+    """Write files that follow each other, whose variables have these attributes besides."""
+    return [
+        write(folder / f"{k}.nc", {"time": ([float(k)], TIME)}, [float(k)], {**TAS, **one}) for k, one in enumerate(own)
+    ]
+
+
+def test_texts_of_attributes_that_differ_are_joined(tmp_path: Path) -> None:
+    files = of_attributes(tmp_path, {"comment": "a", "n": 1}, {"comment": "b", "n": 2}, {"comment": "a", "n": 1})
+    assert cfagg.aggregate(files).tas.attrs == {**TAS, "comment": "a :AGGREGATED: b"}
+    left = cfagg.aggregate(files, concatenate=False)
+    assert left.tas.attrs == TAS
+    assert set(left.cfagg.report.groups[0].dropped) == {"comment", "n"}
+
+
+def test_long_texts_that_differ_and_those_that_some_lack_are_left_out(tmp_path: Path) -> None:
+    files = of_attributes(tmp_path, {"history": "a" * 3000, "note": "x"}, {"history": "b" * 3000}, {"history": "c"})
+    assert cfagg.aggregate(files).tas.attrs == TAS
+
+
+def test_cell_methods_that_mean_the_same_stay_as_the_first_writes_them(tmp_path: Path) -> None:
+    files = of_attributes(tmp_path, {"cell_methods": "time: mean"}, {"cell_methods": "time:  mean"})
+    found = cfagg.aggregate(files)
+    assert found.tas.attrs["cell_methods"] == "time: mean"

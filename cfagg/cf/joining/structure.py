@@ -152,7 +152,7 @@ class _Field:
         variable = self.variable
         for dimension in variable.dimensions:
             own = self._find(dimension.name)
-            if own is not None and own.is_coordinate and own.dimensions[0] is dimension:
+            if own is not None and length(own) == (own.name,) and own.dimensions[0] is dimension:
                 found.append(own)
         named = variable.words("coordinates")
         container = self._find(variable.text("geometry") or "")
