@@ -22,6 +22,7 @@ from cfagg.arrays.source import open_source
 from cfagg.cf.joining import Options
 from cfagg.errors import CfaggError, ConventionError, OptionError, Problem, SourceError
 from cfagg.model import Aggregation
+from cfagg.runtime.publishing import public_name, reason
 from cfagg.storage.urls import is_url
 
 __all__ = ["Growth", "Known", "Settings", "belongs", "digest_of", "grown", "known_of", "packed", "referred", "state_at"]
@@ -82,8 +83,8 @@ def packed(scanned: Sequence[Scanned], settings: Settings) -> tuple[list[bytes],
     return own, len(said).to_bytes(4, "little") + said + shared
 
 
-def known_of(target: Path, path: Path) -> Known:
-    """Return what the index of a file knows.
+def known_of(path: Path, digest: str) -> Known:
+    """Return what the index of a file of this digest knows.
 
     Raises
     ------
@@ -93,8 +94,8 @@ def known_of(target: Path, path: Path) -> Known:
     index = open_index(path)
     if index.aggregation is None or not index.shared:
         raise SourceError(f"{path} was not written by aggregate")
-    if index.aggregation != digest_of(target):
-        raise SourceError(f"{path} belongs to another state of {target.name}")
+    if index.aggregation != digest:
+        raise SourceError(f"{path} belongs to another state of the file beside it")
     cut = 4 + min(int.from_bytes(index.shared[:4], "little"), _LONGEST)
     try:
         settings = json.loads(index.shared[4:cut])
@@ -116,15 +117,19 @@ def known_of(target: Path, path: Path) -> Known:
 
 def digest_of(target: Path) -> str:
     """Return the digest of an aggregation file, by which its index knows it."""
-    with target.open("rb") as file:
-        return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
+    try:
+        with target.open("rb") as file:
+            return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
+    except OSError as error:
+        name = public_name(target)
+        raise SourceError(f"{name} cannot be read: {reason(error, name)}") from error
 
 
 def belongs(target: Path, path: Path) -> bool:
     """Return whether an index is that of a file as it is there."""
     try:
         return open_index(path).aggregation == digest_of(target)
-    except (CfaggError, OSError):
+    except CfaggError:
         return False
 
 

@@ -31,13 +31,16 @@ from cfagg.arrays.index.parquet import index_bytes
 from cfagg.arrays.index.table import FileRow
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.cf.joining import Options
-from cfagg.errors import CfaggError, OptionError, SourceNotFoundError, StaleIndexWarning, UnsupportedError
+from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, StaleIndexWarning, UnsupportedError
 from cfagg.runtime.paired import PairedFile
 from cfagg.writing.aggregation_file import Target, write_file
 from cfagg.writing.report import Report
 from cfagg.writing.sources import content_of
 
 __all__ = ["Output"]
+
+#: Formats of stores, which are no single files: an index only knows what they hold.
+_STORES = frozenset({"zarr", "nczarr"})
 
 #: Scans places: options, credentials and the rest are its own.
 Scan = Callable[[Sequence[str]], list[Scanned]]
@@ -92,8 +95,9 @@ class Output:
             return Growth(tuple(new), {}), None
         if not os.path.lexists(path):
             return Growth(tuple(new), {}, (f"{path} was not there: it is new",)), None
+        digest = digest_of(path)
         try:
-            known = known_of(path, beside)
+            known = known_of(beside, digest)
         except CfaggError as error:
             why = error.message if beside.exists() else f"{beside} is not there"
             old = referred(path)
@@ -133,14 +137,16 @@ def index_of(scanned: Sequence[Scanned], settings: Settings, known: Known | None
     for one, description in zip(scanned, own, strict=True):
         place = str(one.place)
         state = _indexed(one.state or FileState(0))
-        row = None
+        row: FileRow | None
         if known is not None and place in numbers and known.index.state(numbers[place]) == state:
             row = known.index.rows(numbers[place])
-        elif not os.path.isdir(place):  # noqa: PTH112 - Path costs more
+        elif one.format in _STORES:
+            row = FileRow(place, state, None, (), ())
+        else:
             row = row_of(one.place, _addresses(one))
         if row is None or row.state != state:
-            # It changed since it was scanned, or its bytes are none that an index knows.
-            row = FileRow(place, state, None, (), ())
+            what = "cannot be opened any more" if row is None else "has changed"
+            raise SourceError(f"{place} {what} since it was scanned; aggregate it when it is complete")
         rows.append(row._replace(path=place, description=description))
     return Index.of(rows, shared=shared, aggregation=digest)
 

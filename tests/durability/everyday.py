@@ -14,8 +14,8 @@ from typing import Any
 from tests.durability import faults, places, tracing
 from tests.durability.writers import WRITERS
 
-#: Writers that stand for the others: a directory and a file.
-SHORT = ("convert --overwrite", "report")
+#: Writers that stand for the others: a directory, two files of which one is of use with the other, and a file.
+SHORT = ("convert --overwrite", "aggregate --append", "report")
 
 #: Of each of them so many kills, errors and moments of power loss.
 FEW = (2, 2, 4)

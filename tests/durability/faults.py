@@ -257,7 +257,7 @@ class Stand:
 def names_of_work(said: str) -> list[str]:
     """Return names of work directories and files that are shown, but for those that are left and named as such."""
     lines = [line for line in said.splitlines() if "could not be removed" not in line]
-    return re.findall(r"\S*(?:\.cfagg-|\.part\b|/proc/self|\.tmp\b)\S*", "\n".join(lines))
+    return re.findall(r"\S*(?:\.cfagg-(?!index\b)|\.part\b|/proc/self|\.tmp\b)\S*", "\n".join(lines))
 
 
 def _files(node: powerloss.Inode, path: str = "") -> Iterator[tuple[str, powerloss.Inode]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import pathlib
 import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -23,10 +24,11 @@ from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
 from cfagg.cli import messages
 from cfagg.cli.main import main
-from cfagg.errors import CfaggError
+from cfagg.errors import CfaggError, StaleIndexWarning
 from cfagg.observations.exchange.netcdf_write import export_netcdf
 from cfagg.observations.exchange.parquet import export_parquet
 from cfagg.observations.store import open_store
+from tests.aggregation.months import month
 
 STEPS, LAT, LON = 9, 6, 8
 
@@ -480,6 +482,52 @@ def rebase_again(folder: pathlib.Path) -> int:
     return rebase(folder, "sources" if state_of_aggregation(folder) == "old" else "moved")
 
 
+def write_parts(folder: pathlib.Path) -> None:
+    """Write an aggregation of some files, and keep what one of all of them is."""
+    (folder / "sources").mkdir()
+    (folder / "out").mkdir()
+    (folder / "wanted").mkdir()
+    for number in range(3):
+        month(folder / "sources" / f"{number}.nc", number)
+    for name, count in (("old", 2), ("new", 3)):
+        cfagg.aggregate(parts(folder)[:count], output=folder / "wanted" / "a.nc", overwrite=True)
+        for suffix in ("", ".cfagg-index"):
+            shutil.copy(folder / "wanted" / f"a.nc{suffix}", folder / "wanted" / f"{name}{suffix}")
+    for suffix in ("", ".cfagg-index"):
+        shutil.copy(folder / "wanted" / f"old{suffix}", folder / "out" / f"a.nc{suffix}")
+
+
+def parts(folder: pathlib.Path) -> list[pathlib.Path]:
+    return [folder / "sources" / f"{number}.nc" for number in range(3)]
+
+
+def add(folder: pathlib.Path) -> int:
+    try:
+        cfagg.aggregate(parts(folder)[2:], output=folder / "out" / "a.nc", append=True)
+    except CfaggError as error:
+        print(f"error: {error}")
+        return 2
+    return 0
+
+
+def add_again(folder: pathlib.Path) -> int:
+    """Finish; what was scanned is not scanned again, and the index is that of all files at once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StaleIndexWarning)
+        status = add(folder)
+    index = (folder / "out" / "a.nc.cfagg-index").read_bytes()
+    check(index == (folder / "wanted" / "new.cfagg-index").read_bytes(), "another index")
+    return status
+
+
+def state_of_parts(folder: pathlib.Path) -> str:
+    found = (folder / "out" / "a.nc").read_bytes()
+    for state in ("old", "new"):
+        if found == (folder / "wanted" / state).read_bytes():
+            return state
+    raise AssertionError("an aggregation of neither")
+
+
 # Fixes and reports ---------------------------------------------------------------------------------------------------
 
 
@@ -575,6 +623,7 @@ WRITERS = {
             state_of_aggregation,
             ("a.nc", *(f"a.nc.fragments{n}" for n in ("", "-2", "-3"))),
         ),
+        Writer("aggregate --append", write_parts, add, add_again, state_of_parts, ("a.nc", "a.nc.cfagg-index")),
         Writer("rebase", prepare_rebase, rebase, rebase_again, state_of_aggregation, ("a.nc",)),
         fixing("netcdf"),
         fixing("zarr"),
