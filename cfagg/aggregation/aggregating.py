@@ -11,6 +11,7 @@ from cfagg.arrays.index import SUFFIX
 from cfagg.cf.joining import Options
 from cfagg.errors import OptionError
 from cfagg.errors.arguments import paths
+from cfagg.storage.urls import a_place, is_url
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -78,6 +79,9 @@ def aggregate(
             progress=progress,
         )
 
+    def of_url(name: str) -> str:
+        return a_place(name, storage_options, allowed) if is_url(name) else name
+
     said: tuple[Sequence[object], Sequence[str]]
     place = None
     if output is not None:
@@ -91,7 +95,7 @@ def aggregate(
     if place is None:
         source, said = build(join_files(scanning(named), rules)), ((), ())
     else:
-        source, written = place.write(named, scanning, allowed)
+        source, written = place.write(named, scanning, of_url, allowed)
         said = written.losses, written.notes
     opened: Any = source  # xarray hands it to the engine as it is
     dataset = xarray.open_dataset(

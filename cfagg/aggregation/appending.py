@@ -83,7 +83,7 @@ def packed(scanned: Sequence[Scanned], settings: Settings) -> tuple[list[bytes],
     return own, len(said).to_bytes(4, "little") + said + shared
 
 
-def known_of(path: Path, digest: str) -> Known:
+def known_of(path: Path, digest: str, named: Callable[[str], str] = str) -> Known:
     """Return what the index of a file of this digest knows.
 
     Raises
@@ -106,7 +106,7 @@ def known_of(path: Path, digest: str) -> Known:
         raise ConventionError(f"{path}: its options are damaged") from error
     if not isinstance(settings, dict):
         raise ConventionError(f"{path}: its options are damaged")
-    places = tuple(index.where(i) for i in range(len(index)))
+    places = tuple(named(index.where(i)) for i in range(len(index)))
     states = tuple(_state_of(index, i) for i in range(len(index)))
     scanned = tuple(
         None if one is None else replace(one, place=place, state=state)
@@ -195,7 +195,7 @@ def grown(known: Known, new: Sequence[str], target: str, *, update: bool, now: S
         )
     left = set(gone)
     places = dict.fromkeys(place for place in known.places if place not in left)
-    again = [str(place) for place in new if place in places]
+    again = [place for place in new if place in places]
     places.update(dict.fromkeys(new))
     notes = [_counted(again, "already in it", "is", "are"), _counted(changed, "scanned anew: changed", "was", "were")]
     notes.append(_counted(gone, "left out: gone", "was", "were"))

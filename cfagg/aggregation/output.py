@@ -32,7 +32,9 @@ from cfagg.arrays.index.table import FileRow
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.cf.joining import Options
 from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, StaleIndexWarning, UnsupportedError
+from cfagg.formats.metadata.url import file_at
 from cfagg.runtime.paired import PairedFile
+from cfagg.storage.urls import Url
 from cfagg.writing.aggregation_file import Target, write_file
 from cfagg.writing.report import Report
 from cfagg.writing.sources import content_of
@@ -44,6 +46,9 @@ _STORES = frozenset({"zarr", "nczarr"})
 
 #: Scans places: options, credentials and the rest are its own.
 Scan = Callable[[Sequence[str]], list[Scanned]]
+
+#: Gives a URL that was recorded what its server wants.
+Named = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,8 @@ class Output:
             raise OptionError("append=True keeps what is there, and overwrite=True does not: give one of them")
         if self.target.url is not None and self.append:
             raise UnsupportedError(
-                f"{self.target.url} is an object, which cannot grow in place: append to a copy on this machine"
+                f"{self.target.url} is an object, which does not grow: add files to one on this machine, and copy that "
+                "there by cfagg.rebase (cfagg rebase -o)"
             )
         self._replacing.check()
 
@@ -78,7 +84,9 @@ class Output:
     def _replacing(self) -> Target:
         return replace(self.target, overwrite=self.target.overwrite or self.append)
 
-    def write(self, new: Sequence[str], scan: Scan, allow: Sequence[Any] = ()) -> tuple[JoinedSource, Report]:
+    def write(
+        self, new: Sequence[str], scan: Scan, named: Named, allow: Sequence[Any] = ()
+    ) -> tuple[JoinedSource, Report]:
         """Scan files, join them with those there, and write it all; return the dataset and what was written."""
         self.check()
         path = self.target.path
@@ -86,10 +94,10 @@ class Output:
             return self._written(Growth(tuple(new), {}), None, scan, allow, None)
         beside = path.with_name(path.name + SUFFIX)
         with PairedFile(path, beside, lambda made: belongs(path, made), f"aggregating to {path}") as pair:
-            growth, known = self._growth(new, beside, scan)
+            growth, known = self._growth(new, beside, scan, named)
             return self._written(growth, known, scan, allow, pair)
 
-    def _growth(self, new: Sequence[str], beside: Path, scan: Scan) -> tuple[Growth, Known | None]:
+    def _growth(self, new: Sequence[str], beside: Path, scan: Scan, named: Named) -> tuple[Growth, Known | None]:
         path = self.target.path
         if not self.append:
             return Growth(tuple(new), {}), None
@@ -97,7 +105,7 @@ class Output:
             return Growth(tuple(new), {}, (f"{path} was not there: it is new",)), None
         digest = digest_of(path)
         try:
-            known = known_of(beside, digest)
+            known = known_of(beside, digest, named)
         except CfaggError as error:
             why = error.message if beside.exists() else f"{beside} is not there"
             old = referred(path)
@@ -165,10 +173,13 @@ def _indexed(state: FileState) -> IndexedState:
 
 
 def _asking(scan: Scan) -> Callable[[str], FileState | None]:
-    """Return what finds out the state of a store or of a remote file: it reads its metadata again."""
+    """Return what finds out the state of a remote file; of a store, all metadata are read again."""
 
     def state(place: str) -> FileState | None:
         try:
+            handle = file_at(place) if isinstance(place, Url) else None
+            if handle is not None:
+                return FileState(handle.key.size, etag=handle.data.tag)
             return scan([place])[0].state
         except SourceNotFoundError:
             return None

@@ -275,7 +275,7 @@ def _remove_former(target: Target, kept: Mapping[str, Work], folder: Path) -> No
     """Remove fragments of the file that was replaced, unless the new one refers to them too, be it by other files."""
     former = {os.path.realpath(found): found for found in fragments.others(target.path) if found != folder}
     if former:
-        used = _used((work.aggregation for work in kept.values()), str(target.path), target.base, former)
+        used = _used((work.referring for work in kept.values()), str(target.path), target.base, former)
         for place in former.keys() - used:
             remove(former[place])
 

@@ -14,7 +14,7 @@ import numpy as np
 from cfagg.arrays.source import open_source
 from cfagg.errors import AccessError, CfaggError
 from cfagg.formats.values.locks import LIBRARY
-from cfagg.model import Aggregation
+from cfagg.model import Aggregation, Partitions
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.netcdf_files import closing_written, created
 from cfagg.runtime.threads import run_threads
@@ -51,6 +51,11 @@ def others(target: Path) -> Iterator[Path]:
             yield found
 
 
+def _used(table: Partitions) -> list[str]:
+    """Return the files that partitions refer to; the table of names may have others."""
+    return [table.files[code] for code in np.unique(table.file[table.present]).tolist() if code >= 0]
+
+
 def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterator[str | None]:
     """Give the places of all files to which a file's aggregations refer from a directory, and these in turn.
 
@@ -61,7 +66,7 @@ def reached(aggregations: Iterable[Aggregation], file: str, home: str) -> Iterat
     while queue:
         parent, start, one = queue.pop()
         access = Access(parent)
-        for name in (n for table in (one.partitions, *one.partitions.versions) for n in table.files):
+        for name in (n for table in (one.partitions, *one.partitions.versions) for n in _used(table)):
             # Python joins an absolute path to itself.
             found = name if is_url(name) else f"{start}/{name}" if is_url(start) else os.path.join(start, name)  # noqa: PTH118
             place = found if is_url(found) else os.path.realpath(found)

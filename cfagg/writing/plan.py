@@ -46,6 +46,13 @@ class Work:
     notes: tuple[str, ...]
     left_out: bool = False
 
+    @property
+    def referring(self) -> Aggregation:
+        """The aggregation without the partitions that are written."""
+        present = np.array(self.aggregation.partitions.present)
+        present[self.rows] = False
+        return replace(self.aggregation, partitions=replace(self.aggregation.partitions, present=present))
+
     def with_fragments(self, names: list[str], variable: str, to: str) -> Aggregation:
         """Return the aggregation with the partitions of `rows` in files of these names."""
         if not self.rows.size:

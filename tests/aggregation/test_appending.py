@@ -13,6 +13,7 @@ import pytest
 import xarray as xr
 
 import cfagg
+from cfagg.aggregation import output
 from cfagg.errors import CfaggWarning, OptionError, SourceError, TargetError, TargetExistsError
 from cfagg.runtime.staging import lock
 from cfagg.storage import counters
@@ -321,3 +322,52 @@ def test_several_axes_grow(tmp_path, out):
     with cfagg.read(out, allow=[tmp_path]) as found:
         assert dict(found.tas.sizes) == {"member": 2, "time": 4, "lat": 2, "lon": 3}
         assert np.array_equal(found.tas[0], found.tas[1])
+
+
+@pytest.fixture
+def stores(tmp_path) -> list[str]:
+    """Three months as Zarr stores."""
+    found = [f"{name.removesuffix('.nc')}.zarr" for name in months(tmp_path / "in", 3)]
+    for name in found:
+        cfagg.convert(f"{name.removesuffix('.zarr')}.nc", name)
+    return found
+
+
+def test_zarr_stores_are_added_with_their_values_in_files_beside_it(out, stores):
+    cfagg.aggregate(stores[:2], output=out)
+    cfagg.aggregate(stores[2:], output=out, append=True)
+    assert values(out) == [0, 6, 100, 106, 200, 206]
+    assert sorted(p.name for p in out.parent.iterdir()) == ["OUT.nc", "OUT.nc.cfagg-index", "OUT.nc.fragments-2"]
+
+
+def test_a_store_whose_metadata_changed_is_found(out, stores):
+    cfagg.aggregate(stores[:2], output=out)
+    document = Path(stores[0]) / "zarr.json"
+    document.write_text(document.read_text().replace("air_temperature", "sea_water_temperature"))
+    with pytest.raises(SourceError, match="1 of 2 files"):
+        cfagg.aggregate(stores[2:], output=out, append=True)
+
+
+def test_without_an_index_what_was_written_beside_it_tells_nothing_of_its_files(out, stores):
+    cfagg.aggregate(stores[:2], output=out)
+    no_index(out)
+    with pytest.raises(SourceError, match="only grows with its index"):
+        cfagg.aggregate(stores[2:], output=out, append=True)
+    assert values(out) == [0, 6, 100, 106]
+
+
+def test_a_file_that_changes_while_it_is_aggregated_is_an_error(tmp_path, out, monkeypatch):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files[:2], output=out)
+    former = contents(out)
+    real = output.join_files
+
+    def slowly(*arguments):
+        month(Path(files[2]), 5)
+        return real(*arguments)
+
+    monkeypatch.setattr(output, "join_files", slowly)
+    with pytest.raises(SourceError, match=f"{files[2]} has changed since it was scanned"):
+        cfagg.aggregate(files[2:], output=out, append=True)
+    assert contents(out) == former
+    assert len(list(out.parent.iterdir())) == 2
