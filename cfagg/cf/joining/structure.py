@@ -279,9 +279,9 @@ class _Field:
             return
         if known in self.axes or known in self.parts:
             known = f"{known} ({other.name})"
-        axes = tuple(self.along.get(d, "") for d in length(other)) + behind
         if known == "forecast_period" and self.axes.keys() >= _TIMES:
-            axes += tuple(n for n in sorted(_TIMES) if n not in self.along.values())
+            behind += tuple(n for n in sorted(_TIMES) if n not in self.along.values())
+        axes = tuple(self.along.get(d, "") for d in length(other)) + behind
         varies = any(a in self.of and _is_time(self.of[a]) for a in axes)
         self.parts[known] = PartPlan(known, role, axes, self.number[other], varies=varies)
         if other.dialect is not None:

@@ -41,7 +41,8 @@ def monthly_field(month: int) -> Described:
     root = Group()
     add(root, "lat", ("lat",), [10.0, 20.0], **LATITUDE)
     add(root, "time", (), 720.0 * month, **TIME)
-    add(root, "forecast_period", (), 720.0 * month + 86400.0, **PERIOD)
+    add(root, "forecast_period", (), 720.0 * month + 86400.0, **PERIOD, bounds="period_bounds")
+    add(root, "period_bounds", ("bnds",), 720.0 * month + 86400.0 + np.array([-360.0, 360.0]))
     add(root, "forecast_reference_time", (), -86400.0, **REFERENCE)
     others = "time forecast_period forecast_reference_time"
     add(root, "v", ("lat",), np.zeros(2, "f4"), standard_name="sea_ice_y_velocity", units="m s-1", coordinates=others)
@@ -55,7 +56,8 @@ def member_of_lagged_ensemble(realization: int) -> Described:
     add(root, "time", ("time",), times, **TIME)
     add(root, "lat", ("lat",), [10.0, 20.0], **LATITUDE)
     add(root, "realization", (), np.int32(realization), standard_name="realization", units="1")
-    add(root, "forecast_period", ("time",), times - start, **PERIOD)
+    add(root, "forecast_period", ("time",), times - start, **PERIOD, bounds="period_bounds")
+    add(root, "period_bounds", ("time", "bnds"), times[:, None] - start + np.array([-360.0, 360.0]))
     add(root, "forecast_reference_time", (), start, **REFERENCE)
     others = "realization forecast_period forecast_reference_time"
     named = {"standard_name": "surface_temperature", "units": "K", "coordinates": others}
