@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.cf.joining.members import Axis, Bools, Int64, Members, codes, occurrences, starts
-from cfagg.cf.joining.merging import Rows, conflicts, merged
+from cfagg.cf.joining.merging import Rows, conflicts, filled, merged
 from cfagg.cf.joining.mixing import mixed
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.overlaps import Resolved, resolved
@@ -180,17 +180,33 @@ def _best(rows: Rows, sets: list[Sets], allowed: list[int], options: Options, *,
     kind = codes(np.zeros(count.size, np.int64), *varies)
     for k in range(int(kind.max(initial=-1)) + 1):
         # What is one box already cannot become fewer.
-        for order in _orders([a for a in allowed if varies[a, kind == k].any()], options):
+        along = [a for a in allowed if varies[a, kind == k].any()]
+        for way, order in _ways(along, options):
             chosen = np.flatnonzero((count > 1)[group] & (kind == k)[group])
             if not chosen.size:
                 break
-            box = merged(rows.take(chosen), sets, order, options)
+            some = rows.take(chosen)
+            at_once = way == "whole"
+            box = (
+                filled(some, sets, order) if at_once else merged(some, sets, order, options, adjacent=way == "adjacent")
+            )
             _, head = np.unique(box, return_index=True)
             fewer = np.bincount(group[chosen][head], minlength=count.size)
             better = (fewer < count)[group[chosen]]
             best[chosen[better]] = n + box[better]
             count = np.where(fewer > 0, np.minimum(count, fewer), count)
     return codes(group, best)
+
+
+def _ways(axes: list[int], options: Options) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield how to join: all that fills an array at once, else in each order of the axes, else neighbours first."""
+    if len(axes) > 1 and options.axes is None and options.overlap and not options.contiguous:
+        yield "whole", tuple(axes)
+    for order in _orders(axes, options):
+        yield "any", order
+    if len(axes) > 1 and not options.interleave:
+        for order in _orders(axes, options):
+            yield "adjacent", order
 
 
 def _varies(group: Int64, sets: Int64) -> Bools:

@@ -13,7 +13,7 @@ from cfagg.cf.joining.members import Bools, Int64, codes
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.sets import Sets
 
-__all__ = ["Floats", "Rows", "conflicts", "gaps", "merged"]
+__all__ = ["Floats", "Rows", "conflicts", "filled", "gaps", "merged"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,18 +52,37 @@ class Rows:
         return codes(self.group, *(s for a, s in enumerate(self.sets) if a not in axes), *still)
 
 
-def merged(rows: Rows, sets: list[Sets], order: tuple[int, ...], options: Options) -> Int64:
-    """Return the box of each row, joined along the axes in one order, again and again until nothing changes."""
+def merged(rows: Rows, sets: list[Sets], order: tuple[int, ...], options: Options, *, adjacent: bool = False) -> Int64:
+    """Return the box of each row, joined along the axes in one order, again and again until nothing changes.
+
+    With `adjacent`, what has others of its group in between is joined last, so that no other comes to stand in a hole.
+    """
     box = np.arange(rows.group.size)
-    before = -1
-    while before != rows.group.size:
-        before = rows.group.size
-        for axis in order:
-            rows, box = _joined(rows, box, sets, (axis,), _into(rows, sets, axis, options))
-        if before == rows.group.size and before >= _PINWHEEL and options.overlap and not options.contiguous:
-            for some in _several(order):
-                rows, box = _joined(rows, box, sets, some, _filled(rows, sets, some))
+    between = [_Between(rows, own, a) for a, own in enumerate(sets)] if adjacent else []
+    for ranks in [between, []] if adjacent else [[]]:
+        before = -1
+        while before != rows.group.size:
+            before = rows.group.size
+            for axis in order:
+                into = _into(rows, sets, axis, options, ranks[axis] if ranks else None)
+                rows, box = _joined(rows, box, sets, (axis,), into)
+            if before == rows.group.size and before >= _PINWHEEL and options.overlap and not options.contiguous:
+                for some in _several(order):
+                    rows, box = _joined(rows, box, sets, some, filled(rows, sets, some))
     return box
+
+
+class _Between:
+    """The values that all of a group have along an axis."""
+
+    def __init__(self, rows: Rows, sets: Sets, axis: int) -> None:
+        value, turn = sets.values(rows.sets[axis])
+        self._size = int(sets.value_of.max(initial=0)) + 1
+        self._keys = np.unique(rows.group[turn] * self._size + value)
+
+    def rank(self, group: Int64, value: Int64) -> Int64:
+        """Return the places of values among all that their groups have."""
+        return np.searchsorted(self._keys, group * self._size + value)
 
 
 def _joined(rows: Rows, box: Int64, sets: list[Sets], axes: tuple[int, ...], into: Int64) -> tuple[Rows, Int64]:
@@ -89,13 +108,21 @@ def _joined(rows: Rows, box: Int64, sets: list[Sets], axes: tuple[int, ...], int
     return replace(out, parts=parts), into[box]
 
 
-def _into(rows: Rows, sets: list[Sets], axis: int, options: Options) -> Int64:
+def _into(rows: Rows, sets: list[Sets], axis: int, options: Options, between: _Between | None = None) -> Int64:
     """Return the row that each is joined into along one axis: equal elsewhere, and no two of them in conflict."""
     rest = rows.rest(axis)
     if int(rest.max(initial=-1)) + 1 == rest.size:
         return np.arange(rest.size)
     clash = _clashes(rows, sets, axis, rest, options)
-    return codes(rest, np.where(clash[rest], np.arange(rest.size), -1))
+    apart = np.where(clash[rest], np.arange(rest.size), -1)
+    if between is None or options.interleave:
+        return codes(rest, apart)
+    low, high = (between.rank(rows.group, end) for end in sets[axis].ends(rows.sets[axis]))
+    order = np.lexsort((low, rest))
+    breaks = np.cumsum(np.r_[0, low[order][1:] != high[order][:-1] + 1])
+    run = np.empty(rest.size, np.int64)
+    run[order] = breaks[: rest.size]
+    return codes(rest, apart, run)
 
 
 def conflicts(rows: Rows, sets: list[Sets], options: Options) -> Bools:
@@ -151,7 +178,7 @@ def _several(order: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [some for k in range(2, len(order) + 1) for some in combinations(order, k)]
 
 
-def _filled(rows: Rows, sets: list[Sets], axes: tuple[int, ...]) -> Int64:
+def filled(rows: Rows, sets: list[Sets], axes: tuple[int, ...]) -> Int64:
     """Return the row that each is joined into where several fill an array along axes, however they stand."""
     alone = np.arange(rows.group.size)
     for _, spans in rows.parts:
