@@ -19,6 +19,7 @@ from cfagg.aggregation.values import Assembled, along_axis, assembled, with_boun
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.cf.joining import Companion, Coordinate, Described, Stated
 from cfagg.model import Aggregation
+from cfagg.storage.access import FileStates
 from cfagg.storage.urls import Url, is_url
 
 __all__ = ["build"]
@@ -39,7 +40,12 @@ def build(joined: Joined) -> JoinedSource:
     attributes, _ = common(around) if around else ({}, ())
     arrays = {f"/{name}": values for name, values in contents.arrays.items()}
     made = joined, builder.names, builder.differing
-    return JoinedSource(where, "files", contents.group(attributes), arrays=arrays, made=made)
+    states = FileStates(
+        (str(one.place), one.state.size, one.state.mtime_ns, one.state.inode)
+        for one in joined.scanned
+        if one.state is not None and one.state.etag is None
+    )
+    return JoinedSource(where, "files", contents.group(attributes), arrays=arrays, made=made, states=states)
 
 
 def label_of(places: Sequence[str]) -> str:

@@ -28,6 +28,7 @@ from cfagg.errors import (
     AccessError,
     CfaggError,
     ConventionError,
+    FragmentMismatchError,
     FragmentNotFoundError,
     LimitError,
     SourceError,
@@ -156,6 +157,7 @@ class Fragments:
         """Return the sub-array of partition `i` that was found; `again` finds it without the index that told it."""
         where, own, address = self.where(i), self.aggregation.partitions.file_name(i) is None, located.address
         context = Context(where)
+        self._check_state(i, located.key)
         if mark_of(located.header.attributes, located.header.dims) is not None:
             return self._nested(i, located.key, address, own, where)
         header, chunks = located.header, located.chunks
@@ -180,6 +182,16 @@ class Fragments:
             header = replace(header, attributes={**header.attributes, **found})
         parts = None if texts else partial(_scan, located, context, again)
         return Fragment(header, chunks, values, where, parts, layout, None if texts else located)
+
+    def _check_state(self, i: int, key: FileKey) -> None:
+        """Refuse a file that is another one than was scanned: its values would stand at the coordinates of that."""
+        name = self.aggregation.partitions.file_name(i)
+        if not isinstance(self.access, NamedAccess) or name is None or is_url(name):
+            return
+        if self.access.states.is_changed(name, key.size, key.modified, key.inode):
+            raise FragmentMismatchError(
+                f"{self.where(i)}: {name} was changed since it was scanned; aggregate the files again"
+            )
 
     def _is_array(self, i: int) -> bool:
         """Return whether partition `i` is an array of a Zarr store: only the user names such, no file refers to one."""

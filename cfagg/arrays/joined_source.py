@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.source import Group, OtherSource, Variable
 from cfagg.cf.header import Header
-from cfagg.storage.access import NamedAccess
+from cfagg.storage.access import FileStates, NamedAccess
 
 if TYPE_CHECKING:
     import os
@@ -31,6 +31,8 @@ class JoinedSource(OtherSource):
 
     #: By their paths, such as ``"/lat"``.
     arrays: Mapping[str, npt.NDArray[Any]] = field(kw_only=True, repr=False)
+    #: In which state the files were when they were scanned.
+    states: FileStates = field(default_factory=FileStates, kw_only=True, repr=False, compare=False)
     #: What it was made of, for its report.
     made: Any = field(default=None, kw_only=True, repr=False, compare=False)
 
@@ -44,7 +46,7 @@ class JoinedSource(OtherSource):
 
     def access(self, allow: Iterable[str | os.PathLike[str]] = ()) -> Access:
         """Return the policy by which the fragments are read: these files, which the user named, and what is allowed."""
-        return NamedAccess(self.path, allow)
+        return NamedAccess(self.path, allow, self.states)
 
     def reader(self, group: str, variable: Variable, workers: int | None = None) -> Reader:
         """Return what reads an array in memory."""
@@ -57,7 +59,7 @@ class JoinedSource(OtherSource):
     def with_groups(self, groups: Sequence[Group]) -> JoinedSource:
         """Return the same arrays in a source of other groups below an empty root."""
         root = Group("/", {}, groups={g.path.strip("/"): g for g in groups})
-        return JoinedSource(self.path, self.format, root, arrays=self.arrays, made=self.made)
+        return JoinedSource(self.path, self.format, root, arrays=self.arrays, made=self.made, states=self.states)
 
 
 def variable_of(name: str, dims: Sequence[str], values: npt.NDArray[Any], attributes: Mapping[str, Any]) -> Variable:

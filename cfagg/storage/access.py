@@ -13,13 +13,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
+
+import numpy as np
 
 from cfagg.errors import AccessError, UnsupportedError
 from cfagg.errors.arguments import paths
 from cfagg.errors.redacting import redacted
 from cfagg.storage.urls import Options, Url, absolute, covers, flaw, is_url
 
-__all__ = ["Access", "NamedAccess"]
+__all__ = ["Access", "FileStates", "NamedAccess"]
 
 #: Longest reference looked at: the longest path that Linux takes.
 _LONGEST = 4096
@@ -202,12 +205,55 @@ class Access:
             )
 
 
+class FileStates:
+    """In which state each of many files was, 16 bytes a file: digests of names, and of sizes, times and inodes.
+
+    >>> states = FileStates([("/a.nc", 8, 1_000, 7), ("/b.nc", 9, 2_000, 8)])
+    >>> states.is_changed("/a.nc", 8, 1_000, 7), states.is_changed("/a.nc", 8, 1_001, 7)
+    (False, True)
+    >>> states.is_changed("/c.nc", 0, 0, 0)
+    False
+    """
+
+    __slots__ = ("_names", "_states")
+
+    def __init__(self, states: Iterable[tuple[str, int, int, int]] = ()) -> None:
+        found = np.array([(_digest(name), _digest(repr(rest))) for name, *rest in states], np.uint64).reshape(-1, 2)
+        order = np.argsort(found[:, 0])
+        self._names, self._states = found[order].T.copy()
+
+    def is_changed(self, name: str, size: int, modified: int, inode: int) -> bool:
+        """Return whether a file is known to have been in another state; of others nothing is known."""
+        i = int(np.searchsorted(self._names, np.uint64(own := _digest(name))))
+        if i == self._names.size or int(self._names[i]) != own:
+            return False
+        return int(self._states[i]) != _digest(repr([size, modified, inode]))
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+
+
 class NamedAccess(Access):
     """The policy for an aggregation in memory of files that the user named: exactly these, and what `allow` lists.
 
     Its references are those names, which nobody else has written; what a file leads to beyond itself is judged as of
-    any aggregation. `parent` is only what messages call all of them.
+    any aggregation. `parent` is only what messages call all of them, and `states` is how each was when it was scanned.
     """
+
+    states: FileStates
+
+    def __init__(
+        self,
+        parent: str | os.PathLike[str],
+        allow: Iterable[str | os.PathLike[str]] = (),
+        states: FileStates | None = None,
+    ) -> None:
+        super().__init__(parent, allow)
+        object.__setattr__(self, "states", states or FileStates())
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**super().__getstate__(), "states": self.states}
 
     @cached_property
     def _roots(self) -> tuple[str, ...]:
