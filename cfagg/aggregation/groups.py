@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.joining import Reason, Stated, why
+from cfagg.cf.joining import Reason, Stated, codes, why
 from cfagg.display.joined import ApartFacts, AxisFacts, GroupFacts, Run
 from cfagg.display.labels import label_text
 from cfagg.display.summary import Listing
@@ -23,7 +24,7 @@ __all__ = ["Labels", "apart", "group_facts"]
 
 type Int64 = npt.NDArray[np.int64]
 
-#: Arrays of one quantity that are compared with the largest of them, for their reasons.
+#: Arrays of one quantity that are compared with each other for their reasons.
 _COMPARED = 1000
 
 #: A step between coordinates that is so much longer than usual is a gap, where no bounds tell.
@@ -161,9 +162,10 @@ def _runs(axis: Any, rows: Int64, joined: Joined, k: int, text: Callable[[Any], 
 
 
 def apart(joined: Joined, rows: Sequence[Int64], names: Sequence[str], labels: Labels) -> list[ApartFacts]:
-    """Return why arrays of one quantity, or of one name, are apart: each reason once, the most frequent ones first.
+    """Return why arrays of one quantity, or of one name, are apart: each reason once, rare ones first.
 
-    Each array is compared with the largest of the same quantity.
+    Each array is compared with its neighbour along the axis where they differ most, first of those that are otherwise
+    alike.
     """
     families: dict[Any, list[int]] = {}
     for box, own in enumerate(rows):
@@ -174,36 +176,53 @@ def apart(joined: Joined, rows: Sequence[Int64], names: Sequence[str], labels: L
     for identity, boxes in families.items():
         if len(boxes) < 2:
             continue
-        largest = max(boxes, key=lambda b: len(rows[b]))
         seen: Counter[tuple[str, str]] = Counter()
         example: dict[tuple[str, str], tuple[Reason, int, int]] = {}
-        which: dict[tuple[str, str], list[str]] = {}
-        for box in [b for b in boxes if b != largest][:_COMPARED]:
-            a, b = _nearest(joined, rows[largest], rows[box])
+        which: dict[tuple[str, str], dict[str, None]] = {}
+        for before, behind, a, b in _neighbours(joined, rows, boxes[:_COMPARED]):
             reason = why(joined.members, joined.boxes, a, b, joined.options)
             if reason is None:
                 continue
             key = str(reason.rule), reason.what
             seen[key] += 1
             example.setdefault(key, (reason, a, b))
-            which.setdefault(key, []).append(names[box])
-        for key, count in seen.most_common():
+            which.setdefault(key, {}).update(dict.fromkeys((names[before], names[behind])))
+        for key, count in seen.items():
             reason, a, b = example[key]
             here, there = (str(joined.scanned[int(joined.file[row])].place) for row in (a, b))
-            arrays = [names[largest], *which[key]]
+            arrays = list(which[key])
             found.append(
                 ApartFacts(
                     str(identity), reason.rule, reason.what, labels.said(reason, a), count,
                     Listing.of(len(arrays), arrays.__getitem__, 6), here, there,
                 )
             )  # fmt: skip
-    return sorted(found, key=lambda one: one.count)
+    # What follows from another being apart says the least.
+    return sorted(found, key=lambda one: (one.rule == "incomplete", one.count))
 
 
-def _nearest(joined: Joined, own: Int64, others: Int64) -> tuple[int, int]:
-    """Return a member of each of two arrays that differ along as few axes as any: the pair that tells the most."""
-    b = int(others[0])
+def _neighbours(joined: Joined, rows: Sequence[Int64], boxes: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield pairs of arrays that are neighbours, and the members of the two that are closest to each other."""
+    heads = np.array([rows[box][0] for box in boxes])
+    alike = codes(*(np.asarray(column)[heads] for column in joined.members.signature.values()))
+    axis = max(joined.members.axes, key=lambda a: len(np.unique(a.code[heads])), default=None)
+    if axis is None:
+        return
+    members = np.concatenate([rows[box] for box in boxes])
+    rank = np.zeros((2, len(joined.described)), np.int64)
+    ends = np.concatenate([axis.first[members], axis.last[members]])
+    rank[:, members] = np.unique(ends, return_inverse=True)[1].reshape(2, -1)
+    order = np.lexsort((rank[0, heads], alike)).tolist()
+    for one, other in pairwise(order):
+        b = int(heads[other])
+        yield boxes[one], boxes[other], _nearest(joined, rows[boxes[one]], b, rank), b
+
+
+def _nearest(joined: Joined, own: Int64, b: int, rank: Int64) -> int:
+    """Return the member of an array that differs from another along the fewest axes, and overlaps it or is closest."""
     differ = np.zeros(len(own), np.int64)
     for axis in joined.members.axes:
         differ += axis.code[own] != axis.code[b]
-    return int(own[int(np.argmin(differ))]), b
+    closest = own[differ == differ.min()]
+    away = np.maximum(rank[0, closest] - rank[1, b], rank[0, b] - rank[1, closest])
+    return int(closest[int(np.argmin(np.maximum(away, 0)))])

@@ -26,8 +26,8 @@ __all__ = ["Answer", "Report", "Why", "explain"]
 #: So many names stand in a line.
 _NAMED = 8
 
-#: So many of each kind are shown; JSON has all arrays.
-_SHOWN = 20
+#: So many of each kind are shown, and so many on a page of their own; JSON has all arrays.
+_SHOWN, _PAGE = 20, 300
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -155,17 +155,16 @@ class Report:
         found = self._joined.scanned
         return tuple(UnreadFacts(str(one.place), one.problem) for one in found if one.problem is not None)
 
-    @property
-    def _facts(self) -> JoinedFacts:
-        """All of it as plain data, long lists shortened."""
+    def _facts(self, most: int | None = _SHOWN) -> JoinedFacts:
+        """Return all of it as plain data, long lists shortened."""
         reasons = apart(self._joined, self._rows, self._names, self._labels)
         texts = [str(loss) for loss in self.losses]
         return JoinedFacts(
             len(self._joined.scanned),
             len(self._joined.described),
-            _listed(self.groups),
-            _listed(reasons),
-            _listed(self.unread),
+            _listed(self.groups, most),
+            _listed(reasons, most),
+            _listed(self.unread, most),
             _listed(texts),
             _listed(self.notes),
         )
@@ -254,11 +253,9 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it as plain data for JSON."""
-        from dataclasses import replace
-
         from cfagg.display.as_json import encode
 
-        found: dict[str, Any] = encode(replace(self._facts, groups=_listed(self.groups, None)))
+        found: dict[str, Any] = encode(self._facts(None))
         return found
 
     @property
@@ -272,18 +269,18 @@ class Report:
         """Return it as a page that needs no other file."""
         from cfagg.display.joined_html import joined_page
 
-        return joined_page(self._facts)
+        return joined_page(self._facts(_PAGE))
 
     def __str__(self) -> str:
-        return "\n".join(joined_lines(self._facts))
+        return "\n".join(joined_lines(self._facts()))
 
     def __repr__(self) -> str:
         return f"<Report of {len(self._joined.scanned):,} files: {len(self._rows):,} arrays>"
 
     def _repr_html_(self) -> str:
-        from cfagg.display.facts import facts_html
+        from cfagg.display.joined_html import joined_html
 
-        return facts_html(repr(self), (), [("arrays", str(self).splitlines())])
+        return joined_html(self._facts())
 
 
 def explain(

@@ -9,7 +9,17 @@ from cfagg.display.escape import printable
 from cfagg.display.sizes import count_text
 from cfagg.display.summary import Listing
 
-__all__ = ["ApartFacts", "AxisFacts", "GroupFacts", "JoinedFacts", "Run", "UnreadFacts", "joined_lines"]
+__all__ = [
+    "ApartFacts",
+    "AxisFacts",
+    "GroupFacts",
+    "JoinedFacts",
+    "Run",
+    "UnreadFacts",
+    "axis_text",
+    "beyond",
+    "joined_lines",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +126,7 @@ def joined_lines(facts: JoinedFacts) -> Iterator[str]:
         f"{count_text(facts.groups.count, 'array')}"
     )
     yield from _section(
-        "not read", [f"{u.file}: {_beyond(u.problem, u.file)}" for u in facts.unread.first], facts.unread
+        "not read", [f"{u.file}: {beyond(u.problem, u.file)}" for u in facts.unread.first], facts.unread
     )
     if facts.apart.count:
         yield ""
@@ -176,6 +186,6 @@ def axis_text(axis: AxisFacts) -> str:
     return f"{axis.name}: {ends}{f' {axis.units}' if axis.units else ''} in {count_text(axis.parts, 'part')}{more}{how}"
 
 
-def _beyond(problem: str, file: str) -> str:
+def beyond(problem: str, file: str) -> str:
     """Return what is said of a file without its name at the beginning."""
     return problem.removeprefix(file).lstrip(": ") or problem

@@ -1,0 +1,74 @@
+"""The page of a report, looked at in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import netCDF4
+import pytest
+
+from cfagg.aggregation.report import Report, explain
+from tests.aggregation.months import month, months
+from tests.checking.browser import Browser, program
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Two arrays of one quantity in other units, one with a gap; a file that overlaps; one that cannot be read."""
+    folder = tmp_path_factory.mktemp("page")
+    months(folder, 4)
+    month(folder / "m8.nc", 8)
+    for number in (2, 3):
+        with netCDF4.Dataset(month(folder / f"<b>{number}.nc", number), "a") as file:
+            file["tas"].units = "m"
+    (folder / "z.nc").write_bytes(b"nothing")
+    return explain(folder, skip_errors=True)
+
+
+def test_the_page_names_all_and_loads_nothing(report: Report) -> None:
+    page = report.to_html()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "default-src 'none'" in page
+    for word in ("units is m of one and K of the other", "z.nc", "1 gap", "&lt;b&gt;2.nc"):
+        assert word in page
+    for word in ("<script", "<b>2.nc", "http://", "https://", "url("):
+        assert word not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_bars_have_a_rectangle_for_each_stretch_without_a_gap(report: Report) -> None:
+    bars = report.to_html().split('<svg class="bar"')[1:]
+    assert [bar.partition("</svg>")[0].count("<rect") for bar in bars] == [1, 2]
+
+
+def test_arrays_that_overlap_are_marked(tmp_path: Path) -> None:
+    months(tmp_path, 3)
+    month(tmp_path / "x.nc", 1, days=3)
+    page = explain(tmp_path).to_html()
+    assert 'class="over"' in page
+    assert "overlap" in page
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if program() is None:
+        pytest.skip("no browser is installed")
+    with Browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1100])
+def test_a_browser_shows_it_in_any_width_and_theme(
+    browser: Browser, report: Report, tmp_path: Path, scheme: str, width: int
+) -> None:
+    (tmp_path / "page.html").write_text(report.to_html(), encoding="utf-8")
+    browser.size(width, 900)
+    browser.scheme(scheme)
+    browser.open(tmp_path / "page.html")
+    assert browser.run("document.documentElement.scrollWidth") == width
+    paper = browser.run("getComputedStyle(document.body).backgroundColor")
+    assert paper == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(13, 17, 23)")
+    wide = "Array.from(document.querySelectorAll('svg.bar')).map(e => e.getBoundingClientRect().width)"
+    assert min(browser.run(wide)) > 0.4 * width
+    assert not [e for e in browser.events if e.get("method") == "Log.entryAdded"]
