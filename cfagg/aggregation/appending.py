@@ -25,7 +25,19 @@ from cfagg.model import Aggregation
 from cfagg.runtime.publishing import public_name, reason
 from cfagg.storage.urls import is_url
 
-__all__ = ["Growth", "Known", "Settings", "belongs", "digest_of", "grown", "known_of", "packed", "referred", "state_at"]
+__all__ = [
+    "Growth",
+    "Known",
+    "Settings",
+    "belongs",
+    "digest_of",
+    "grown",
+    "known_of",
+    "packed",
+    "real",
+    "referred",
+    "state_at",
+]
 
 #: Tells the state of a file now, `None` where it is gone.
 State = Callable[[str], FileState | None]
@@ -67,20 +79,42 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an index knows: every file in order, `None` where it could not be recorded, and the settings."""
+    """What an index knows of one file after another, and the settings; `numbers` are those of the files in the index.
+
+    What could not be recorded of a file is `None`.
+    """
 
     places: tuple[str, ...]
-    states: tuple[FileState, ...]
+    numbers: tuple[int, ...]
     scanned: tuple[Scanned | None, ...]
     settings: Mapping[str, Any]
     index: Index
 
 
+def real(place: str) -> str:
+    """Return the path of a file without links, by which reading asks an index for it."""
+    return place if is_url(place) else os.path.realpath(place)
+
+
 def packed(scanned: Sequence[Scanned], settings: Settings) -> tuple[list[bytes], bytes]:
-    """Return what an index keeps of each file, and of all: places and states it has itself."""
-    own, shared = records.encode([replace(one, place="", state=None) for one in scanned])
-    said = json.dumps(settings.as_dict(), sort_keys=True).encode()
+    """Return what an index keeps of each file, and of all; it has their paths itself."""
+    own, shared = records.encode([replace(one, place=_unless_real(one.place)) for one in scanned])
+    said = json.dumps({"settings": settings.as_dict(), "files": _sum_of(own)}, sort_keys=True).encode()
     return own, len(said).to_bytes(4, "little") + said + shared
+
+
+def _unless_real(place: str) -> str:
+    """Return the name of a file where it is another than the path that an index has."""
+    name = str(place)
+    return "" if real(name) == name else name
+
+
+def _sum_of(own: Sequence[bytes]) -> str:
+    """Return what tells whether all descriptions are there, in their order."""
+    found = blake2b(digest_size=16)
+    for one in own:
+        found.update(len(one).to_bytes(8, "little") + one)
+    return f"{len(own)} {found.hexdigest()}"
 
 
 def known_of(path: Path, digest: str, named: Callable[[str], str] = str) -> Known:
@@ -96,23 +130,25 @@ def known_of(path: Path, digest: str, named: Callable[[str], str] = str) -> Know
         raise SourceError(f"{path} was not written by aggregate")
     if index.aggregation != digest:
         raise SourceError(f"{path} belongs to another state of the file beside it")
+    numbers = tuple(i for i, one in enumerate(index.description) if one is not None)
+    own = [index.description[i] or b"" for i in numbers]
     cut = 4 + min(int.from_bytes(index.shared[:4], "little"), _LONGEST)
     try:
-        settings = json.loads(index.shared[4:cut])
-        found = records.decode([d or b"" for d in index.description], index.shared[cut:])
+        head = json.loads(index.shared[4:cut])
+        found = records.decode(own, index.shared[cut:])
     except ConventionError as error:
         raise ConventionError(f"{path}: {error.message}") from error
     except (ValueError, RecursionError) as error:
         raise ConventionError(f"{path}: its options are damaged") from error
-    if not isinstance(settings, dict):
-        raise ConventionError(f"{path}: its options are damaged")
-    places = tuple(named(index.where(i)) for i in range(len(index)))
-    states = tuple(_state_of(index, i) for i in range(len(index)))
+    if not isinstance(head, dict) or not isinstance(head.get("settings"), dict) or head.get("files") != _sum_of(own):
+        raise ConventionError(f"{path} does not have all files of the file beside it")
+    # What could not be recorded has no name of its own.
+    names = [(one.place if one is not None else "") or index.where(i) for i, one in zip(numbers, found, strict=True)]
+    places = tuple(map(named, names))
     scanned = tuple(
-        None if one is None else replace(one, place=place, state=state)
-        for place, state, one in zip(places, states, found, strict=True)
+        None if one is None else replace(one, place=place) for place, one in zip(places, found, strict=True)
     )
-    return Known(places, states, scanned, settings, index)
+    return Known(places, numbers, scanned, head["settings"], index)
 
 
 def digest_of(target: Path) -> str:
@@ -178,11 +214,11 @@ def grown(known: Known, new: Sequence[str], target: str, *, update: bool, now: S
         If old ones changed or are gone, all of which are listed, unless they may be updated.
     """
     changed, gone, kept = [], [], {}
-    for place, state, scanned in zip(known.places, known.states, known.scanned, strict=True):
+    for place, scanned in zip(known.places, known.scanned, strict=True):
         found = now(place)
         if found is None:
             gone.append(place)
-        elif found != state:
+        elif scanned is not None and found != scanned.state:
             changed.append(place)
         elif scanned is not None:
             kept[place] = scanned
@@ -207,12 +243,6 @@ def _counted(places: Sequence[str], what: str, one: str, several: str) -> str:
     if not places:
         return ""
     return f"{places[0]} {one} {what}" if len(places) == 1 else f"{len(places):,} files {several} {what}"
-
-
-def _state_of(index: Index, number: int) -> FileState:
-    """Return the state of a file as a scan gives it."""
-    found = index.state(number)
-    return FileState(found.size, etag=found.etag) if found.etag is not None else FileState(*found[:4])
 
 
 def state_at(place: str, again: Callable[[str], FileState | None]) -> FileState | None:

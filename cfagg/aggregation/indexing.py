@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -213,7 +212,7 @@ def _written(
         notes.append(f"{error.message}; it was made anew")
     made = build_index(fragments, previous=previous, client=client, workers=workers, progress=progress)
     if previous is not None:
-        made = dataclasses.replace(made, shared=previous.shared, aggregation=previous.aggregation)
+        made = _described(made, previous)
     write_index(made, target)
     there = {(path, address) for path, address in _rows(made)}
     unindexed = [f"{p}: {a}" for p, a in dict.fromkeys(fragments) if (p, a) not in there]
@@ -229,6 +228,19 @@ def _written(
         left_out=(*left, *unindexed),
         notes=tuple(notes),
     )
+
+
+def _described(made: Index, previous: Index) -> Index:
+    """Return an index with all that `aggregate` knows of its files, also of those that it has no fragments of."""
+    rows = []
+    for path, i in previous.files.items():
+        k = made.files.get(path)
+        if k is not None:
+            rows.append(made.rows(k)._replace(path=path, description=previous.description[i]))
+        elif previous.description[i] is not None:
+            rows.append(previous.rows(i)._replace(path=path))
+    rows += [made.rows(k)._replace(path=path) for path, k in made.files.items() if path not in previous.files]
+    return Index.of(rows, made.base, shared=previous.shared, aggregation=previous.aggregation)
 
 
 def _rows(made: Index) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from cfagg.aggregation.appending import (
     grown,
     known_of,
     packed,
+    real,
     referred,
     state_at,
 )
@@ -140,8 +141,8 @@ class Output:
 def index_of(scanned: Sequence[Scanned], settings: Settings, known: Known | None, digest: str) -> Index:
     """Return the index of files; those that are as they were are not opened again."""
     own, shared = packed(scanned, settings)
-    numbers = {} if known is None else {place: i for i, place in enumerate(known.places)}
-    rows = []
+    numbers = {} if known is None else dict(zip(known.places, known.numbers, strict=True))
+    rows: dict[str, FileRow] = {}
     for one, description in zip(scanned, own, strict=True):
         place = str(one.place)
         state = _indexed(one.state or FileState(0))
@@ -155,8 +156,11 @@ def index_of(scanned: Sequence[Scanned], settings: Settings, known: Known | None
         if row is None or row.state != state:
             what = "cannot be opened any more" if row is None else "has changed"
             raise SourceError(f"{place} {what} since it was scanned; aggregate it when it is complete")
-        rows.append(row._replace(path=place, description=description))
-    return Index.of(rows, shared=shared, aggregation=digest)
+        # Another name of a file that is there already stays itself.
+        path = real(place)
+        path = place if path in rows else path
+        rows[path] = row._replace(path=path, description=description)
+    return Index.of(rows.values(), shared=shared, aggregation=digest)
 
 
 def _addresses(one: Scanned) -> list[str]:

@@ -13,7 +13,8 @@ import pytest
 import xarray as xr
 
 import cfagg
-from cfagg.aggregation import output
+from cfagg.aggregation import output, records
+from cfagg.arrays.index import Index, open_index, write_index
 from cfagg.errors import CfaggWarning, OptionError, SourceError, TargetError, TargetExistsError
 from cfagg.runtime.staging import lock
 from cfagg.storage import counters
@@ -371,3 +372,78 @@ def test_a_file_that_changes_while_it_is_aggregated_is_an_error(tmp_path, out, m
         cfagg.aggregate(files[2:], output=out, append=True)
     assert contents(out) == former
     assert len(list(out.parent.iterdir())) == 2
+
+
+def test_an_index_that_was_refreshed_still_knows_the_files(tmp_path, out):
+    files = months(tmp_path / "in", 4)
+    # The second file is not in the array: the first has the same dates.
+    shutil.copy(files[0], tmp_path / "in" / "same.nc")
+    order = [files[0], str(tmp_path / "in" / "same.nc"), *files[1:]]
+    cfagg.aggregate(order[:3], output=out, on_overlap="first")
+    cfagg.index(out, allow=[tmp_path])
+    before = counters.snapshot()
+    cfagg.aggregate(order[3:], output=out, append=True, on_overlap="first")
+    assert (counters.snapshot() - before).files < 6
+    assert contents(out) == at_once(order, out, on_overlap="first")
+
+
+def test_a_refreshed_index_does_not_take_in_what_changed(tmp_path, out):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files[:2], output=out)
+    rewrite(files[0], 0)
+    assert cfagg.index(out, allow=[tmp_path]).changed == (files[0],)
+    with pytest.raises(SourceError, match="1 of 2 files"):
+        cfagg.aggregate(files[2:], output=out, append=True)
+
+
+def test_stores_stay_known_when_the_index_is_refreshed(out, stores):
+    cfagg.aggregate(stores[:2], output=out)
+    cfagg.index(out)
+    cfagg.aggregate(stores[2:], output=out, append=True)
+    assert values(out) == [0, 6, 100, 106, 200, 206]
+
+
+def test_an_index_that_lacks_files_is_not_used(tmp_path, out):
+    files = months(tmp_path / "in", 4)
+    cfagg.aggregate(files[:3], output=out)
+    index = open_index(f"{out}.cfagg-index")
+    rows = [index.rows(i)._replace(path=index.where(i)) for i in (0, 2)]
+    write_index(Index.of(rows, shared=index.shared, aggregation=index.aggregation), f"{out}.cfagg-index")
+    with pytest.warns(CfaggWarning, match="3 files .* does not have all files"):
+        cfagg.aggregate(files[3:], output=out, append=True)
+    assert contents(out) == at_once(files, out)
+
+
+def test_files_that_are_named_through_a_link_are_read_by_the_index_and_keep_their_names(tmp_path, out):
+    months(tmp_path / "in", 3)
+    (tmp_path / "link").symlink_to("in")
+    files = [str(tmp_path / "link" / f"m{n}.nc") for n in range(3)]
+    cfagg.aggregate(files[:2], output=out)
+    index = open_index(f"{out}.cfagg-index")
+    assert index.files.keys() == {str(tmp_path / "in" / f"m{n}.nc") for n in range(2)}
+    cfagg.aggregate(files[2:], output=out, append=True)
+    assert contents(out) == at_once(files, out)
+
+
+def test_two_names_of_one_file_are_two_files(tmp_path, out):
+    files = [*months(tmp_path / "in", 1), str(tmp_path / "in" / "same.nc")]
+    Path(files[1]).symlink_to("m0.nc")
+    cfagg.aggregate(files[:1], output=out)
+    cfagg.aggregate(files[1:], output=out, append=True)
+    assert contents(out) == at_once(files, out)
+    with cfagg.read(out, allow=[tmp_path]) as found:
+        assert sorted(found.data_vars) == ["tas", "tas_1"]
+
+
+def test_a_file_that_could_not_be_recorded_is_scanned_again(tmp_path, out, monkeypatch):
+    files = months(tmp_path / "in", 4)
+    real = records.encode
+
+    def encode(scanned):
+        own, shared = real(scanned)
+        return [b"" if k == 1 else one for k, one in enumerate(own)], shared
+
+    monkeypatch.setattr(records, "encode", encode)
+    cfagg.aggregate(files[:3], output=out)
+    cfagg.aggregate(files[3:], output=out, append=True)
+    assert contents(out) == at_once(files, out)
