@@ -18,7 +18,7 @@ __all__ = ["Layouts", "partitions_of"]
 Int64 = npt.NDArray[np.int64]
 
 #: Formats of files, as the scan names them, and how partitions call them; others are netCDF.
-_FORMATS = {"PP": "PP", "zarr": "zarr", "nczarr": "zarr", "Fields file": "UM"}
+_FORMATS = {"PP": "PP", "zarr": "zarr", "nczarr": "zarr", "Fields file": "UM", "kerchunk": "kerchunk"}
 
 
 class Layouts:

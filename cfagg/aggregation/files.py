@@ -11,7 +11,7 @@ from typing import Any
 
 from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError
 from cfagg.errors.arguments import a_path
-from cfagg.formats.opening import HEAD, built_in, is_store
+from cfagg.formats.opening import HEAD, KERCHUNK, built_in, is_referring, is_store
 from cfagg.storage.files import absent, open_regular
 from cfagg.storage.places import new_source
 from cfagg.storage.urls import Url, a_place, absolute, is_url
@@ -81,6 +81,8 @@ def _meant(
         return _listed(place, without) if isinstance(place, Url) else [place]
     path = absolute(a_place(text, name="files", expected=_EXPECTED))
     if os.path.isdir(path):  # noqa: PTH112 - Path costs more, here and below
+        if is_referring(path):
+            return [path]
         found = list(_below(path, without))
         if not found:
             raise SourceNotFoundError(f"{path} has no netCDF, PP or fields file and no Zarr store in or below it")
@@ -121,6 +123,8 @@ def _below(folder: str, without: set[str]) -> Iterator[str]:
             if path not in without:
                 yield path
             continue
+        if is_referring(path):  # to files that are counted themselves
+            continue
         try:
             status = os.stat(path)  # noqa: PTH116
             with os.scandir(path) as entries:
@@ -151,7 +155,8 @@ def _is_known(path: str) -> bool:
         with open_regular(path) as handle:
             head = handle.some(HEAD, 0)
             own = built_in(handle, head=head)
-            return own.name != "CDL" if own is not None else foreign_format(handle, head) is not None
+            # References are to files that are counted themselves.
+            return own.name not in ("CDL", KERCHUNK) if own is not None else foreign_format(handle, head) is not None
     except CfaggError:
         return False
 

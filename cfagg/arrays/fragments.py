@@ -34,6 +34,7 @@ from cfagg.errors import (
     SourceError,
     UnsupportedError,
 )
+from cfagg.formats.opening import is_referring
 from cfagg.formats.values import is_only_a_dimension, locate, read, scan
 from cfagg.formats.values.netcdf import attributes_of, lookup, opened_handle
 from cfagg.model import Aggregation, Layout
@@ -64,6 +65,9 @@ _FIELDS = frozenset({"pp", "um", "ff"})
 
 #: Of fragments that are arrays of Zarr stores.
 ZARR = "zarr"
+
+#: Formats of fragments that are arrays in stores, references to chunks among them.
+STORES = (ZARR, "kerchunk")
 
 #: Documents at the root of a Zarr store.
 ROOT_DOCUMENTS = ("zarr.json", ".zmetadata", ".zgroup", ".zattrs")
@@ -195,7 +199,7 @@ class Fragments:
 
     def _is_array(self, i: int) -> bool:
         """Return whether partition `i` is an array of a Zarr store: only the user names such, no file refers to one."""
-        return self.aggregation.partitions.layout_of(i).format == ZARR and isinstance(self.access, NamedAccess)
+        return self.aggregation.partitions.layout_of(i).format in STORES and isinstance(self.access, NamedAccess)
 
     def _array(self, i: int, path: str, where: str) -> Fragment:
         """Return the array of a Zarr store that partition `i` names."""
@@ -320,18 +324,20 @@ def _source(key: FileKey, substitutions: tuple[tuple[str, str], ...] = ()) -> So
 
 @lru_cache(maxsize=64)
 def _store(path: str, links: tuple[str, ...], stamp: tuple[int, ...]) -> OtherSource:  # noqa: ARG001
-    """Return the metadata of a Zarr store; `stamp` tells one state of its root from another."""
+    """Return the metadata of a Zarr store, or of references; `stamp` tells one state of its root from another."""
+    from cfagg.arrays.reference_source import open_reference_source
     from cfagg.arrays.zarr_source import open_zarr_source
 
-    return open_zarr_source(path, links)
+    is_store = is_url(path) or (os.path.isdir(path) and not is_referring(path))  # noqa: PTH112
+    return open_zarr_source(path, links) if is_store else open_reference_source(path, links)
 
 
 def _stamp(path: str) -> tuple[int, ...]:
     """Return when the metadata of the root of a store were changed."""
     found: list[int] = []
-    for name in () if is_url(path) else ROOT_DOCUMENTS:
+    for name in () if is_url(path) else (f"{path}/{document}" for document in ROOT_DOCUMENTS):
         with suppress(OSError):
-            state = os.stat(f"{path}/{name}")  # noqa: PTH116
+            state = os.stat(name if os.path.isdir(path) else path)  # noqa: PTH112, PTH116
             found += [state.st_mtime_ns, state.st_ino]
     return tuple(found)
 

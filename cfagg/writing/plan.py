@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.fragments import ZARR, is_field
+from cfagg.arrays.fragments import STORES, is_field
 from cfagg.conventions.encoded import Lack, expand, stored
 from cfagg.errors import CfaggError
 from cfagg.findings.losses import Loss
@@ -273,7 +273,7 @@ def _without_address(aggregation: Aggregation) -> Rows:
     Only aggregations that were made of such files have them.
     """
     partitions = aggregation.partitions
-    zarr = np.array([layout.format == ZARR for layout in partitions.layouts], bool)
+    zarr = np.array([layout.format in STORES for layout in partitions.layouts], bool)
     fields = np.array([is_field(layout.format) and not aggregation.dialect for layout in partitions.layouts], bool)
     if not zarr.any() and not fields.any():
         return np.empty(0, np.int64)

@@ -77,9 +77,8 @@ def plan_aggregation(reader: AggregationReader, path: str, attributes: Mapping[s
     if declared is not aggregation:
         attributes = {k: v for k, v in attributes.items() if k not in STORAGE_ATTRIBUTES}
         attributes |= {k: declared.attributes[k] for k in STORAGE_ATTRIBUTES if k in declared.attributes}
-        notes.append(
-            f"variable {path!r} is stored as its files store it ({declared.dtype.name}), with their attributes"
-        )
+        if declared.dtype != aggregation.dtype:
+            notes.append(f"variable {path!r} is stored as in its files: {declared.dtype.name}, with their attributes")
     for i, (fragment, indices) in fragments.items():
         found = _block(declared, fragment, indices, i)
         if isinstance(found, Block):

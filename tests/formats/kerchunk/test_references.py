@@ -31,7 +31,7 @@ SINGLE = ("kerchunk-d-single.json", "kerchunk-c-single.json", "virtualizarr-d-si
 
 def files(folder: Path, name: str) -> xr.Dataset:
     """Return what the files themselves hold."""
-    kind = "d" if "-d" in name else "c"
+    kind = "c" if name == "c" or "-c" in name else "d"
     found = [xr.open_dataset(folder / f"{kind}{k}.nc") for k in range(1 if "single" in name else 2)]
     whole = xr.concat(found, "time", data_vars="minimal", coords="minimal", compat="override")
     return whole.load()
@@ -279,3 +279,25 @@ def test_inline_values_are_those_of_base64_and_of_text(tmp_path):
     raw = numcodecs.Zlib().encode(numcodecs.Shuffle(4).encode(values))
     path = changed(placed(tmp_path), with_tas(f"base64:{base64.b64encode(raw).decode()}"))
     np.testing.assert_array_equal(cfagg.read(path).tas[:2].values.reshape(-1), values)
+
+
+@pytest.mark.parametrize("name", ["kerchunk-d-single.json", "virtualizarr-d-single.json", "kerchunk-c-single.json"])
+def test_references_are_joined_with_files(tmp_path, name):
+    folder = placed(tmp_path)
+    found = cfagg.aggregate([folder / name, folder / f"{name[name.index('-') + 1]}1.nc"])
+    whole = files(folder, name.replace("-single", ""))
+    xr.testing.assert_equal(found[["tas", "pr"]].load(), whole[["tas", "pr"]])
+
+
+def test_a_directory_of_references_in_parquet_is_one_of_the_files_to_join(tmp_path):
+    folder = placed(tmp_path)
+    found = cfagg.aggregate([folder / "virtualizarr-d.parquet"])
+    np.testing.assert_array_equal(found.tas.values, files(folder, "d").tas.values)
+
+
+def test_references_beside_files_are_not_counted_a_second_time(tmp_path):
+    folder = placed(tmp_path)
+    for path in folder.glob("c*.nc"):
+        path.unlink()
+    found = cfagg.aggregate(folder)
+    np.testing.assert_array_equal(found.tas.values, files(folder, "d").tas.values)
