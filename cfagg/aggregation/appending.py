@@ -233,16 +233,19 @@ def grown(known: Known, new: Sequence[str], target: str, *, update: bool, now: S
     places = dict.fromkeys(place for place in known.places if place not in left)
     again = [place for place in new if place in places]
     places.update(dict.fromkeys(new))
-    notes = [_counted(again, "already in it", "is", "are"), _counted(changed, "scanned anew: changed", "was", "were")]
-    notes.append(_counted(gone, "left out: gone", "was", "were"))
+    notes = [
+        _counted(again, "is already in it", "are already in it"),
+        _counted(changed, "was scanned anew: it has changed", "were scanned anew: they have changed"),
+        _counted(gone, "was left out: it is gone", "were left out: they are gone"),
+    ]
     return Growth(tuple(places), kept, tuple(n for n in notes if n))
 
 
-def _counted(places: Sequence[str], what: str, one: str, several: str) -> str:
+def _counted(places: Sequence[str], one: str, several: str) -> str:
     """Return a note on some files, empty where there are none."""
     if not places:
         return ""
-    return f"{places[0]} {one} {what}" if len(places) == 1 else f"{len(places):,} files {several} {what}"
+    return f"{places[0]} {one}" if len(places) == 1 else f"{len(places):,} files {several}"
 
 
 def state_at(place: str, again: Callable[[str], FileState | None]) -> FileState | None:

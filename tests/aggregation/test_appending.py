@@ -15,6 +15,7 @@ import xarray as xr
 import cfagg
 from cfagg.aggregation import output, records
 from cfagg.arrays.index import Index, open_index, write_index
+from cfagg.cli.main import main
 from cfagg.errors import CfaggWarning, OptionError, SourceError, TargetError, TargetExistsError
 from cfagg.runtime.staging import lock
 from cfagg.storage import counters
@@ -447,3 +448,35 @@ def test_a_file_that_could_not_be_recorded_is_scanned_again(tmp_path, out, monke
     cfagg.aggregate(files[:3], output=out)
     cfagg.aggregate(files[3:], output=out, append=True)
     assert contents(out) == at_once(files, out)
+
+
+def test_notes_tell_what_was_there_what_changed_and_what_went(tmp_path, out):
+    files = months(tmp_path / "in", 6)
+    assert cfagg.aggregate(files[:5], output=out, append=True).cfagg.report.notes == (
+        f"{out} was not there: it is new",
+    )
+    rewrite(files[1], 8)
+    Path(files[2]).unlink()
+    Path(files[3]).unlink()
+    found = cfagg.aggregate([files[0], files[4], files[5]], output=out, append=True, update=True)
+    assert found.cfagg.report.notes == (
+        "2 files are already in it",
+        f"{files[1]} was scanned anew: it has changed",
+        "2 files were left out: they are gone",
+    )
+
+
+def test_the_command_adds_files_and_takes_in_changes(tmp_path, out, capfd):
+    files = months(tmp_path / "in", 4)
+    assert main(["aggregate", *files[:2], "-o", str(out)]) == 0
+    assert main(["aggregate", files[2], "-o", str(out), "--append"]) == 0
+    assert contents(out) == at_once(files[:3], out)
+    rewrite(files[0], 0)
+    capfd.readouterr()
+    assert main(["aggregate", files[3], "-o", str(out), "--append"]) == 2
+    assert f"- {files[0]}: it has changed" in capfd.readouterr().err
+    assert main(["aggregate", files[3], "-o", str(out), "--append", "--update"]) == 0
+    assert "scanned anew" in capfd.readouterr().err
+    assert contents(out) == at_once(files, out)
+    assert main(["aggregate", files[3], "-o", str(out), "--append", "--rtol", "0.1"]) == 2
+    assert "rtol" in capfd.readouterr().err
