@@ -12,6 +12,7 @@ from cfagg.cf.joining.members import Axis, Int64, Members
 from cfagg.cf.joining.merging import gaps
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.sets import points_of
+from cfagg.cf.joining.telling import differing
 from cfagg.cf.joining.values import plain
 
 __all__ = ["Reason", "why"]
@@ -61,30 +62,16 @@ class Reason:
     axis: str = ""
 
     def __str__(self) -> str:
-        said = [_said(self.what, value) for value in (self.a, self.b)]
         if self.rule == "problem":
-            both = [
-                f"{text} ({which})" for text, which in zip(said, ("one", "the other"), strict=True) if text != "None"
-            ]
-            return _SENTENCES["problem"].format(text="; ".join(both))
-        if self.rule == "signature" and self.what in _SETS:
-            return _of_sets(self.what, self.a, self.b)
-        return _SENTENCES[self.rule].format(what=self.what, a=said[0], b=said[1], axis=self.axis)
+            both = ((self.a, "one"), (self.b, "the other"))
+            text = "; ".join(f"{problem} ({which})" for problem, which in both if problem is not None)
+            return _SENTENCES["problem"].format(text=text)
+        return _SENTENCES[self.rule].format(what=self.what, a=self.a, b=self.b, axis=self.axis)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the parts of the reason by name."""
         out = {"rule": self.rule, "what": self.what, "a": self.a, "b": self.b}
         return {**out, "axis": self.axis} if self.axis else out
-
-
-#: Columns of the signature that list things, of which what one lacks is named.
-_SETS = {
-    "axes": "coordinates",
-    "other coordinates and ancillary variables": "other coordinates and ancillary variables",
-    "formula terms": "formula terms",
-    "cell measures": "cell measures",
-    "names of attributes": "attributes",
-}
 
 
 def why(members: Members, boxes: Boxes, a: int, b: int, options: Options | None = None) -> Reason | None:
@@ -97,7 +84,9 @@ def why(members: Members, boxes: Boxes, a: int, b: int, options: Options | None 
         if column[a] != column[b]:
             label = members.labels.get(name)
             one, other = (plain(column[i]) if label is None else label[column[i]] for i in (a, b))
-            return Reason("problem" if name == "problem" else "signature", name, one, other)
+            if name == "problem":
+                return Reason("problem", name, one, other)
+            return Reason("signature", name, *differing(name, one, other))
     if boxes.parted[a] and members.properties is not None:
         for name, (column, label) in members.properties().items():
             if column[a] != column[b]:
@@ -194,35 +183,3 @@ def _of_cells(members: Members, axis: Axis, a: int, b: int, options: Options) ->
         i for i in np.flatnonzero(like).tolist() if axis.first[i] > axis.last[a] and axis.last[i] < axis.first[b]
     ]
     return "gap" if options.contiguous and not gap <= 0 and not between else None
-
-
-def _said(what: str, value: Any) -> str:
-    """Return a value as a sentence has it."""
-    if what.endswith("units") and isinstance(value, tuple) and len(value) == 2:
-        if value[0] == "reference time":
-            return f"a reference time of calendar {value[1]}"
-        return " ".join(f"{n}{p if p != 1 else ''}" for n, p in value[0]) or "a number"
-    return str(value)
-
-
-def _of_sets(what: str, a: Any, b: Any) -> str:
-    """Return what one of two lacks of things that both should have, else in what these differ."""
-    ours, theirs = ({(x[0] if isinstance(x, tuple) else x): x for x in v or ()} for v in (a, b))
-    kind = _SETS[what]
-    for only, one in ((set(ours) - set(theirs), "one"), (set(theirs) - set(ours), "the other")):
-        if only:
-            return f"of the {kind} only {one} has {', '.join(sorted(map(str, only)))}"
-    for key, own in ours.items():
-        if own != theirs.get(key):
-            return f"{kind} differ: {_of_axis(what, own)} and {_of_axis(what, theirs[key])}"
-    return f"{kind} differ: {a} and {b}"
-
-
-def _of_axis(what: str, value: Any) -> str:
-    """Return what a signature says of one coordinate."""
-    if what != "axes":
-        return str(value)
-    name, units, bounds, climatology, positive = value
-    said = [_said("units", units), "with bounds" if bounds else "without bounds"]
-    said += ["of a climatology"] * climatology + [f"positive {positive}"] * bool(positive)
-    return f"{name} ({', '.join(said)})"
