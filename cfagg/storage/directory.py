@@ -10,9 +10,10 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Any, Self
 
 from cfagg.errors import AccessError
+from cfagg.storage import counters
 from cfagg.storage.files import FLAGS, close_read
 
 __all__ = ["Directory", "State"]
@@ -48,11 +49,14 @@ class Directory:
         state: State,
         wanted: Sequence[tuple[int, int]],
         doubt: Callable[[int, State], bool] = lambda _, __: False,
+        into: Any = None,
     ) -> list[bytes] | None:
         """Return ranges of bytes (length, offset) of a file; `None` where it is not in that state, or cut off.
 
-        A file of that size in another state is read if `doubt`, which is given its descriptor and state, is true.
+        A file of that size in another state is read if `doubt`, which is given its descriptor and state, is true.  One
+        range may be read `into` a buffer of its length; what is returned is empty then.
         """
+        data: list[bytes] = []
         try:
             fd = os.open(name, FLAGS | os.O_NOFOLLOW, dir_fd=self._fd)
         except (OSError, ValueError):
@@ -64,7 +68,10 @@ class Directory:
                 return None
             if now != state and not doubt(fd, now):
                 return None
-            data = [os.pread(fd, length, offset) for length, offset in wanted]
+            if into is None:
+                data = [os.pread(fd, length, offset) for length, offset in wanted]
+            elif os.preadv(fd, [into], wanted[0][1]) != wanted[0][0]:
+                return None
             again = os.fstat(fd)
         except (OSError, ValueError, OverflowError, MemoryError):
             return None
@@ -73,9 +80,12 @@ class Directory:
         # Also not if it was written meanwhile.
         if (again.st_size, again.st_mtime_ns, again.st_ctime_ns) != now[:3]:
             return None
-        for part, (length, _) in zip(data, wanted, strict=True):
+        taken = 0
+        for part, (length, _) in zip(data, wanted, strict=False):
             if len(part) != length:
                 return None
+            taken += length
+        counters.add(bytes=taken if into is None else into.nbytes)
         return data
 
     def close(self) -> None:

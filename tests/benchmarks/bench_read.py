@@ -32,7 +32,9 @@ def rows(small: bool) -> list[Row]:
         ]
 
 
-def _write(folder: pathlib.Path, count: int, shape: tuple[int, int], steps: int, **storage: object) -> pathlib.Path:
+def write_series(
+    folder: pathlib.Path, count: int, shape: tuple[int, int], steps: int, **storage: object
+) -> pathlib.Path:
     """Write `count` files of `steps` fields each, all with other values, and the aggregation over them."""
     rng = np.random.default_rng(0)
     folder.mkdir()
@@ -63,7 +65,7 @@ def _cold() -> None:
 
 
 def _series(folder: pathlib.Path, count: int, label: str, storage: dict[str, object]) -> list[Row]:
-    path = _write(folder, count, (64, 128), 1, **storage)
+    path = write_series(folder, count, (64, 128), 1, **storage)
     files = sorted(folder.glob("*.nc"))
     reader = _reader(path)
     found = []
@@ -107,7 +109,7 @@ def _whole(folder: pathlib.Path, small: bool) -> list[Row]:
     count, shape = (12, (90, 180)) if small else (365, (180, 360))
     table = []
     for label, storage in (("contiguous", {}), ("deflated", _DEFLATED)):
-        path = _write(folder / label, count, shape, 1, **storage)
+        path = write_series(folder / label, count, shape, 1, **storage)
         files = sorted((folder / label).glob("*.nc"))
         reader = _reader(path)
         room = np.empty((count, *shape), "f4")

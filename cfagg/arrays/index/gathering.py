@@ -52,6 +52,9 @@ _GAP = 2**13
 #: Bytes in memory of a chunk from which on threads decode at the same time; partitions and elements of one batch.
 _SHARED, _BATCH, _ELEMENTS = 2**15, 64, 2**18
 
+#: So many elements one behind the other are worth a call of their own.
+_ROW = 512
+
 
 class Conforming(Protocol):
     """What this needs of the reader of an aggregation."""
@@ -108,7 +111,8 @@ class _Pattern:
     size: int  # elements of each
     recipe: conform.Recipe
     offsets: Int64  # where each element goes, from the first place of the partition
-    is_direct: bool  # whether values go into the output as they are, one behind the other
+    is_row: bool  # whether these are one behind the other
+    is_plain: bool  # whether what is read is the elements of a partition, one behind the other
 
 
 def sites_of(reader: Conforming, index: Index) -> Sites:
@@ -274,12 +278,12 @@ def _pattern(reader: Conforming, index: Index, sites: Sites, made: Plan, k: int,
         return None
     chunk = stored.chunks or ()
     encoding = stored.storage.encoding  # type: ignore[union-attr]
-    plain = replace(recipe, axes=(0, 1), flips=(False, False), extra=())
+    plain = replace(recipe, axes=(0,), flips=(False,), extra=())
     offsets = _offsets(made, k, sizes, feeds, steps)
     is_row = bool((offsets == np.arange(size)).all())
-    is_direct = is_row and recipe.identity and encoding.dtype == reader.dtype
-    whole = [_simple(one, chunk, encoding) for one in requests]
-    return _Pattern(encoding, chunk, whole, size, plain, offsets, is_direct)
+    simple = [_simple(one, chunk, encoding) for one in requests]
+    is_plain = not encoding.codecs and len(simple) == 1 and simple[0].is_whole and simple[0].block == slice(0, size)
+    return _Pattern(encoding, chunk, simple, size, plain, offsets, is_row, is_plain)
 
 
 def _simple(request: _Request, chunk: tuple[int, ...], encoding: Encoding) -> _Request:
@@ -391,50 +395,71 @@ class _Batch:
         slow: Callable[[Sequence[int]], None],
     ) -> None:
         """Fill the places of the `members` of a plan, whose partitions are `cell`, in the output."""
-        pattern = self.pattern
-        size, flat = pattern.size, out.reshape(-1)
-        block: Any
-        if pattern.is_direct:
-            block = [flat[a : a + size] for a in base[members].tolist()]
+        pattern, flat = self.pattern, out.reshape(-1)
+        starts = base[members]
+        if pattern.is_row and (pattern.size >= _ROW or self._is_copied(out)):
+            failed = self._rows(cell[members], starts, flat)
         else:
-            block = np.empty((len(members), size), pattern.encoding.dtype)
-        failed: list[int] = []
-        good = np.ones(len(members), np.bool_)
-        taken = 0
-        for n, data in enumerate(self._data(cell[members])):
-            if data is None or not self._decode(data, block[n]):
-                good[n] = False
-                failed.append(int(members[n]))
-            else:
-                taken += sum(map(len, data))
-        counters.add(files=len(members) - len(failed), bytes=taken)
-        if pattern.is_direct:
-            members = members[:0]
-        elif not good.all():
-            members, block = members[good], block[good]
-        if len(members):
-            values = np.empty(block.shape, out.dtype)
-            try:
-                conform.apply(pattern.recipe, block, values, where="")
-            except CfaggError:
-                failed += members.tolist()  # the general way says which value of which partition it is
-            else:
-                flat[base[members][:, None] + pattern.offsets] = values
+            failed = self._scattered(cell[members], starts, flat)
+        counters.add(files=len(members) - len(failed))
         if failed:
-            slow(failed)
+            slow(members[failed].tolist())
 
-    def _data(self, partitions: Int64) -> Iterator[list[bytes] | None]:
-        """Yield what is read of each partition, `None` where it is not as the index says."""
+    def _is_copied(self, out: npt.NDArray[Any]) -> bool:
+        """Return whether values go into the output as they are."""
+        return self.pattern.recipe.identity and self.pattern.encoding.dtype == out.dtype
+
+    def _rows(self, partitions: Int64, starts: Int64, flat: npt.NDArray[Any]) -> list[int]:
+        """Fill a run of the output for each partition; return the numbers of those that could not be read so."""
+        pattern, size = self.pattern, self.pattern.size
+        places = [flat[a : a + size] for a in starts.tolist()]
+        is_copied = self._is_copied(flat)
+        # What is decoded into the same memory again stays in the processor's cache.
+        rows = places if is_copied else [np.empty(size, pattern.encoding.dtype)] * len(places)
+        failed = []
+        for n, data in enumerate(self._data(partitions, rows)):
+            if data is None or not self._decode(data, rows[n]):
+                failed.append(n)
+            elif not is_copied:
+                try:
+                    conform.apply(pattern.recipe, rows[n], places[n], where="")
+                except CfaggError:
+                    failed.append(n)  # the general way says which value of which partition it is
+        return failed
+
+    def _scattered(self, partitions: Int64, starts: Int64, flat: npt.NDArray[Any]) -> list[int]:
+        """Put the elements of each partition in their places, all at once; return as `_rows`."""
+        pattern = self.pattern
+        block = np.empty((len(partitions), pattern.size), pattern.encoding.dtype)
+        good = np.zeros(len(partitions), np.bool_)
+        for n, data in enumerate(self._data(partitions, block)):
+            good[n] = data is not None and self._decode(data, block[n])
+        if not good.all():
+            block, starts = block[good], starts[good]
+        values = np.empty(block.size, flat.dtype)
+        try:
+            conform.apply(pattern.recipe, block.reshape(-1), values, where="")
+        except CfaggError:
+            return list(range(len(partitions)))
+        flat[starts[:, None] + pattern.offsets] = values.reshape(block.shape)
+        failed: list[int] = np.flatnonzero(~good).tolist()
+        return failed
+
+    def _data(self, partitions: Int64, rows: Any) -> Iterator[list[bytes] | None]:
+        """Yield what is read of each partition, `None` where it is not as the index says.
+
+        Elements that come as they are wanted are read into `rows` at once.
+        """
         sites, index = self.sites, self.index
         opened = self.lookup.opened
         file = sites.file[partitions]
         states = self._states(file)
         wanted = self._wanted(sites.row[partitions])
         names = [sites.names[k] for k in sites.name[partitions].tolist()]
-        here, directory = -1, None
+        here, directory, is_plain = -1, None, self.pattern.is_plain
         try:
-            for i, place, name, state, ranges in zip(
-                file.tolist(), sites.directory[partitions].tolist(), names, states, wanted, strict=True
+            for i, place, name, state, ranges, row in zip(
+                file.tolist(), sites.directory[partitions].tolist(), names, states, wanted, rows, strict=True
             ):
                 if place != here:
                     if directory is not None:
@@ -444,7 +469,8 @@ class _Batch:
                 if directory is None or ranges is None:
                     yield None
                     continue
-                yield directory.read(name, known[:4] if known else state, ranges, partial(_doubt, opened, index, i))
+                doubt = partial(_doubt, opened, index, i)
+                yield directory.read(name, known[:4] if known else state, ranges, doubt, row if is_plain else None)
         finally:
             if directory is not None:
                 directory.close()
@@ -483,6 +509,8 @@ class _Batch:
         """Put the elements of one partition in their places; return whether that was possible."""
         encoding, shape = self.pattern.encoding, self.pattern.shape
         dtype = encoding.dtype
+        if self.pattern.is_plain:
+            return True
         try:
             for request, stored in zip(self.pattern.requests, data, strict=True):
                 if encoding.codecs:
