@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from cfagg.cf.gather_rule import EXACT, GatherRule, mantissa
 
-__all__ = ["gather_numpy"]
+__all__ = ["fill_missing", "gather_numpy"]
 
 _BLOCK = 2**16
 """Elements worked on at a time: the temporaries of a block stay in the processor's cache."""
@@ -58,6 +58,23 @@ def _block(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule)
         return 0, -1
     flat = np.flatnonzero(bad)
     return len(flat), int(flat[0])
+
+
+def fill_missing(values: npt.NDArray[Any], rule: GatherRule) -> bool:
+    """Write the target's fill where values that stand in the target already are missing, by a `light` rule.
+
+    Return whether the target has a value for what is missing.
+    """
+    if rule.copies:
+        return True
+    for begin in range(0, values.size, _BLOCK):
+        block = values[begin : begin + _BLOCK]
+        missing = _missing(block, rule) if rule.masked else None
+        if missing is not None and missing.any():
+            if rule.lost:
+                return False
+            np.copyto(block, rule.fill, where=missing)
+    return True
 
 
 def _missing(values: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:

@@ -20,6 +20,7 @@ from cfagg.arrays.index.lookup import IndexLookup
 from cfagg.arrays.index.table import FileState, Index
 from cfagg.arrays.plan import AxisPlan, Plan
 from cfagg.cf import conform
+from cfagg.cf.gather_numpy import fill_missing
 from cfagg.conventions import limits
 from cfagg.errors import AccessError, CfaggError
 from cfagg.formats.codecs import stored_most
@@ -113,6 +114,7 @@ class _Pattern:
     offsets: Int64  # where each element goes, from the first place of the partition
     is_row: bool  # whether these are one behind the other
     is_plain: bool  # whether what is read is the elements of a partition, one behind the other
+    is_copied: bool  # whether they are those of the output, but for missing ones
 
 
 def sites_of(reader: Conforming, index: Index) -> Sites:
@@ -207,12 +209,17 @@ def gather_small(
         nbytes = int(np.prod(pattern.shape)) * pattern.encoding.dtype.itemsize if pattern.encoding.codecs else 0
         heavy += nbytes * len(pattern.requests) * len(members) if nbytes >= _SHARED else 0
         slow = partial(reader.fill_cells, made, out)
-        batch, read = max(min(_BATCH, _ELEMENTS // pattern.size), 1), _Batch(lookup, sites, pattern, index)
+        batch, read = _batch(pattern), _Batch(lookup, sites, pattern, index)
         works += [partial(read, members[a : a + batch], cell, base, out, slow) for a in range(0, len(members), batch)]
     if not works:
         return None, everything
     # One after the other, unless what is decoded makes it worth while to wait for other threads.
     return partial(run, iter(works), heavy, reader.workers if heavy else 1, 1), np.flatnonzero(~is_done).tolist()
+
+
+def _batch(pattern: _Pattern) -> int:
+    """Return how many partitions are read together; elements that are scattered are held until then."""
+    return _BATCH if pattern.is_row and pattern.size >= _ROW else max(min(_BATCH, _ELEMENTS // pattern.size), 1)
 
 
 def _codes(reader: Conforming, index: Index, made: Plan, rows: Sequence[Int64], cell: Int64, row: Int64) -> Int64:
@@ -283,7 +290,15 @@ def _pattern(reader: Conforming, index: Index, sites: Sites, made: Plan, k: int,
     is_row = bool((offsets == np.arange(size)).all())
     simple = [_simple(one, chunk, encoding) for one in requests]
     is_plain = not encoding.codecs and len(simple) == 1 and simple[0].is_whole and simple[0].block == slice(0, size)
-    return _Pattern(encoding, chunk, simple, size, plain, offsets, is_row, is_plain)
+    return _Pattern(
+        encoding, chunk, simple, size, plain, offsets, is_row, is_plain, _is_copied(recipe, encoding, reader.dtype)
+    )
+
+
+def _is_copied(recipe: conform.Recipe, encoding: Encoding, dtype: np.dtype[Any]) -> bool:
+    """Return whether values go into the output as they are, but for missing ones."""
+    plain = recipe.dates is None and not recipe.whole and recipe.clash is None and recipe.rule.light
+    return encoding.dtype == dtype and (recipe.identity or plain)
 
 
 def _simple(request: _Request, chunk: tuple[int, ...], encoding: Encoding) -> _Request:
@@ -397,7 +412,7 @@ class _Batch:
         """Fill the places of the `members` of a plan, whose partitions are `cell`, in the output."""
         pattern, flat = self.pattern, out.reshape(-1)
         starts = base[members]
-        if pattern.is_row and (pattern.size >= _ROW or self._is_copied(out)):
+        if pattern.is_row and pattern.size >= _ROW:
             failed = self._rows(cell[members], starts, flat)
         else:
             failed = self._scattered(cell[members], starts, flat)
@@ -405,24 +420,23 @@ class _Batch:
         if failed:
             slow(members[failed].tolist())
 
-    def _is_copied(self, out: npt.NDArray[Any]) -> bool:
-        """Return whether values go into the output as they are."""
-        return self.pattern.recipe.identity and self.pattern.encoding.dtype == out.dtype
-
     def _rows(self, partitions: Int64, starts: Int64, flat: npt.NDArray[Any]) -> list[int]:
         """Fill a run of the output for each partition; return the numbers of those that could not be read so."""
         pattern, size = self.pattern, self.pattern.size
         places = [flat[a : a + size] for a in starts.tolist()]
-        is_copied = self._is_copied(flat)
+        is_copied, recipe = pattern.is_copied, pattern.recipe
         # What is decoded into the same memory again stays in the processor's cache.
         rows = places if is_copied else [np.empty(size, pattern.encoding.dtype)] * len(places)
         failed = []
         for n, data in enumerate(self._data(partitions, rows)):
             if data is None or not self._decode(data, rows[n]):
                 failed.append(n)
-            elif not is_copied:
+            elif is_copied:
+                if not (recipe.identity or fill_missing(rows[n].view(recipe.target), recipe.rule)):
+                    failed.append(n)
+            else:
                 try:
-                    conform.apply(pattern.recipe, rows[n], places[n], where="")
+                    conform.apply(recipe, rows[n], places[n], where="")
                 except CfaggError:
                     failed.append(n)  # the general way says which value of which partition it is
         return failed
