@@ -34,6 +34,9 @@ DIGEST = 16
 #: Ranges of bytes so close to each other are one, and as many and as long ones may be read again to compare them.
 _GAP, _MOST, _LONGEST = 2**12, 64, 2**22
 
+#: First bytes of a file that are read at once.
+_LOOKED_AT = 2**16
+
 #: The most chunks of one variable that an index has.
 _CHUNKS = 2**22
 
@@ -153,9 +156,10 @@ def row_of(path: str, addresses: Sequence[str]) -> FileRow | None:
         return None  # something else took its place meanwhile
     noted = _Noted(handle)
     variables, is_proven = [], True
+    together = _located(noted, handle, addresses, context) if len(addresses) > 1 else {}
     for address in addresses:
         before = noted.mark()
-        row = _by_parser(noted, handle, address, context)
+        row = _by_parser(noted, handle, address, context, together.get(address))
         if row is None:
             noted.forget(before)
             row = _by_library(handle, address, context) if handle.data is None else None
@@ -195,6 +199,8 @@ class _Noted:
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._taken: set[tuple[int, int]] = set()
+        #: The first bytes, where most of what is asked for stands.
+        self._first = handle.some(_LOOKED_AT, 0)
 
     def __len__(self) -> int:
         return self._handle.key.size
@@ -204,7 +210,7 @@ class _Noted:
         if stop <= start:
             return b""
         self._taken.add((start, stop))
-        return self._handle.some(stop - start, start)
+        return self._first[start:stop] if stop <= len(self._first) else self._handle.some(stop - start, start)
 
     def mark(self) -> set[tuple[int, int]]:
         """Return what was asked for until now."""
@@ -226,7 +232,21 @@ class _Noted:
         return tuple(found) if len(found) <= 2 * _MOST and length <= _LONGEST else None
 
 
-def _by_parser(noted: _Noted, handle: Handle, address: str, context: Context) -> VariableRow | None:
+def _located(noted: _Noted, handle: Handle, addresses: Sequence[str], context: Context) -> Mapping[str, StoredVariable]:
+    """Return those variables that a format finds together; they share most of what describes them."""
+    lent = Borrowed(handle.key.path, noted)
+    try:
+        start = lent.some(find.HEAD, 0, context)
+        locate_all = getattr(built_in(lent, context, start), "locate_all", None)
+        found: Mapping[str, StoredVariable] = {} if locate_all is None else locate_all(lent, start, addresses)
+    except (CfaggError, OSError, ValueError):
+        return {}
+    return found
+
+
+def _by_parser(
+    noted: _Noted, handle: Handle, address: str, context: Context, found: StoredVariable | None
+) -> VariableRow | None:
     """Return a variable that is found without a library; all bytes that it follows from are noted."""
     lent = Borrowed(handle.key.path, noted)
 
@@ -237,7 +257,7 @@ def _by_parser(noted: _Noted, handle: Handle, address: str, context: Context) ->
         return found
 
     try:
-        found = find_one(address)
+        found = found or find_one(address)
         if found is None or (isinstance(found.storage, Chunked) and found.storage.tree is None):
             return None
         return _row(found, lent, address, find_one, context)

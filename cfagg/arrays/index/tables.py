@@ -73,6 +73,9 @@ def _contiguous(storage: Contiguous, shape: tuple[int, ...], size: int) -> Liste
 
 def _of_rows(rows: Int64, storage: Chunked, shape: tuple[int, ...]) -> Listed | None:
     """Return rows of element, mask, offset and length; all chunks are there, or the library has to tell what is not."""
+    if len(rows) == 1 and all(n <= c for n, c in zip(shape, storage.chunks, strict=True)):
+        mask = rows[:, -3].copy() if rows[0, -3] else None
+        return Listed(storage.encoding, storage.chunks, 0, None, rows[:, -2].copy(), rows[:, -1].copy(), mask)
     grid = Grid.regular(shape, storage.chunks)
     table = _sorted(grid, storage.encoding, rows)
     return None if table is None or table.cell.size < grid.size else _columns(table, storage.chunks)

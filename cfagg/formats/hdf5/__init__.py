@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cfagg.formats.values.storage import StoredVariable
     from cfagg.model.dataset import Dataset
     from cfagg.storage.files import Context, Handle
@@ -45,6 +47,12 @@ class Hdf5:
         from cfagg.formats.hdf5 import library_variables
 
         return library_variables.find(handle, address, context, group)
+
+    def locate_all(self, handle: Handle, head: bytes, addresses: Sequence[str]) -> dict[str, StoredVariable]:
+        """Return several variables as `locate` does each; those that are unusual are left to it."""
+        from cfagg.formats.hdf5 import variables
+
+        return variables.find_all(handle, head, addresses) if head.startswith(MAGIC) else {}
 
 
 FORMAT = Hdf5()

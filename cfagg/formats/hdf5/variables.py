@@ -9,13 +9,15 @@ Source: HDF5 File Format Specification, version 3.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from cfagg.cf.header import Header
 from cfagg.formats.hdf5.head import Head, remembered
+from cfagg.formats.hdf5.headers import Alike, Headers
 from cfagg.formats.hdf5.lookup3 import compiled
 from cfagg.formats.hdf5.messages import (
     CHUNKED,
@@ -44,7 +46,7 @@ from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
 from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Handle
 
-__all__ = ["find", "is_only_a_dimension", "is_plain", "storage_of"]
+__all__ = ["find", "find_all", "is_only_a_dimension", "is_plain", "storage_of"]
 
 #: Messages of the datasets and groups that are understood here: files of values, say, are not.
 _PLAIN = frozenset({SPACE, LINKS, TYPE, OLD_FILL, FILL, LAYOUT, FILTERS, ATTRIBUTES})
@@ -81,16 +83,37 @@ class _Variable(NamedTuple):
 
 def find(handle: Handle, head: bytes, address: str, group: str = "/") -> StoredVariable | None:
     """Return what `library_variables.find` does, or `None` where the library has to look; `head`: the first bytes."""
-    name = address.removeprefix("/")
     if group != "/" and not address.startswith("/"):
         return None
+    found = _found(handle, head, address.removeprefix("/"), "variable")
+    return None if found is None else _stored(handle, address, group, found)
+
+
+def find_all(handle: Handle, head: bytes, addresses: Sequence[str]) -> dict[str, StoredVariable]:
+    """Return several variables of a file as `find` does each, what they share read once; some may be left out."""
+    found: dict[str, StoredVariable] = {}
+    if head[8:9] not in (b"\2", b"\3"):
+        return found
+    try:
+        file = _File(Objects(Space(Head(handle, head), checksum=compiled())), keep=True)
+        links = file.links(file.objects.top())
+    except (OverlapError, OSError, *ERRORS):
+        return found
+    for address in addresses:
+        name = address.removeprefix("/")
+        if not name or "/" in name:
+            continue
+        file.objects.space.renew()
+        with suppress(OverlapError, OSError, *ERRORS):
+            found[address] = _stored(handle, address, "/", file.variable(links, name))
+    return found
+
+
+def _stored(handle: Handle, address: str, group: str, found: _Variable) -> StoredVariable:
     key = handle.key
-    found = _found(handle, head, name, "variable")
-    if found is None:
-        return None
     header = Header(key.path, address, found.dims, found.shape, found.dtype, found.attributes)
     # Files of external storage and virtual layouts are messages that are unusual here.
-    return StoredVariable(key, address, group, header, found.storage, name, ())
+    return StoredVariable(key, address, group, header, found.storage, address.removeprefix("/"), ())
 
 
 def is_only_a_dimension(handle: Handle, head: bytes, name: str) -> bool:
@@ -131,16 +154,25 @@ def _parsed(first: Head, name: str, question: Literal["variable", "only a dimens
 
 
 class _File:
-    """Reads the variables of the root group of a file."""
+    """Reads the variables of the root group of a file; with `keep` what several of them share is read once."""
 
-    def __init__(self, objects: Objects) -> None:
-        self.objects = objects
+    def __init__(self, objects: Objects, *, keep: bool = False) -> None:
+        self.objects, self.headers, self._keep = objects, Headers(objects), keep
+        self._objects: dict[int, Object] = {}
+        self._attributes: dict[int, dict[str, _Attribute]] = {}
+        self._lengths: dict[int, int] = {}
+        self._names: dict[int, bytes] = {}
 
     def object(self, at: int) -> Object:
         """Read an object header that has nothing unusual."""
-        found = self.objects.read(at)
+        if at in self._objects:
+            return self._objects[at]
+        read = self.headers.read(at, self._names.get(at, b""))
+        found = read.object() if isinstance(read, Alike) else read
         if not is_plain(found):
             raise UnusualError
+        if self._keep:
+            self._objects[at] = found
         return found
 
     def links(self, root: int) -> dict[bytes, int]:
@@ -149,6 +181,7 @@ class _File:
         links = dict(stored)
         if len(links) < len(stored) or len(links) > _MOST:
             raise UnusualError
+        self._names = {at: name for name, at in links.items()}
         return links
 
     def variable(self, links: dict[bytes, int], name: str) -> _Variable:
@@ -157,7 +190,7 @@ class _File:
         if at is None:
             raise UnusualError
         found = self.object(at)
-        messages, attributes = found.messages, self.attributes(found)
+        messages, attributes = found.messages, self.attributes(at)
         if not messages.keys() >= {SPACE, TYPE, LAYOUT}:
             raise UnusualError
         if "CLASS" in attributes and "NAME" in attributes and _is_no_variable(attributes["NAME"]):
@@ -172,11 +205,14 @@ class _File:
     def is_only_a_dimension(self, links: dict[bytes, int], name: str) -> bool:
         """Return whether an object is a dimension scale that is no variable."""
         at = links.get(name.encode())
-        attributes = {} if at is None else self.attributes(self.object(at))
+        attributes = {} if at is None else self.attributes(at)
         return "CLASS" in attributes and "NAME" in attributes and _is_no_variable(attributes["NAME"])
 
-    def attributes(self, found: Object) -> dict[str, _Attribute]:
-        """Return all attributes, by creation order where it is tracked, as the netCDF library does."""
+    def attributes(self, at: int) -> dict[str, _Attribute]:
+        """Return all attributes of an object, by creation order where it is tracked, as the netCDF library does."""
+        if at in self._attributes:
+            return self._attributes[at]
+        found = self.object(at)
         stored = [*found.attributes, *self.objects.dense_attributes(found.messages.get(ATTRIBUTES))]
         named = []
         for order, data in stored:
@@ -188,6 +224,8 @@ class _File:
         attributes = {name.decode(): a for _, name, a in named}
         if len(attributes) < len(named) or len(named) > _MOST:
             raise UnusualError
+        if self._keep:
+            self._attributes[at] = attributes
         return attributes
 
     def dimensions(
@@ -226,9 +264,11 @@ class _File:
 
     def longest(self, at: int) -> int:
         """Return the length of an unlimited netCDF dimension."""
+        if at in self._lengths:
+            return self._lengths[at]
         scale = self.object(at)
         longest = _space(scale.messages[SPACE])[0][0]
-        users = self.attributes(scale).get("REFERENCE_LIST")
+        users = self.attributes(at).get("REFERENCE_LIST")
         if users is not None:
             (size,) = struct.unpack_from("<I", users.type, 4)
             if users.type[0] & 15 != _COMPOUND or size not in (12, 16) or len(users.shape) != 1:
@@ -238,6 +278,8 @@ class _File:
             for i in range(users.shape[0]):
                 where, axis = struct.unpack_from("<QI", users.data, i * size)
                 longest = max(longest, _space(self.object(where).messages[SPACE])[0][axis])
+        if self._keep:
+            self._lengths[at] = longest
         return longest
 
     def sequences(self, attribute: _Attribute, size: int, *, single: bool = False) -> list[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import random
 import re
 
 import h5py
@@ -23,6 +24,7 @@ from cfagg.storage.gate import admit
 from cfagg.storage.handles import handles
 from tests import nca_files
 from tests.effort import examples
+from tests.fuzzing import checksums
 
 
 def _found(path, name, group="/"):
@@ -251,3 +253,43 @@ def test_damaged_tables_of_chunks_raise_or_give_stored_values(tmp_path):
             else:
                 assert block.shape == (8, 6)
     assert refused > 100
+
+
+def _one_by_one(data, names):
+    """Return what is found of several variables, each by itself."""
+    handle = Borrowed("a.nc", data)
+    found = {name: variables.find(handle, data[: 2**13], name) for name in names}
+    return {name: repr(one) for name, one in found.items() if one is not None}
+
+
+def _together(data, names):
+    found = variables.find_all(Borrowed("a.nc", data), data[: 2**13], names)
+    return {name: repr(one) for name, one in found.items()}
+
+
+def test_variables_that_are_found_together_are_those_that_are_found_each(tmp_path):
+    path = pathlib.Path(_write(tmp_path / "a.nc", 12, 3))
+    with h5py.File(path, "a") as f:
+        f["soft"] = h5py.SoftLink("/v1")
+        f["flag"] = np.array([True, False])
+    names = ["time", "lat", "scalar", "big", "/v1", "soft", "flag", "none", "", "g/x", *(f"v{i}" for i in range(12))]
+    data = path.read_bytes()
+    assert _together(data, names) == _one_by_one(data, names)
+    assert len(_together(data, names)) == 17
+
+
+def test_variables_of_changed_files_that_are_found_together_are_those_that_are_found_each(tmp_path):
+    sound = pathlib.Path(_write(tmp_path / "a.nc", 4, 2)).read_bytes()
+    names = ["time", "lat", "v0", "v1", "v2", "v3"]
+    chosen = random.Random(1)
+    structures = checksums.places(sound)
+    for _ in range(examples(100)):
+        changed = bytearray(sound)
+        begin, end, _ = chosen.choice(structures)
+        at = chosen.randrange(begin, end)
+        changed[at] = chosen.choice((changed[at] ^ 1 << chosen.randrange(8), 0, 255))
+        data = checksums.put_right(bytes(changed), [sound])
+        # Where work is bounded for all together, some may be left out.
+        each = _one_by_one(data, names)
+        assert _together(data, names).items() <= each.items()
+        assert _together(sound, names) == _one_by_one(sound, names)
