@@ -14,7 +14,7 @@ from cfagg.errors.arguments import paths
 from cfagg.storage.urls import a_place, is_url
 
 if TYPE_CHECKING:
-    from xarray import Dataset
+    from xarray import Dataset, DataTree
 
     from cfagg.aggregation.output import Output
     from cfagg.aggregation.scanning import Scanned
@@ -34,6 +34,7 @@ def aggregate(
     on_loss: OnLoss = "error",
     overwrite: bool = False,
     relative_to: str | os.PathLike[str] | None = None,
+    as_tree: bool = False,
     skip_errors: bool = False,
     client: Any = None,
     chunks: Any = None,
@@ -44,11 +45,62 @@ def aggregate(
     storage_options: Mapping[str, Any] | None = None,
     progress: Any = None,
     **options: Any,
-) -> Dataset:
+) -> Dataset | DataTree:
     """Open many files as one labelled, lazy dataset, put together by the aggregation rules of CF.
 
     Metadata alone decide: variables of several files are one array where all but one coordinate are equal, again and
-    again, so that files may be cut along several axes at once.
+    again, so that files may be cut along several axes at once.  No values are read but those of coordinates.
+
+    Parameters
+    ----------
+    files : str, path-like, or iterable of these
+        Files of netCDF, PP or Zarr and aggregation files, in any mixture and order: paths, URLs, patterns such as
+        ``"data/*.nc"``, and directories, which stand for all such files in and below them.
+    output : path, optional
+        Also write an aggregation file, with all coordinates inside, that refers to the files.
+    append, update : bool
+        Add to the aggregation that is at `output`, without scanning its files again; and take in what changed of them.
+    index : bool or path
+        Write an index beside `output`, and read by it; or the index to read by.
+    to, on_loss, overwrite, relative_to
+        How `output` is written, as by `cfagg.write`.
+    as_tree : bool
+        Return a DataTree in which all arrays keep the names that they have in their files: what does not belong
+        together stands in groups of its own.
+    skip_errors : bool
+        Go on without files that cannot be read; the report lists them.
+    client : distributed.Client or str, optional
+        A Dask cluster that scans the files, or its address.
+    chunks, missing, workers, allow, storage_options, substitutions
+        As for `cfagg.read`.  The files may be read wherever they are; `allow` is what they may lead to themselves.
+    progress : callable, optional
+        Called with the number of files that were scanned, and of all.
+    **options
+        The options of the aggregation rules, such as ``relaxed_identities`` or ``on_overlap``, which the page on
+        aggregating files lists; and those of `xarray.open_dataset` that say how values are decoded.
+
+    Returns
+    -------
+    xarray.Dataset or xarray.DataTree
+        Its variables are lazy.  They have the names of the first file of each array, and numbers where several arrays
+        have one name.  ``.cfagg.report`` of it says how each array was made, and why others are apart.
+
+    Raises
+    ------
+    SourceError
+        If a file cannot be read, or there is none.
+    OptionError
+        If options are unknown, make no sense, or contradict each other.
+    FragmentMismatchError
+        When values are read of a file that was changed since it was scanned; others as of `cfagg.read`.
+
+    Examples
+    --------
+    >>> import cfagg
+    >>> from cfagg.demo import sample
+    >>> ds = cfagg.aggregate(sample("sst"))
+    >>> dict(ds["surface_temperature"].sizes)
+    {'time': 54, 'latitude': 18, 'longitude': 108}
     """
     import xarray
 
@@ -93,24 +145,32 @@ def aggregate(
     without = [] if place is None else [str(place.target.path)]
     named = places(files, storage_options=storage_options, allow=allowed, without=without)
     if place is None:
-        source, said = build(join_files(scanning(named), rules)), ((), ())
+        source, said = build(join_files(scanning(named), rules), as_tree=as_tree), ((), ())
     else:
         source, written = place.write(named, scanning, of_url, allowed)
         said = written.losses, written.notes
+        if as_tree:
+            source = build(source.made[0], as_tree=True)
     opened: Any = source  # xarray hands it to the engine as it is
-    dataset = xarray.open_dataset(
-        opened,
-        engine=CfaggBackendEntrypoint,
-        chunks=chunks,
-        missing=missing,
-        workers=workers,
-        substitutions=substitutions,
-        allow=allowed,
-        index=_index_of(place) if place is not None else index,
-        **options,
-    )
     joined, names, dropped = source.made
-    return with_report(dataset, Report(joined, names, dropped, *said))
+    report = Report(joined, names, dropped, *said)
+    groups = {
+        path: xarray.open_dataset(
+            opened,
+            engine=CfaggBackendEntrypoint,
+            group=path,
+            chunks=chunks,
+            missing=missing,
+            workers=workers,
+            substitutions=substitutions,
+            allow=allowed,
+            index=_index_of(place) if place is not None else index,
+            **options,
+        )
+        for path in source.group_paths()
+    }
+    with_report(groups["/"], report)
+    return xarray.DataTree.from_dict(groups) if as_tree else groups["/"]
 
 
 def _index_of(place: Output) -> str | bool:

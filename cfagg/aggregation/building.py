@@ -17,6 +17,7 @@ from cfagg.aggregation.matrix import blocks_of, matrix_of
 from cfagg.aggregation.names import Contents, content_key, renamed
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
 from cfagg.arrays.joined_source import JoinedSource
+from cfagg.arrays.source import Group
 from cfagg.cf.joining import Companion, Coordinate, Described, Stated
 from cfagg.model import Aggregation
 from cfagg.storage.access import FileStates
@@ -29,23 +30,34 @@ Int64 = npt.NDArray[np.int64]
 _BOUNDS = ("bounds", "climatology")
 
 
-def build(joined: Joined) -> JoinedSource:
-    """Return the dataset of what was joined; no file is opened."""
-    contents = Contents()
+def build(joined: Joined, *, as_tree: bool = False) -> JoinedSource:
+    """Return the dataset of what was joined; no file is opened.
+
+    As a tree, arrays keep their names: each group holds what has no name in common but for what is equal.
+    """
     where = label_of([one.place for one in joined.scanned])
-    builder = _Builder(joined, contents, where)
+    builder = _Builder(joined, Contents(), where)
+    tree = _Tree(builder)
     for rows in joined.rows():
-        builder.add(rows)
+        if as_tree:
+            tree.add(rows)
+        else:
+            builder.add(rows)
+    contents = tree.contents if as_tree else {"/": builder.contents}
     around = distinct(one.around for one in joined.described)
     attributes, _ = common(around) if around else ({}, ())
-    arrays = {f"/{name}": values for name, values in contents.arrays.items()}
-    made = joined, builder.names, builder.differing
+    if "/" in contents:
+        root = contents["/"].group(attributes)
+    else:
+        root = Group("/", {}, attributes=attributes, groups={p[1:]: c.group({}, p) for p, c in contents.items()})
+    arrays = {f"{path.rstrip('/')}/{n}": a for path, c in contents.items() for n, a in c.arrays.items()}
+    made = joined, tree.names if as_tree else builder.names, builder.differing
     states = FileStates(
         (str(one.place), one.state.size, one.state.mtime_ns, one.state.inode)
         for one in joined.scanned
         if one.state is not None and one.state.etag is None
     )
-    return JoinedSource(where, "files", contents.group(attributes), arrays=arrays, made=made, states=states)
+    return JoinedSource(where, "files", root, arrays=arrays, made=made, states=states)
 
 
 def label_of(places: Sequence[str]) -> str:
@@ -60,6 +72,44 @@ def label_of(places: Sequence[str]) -> str:
         return first.beside(f"{home}/{count}") if isinstance(first, Url) else f"{home}/{count}"
     home = os.path.commonpath(places) if places else ""
     return f"{home.rstrip('/')}/{count}"
+
+
+class _Tree:
+    """Puts each box into the first group in which all of its variables have the names that its files give them."""
+
+    def __init__(self, builder: _Builder) -> None:
+        self._builder = builder
+        self._groups: list[tuple[str, Contents]] = []
+        self._boxes: list[tuple[int, str]] = []
+
+    def add(self, rows: Int64) -> None:
+        """Add the array of one box."""
+        builder, alone = self._builder, Contents()
+        builder.contents = alone
+        builder.add(rows)
+        found = next((k for k, (_, own) in enumerate(self._groups) if own.fits(alone)), len(self._groups))
+        name = builder.names[-1]
+        if found == len(self._groups):
+            self._groups.append((name, alone))
+        else:
+            del builder.names[-1], builder.differing[-1]
+            builder.contents = self._groups[found][1]
+            builder.add(rows)
+        self._boxes.append((found, name))
+
+    @property
+    def contents(self) -> dict[str, Contents]:
+        """The groups by their paths: the root where one is enough, else some below it, named by their arrays."""
+        if len(self._groups) < 2:
+            return {"/": self._groups[0][1] if self._groups else Contents()}
+        names = Contents()
+        return {f"/{names.free(name)}": own for name, own in self._groups}
+
+    @property
+    def names(self) -> list[str]:
+        """The paths of the arrays, box by box."""
+        paths = list(self.contents)
+        return [f"{paths[k]}/{name}".lstrip("/") for k, name in self._boxes]
 
 
 class _Builder:
@@ -110,7 +160,7 @@ class _Builder:
         """Return the identities of the axes that are dimensions: of members, after those along which they vary."""
         del rows
         own: dict[str, None] = {}
-        for stated_dims, along in {(d.stated.dims, tuple(d.along.items())) for d in described}:
+        for stated_dims, along in dict.fromkeys((d.stated.dims, tuple(d.along.items())) for d in described):
             here = dict(along)
             own.update(dict.fromkeys(here[dim] for dim in stated_dims if dim in here))
         if len({d.stated.dims for d in described}) > 1:
@@ -174,7 +224,7 @@ class _Builder:
         spans = () if dim is None else (dims[identity],)
         name = known or (dims[identity] if heads else self.contents.free(base, content))
         if known is None:
-            self._coordinate(name, spans, made, bounds, own[0])
+            self._coordinate(name, spans, made, bounds, own[0], content)
         names[stated.name] = names[base] = name
         variable = self.contents.variables[name]
         if own[0].bounds_stated is not None:
@@ -184,14 +234,20 @@ class _Builder:
         return name
 
     def _coordinate(
-        self, name: str, spans: tuple[str, ...], made: Assembled, bounds: Assembled | None, first: Coordinate
+        self,
+        name: str,
+        spans: tuple[str, ...],
+        made: Assembled,
+        bounds: Assembled | None,
+        first: Coordinate,
+        key: Any,
     ) -> None:
         """Add a coordinate with its bounds."""
         attributes = {k: v for k, v in made.master.all_attributes().items() if k not in _BOUNDS}
         contents, values = self.contents, made.values
         if bounds is not None and first.bounds_stated is not None:
             of = first.bounds_stated
-            own = contents.free(of.name.rpartition("/")[2])
+            own = contents.free(of.name.rpartition("/")[2], ("bounds", key))
             vertex, n = of.dims[-1].rpartition("/")[2] if len(of.dims) > len(first.stated.dims) else "bnds", 0
             n = bounds.values.shape[1]
             last = contents.dimension(vertex, n, ("size", vertex, n))

@@ -22,8 +22,7 @@ _WORD = re.compile(r"[^\s:]+")
 class Contents:
     """Dimensions and variables of one group as they are added."""
 
-    def __init__(self, path: str = "/") -> None:
-        self.path = path
+    def __init__(self) -> None:
         self.dimensions: dict[str, int] = {}
         self.unlimited: set[str] = set()
         self.variables: dict[str, Variable | Aggregation] = {}
@@ -60,11 +59,19 @@ class Contents:
         self.variables[name] = variable_of(name, dims, values, attributes)
         self.arrays[name] = values
 
-    def group(self, attributes: Mapping[str, Any]) -> Group:
-        """Return the group."""
+    def fits(self, other: Contents) -> bool:
+        """Return whether all that another one holds could stand here too, under the same names."""
+        names = {name: key for key, name in other._known.items()}
+        return all(
+            name not in self._numbers or (name in names and self._known.get(names[name]) == name)
+            for name in other._numbers
+        )
+
+    def group(self, attributes: Mapping[str, Any], path: str = "/") -> Group:
+        """Return the group at a path."""
         used = {d for v in self.variables.values() for d in v.dims}
         dimensions = {d: n for d, n in self.dimensions.items() if d in used}
-        return Group(self.path, dimensions, frozenset(self.unlimited), dict(attributes), self.variables)
+        return Group(path, dimensions, frozenset(self.unlimited), dict(attributes), self.variables)
 
 
 def renamed(attributes: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from cfagg.errors import (
     OptionError,
@@ -118,7 +118,7 @@ def read(
                 "group: variables of several files stand in one group, whichever they are in; leave it out"
             )
         given = {"missing": missing, "workers": workers, "substitutions": substitutions, "index": index, **options}
-        several = aggregate(path, chunks=chunks, allow=allow, storage_options=storage_options, **given)
+        several = cast("Dataset", aggregate(path, chunks=chunks, allow=allow, storage_options=storage_options, **given))
         return several if variables is None else _chosen(several, list(names(variables, "variables")), "files")
     allow = paths(allow)
     name = a_place(path, storage_options, allow)

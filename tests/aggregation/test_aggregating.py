@@ -311,3 +311,27 @@ def test_cell_methods_that_mean_the_same_stay_as_the_first_writes_them(tmp_path:
     files = of_attributes(tmp_path, {"cell_methods": "time: mean"}, {"cell_methods": "time:  mean"})
     found = cfagg.aggregate(files)
     assert found.tas.attrs["cell_methods"] == "time: mean"
+
+
+def test_a_tree_has_a_group_for_what_would_have_other_names(tmp_path: Path) -> None:
+    lat = {"lat": (np.arange(4.0), LAT)}
+    files = [
+        write(tmp_path / "a.nc", lat, np.arange(4.0)),
+        write(tmp_path / "b.nc", {"lat": (np.arange(5.0), LAT)}, np.arange(5.0)),
+        write(tmp_path / "c.nc", lat, np.arange(4.0), {"standard_name": "air_pressure", "units": "Pa"}, name="p"),
+    ]
+    found = cfagg.aggregate(files, as_tree=True)
+    assert isinstance(found, xr.DataTree)
+    assert {path: list(node.data_vars) for path, node in found.subtree_with_keys if node.data_vars} == {
+        "tas": ["tas", "p"], "tas_1": ["tas"],
+    }  # fmt: skip
+    npt.assert_array_equal(found["tas_1/tas"].values, np.arange(5.0))
+    assert found["tas"].dims == {"lat": 4}
+    assert [group.name for group in found.dataset.cfagg.report.groups] == ["tas/tas", "tas_1/tas", "tas/p"]
+
+
+def test_a_tree_of_what_has_no_name_in_common_is_its_root(tmp_path: Path) -> None:
+    files, whole = series(tmp_path)
+    found = cfagg.aggregate(files, as_tree=True)
+    npt.assert_array_equal(found["tas"].values, whole)
+    assert not found.children
