@@ -139,7 +139,7 @@ class _File:
             parts,
             {self._variables[i].name: self._stated(i) for i in plan.mappings} if plan.mappings else {},
             around(variable),
-            plan.problem,
+            plan.problem or _emptiness(variable),
         )
 
     def _once(self, key: Hashable, make: Any) -> Any:
@@ -189,6 +189,12 @@ class _File:
         if plan.varies and values.size > _KEPT:
             return _companion(stated, values.shape, plan.axes, None, plan.role, _digest(values))
         return _companion(stated, values.shape, plan.axes, values, plan.role, b"")
+
+
+def _emptiness(variable: Variable) -> str | None:
+    """Return why a variable without elements is part of no array."""
+    empty = [dim for dim, size in zip(variable.dims, variable.shape, strict=True) if size == 0]
+    return f"its dimension {empty[0]!r} has no elements" if empty else None
 
 
 def _coordinate(

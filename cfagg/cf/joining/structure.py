@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -70,9 +70,21 @@ def plans_of(dataset: Dataset, options: Options) -> tuple[FieldPlan, ...]:
     plans = [_Field(v, resolver, options, number).plan() for v in dataset.variables if v in left]
     # Equal axes and parts are the same objects, by which they are known later.
     return tuple(
-        replace(p, axes=same.setdefault(("axes", p.axes), p.axes), parts=same.setdefault(("parts", p.parts), p.parts))
+        replace(
+            p,
+            axes=same.setdefault((p.axes, *_of_itself(p.axes, dataset.variables[p.variable])), p.axes),
+            parts=same.setdefault((p.parts, *_of_itself(p.parts, dataset.variables[p.variable])), p.parts),
+        )
         for p in plans
     )
+
+
+def _of_itself(plans: Sequence[AxisPlan | PartPlan], variable: Variable) -> tuple[Hashable, ...]:
+    """Return what of axes or parts is of the variable itself: its dimensions, or all of it for its attributes."""
+    if any(p.attribute is not None for p in plans):
+        return (id(variable),)
+    own = [p.dimension for p in plans if isinstance(p, AxisPlan) and p.dimension is not None]
+    return tuple(id(variable.dimensions[position]) for position in own)
 
 
 def plan_of(variable: Variable, resolver: Resolver, options: Options, number: dict[Variable, int]) -> FieldPlan:
@@ -411,5 +423,5 @@ def _is_time(variable: Variable) -> bool:
 
 
 def _is_counted(variable: Variable) -> bool:
-    """Whether a coordinate without units says nothing that has a unit: an identifier, or a number of a level."""
-    return variable.text("cf_role") is not None or variable.kind == "integer"
+    """Whether a coordinate without units has none: an identifier, a number of a level, or a parametric coordinate."""
+    return any(variable.text(name) is not None for name in ("cf_role", "formula_terms")) or variable.kind == "integer"

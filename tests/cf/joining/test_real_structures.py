@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.cf.joining import Described, describe, join, members_of, tied
+from cfagg.cf.joining import Described, Options, describe, describe_all, join, members_of, tied, why
 from cfagg.cf.references import Resolver
 from cfagg.model.dataset import Dataset, Group, Variable
 
@@ -112,3 +112,48 @@ def test_models_with_equal_grids_and_times_in_files_of_other_lengths_are_an_arra
 def test_a_decade_of_one_model_is_never_joined_with_those_of_another_that_also_has_some_of_its_times() -> None:
     one, other = [[decades_of_model(m, d) for d in range(3)] for m in ("EC-Earth3", "MIROC6")]
     assert arrays(*other[1:], *one) == [0, 0, 1, 1, 1]
+
+
+def history_of_ocean(*times: float) -> list[Described]:
+    """As ROMS writes it: each quantity on a grid of its own, and a vertical coordinate of which CF knows no units."""
+    root = Group()
+    add(root, "ocean_time", ("ocean_time",), np.array(times), **TIME)
+    add(
+        root, "s_rho", ("s_rho",), [-0.5, -0.1], standard_name="ocean_s_coordinate_g1", formula_terms="C: Cs_r depth: h"
+    )
+    add(root, "Cs_r", ("s_rho",), [-0.4, -0.05])
+    add(root, "h", ("y_rho", "x_rho"), np.full((3, 4), 100.0), standard_name="sea_floor_depth", units="m")
+    for grid, columns in (("rho", 4), ("u", 3)):
+        for letter, attributes in (("lat", LATITUDE), ("lon", LONGITUDE)):
+            values = np.arange(3.0 * columns).reshape(3, columns)
+            add(root, f"{letter}_{grid}", (f"y_{grid}", f"x_{grid}"), values, **attributes)
+    for name, grid, columns in (("temp", "rho", 4), ("u", "u", 3)):
+        named = {"standard_name": name, "units": "1", "coordinates": f"lat_{grid} lon_{grid}"}
+        dims = ("ocean_time", "s_rho", f"y_{grid}", f"x_{grid}")
+        add(root, name, dims, np.zeros((len(times), 2, 3, columns), "f4"), **named)
+    return describe_all(Dataset("a.nc", "netcdf", root))
+
+
+def test_quantities_on_staggered_grids_have_axes_of_their_own_lengths() -> None:
+    for one in history_of_ocean(0.0):
+        assert tuple(len(one.axes[one.along[d]].values) for d in one.stated.dims) == one.shape
+
+
+def test_months_with_a_parametric_vertical_coordinate_without_units_are_one_array() -> None:
+    assert arrays(*history_of_ocean(0.0), *history_of_ocean(24.0)) == [0, 1, 0, 1]
+
+
+def test_a_file_without_a_time_is_apart_and_keeps_others_from_nothing() -> None:
+    members = [*history_of_ocean(0.0)[:1], *history_of_ocean()[:1], *history_of_ocean(24.0)[:1]]
+    assert arrays(*members) == [0, 1, 0]
+    found = members_of(members)
+    assert "its dimension 'ocean_time' has no elements" in str(why(found, join(found), 0, 1))
+
+
+def test_an_attribute_of_variables_that_becomes_an_axis_is_that_of_each() -> None:
+    root = Group()
+    add(root, "time", ("time",), [0.0], **TIME)
+    for name, level in (("a", 1), ("b", 2)):
+        add(root, name, ("time",), [1.0], standard_name="air_temperature", units="K", level=level)
+    found = describe_all(Dataset("a.nc", "netcdf", root), Options(dimension="level"))
+    assert [int(one.axes["level"].values[0]) for one in found] == [1, 2]
