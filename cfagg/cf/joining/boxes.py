@@ -205,8 +205,8 @@ def _ways(axes: list[int], options: Options) -> Iterator[tuple[str, tuple[int, .
     for order in _orders(axes, options):
         yield "any", order
     if len(axes) > 1 and not options.interleave:
-        for order in _orders(axes, options):
-            yield "adjacent", order
+        for i in range(len(axes) if options.axes is None else 1):
+            yield "adjacent", tuple(axes[i:] + axes[:i])
 
 
 def _varies(group: Int64, sets: Int64) -> Bools:

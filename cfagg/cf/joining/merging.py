@@ -13,7 +13,7 @@ from cfagg.cf.joining.members import Bools, Int64, codes
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.sets import Sets
 
-__all__ = ["Floats", "Rows", "conflicts", "filled", "gaps", "merged"]
+__all__ = ["Floats", "Rows", "conflicts", "filled", "gaps", "gathered", "merged"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -187,12 +187,18 @@ def filled(rows: Rows, sets: list[Sets], axes: tuple[int, ...]) -> Int64:
             return alone
     rest = rows.rest(*axes)
     into = alone.copy()
-    for number in np.flatnonzero(np.bincount(rest) >= _PINWHEEL).tolist():
-        own = np.flatnonzero(rest == number)
+    for own in gathered(rest, _PINWHEEL):
         corners = [_ranges(sets[a], rows.sets[a][own]) for a in axes]
         if all(c is not None for c in corners) and _fills(corners):
             into[own] = own[0]
     return codes(into)
+
+
+def gathered(number: Int64, least: int) -> list[Int64]:
+    """Return the rows of each number that at least so many have."""
+    order = np.argsort(number, kind="stable")
+    ends = np.cumsum(np.bincount(number)) if number.size else np.zeros(0, np.int64)
+    return [own for own in np.split(order, ends[:-1]) if own.size >= least]
 
 
 def _ranges(sets: Sets, own: Int64) -> tuple[Int64, Int64] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfagg.cf.joining.members import Bools, Int64, codes
-from cfagg.cf.joining.merging import Rows
+from cfagg.cf.joining.merging import Rows, gathered
 from cfagg.cf.joining.sets import Sets
 
 __all__ = ["Resolved", "resolved"]
@@ -44,8 +44,8 @@ def resolved(rows: Rows, sets: list[Sets], choice: str) -> Resolved:
     for axis, own in enumerate(sets):
         live = np.flatnonzero(~dropped)
         rest = rows.take(live).rest(axis)
-        for number in np.flatnonzero(np.bincount(rest) > 1).tolist() if live.size else ():
-            members = live[rest == number]
+        for of in gathered(rest, 2):
+            members = live[of]
             if choice == "last":
                 members = members[::-1]
             _trim(rows, own, axis, members, dropped, instead, used, behind)
