@@ -25,6 +25,7 @@ from cfagg.display.summary import (
     variable_path,
 )
 from cfagg.errors import AccessError, UnsupportedError
+from cfagg.formats.opening import KERCHUNK
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 from cfagg.storage.access import Access
 
@@ -45,8 +46,21 @@ def summarise(
 
 
 def aggregations(source: Source, variables: Sequence[str] = ()) -> dict[str, Aggregation]:
-    """Return the aggregations of a file, or those among some variables, by their paths in file order."""
+    """Return the aggregations of a file, or those among some variables, by their paths in file order.
+
+    In a store of references each array is one: of its chunks.
+    """
     chosen = _chosen(source, variables)
+    if source.format == KERCHUNK:
+        from cfagg.arrays.reference_source import aggregation_of
+
+        paths = (
+            variable_path(g.path, n)
+            for g in source.root.walk()
+            for n in g.variables
+            if not chosen or (g.path, n) in chosen
+        )
+        return {path: aggregation_of(source, path) for path in paths}
     return {
         variable_path(group.path, name): v
         for group in source.root.walk()
@@ -165,7 +179,11 @@ def _file_counts(p: Partitions) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, A
 
 def _unread_formats(p: Partitions) -> dict[int, str]:
     """Return the formats that are not read, by the codes of the files that have partitions in them."""
-    unread = {k: x.format for k, x in enumerate(p.layouts) if x.format is not None and not is_read(x.format)}
+    unread = {
+        k: x.format
+        for k, x in enumerate(p.layouts)
+        if x.format is not None and not is_read(x.format) and x.format != KERCHUNK
+    }
     if not unread:
         return {}
     found = p.present & np.isin(p.layout, list(unread))

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from cfagg.errors import LimitError, SourceError
-from cfagg.errors.extras import require
 from cfagg.formats.kerchunk.references import Place
 
 __all__ = ["MARK", "Records", "is_table"]
@@ -50,7 +49,6 @@ class Records:
     """References in a directory; `read` returns a file of it by its key, `None` where there is none."""
 
     def __init__(self, raw: bytes, name: str, read: Callable[[str], bytes | None]) -> None:
-        require("references in Parquet", "pyarrow")
         found = json.loads(raw)
         self._documents: Mapping[str, Any] = found["metadata"]
         self._size, self._name, self._read = found["record_size"], name, read

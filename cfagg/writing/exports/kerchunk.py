@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import UnsupportedError
-from cfagg.errors.extras import require
 from cfagg.formats.zarr.attributes import variable_attributes
 from cfagg.formats.zarr.creating import NewArray, array_documents
 from cfagg.formats.zarr.written_codecs import Codec
@@ -125,7 +124,6 @@ def json_bytes(root: Node) -> bytes:
 
 def write_parquet(root: Node, folder: Path) -> tuple[str, ...]:
     """Write the directory of Parquet files, in a folder that is there."""
-    require("references in Parquet", "pyarrow")
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -73,7 +73,7 @@ def plan_aggregation(reader: AggregationReader, path: str, attributes: Mapping[s
             else:
                 fragments[i] = reader.fragment(i)
             step()
-    declared = _declared(reader, fragments)
+    declared = _declared(reader, fragments, means)
     if declared is not aggregation:
         attributes = {k: v for k, v in attributes.items() if k not in STORAGE_ATTRIBUTES}
         attributes |= {k: declared.attributes[k] for k in STORAGE_ATTRIBUTES if k in declared.attributes}
@@ -90,7 +90,9 @@ def plan_aggregation(reader: AggregationReader, path: str, attributes: Mapping[s
     return _gridded(declared, path, attributes, rows, means, reading.read, notes)
 
 
-def _declared(reader: AggregationReader, fragments: Mapping[int, tuple[Fragment, list[Indices]]]) -> Aggregation:
+def _declared(
+    reader: AggregationReader, fragments: Mapping[int, tuple[Fragment, list[Indices]]], means: Means
+) -> Aggregation:
     """Return the aggregation, or the same with the type, packing and missing value of most of its fragments."""
     own = reader.aggregation
     kinds: Counter[Any] = Counter()
@@ -115,7 +117,14 @@ def _declared(reader: AggregationReader, fragments: Mapping[int, tuple[Fragment,
         attributes["_FillValue"] = header.dtype.type(default)
     other = replace(own, dtype=header.dtype, attributes=attributes, packs=True)
     count = sum(_is_same(other, reader.layout(i), f.header, f.place) for i, (f, _) in fragments.items())
+    if means.on_loss == "materialise" and count < len(fragments) and (other.dtype != own.dtype or _packed(attributes)):
+        # Values of the rest would be rounded when they are packed as these are.
+        return own
     return other if count > same else own
+
+
+def _packed(attributes: Mapping[str, Any]) -> bool:
+    return any(name in attributes for name in ("scale_factor", "add_offset", "_Unsigned"))
 
 
 def _is_same(aggregation: Aggregation, layout: Any, header: Header, where: str) -> bool:

@@ -15,6 +15,7 @@ import pytest
 import xarray as xr
 
 import cfagg
+from cfagg.cli.main import main
 from cfagg.errors import (
     AccessError,
     FragmentNotFoundError,
@@ -301,3 +302,17 @@ def test_references_beside_files_are_not_counted_a_second_time(tmp_path):
         path.unlink()
     found = cfagg.aggregate(folder)
     np.testing.assert_array_equal(found.tas.values, files(folder, "d").tas.values)
+
+
+@pytest.mark.parametrize("name", ["kerchunk-d.json", "virtualizarr-d.parquet"])
+def test_the_files_that_references_name_are_listed_with_what_may_be_read(tmp_path, capsys, name):
+    folder = placed(tmp_path)
+    assert main(["show", "--references", "--variable", "tas", str(folder / name)]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [(a, n, Path(f).name) for a, n, f in lines] == [("inside", "2", "d0.nc"), ("inside", "2", "d1.nc")]
+
+
+def test_a_place_outside_is_listed_without_being_opened(tmp_path, capsys):
+    path = changed(placed(tmp_path), with_tas(["/nowhere/a.nc", 0, 1]))
+    main(["show", "--references", "--variable", "tas", str(path)])
+    assert "/nowhere/a.nc" in capsys.readouterr().out

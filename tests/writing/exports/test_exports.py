@@ -139,6 +139,15 @@ def test_a_file_of_another_packing_is_a_loss(tmp_path, target):
     assert not (tmp_path / target).exists()
 
 
+def test_values_of_several_packings_are_written_as_they_are_read(tmp_path):
+    path = one_of_another_packing(tmp_path)
+    report = exported(path, "tas.icechunk", on_loss="materialise")
+    assert report.losses == ()
+    found, own = opened(tmp_path / "tas.icechunk").tas, cfagg.read(path).tas
+    assert found.dtype == own.dtype
+    np.testing.assert_array_equal(found.values, own.values)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_is_lost_is_left_out_where_that_is_accepted(tmp_path, target):
     report = exported(one_of_another_packing(tmp_path), target, on_loss="drop")
