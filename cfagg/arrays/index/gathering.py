@@ -6,6 +6,7 @@ where is found out once, and a tight loop does it for all of them.  Whatever is 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -206,7 +207,7 @@ def gather_small(
         members = np.flatnonzero(inverse == n)
         members = members[np.lexsort((sites.name[cell[members]], sites.directory[cell[members]]))]
         is_done[members] = True
-        nbytes = int(np.prod(pattern.shape)) * pattern.encoding.dtype.itemsize if pattern.encoding.codecs else 0
+        nbytes = math.prod(pattern.shape) * pattern.encoding.dtype.itemsize if pattern.encoding.codecs else 0
         heavy += nbytes * len(pattern.requests) * len(members) if nbytes >= _SHARED else 0
         slow = partial(reader.fill_cells, made, out)
         batch, read = _batch(pattern), _Batch(lookup, sites, pattern, index)
@@ -277,7 +278,7 @@ def _pattern(reader: Conforming, index: Index, sites: Sites, made: Plan, k: int,
     if recipe.dates is not None or any(a < 0 and n > 1 for a, n in zip(recipe.axes, _lengths(made, k), strict=True)):
         return None
     sizes = [len(one) for one in indices]
-    size = int(np.prod(sizes)) if sizes else 1
+    size = math.prod(sizes)
     if size > _MOST or not size:
         return None
     requests = _requests(stored, [np.asarray(one, np.int64) for one in indices])
@@ -304,7 +305,7 @@ def _is_copied(recipe: conform.Recipe, encoding: Encoding, dtype: np.dtype[Any])
 def _simple(request: _Request, chunk: tuple[int, ...], encoding: Encoding) -> _Request:
     """Return a request that says whether its elements are as they come."""
     step = 1 if encoding.codecs else encoding.dtype.itemsize
-    count = int(np.prod(chunk)) if encoding.codecs else request.length // step
+    count = math.prod(chunk) if encoding.codecs else request.length // step
     whole = len(request.source) == count and bool((request.source == np.arange(count) * step).all())
     block = request.block
     if isinstance(block, np.ndarray) and (np.diff(block) == 1).all():
@@ -338,24 +339,24 @@ def _requests(stored: StoredVariable, indices: list[Int64]) -> list[_Request] | 
     storage, shape = stored.storage, stored.header.shape
     itemsize = stored.header.dtype.itemsize
     if isinstance(storage, Contiguous):
-        steps = [itemsize * int(np.prod(shape[d + 1 :])) for d in range(len(shape))]
+        steps = [itemsize * math.prod(shape[d + 1 :]) for d in range(len(shape))]
         if storage.record and steps:
             steps[0] = storage.record
         return _spans(-1, _flat(indices, steps), itemsize)
     chunk = stored.chunks
     if not isinstance(storage, ChunkTable) or chunk is None or storage.cell.size != storage.grid.size:
         return None
-    nbytes = int(np.prod(chunk)) * itemsize
+    nbytes = math.prod(chunk) * itemsize
     if nbytes > limits.MAX_CHUNK or storage.encoding.decode is not None:
         return None
     counts = storage.grid.matrix_shape
     cells = _flat(
         [one // c for one, c in zip(indices, chunk, strict=True)],
-        [int(np.prod(counts[d + 1 :])) for d in range(len(counts))],
+        [math.prod(counts[d + 1 :]) for d in range(len(counts))],
     )
     within = _flat(
         [one % c for one, c in zip(indices, chunk, strict=True)],
-        [int(np.prod(chunk[d + 1 :])) for d in range(len(chunk))],
+        [math.prod(chunk[d + 1 :]) for d in range(len(chunk))],
     )
     touched, inverse = np.unique(cells, return_inverse=True)
     if len(touched) > _CHUNKS:
@@ -498,7 +499,7 @@ class _Batch:
         """Return the ranges (length, offset) of each variable."""
         index, pattern = self.index, self.pattern
         first = index.offset.bounds[:-1][row]
-        most = stored_most(int(np.prod(pattern.shape)) * pattern.encoding.dtype.itemsize)
+        most = stored_most(math.prod(pattern.shape) * pattern.encoding.dtype.itemsize)
         found: list[list[tuple[int, int]] | None] = [[] for _ in row]
         for request in pattern.requests:
             at = first + max(request.chunk, 0)

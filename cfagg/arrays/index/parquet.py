@@ -35,8 +35,17 @@ _END = b"PAR1"
 #: Bytes of the largest index, of what it may become in memory, and the most values of its columns.
 _LARGEST, _UNPACKED, _VALUES = 2**32, 2**33, 2**29
 
+#: The most dimensions of a variable: as many as the netCDF library takes.
+_DIMENSIONS = 1024
+
 #: Largest number of a place in a file.
 _PLACE = 2**62
+
+
+#: What Arrow raises is derived from one of these, by what is wrong.
+_ERRORS = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError,
+)  # fmt: skip
 
 
 class DamagedIndexError(SourceError):
@@ -170,9 +179,9 @@ def open_index(path: str | os.PathLike[str]) -> Index:
         raise DamagedIndexError(f"{name}: {error.message}") from error
     except CfaggError:
         raise
-    except (ValueError, TypeError, KeyError, OSError, MemoryError, OverflowError, RecursionError) as error:
-        # Arrow's exceptions are ValueErrors, OSErrors and the like.
-        raise DamagedIndexError(f"{name}: it is damaged: {str(error).splitlines()[:1]}") from error
+    except _ERRORS as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DamagedIndexError(f"{name}: it is damaged: {said}") from error
 
 
 def _read(name: str) -> bytes:
@@ -352,6 +361,8 @@ def _problems(found: Index) -> Iterator[str]:
     ):
         if ((column.counts != 0) & (column.counts != other)).any():
             yield f"a list of {name!r} of another length"
+    if (found.shape.counts > _DIMENSIONS).any():
+        yield "a variable of more dimensions than any has"
     if (found.ranges.counts % 2).any():
         yield "a range without an end"
     size = np.repeat(found.size[found.file], n)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -281,9 +282,13 @@ class Index:
         if len(shape) != len(header.dims):
             return None
         if not chunks:
-            if offset.size != 1 or header.encoding.codecs:
+            record = int(self.record[k])
+            nbytes = math.prod(shape) * header.encoding.dtype.itemsize
+            if record and shape:
+                nbytes = (shape[0] - 1) * record + nbytes // max(shape[0], 1)
+            if offset.size != 1 or header.encoding.codecs or int(offset[0]) + nbytes > key.size:
                 return None
-            storage = Contiguous(int(offset[0]), int(self.record[k]), header.encoding)
+            storage = Contiguous(int(offset[0]), record, header.encoding)
         else:
             if len(chunks) != len(shape):
                 return None

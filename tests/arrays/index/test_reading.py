@@ -298,3 +298,40 @@ def test_a_damaged_index_is_ignored_with_a_warning(mixed: tuple[Path, Aggregatio
     with pytest.warns(StaleIndexWarning, match="damaged"):
         found = reader.read([slice(None), 0, 0])
     assert np.array_equal(found, values[:, 0, 0])
+
+
+def test_a_forked_process_reads_on(mixed: tuple[Path, Aggregation, npt.NDArray[Any], Index]) -> None:
+    folder, made, values, index = mixed
+    reader = reader_of(folder, made, index)
+    reader.read([slice(None), 0, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # other tests may have left threads
+        child = os.fork()
+    if not child:
+        good = np.array_equal(reader.read([slice(None), 3, 5]), values[:, 3, 5])
+        os._exit(0 if good else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_little_room_for_open_files_is_enough(mixed: tuple[Path, Aggregation, npt.NDArray[Any], Index]) -> None:
+    resource = pytest.importorskip("resource")
+    folder, made, values, index = mixed
+    reader = reader_of(folder, made, index)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (held[0] + 3, before[1]))
+        assert np.array_equal(reader.read([slice(None), 1, 1]), values[:, 1, 1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        os.close(held[0])
+
+
+@pytest.mark.soak
+def test_readers_travel_to_dask_workers(mixed: tuple[Path, Aggregation, npt.NDArray[Any], Index]) -> None:
+    dask = pytest.importorskip("dask")
+    folder, made, values, _ = mixed
+    reader = AggregationReader(made, Access(folder / "a.nca"), lookup=IndexLookup(str(folder / "x")))
+    tasks = [dask.delayed(reader.read)([slice(None), y, 0]) for y in range(4)]
+    found = dask.compute(*tasks, scheduler="processes", num_workers=1)
+    assert np.array_equal(np.stack(found, axis=1), values[:, :, 0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from cfagg.arrays.index import FileState, Index, build_index, open_index, write_index
+from cfagg.arrays.index.parquet import _sealed, _unsealed
 from cfagg.arrays.index.schema import COLUMNS, VERSION
 from cfagg.arrays.index.table import FileRow
 from cfagg.errors import SourceError
@@ -109,3 +111,13 @@ def test_the_page_has_the_columns_of_the_schema() -> None:
     ]  # fmt: skip
     assert [line for line in page.splitlines() if line.startswith("| `")] == rows
     assert f"the version of\nthis schema, {VERSION}," in page
+
+
+def test_a_footer_that_somebody_wrote_to_do_harm_is_refused(tmp_path: Path) -> None:
+    write_index(build_index([(str(write(tmp_path / "a.nc", numbers(1, 2, 2))), "tas")]), tmp_path / "x")
+    plain = _unsealed((tmp_path / "x").read_bytes())
+    rng = np.random.default_rng(3)
+    for at in rng.integers(len(plain) - 3000, len(plain) - 8, 60).tolist():
+        (tmp_path / "x").write_bytes(_sealed(plain[:at] + bytes([int(rng.integers(256))]) + plain[at + 1 :]))
+        with contextlib.suppress(SourceError):
+            open_index(tmp_path / "x")
