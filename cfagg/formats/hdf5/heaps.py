@@ -52,22 +52,25 @@ class Heap:
         raise UnusualError
 
     def messages(self, identifiers: Sequence[bytes]) -> list[bytes]:
-        """Return several objects; of a heap of one block they are cut out of it at once."""
-        if self.rows or self.root == UNDEFINED or not identifiers:
-            return [self.get(identifier) for identifier in identifiers]
-        self._managed(0, 1)  # that the block is one
-        block = self.space.take(self.root, self.start)
+        """Return several objects; those of one block are cut out of it."""
         middle = 1 + self.offset_size
         end, known = middle + self.length_size, int.from_bytes
         found = []
+        # Blocks, where they begin and end, by the numbers of the shortest blocks that would stand there.
+        blocks: dict[int, tuple[bytes, int, int]] = {}
+        nowhere = b"", 0, -1
         for identifier in identifiers:
             if identifier[0] >> 4:
                 found.append(self.get(identifier))
                 continue
             begin, length = known(identifier[1:middle], "little"), known(identifier[middle:end], "little")
-            if begin + length > self.start:
-                raise BrokenError
-            found.append(block[begin : begin + length])
+            block, first, last = blocks.get(begin // self.start, nowhere)
+            if begin + length > last:
+                self._managed(begin, length)
+                at, first, size = self._find(begin) if self.rows else (self.root, 0, self.start)
+                block = self.space.take(at, size)
+                blocks[begin // self.start] = block, first, first + size
+            found.append(block[begin - first : begin - first + length])
         return found
 
     def _managed(self, offset: int, length: int) -> bytes:

@@ -6,7 +6,7 @@ Source: HDF5 File Format Specification, version 3.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Space, UnusualError
 
@@ -16,8 +16,8 @@ __all__ = ["records", "width_of"]
 _ROOM = 1 << 20
 
 
-def records(space: Space, at: int, kind: int, size: int) -> Iterator[bytes]:
-    """Yield the records of a version 2 B-tree in order: their kind and bytes must be those."""
+def records(space: Space, at: int, kind: int, size: int) -> Iterable[bytes]:
+    """Return the records of a version 2 B-tree in order: their kind and bytes must be those."""
     mark, version, found, node, each, depth, split, merge, root, count, total = struct.unpack_from(
         "<4sBBIHHBBQHQ", space.structure(at, 38)
     )
@@ -33,7 +33,11 @@ def records(space: Space, at: int, kind: int, size: int) -> Iterator[bytes]:
     if root == UNDEFINED or not count:
         if total:
             raise BrokenError
-        return
+        return ()
+    if not depth:
+        if count != total:
+            raise BrokenError
+        return _leaf(space, root, count, kind, size, node)
     most = max((node - 10) // size, 1)
     width = width_of(most)
     # Bytes that tell how many records there are below a child, by depth.
@@ -43,12 +47,25 @@ def records(space: Space, at: int, kind: int, size: int) -> Iterator[bytes]:
         here = max((node - 10 - pointer) // (size + pointer), 1)
         below = (here + 1) * below + here
         totals.append(width_of(below))
+    return _counted(_below(space, root, count, depth, kind, size, (width, totals, node)), total)
+
+
+def _counted(found: Iterable[bytes], total: int) -> Iterator[bytes]:
+    """Yield records, which must be so many."""
     left = total
-    for record in _below(space, root, count, depth, kind, size, (width, totals, node)):
+    for record in found:
         left -= 1
         yield record
     if left:
         raise BrokenError
+
+
+def _leaf(space: Space, place: int, count: int, kind: int, size: int, node: int) -> list[bytes]:
+    """Return the records of a node that has none below it."""
+    leaf = space.structure(place, 6 + count * size + 4)
+    if leaf[:6] != b"BTLF\0" + bytes([kind]) or len(leaf) > node:
+        raise BrokenError
+    return [leaf[at : at + size] for at in range(6, 6 + count * size, size)]
 
 
 def _below(
@@ -57,11 +74,7 @@ def _below(
     """Yield the records of a node and of all below it, in order; there are few levels."""
     width, totals, node = widths
     if level == 0:
-        leaf = space.structure(place, 6 + count * size + 4)
-        if leaf[:6] != b"BTLF\0" + bytes([kind]) or len(leaf) > node:
-            raise BrokenError
-        for i in range(count):
-            yield leaf[6 + i * size : 6 + (i + 1) * size]
+        yield from _leaf(space, place, count, kind, size, node)
         return
     pointer = 8 + width + totals[level - 1]
     inner = space.structure(place, 6 + count * size + (count + 1) * pointer + 4)
