@@ -13,11 +13,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.aggregation.record_types import made
+from cfagg.aggregation.record_types import Instances
 
 __all__ = [
-    "LEAVES", "MAGIC", "MAX_DEPTH", "MAX_WEIGHT", "PLAIN", "PYTHON", "SUM", "WITH_BYTES", "Node", "Tag",
-    "checksum", "value_of",
+    "LEAVES",
+    "MAGIC",
+    "MAX_DEPTH",
+    "MAX_WEIGHT",
+    "PLAIN",
+    "PYTHON",
+    "SUM",
+    "WITH_BYTES",
+    "Makers",
+    "Node",
+    "Tag",
+    "checksum",
 ]  # fmt: skip
 
 #: What shared nodes begin with: the kind of bytes, and their version.
@@ -52,17 +62,25 @@ LEAVES = frozenset(range(Tag.TUPLE))
 WITH_BYTES = frozenset((Tag.INT, Tag.FLOAT, Tag.TEXT, Tag.BYTES, Tag.PYTHON, Tag.PLAIN, Tag.ARRAY, Tag.RECORD))
 
 
-def checksum(data: bytes | memoryview, key: bytes = b"") -> bytes:
+def checksum(data: bytes, key: bytes = b"") -> bytes:
     """Return the checksum of bytes that belong to what has another one."""
     return blake2b(data, digest_size=SUM, key=key).digest()
 
 
-def value_of(tag: int, kids: list[Any], data: memoryview) -> Any:
-    """Return the value of a node; where it cannot be, some error of Python or NumPy is raised."""
-    return _VALUES[tag](kids, data)
+class Makers:
+    """Makes the values of nodes; where there is none, some error of Python or NumPy is raised."""
+
+    def __init__(self) -> None:
+        records = Instances()
+        self._of: list[Callable[[list[Any], bytes], Any]] = [_VALUES[tag] for tag in range(Tag.RECORD)]
+        self._of.append(lambda kids, data: records.make(data[0] if len(data) == 1 else 255, kids))
+
+    def make(self, tag: int, kids: list[Any], data: bytes) -> Any:
+        """Return the value of a node."""
+        return self._of[tag](kids, data)
 
 
-def _dict(kids: list[Any], _: memoryview) -> dict[str, Any]:
+def _dict(kids: list[Any], _: bytes) -> dict[str, Any]:
     keys = kids[::2]
     if len(kids) % 2 or len(set(map(_text, keys))) != len(keys):
         raise ValueError("a mapping with keys that are no texts, or twice the same")
@@ -81,7 +99,7 @@ def _dtype(value: Any) -> np.dtype[Any]:
     return value
 
 
-def _plain(_: list[Any], data: memoryview) -> np.dtype[Any]:
+def _plain(_: list[Any], data: bytes) -> np.dtype[Any]:
     text = str(data[:64], "ascii")
     if len(data) > 64 or PLAIN.fullmatch(text) is None:
         raise ValueError("a type that NumPy does not have")
@@ -94,14 +112,14 @@ def _shape(value: Any) -> tuple[int, ...]:
     return value
 
 
-def _scalar(kids: list[Any], _: memoryview) -> Any:
+def _scalar(kids: list[Any], _: bytes) -> Any:
     (array,) = kids
     if type(array) is not np.ndarray or array.ndim or array.dtype.hasobject:
         raise TypeError("a scalar that is none")
     return array[()]
 
 
-def _array(kids: list[Any], data: memoryview) -> Array:
+def _array(kids: list[Any], data: bytes) -> Array:
     dtype, shape = _dtype(kids[0]), _shape(kids[1])
     # Arrays of nothing are few: somebody may go through them.
     if len(kids) > 2 or dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data):
@@ -120,7 +138,7 @@ def _is_no_text(raw: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> bool:
     return bool(raw.view(np.dtype("u4").newbyteorder(dtype.byteorder)).max(initial=0) > 0x10FFFF)
 
 
-def _objects(kids: list[Any], _: memoryview) -> Array:
+def _objects(kids: list[Any], _: bytes) -> Array:
     dtype, shape, *values = kids
     if not _dtype(dtype).hasobject or dtype.names is not None or math.prod(_shape(shape)) != len(values):
         raise ValueError("an array of another length")
@@ -132,7 +150,7 @@ def _objects(kids: list[Any], _: memoryview) -> Array:
     return found
 
 
-def _structure(kids: list[Any], _: memoryview) -> np.dtype[Any]:
+def _structure(kids: list[Any], _: bytes) -> np.dtype[Any]:
     names, formats, offsets, titles, size, aligned = kids
     spec: dict[str, Any] = {"names": list(map(_text, names)), "formats": list(map(_dtype, formats))}
     spec |= {"offsets": list(_shape(offsets)), "itemsize": _shape((size,))[0]}
@@ -141,25 +159,25 @@ def _structure(kids: list[Any], _: memoryview) -> np.dtype[Any]:
     return np.dtype(spec, align=bool(aligned))  # type: ignore[call-overload,no-any-return]
 
 
-def _subarray(kids: list[Any], _: memoryview) -> np.dtype[Any]:
+def _subarray(kids: list[Any], _: bytes) -> np.dtype[Any]:
     base, shape = kids
     return np.dtype((_dtype(base), _shape(shape)))
 
 
-def _metadata(kids: list[Any], _: memoryview) -> np.dtype[Any]:
+def _metadata(kids: list[Any], _: bytes) -> np.dtype[Any]:
     base, metadata = kids
     return np.dtype(_dtype(base), metadata=metadata)
 
 
-_VALUES: dict[int, Callable[[list[Any], memoryview], Any]] = {
+_VALUES: dict[int, Callable[[list[Any], bytes], Any]] = {
     Tag.NONE: lambda *_: None,
     Tag.TRUE: lambda *_: True,
     Tag.FALSE: lambda *_: False,
     Tag.INT: lambda _, data: int.from_bytes(data, "little", signed=True),
     Tag.FLOAT: lambda _, data: struct.unpack("<d", data)[0],
     Tag.TEXT: lambda _, data: str(data, "utf-8", "surrogatepass"),
-    Tag.BYTES: lambda _, data: bytes(data),
-    Tag.PYTHON: lambda _, data: PYTHON[bytes(data)],
+    Tag.BYTES: lambda _, data: data,
+    Tag.PYTHON: lambda _, data: PYTHON[data],
     Tag.PLAIN: _plain,
     Tag.STRINGS: lambda *_: np.dtypes.StringDType(),
     Tag.TUPLE: lambda kids, _: tuple(kids),
@@ -171,5 +189,4 @@ _VALUES: dict[int, Callable[[list[Any], memoryview], Any]] = {
     Tag.STRUCTURE: _structure,
     Tag.SUBARRAY: _subarray,
     Tag.METADATA: _metadata,
-    Tag.RECORD: lambda kids, data: made(data[0] if len(data) == 1 else 255, kids),
 }

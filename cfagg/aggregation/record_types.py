@@ -13,7 +13,7 @@ from cfagg.aggregation.scanning import FileState, Scanned
 from cfagg.cf.joining import Companion, Coordinate, Described, Stated
 from cfagg.formats.metadata.foreign import Foreign
 
-__all__ = ["CLASSES", "made", "schema"]
+__all__ = ["CLASSES", "Instances", "schema"]
 
 #: By their numbers in records.
 CLASSES: tuple[type, ...] = (Scanned, FileState, Described, Coordinate, Companion, Stated, Foreign)
@@ -29,27 +29,41 @@ def schema() -> bytes:
     return blake2b(said.encode(), digest_size=8).digest()
 
 
-def made(number: int, values: list[Any]) -> Any:
-    """Return an instance of a class; `ValueError` where a value is none of its field."""
-    cls = CLASSES[number]
-    checks = _checks(cls)
-    if len(values) != len(checks):
-        raise ValueError(f"{cls.__name__} has {len(checks)} fields, not {len(values)}")
-    for value, (name, fits) in zip(values, checks, strict=True):
-        if not fits(value):
-            raise ValueError(f"{name} of {cls.__name__} cannot be of type {type(value).__name__}")
-    one = cls(**dict(zip((name for name, _ in checks), values, strict=True)))
-    wrong = _CONSISTENT.get(cls, lambda _: None)(one)
-    if wrong:
-        raise ValueError(f"{cls.__name__}: {wrong}")
-    return one
+class Instances:
+    """Makes instances of the classes; what was looked at of values that many have is not looked at again."""
+
+    def __init__(self) -> None:
+        #: Mappings that fit a field, by these; they are held, so that no other has the identity of one.
+        self._known: dict[tuple[int, int], dict[str, Any]] = {}
+
+    def make(self, number: int, values: list[Any]) -> Any:
+        """Return an instance of a class; `ValueError` where a value is none of its field."""
+        cls = CLASSES[number]
+        checks = _checks(cls)
+        if len(values) != len(checks):
+            raise ValueError(f"{cls.__name__} has {len(checks)} fields, not {len(values)}")
+        known = self._known
+        for value, (name, fits, place) in zip(values, checks, strict=True):
+            key = (place, id(value))
+            if key in known:
+                continue
+            if not fits(value):
+                raise ValueError(f"{name} of {cls.__name__} cannot be of type {type(value).__name__}")
+            if type(value) is dict:  # others are looked at as fast as they are found
+                known[key] = value
+        one = cls(*values)
+        wrong = _CONSISTENT.get(cls, lambda _: None)(one)
+        if wrong:
+            raise ValueError(f"{cls.__name__}: {wrong}")
+        return one
 
 
 @cache
-def _checks(cls: type) -> list[tuple[str, Callable[[Any], bool]]]:
-    """Return for each field whether a value fits its type."""
+def _checks(cls: type) -> list[tuple[str, Callable[[Any], bool], int]]:
+    """Return the name of each field, whether a value fits its type, and a number of its own."""
     hints = get_type_hints(cls)
-    return [(f.name, _fits(hints[f.name])) for f in fields(cls)]
+    first = CLASSES.index(cls) << 8
+    return [(f.name, _fits(hints[f.name]), first + k) for k, f in enumerate(fields(cls))]
 
 
 def _fits(hint: Any) -> Callable[[Any], bool]:

@@ -29,6 +29,12 @@ from cfagg.errors import UnsupportedError
 
 __all__ = ["encode"]
 
+#: Types of objects that stay what they are while something is written.
+_HELD = frozenset({dict, tuple, np.ndarray, *CLASSES})
+
+#: Names of the fields of each class.
+_FIELDS = {cls: [f.name for f in fields(cls)] for cls in CLASSES}
+
 _SEQUENCES: dict[type, int] = {tuple: Tag.TUPLE, list: Tag.LIST}
 
 
@@ -56,6 +62,7 @@ class _Book:
         self._own: list[list[int]] = []
         #: Nodes of objects by their identity, so that what files share is looked at once; the caller holds them.
         self._seen: dict[int, int] = {}
+        self._texts: dict[str, int] = {}
 
     def root(self, file: int, value: Scanned) -> int | None:
         """Return the number of the node of a file, `None` where it cannot be recorded."""
@@ -69,13 +76,17 @@ class _Book:
 
     def _add(self, value: Any, depth: int) -> int:
         """Return the number of the node of a value that the caller holds."""
-        found = self._seen.get(id(value))
-        if found is not None:
-            self._use(found)
-            return found
         kind = type(value)
+        is_text = kind is str
+        found = self._texts.get(value) if is_text else self._seen.get(id(value))
+        if found is not None:
+            if self._users[found] != self._file:
+                self._use(found)
+            return found
         found = self._fresh(value, depth)
-        if kind is dict or kind is np.ndarray or kind in CLASSES:
+        if is_text:
+            self._texts[value] = found
+        elif kind in _HELD:
             self._seen[id(value)] = found
         return found
 
@@ -86,7 +97,8 @@ class _Book:
     def _node(self, node: Node) -> int:
         number = self._known.setdefault(node, len(self._nodes))
         if number < len(self._nodes):
-            self._use(number)
+            if self._users[number] != self._file:
+                self._use(number)
             return number
         self._nodes.append(node)
         self._weights.append(1 + sum([self._weights[k] for k in node[1]]))
@@ -118,7 +130,7 @@ class _Book:
         if depth >= MAX_DEPTH:
             raise UnsupportedError(f"values nested {MAX_DEPTH} deep are not recorded")
         if kind in CLASSES:
-            got = (getattr(value, f.name) for f in fields(value))
+            got = [getattr(value, name) for name in _FIELDS[kind]]
             return Tag.RECORD, self._all(got, depth), bytes([CLASSES.index(kind)])
         if kind in _SEQUENCES:
             return _SEQUENCES[kind], self._all(value, depth), b""
@@ -154,7 +166,7 @@ class _Book:
                 b"",
             )
         if value.subdtype is not None:
-            return Tag.SUBARRAY, self._all(value.subdtype, depth), b""
+            return Tag.SUBARRAY, tuple([self._fresh(x, depth + 1) for x in value.subdtype]), b""
         if value.names is not None:
             fields_of = cast("Mapping[str, Any]", value.fields)
             own = [fields_of[name] for name in value.names]

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from cfagg.aggregation.record_nodes import LEAVES, MAGIC, MAX_DEPTH, MAX_WEIGHT, SUM, WITH_BYTES, checksum, value_of
+from cfagg.aggregation.record_nodes import MAGIC, MAX_DEPTH, MAX_WEIGHT, SUM, WITH_BYTES, Makers, Tag, checksum
 from cfagg.aggregation.record_types import schema
 from cfagg.aggregation.record_writing import encode
 from cfagg.aggregation.scanning import Scanned
@@ -31,107 +31,110 @@ def decode(records: Sequence[bytes], shared: bytes) -> list[Scanned | None]:
         raise ConventionError("what is recorded of scanned files is not what cfagg records")
     if shared[len(MAGIC) : head] != schema():
         raise ConventionError("what is recorded of scanned files was recorded by another version of cfagg")
-    common = _Nodes()
-    reader = _Reader(shared, head, b"")
-    common.read(reader)
-    reader.finish()
+    nodes = _Nodes()
+    nodes.read(_checked(shared, b""), head, whole=True)
+    common = len(nodes.values)
     out: list[Scanned | None] = []
     for number, record in enumerate(records):
         if not record:
             out.append(None)
             continue
         try:
-            reader = _Reader(record, 0, shared[-SUM:])
-            own = _Nodes(common)
-            own.read(reader)
-            root = own.at(reader.number())
-            reader.finish()
+            root = nodes.read(_checked(record, shared[-SUM:]), 0)
         except ConventionError as error:
             raise ConventionError(f"record {number}: {error.message}") from error
         if not isinstance(root, Scanned):
             raise ConventionError(f"record {number} is not that of a scanned file")
         out.append(root)
+        nodes.forget(common)
     return out
 
 
-class _Reader:
-    """Bytes whose checksum is right, read from the beginning to the end."""
-
-    def __init__(self, data: bytes, start: int, key: bytes) -> None:
-        self._data = memoryview(data)[: max(len(data) - SUM, 0)]
-        self.size = len(self._data)
-        self._at = start
-        if checksum(self._data, key) != data[-SUM:]:
-            raise ConventionError("what is recorded of scanned files is damaged: its checksum is another")
-
-    def number(self) -> int:
-        """Read a count or a place."""
-        value = shift = 0
-        while shift < 63:
-            byte = self.bytes(1)[0]
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-            shift += 7
-        raise ConventionError("what is recorded of scanned files has a number that is too large")
-
-    def count(self) -> int:
-        """Read how many things follow, each of a byte or more."""
-        value = self.number()
-        if value > self.size - self._at:
-            raise ConventionError("what is recorded of scanned files ends too early")
-        return value
-
-    def bytes(self, count: int) -> memoryview:
-        """Read bytes."""
-        start, self._at = self._at, self._at + count
-        if self._at > self.size:
-            raise ConventionError("what is recorded of scanned files ends too early")
-        return self._data[start : self._at]
-
-    def finish(self) -> None:
-        """Refuse bytes that are left over."""
-        if self._at != self.size:
-            raise ConventionError("what is recorded of scanned files has bytes that belong to nothing")
+def _checked(data: bytes, key: bytes) -> bytes:
+    """Return bytes without their checksum, which is right."""
+    body = data[:-SUM]
+    if checksum(body, key) != data[-SUM:]:
+        raise ConventionError("what is recorded of scanned files is damaged: its checksum is another")
+    return body
 
 
 class _Nodes:
-    """Values by the numbers of their nodes, how deep each is and how many it holds; `common` ones come first."""
+    """Values by the numbers of their nodes, how deep each is and how many it holds; those of all files come first."""
 
-    def __init__(self, common: _Nodes | None = None) -> None:
-        self._common = common
-        self._first = 0 if common is None else len(common.values)
+    def __init__(self) -> None:
         self.values: list[Any] = []
-        self.sizes: list[tuple[int, int]] = []
+        self._depths: list[int] = []
+        self._weights: list[int] = []
+        self._makers = Makers()
 
-    def at(self, number: int) -> Any:
-        """Return a value."""
-        return self._in(number).values[number - (self._first if number >= self._first else 0)]
+    def forget(self, count: int) -> None:
+        """Forget all nodes but the first ones."""
+        for one in (self.values, self._depths, self._weights):
+            del one[count:]
 
-    def _in(self, number: int) -> _Nodes:
-        if number >= self._first + len(self.values):
-            raise ConventionError("what is recorded of scanned files refers to what is not there")
-        return self if self._common is None or number >= self._first else self._common
+    def read(self, data: bytes, at: int, *, whole: bool = False) -> Any:
+        """Read nodes, to the end where they are the `whole`, else to the number of one, whose value is returned."""
+        try:
+            at = self._read(data, at)
+            root = None
+            if not whole:
+                number, at = _number(data, at)
+                root = self.values[number]
+        except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError, struct.error) as error:
+            raise ConventionError(f"what is recorded of scanned files is not possible: {error}") from error
+        if at != len(data):
+            raise ConventionError("what is recorded of scanned files has too few or too many bytes")
+        return root
 
-    def read(self, reader: _Reader) -> None:
-        """Read nodes."""
-        for _ in range(reader.count()):
-            tag = reader.bytes(1)[0]
+    def _read(self, data: bytes, at: int) -> int:
+        """Read nodes from some place on, and return where they end; damage is an error of some kind."""
+        values, depths, weights, make = self.values, self._depths, self._weights, self._makers.make
+        count, at = _count(data, at)
+        for _ in range(count):
+            tag = data[at]
+            at += 1
             kids: list[Any] = []
             depth = weight = 0
-            if tag not in LEAVES:
-                for _ in range(reader.count()):
-                    number = reader.number()
-                    home = self._in(number)
-                    place = number - (self._first if home is self else 0)
-                    kids.append(home.values[place])
-                    deep, heavy = home.sizes[place]
-                    depth, weight = max(depth, deep), weight + heavy
-            data = reader.bytes(reader.number()) if tag in WITH_BYTES else memoryview(b"")
+            if tag >= Tag.TUPLE:
+                number, at = _count(data, at)
+                for _ in range(number):
+                    # Most numbers are of one byte or two.
+                    k = data[at]
+                    at += 1
+                    if k > 127:
+                        k, at = _number(data, at - 1)
+                    kids.append(values[k])
+                    weight += weights[k]
+                    depth = max(depth, depths[k])
+            raw = b""
+            if tag in WITH_BYTES:
+                size, at = _count(data, at)
+                raw = data[at : at + size]
+                at += size
             if depth > 2 * MAX_DEPTH or weight > MAX_WEIGHT:
-                raise ConventionError("what is recorded of scanned files holds more than files do")
-            try:
-                self.values.append(value_of(tag, kids, data))
-            except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError, struct.error) as error:
-                raise ConventionError(f"what is recorded of scanned files is not possible: {error}") from error
-            self.sizes.append((depth + 1, weight + 1))
+                raise ValueError("it holds more than files do")
+            values.append(make(tag, kids, raw))
+            depths.append(depth + 1)
+            weights.append(weight + 1)
+        return at
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number and where it ends: seven bits a byte, the lowest first."""
+    value = shift = 0
+    while shift < 63:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+    raise ValueError("a number is too large")
+
+
+def _count(data: bytes, at: int) -> tuple[int, int]:
+    """Return how many things follow, each of a byte or more, and where the number ends."""
+    value, at = _number(data, at)
+    if value > len(data) - at:
+        raise ValueError("it ends too early")
+    return value, at
