@@ -138,7 +138,7 @@ def aggregate(
     place = None
     if output is not None:
         target = target_of(output, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13")
-        place = Output(target, rules, append=append, update=update, index=index is not False)
+        place = Output(target, rules, append, update, index is not False, client, workers)
         place.check()
     elif append or update:
         raise OptionError("append=True and update=True are about a file: name it by output=")

@@ -27,7 +27,7 @@ from cfagg.aggregation.joining import join_files
 from cfagg.aggregation.scanning import FileState, Scanned
 from cfagg.arrays.index import SUFFIX, Index
 from cfagg.arrays.index import FileState as IndexedState
-from cfagg.arrays.index.building import row_of
+from cfagg.arrays.index.building import build_index
 from cfagg.arrays.index.parquet import index_bytes
 from cfagg.arrays.index.table import FileRow
 from cfagg.arrays.joined_source import JoinedSource
@@ -61,6 +61,8 @@ class Output:
     append: bool = False
     update: bool = False
     index: bool = True
+    client: Any = None
+    workers: int | None = None
 
     @property
     def settings(self) -> Settings:
@@ -122,6 +124,7 @@ class Output:
         wanted = growth.to_scan
         found = {str(one.place): one for one in scan(wanted)} if wanted else {}
         scanned = [growth.kept.get(place) or found[place] for place in growth.places]
+        whole = [one for one in scanned if one.problem is None]
         source = build(join_files(scanned, self.rules))
         target = self._replacing
         content, losses = content_of(source, source.access(allow), target.to, drop=target.on_loss == "drop")
@@ -129,7 +132,7 @@ class Output:
         def prepare(made: Path) -> None:
             """Write the index of what is about to be put in its place."""
             if self.index and pair is not None:
-                index = index_of([one for one in scanned if one.problem is None], self.settings, known, digest_of(made))
+                index = index_of(whole, self.settings, known, digest_of(made), self.client, self.workers)
                 pair.prepare(index_bytes(index, str(target.path.parent)))
 
         report = write_file(content, target, losses, growth.notes, before=prepare)
@@ -138,29 +141,40 @@ class Output:
         return source, report
 
 
-def index_of(scanned: Sequence[Scanned], settings: Settings, known: Known | None, digest: str) -> Index:
+def index_of(
+    scanned: Sequence[Scanned], settings: Settings, known: Known | None, digest: str, client: Any, workers: int | None
+) -> Index:
     """Return the index of files; those that are as they were are not opened again."""
     own, shared = packed(scanned, settings)
     numbers = {} if known is None else dict(zip(known.places, known.numbers, strict=True))
+    states = [_indexed(one.state or FileState(0)) for one in scanned]
+    old: list[FileRow | None] = [
+        known.index.rows(numbers[one.place])
+        if known is not None and one.place in numbers and known.index.state(numbers[one.place]) == state
+        else None
+        for one, state in zip(scanned, states, strict=True)
+    ]
+    new = [one for one, row in zip(scanned, old, strict=True) if row is None and one.format not in _STORES]
+    made = build_index(((one.place, name) for one in new for name in _addresses(one)), client=client, workers=workers)
     rows: dict[str, FileRow] = {}
-    for one, description in zip(scanned, own, strict=True):
-        place = str(one.place)
-        state = _indexed(one.state or FileState(0))
-        row: FileRow | None
-        if known is not None and place in numbers and known.index.state(numbers[place]) == state:
-            row = known.index.rows(numbers[place])
-        elif one.format in _STORES:
-            row = FileRow(place, state, None, (), ())
-        else:
-            row = row_of(one.place, _addresses(one))
-        if row is None or row.state != state:
-            what = "cannot be opened any more" if row is None else "has changed"
-            raise SourceError(f"{place} {what} since it was scanned; aggregate it when it is complete")
+    for one, description, state, before in zip(scanned, own, states, old, strict=True):
+        row = before or _new_row(one, state, made)
         # Another name of a file that is there already stays itself.
-        path = real(place)
-        path = place if path in rows else path
-        rows[path] = row._replace(path=path, description=description)
+        path = real(one.place)
+        path = one.place if path in rows else path
+        rows[path] = row._replace(path=str(path), description=description)
     return Index.of(rows.values(), shared=shared, aggregation=digest)
+
+
+def _new_row(one: Scanned, state: IndexedState, made: Index) -> FileRow:
+    """Return what an index says of a file; one that is another since it was scanned is an error."""
+    number = made.files.get(one.place)
+    if number is not None and made.state(number) == state:
+        return made.rows(number)
+    if number is None and (one.format in _STORES or not _addresses(one)):
+        return FileRow(one.place, state, None, (), ())
+    what = "cannot be opened any more" if number is None else "has changed"
+    raise SourceError(f"{one.place} {what} since it was scanned; aggregate it when it is complete")
 
 
 def _addresses(one: Scanned) -> list[str]:
