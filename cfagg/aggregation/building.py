@@ -317,7 +317,8 @@ class _Builder:
         key = ("companion", base, tuple(spans), content_key(made.values), _frozen(attributes))
         known = self.contents.known(key)
         if known is None:
-            name = self.contents.free(base, key)
+            heads = spans == [base] and base not in self.contents.variables
+            name = self.contents.head(base, key) if heads else self.contents.free(base, key)
             self.contents.add(name, spans, made.values, attributes)
             return name, True
         return known, False

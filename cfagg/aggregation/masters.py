@@ -32,6 +32,14 @@ _MEANT = frozenset({*REFERRING, "cell_methods", "standard_name", "cf_role", "axi
 #: Characters of texts that are joined.
 _LONGEST = 4096
 
+#: Attributes that make a variable an aggregation of other files: an array of several is none of these.
+_MARKS = frozenset(
+    {
+        "aggregated_dimensions", "aggregated_data", "nca_array", "nca_dimensions", "cfa_array", "cfa_dimensions",
+        "cfa_variable", "cfa_group",
+    }
+)  # fmt: skip
+
 _PACKING = ("scale_factor", "add_offset")
 
 #: Integers that hold all values of another type and more.
@@ -91,7 +99,9 @@ def master_of(stated: Sequence[Stated]) -> Master:
 def common(attributes: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return what all have alike, and the names of what they have not; how values are stored is none of it."""
     first = attributes[0]
-    kept = {name: value for name, value in first.items() if name not in _OF_VALUES}
+    kept = {name: value for name, value in first.items() if name not in _OF_VALUES and name not in _MARKS}
+    if kept.get("cf_role") in ("nca", "cfa", "nca_variable", "cfa_variable"):
+        del kept["cf_role"]
     lost: dict[str, None] = {}
     for other in attributes[1:]:
         if other is first:
@@ -101,7 +111,7 @@ def common(attributes: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tup
                 continue
             del kept[name]
             lost[name] = None
-        lost.update(dict.fromkeys(n for n in other if n not in kept and n not in _OF_VALUES and n not in _MEANT))
+        lost.update(dict.fromkeys(n for n in other if n not in kept and n not in _OF_VALUES | _MEANT | _MARKS))
     return {name: plain(value) for name, value in kept.items()}, tuple(lost)
 
 

@@ -45,6 +45,11 @@ class Contents:
             self._known[key] = free
         return free
 
+    def head(self, name: str, key: Any) -> str:
+        """Return the name of a dimension as that of its coordinate, which is known under a key from now on."""
+        self._known[key] = name
+        return name
+
     def dimension(self, name: str, size: int, key: Any) -> str:
         """Return the name of a dimension that is added unless it is known by its key."""
         found = self._known.get(key)

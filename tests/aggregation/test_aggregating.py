@@ -18,6 +18,7 @@ from cfagg.aggregation.building import build
 from cfagg.aggregation.joining import join_files
 from cfagg.aggregation.scanning import scan
 from cfagg.arrays.aggregated import AggregationReader
+from cfagg.demo import sample
 from cfagg.errors import AccessError, UnsupportedError
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
@@ -335,3 +336,24 @@ def test_a_tree_of_what_has_no_name_in_common_is_its_root(tmp_path: Path) -> Non
     found = cfagg.aggregate(files, as_tree=True)
     npt.assert_array_equal(found["tas"].values, whole)
     assert not found.children
+
+
+@pytest.mark.parametrize("name", ["figure1.nca", "profiles.nc", "sst.nca", "temperature-NCA-0.2.nc", "temperature.nca"])
+def test_one_file_is_what_read_makes_of_it(name: str) -> None:
+    found, expected = cfagg.aggregate(sample(name), decode_times=False), cfagg.read(sample(name), decode_times=False)
+    for own in expected.variables:
+        npt.assert_array_equal(found[own].values, expected[own].values)
+        assert {*found[own].attrs, "bounds"} == {*expected[own].attrs, "bounds"} - set(MARKS)
+
+
+#: What the files of aggregations say, and a dataset does not.
+MARKS = ("nca_array", "nca_dimensions")
+
+
+def test_coordinates_that_go_up_and_down_stay_as_they_are(tmp_path: Path) -> None:
+    lat = np.array([2.0, 0.0, 1.0, 1.0])
+    for k in range(2):
+        write(tmp_path / f"{k}.nc", {"time": ([float(k)], TIME), "lat": (lat, LAT)}, np.arange(4.0)[None] + k)
+    found = cfagg.aggregate(tmp_path)
+    npt.assert_array_equal(found.lat.values, lat)
+    npt.assert_array_equal(found.tas.values, [np.arange(4.0), np.arange(4.0) + 1])

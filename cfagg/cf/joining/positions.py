@@ -50,7 +50,11 @@ def places(box: Int64, boxes: int, sets: Sets, used: Mapping[int, Bools], droppe
     stored = np.bincount(turn, minlength=member.size)
     at, turn, within = at[kept], turn[kept], within[kept]
     of, point = box[member][turn], sets.points.point[at]
-    unordered = np.zeros(boxes, bool)
+    # What all members have alike stays in the order in which it is stored, if that is neither up nor down.
+    unordered = (np.bincount(box[member], minlength=boxes) == 1) & _any(
+        _is_mixed(turn, point, member.size), box[member], boxes
+    )
+    point = np.where(unordered[of], within, point)
     unordered[of[sets.points.unordered[code[member]][turn]]] = True
     order = np.lexsort((np.arange(at.size), point, of))
     new = np.r_[True, (of[order][1:] != of[order][:-1]) | (point[order][1:] != point[order][:-1])][: order.size]
@@ -104,6 +108,12 @@ def places(box: Int64, boxes: int, sets: Sets, used: Mapping[int, Bools], droppe
             else:
                 out.trimmed[one] = trimmed[k]
     return out
+
+
+def _is_mixed(turn: Int64, point: Int64, count: int) -> Bools:
+    """Return for each turn whether its points neither increase nor decrease throughout."""
+    steps, inner = np.diff(point), turn[1:] == turn[:-1]
+    return _any(inner & (steps <= 0), turn[1:], count) & _any(inner & (steps >= 0), turn[1:], count)
 
 
 def _any(what: Bools, turn: Int64, count: int) -> Bools:

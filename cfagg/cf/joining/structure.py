@@ -64,7 +64,8 @@ def plans_of(dataset: Dataset, options: Options) -> tuple[FieldPlan, ...]:
     """Return how all data variables are described: those that no other variable refers to."""
     resolver = Resolver(dataset)
     roles = Roles(dataset, references(dataset, resolver))
-    left = roles.data - roles.named_by("ancillary_variables") - roles.named_by("cell_measures")
+    aggregated = {v for v in dataset.variables if v.dialect is not None and v.text("cf_role") in ("nca", "cfa")}
+    left = (roles.data | aggregated) - roles.named_by("ancillary_variables") - roles.named_by("cell_measures")
     number = {v: i for i, v in enumerate(dataset.variables)}
     same: dict[Hashable, Any] = {}
     plans = [_Field(v, resolver, options, number).plan() for v in dataset.variables if v in left]
@@ -212,11 +213,20 @@ class _Field:
                 self._axis(known[0])
             elif (name := self._unnamed(dimension, coordinates)) is not None:
                 self._index(name, position)
+            elif own:  # it is joined with nothing, and keeps its coordinate
+                self._axis(own[0])
+                self.problems.append(f"its dimension {dimension!r} has no coordinate with a standard name")
         ragged = {
             other.text("sample_dimension") or "" for other in self.number if "sample_dimension" in other.attributes
         }
         ragged |= {d for other in self.number if "instance_dimension" in other.attributes for d in other.dims}
         self.problems += [f"its dimension {d!r} is that of a ragged array" for d in variable.dims if d in ragged]
+        if ragged & set(variable.dims):
+            features = [
+                v for v in self.number if not {"sample_dimension", "instance_dimension"}.isdisjoint(v.attributes)
+            ]
+            for other in (*features, *(v for v in self.number if v.text("cf_role") in _ROLES)):
+                self._part("ragged", other)
 
     def _unnamed(self, dimension: str, coordinates: list[Variable]) -> str | None:
         """Return by what a dimension without an own coordinate is known."""
