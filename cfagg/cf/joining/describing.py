@@ -17,7 +17,8 @@ import numpy.typing as npt
 from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
 from cfagg.cf.joining.identities import frozen
 from cfagg.cf.joining.options import Options
-from cfagg.cf.joining.structure import AxisPlan, FieldPlan, PartPlan, around, plan_of, plans_of
+from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, around
+from cfagg.cf.joining.structure import plan_of, plans_of
 from cfagg.cf.references import Resolver
 from cfagg.model.dataset import Dataset, Variable
 

@@ -8,56 +8,20 @@ from typing import Any
 
 from cfagg.cf.joining.identities import field_identity, frozen, identity, length, methods, properties, units_key
 from cfagg.cf.joining.options import Options
+from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, around
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.lists import grid_mappings, pairs
 from cfagg.cf.references import Resolver, references
 from cfagg.cf.variable_roles import Roles
 from cfagg.model.dataset import AttributeValue, Dataset, Variable
 
-__all__ = ["AxisPlan", "FieldPlan", "PartPlan", "around", "plan_of", "plans_of"]
+__all__ = ["plan_of", "plans_of"]
 
 _VALID = ("valid_min", "valid_max", "valid_range")
 _FLAGS = ("flag_values", "flag_masks", "flag_meanings")
 _ROLES = ("timeseries_id", "trajectory_id", "profile_id")
 _TIMES = frozenset({"time", "forecast_reference_time"})
 _UNSAID = frozenset({"long_name", "comment", "history"})
-
-
-@dataclass(frozen=True, slots=True)
-class AxisPlan:
-    """Where a coordinate stands: the number of its variable and of its bounds; else its dimension, or its attribute."""
-
-    identity: str
-    variable: int | None = None
-    bounds: int | None = None
-    dimension: int | None = None
-    attribute: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PartPlan:
-    """Where what else belongs to a variable stands: the number of its variable, or its attribute."""
-
-    identity: str
-    role: str
-    axes: tuple[str, ...]
-    variable: int | None = None
-    attribute: str | None = None
-    #: Whether it may be long, and other in each file: along times.
-    varies: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FieldPlan:
-    """How a data variable is described."""
-
-    variable: int
-    signature: dict[str, Hashable]
-    axes: tuple[AxisPlan, ...]
-    along: dict[str, str]
-    parts: tuple[PartPlan, ...]
-    mappings: tuple[int, ...]
-    problem: str | None
 
 
 def plans_of(dataset: Dataset, options: Options) -> tuple[FieldPlan, ...]:
@@ -91,16 +55,6 @@ def _of_itself(plans: Sequence[AxisPlan | PartPlan], variable: Variable) -> tupl
 def plan_of(variable: Variable, resolver: Resolver, options: Options, number: dict[Variable, int]) -> FieldPlan:
     """Return how one variable is described."""
     return _Field(variable, resolver, options, number).plan()
-
-
-def around(variable: Variable) -> dict[str, AttributeValue]:
-    """Return the attributes of the dataset and of the groups around a variable, of inner ones first."""
-    if variable.group.parent is None:
-        return variable.group.attributes
-    out: dict[str, AttributeValue] = {}
-    for group in reversed(list(variable.group.ancestors())):
-        out |= group.attributes
-    return out
 
 
 @dataclass(eq=False)
@@ -406,9 +360,9 @@ class _Field:
             climatology = of is not None and "climatology" in of.attributes
             positive = (of.text("positive") or "").lower() if of is not None else ""
             axes.append((key, sense, plan.bounds is not None, climatology, positive))
-        parts = []
+        parts, variables = [], list(self.number)
         for p in self.parts.values():
-            other = None if p.variable is None else list(self.number)[p.variable]
+            other = None if p.variable is None else variables[p.variable]
             kind: Hashable = None
             if other is not None:
                 kind = "text" if other.is_text else units_key(other.text("units"), other.text("calendar"))

@@ -1,0 +1,57 @@
+"""How variables of files that are alike are described: where in each file that stands which belongs to them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from cfagg.model.dataset import AttributeValue, Variable
+
+__all__ = ["AxisPlan", "FieldPlan", "PartPlan", "around"]
+
+
+@dataclass(frozen=True, slots=True)
+class AxisPlan:
+    """Where a coordinate stands: the number of its variable and of its bounds; else its dimension, or its attribute."""
+
+    identity: str
+    variable: int | None = None
+    bounds: int | None = None
+    dimension: int | None = None
+    attribute: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartPlan:
+    """Where what else belongs to a variable stands: the number of its variable, or its attribute."""
+
+    identity: str
+    role: str
+    axes: tuple[str, ...]
+    variable: int | None = None
+    attribute: str | None = None
+    #: Whether it may be long, and other in each file: along times.
+    varies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlan:
+    """How a data variable is described."""
+
+    variable: int
+    signature: dict[str, Hashable]
+    axes: tuple[AxisPlan, ...]
+    along: dict[str, str]
+    parts: tuple[PartPlan, ...]
+    mappings: tuple[int, ...]
+    problem: str | None
+
+
+def around(variable: Variable) -> dict[str, AttributeValue]:
+    """Return the attributes of the dataset and of the groups around a variable, of inner ones first."""
+    if variable.group.parent is None:
+        return variable.group.attributes
+    out: dict[str, AttributeValue] = {}
+    for group in reversed(list(variable.group.ancestors())):
+        out |= group.attributes
+    return out
