@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.index.pages import DamagedIndexError, check_pages
 from cfagg.arrays.index.schema import COLUMNS, FORMAT, VERSION
 from cfagg.arrays.index.table import UNKNOWN, Index, Ragged
-from cfagg.errors import CfaggError, SourceError
+from cfagg.errors import CfaggError
 from cfagg.errors.arguments import a_path
 from cfagg.runtime.files import write_aside
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
@@ -32,8 +33,11 @@ Int64 = npt.NDArray[np.int64]
 _SEAL, _DIGEST = b"CFAGGSUM", 32
 _END = b"PAR1"
 
-#: Bytes of the largest index, of what it may become in memory, and the most values of its columns.
-_LARGEST, _UNPACKED, _VALUES = 2**32, 2**33, 2**29
+#: Bytes of the largest index.
+_LARGEST = 2**32
+
+#: Columns of texts and bytes, each of which is held once.
+_TEXTS = tuple(c.name for c in COLUMNS if c.type in ("string", "binary"))
 
 #: The most dimensions of a variable: as many as the netCDF library takes.
 _DIMENSIONS = 1024
@@ -46,10 +50,6 @@ _PLACE = 2**62
 _ERRORS = (
     ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError,
 )  # fmt: skip
-
-
-class DamagedIndexError(SourceError):
-    """An index that is not one, is damaged, or is of another version."""
 
 
 def write_index(index: Index, path: str | os.PathLike[str]) -> None:
@@ -204,7 +204,8 @@ def _decoded(plain: bytes, home: str) -> Index:
     import pyarrow as pa
     from pyarrow import parquet
 
-    file = parquet.ParquetFile(pa.BufferReader(plain), read_dictionary=["path", "variable", "header"])
+    check_pages(plain)
+    file = parquet.ParquetFile(pa.BufferReader(plain), read_dictionary=list(_TEXTS))
     about = file.schema_arrow.metadata or {}
     version = about.get(FORMAT.encode(), b"").decode("ascii", "replace")
     if version != str(VERSION):
@@ -214,26 +215,15 @@ def _decoded(plain: bytes, home: str) -> Index:
         found = "none" if at < 0 else _plain_type(file.schema_arrow.field(at).type)
         if found != one.type:
             raise DamagedIndexError(f"its column {one.name!r} is of type {found}, expected {one.type}")
-    _check_size(file.metadata)
     return _index(_Columns(file.read([c.name for c in COLUMNS]).combine_chunks()), home, about)
 
 
 def _plain_type(found: Any) -> str:
     """Return the name of a type as the schema writes it."""
     text = str(found)
-    if text.startswith("dictionary<values=string"):
-        return "string"
+    if text.startswith("dictionary<values="):
+        return text.removeprefix("dictionary<values=").partition(",")[0]
     return "list<int64>" if text in ("list<element: int64>", "list<item: int64>") else text
-
-
-def _check_size(metadata: Any) -> None:
-    """Refuse what would not fit in memory."""
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    columns = [group.column(k) for group in groups for k in range(group.num_columns)]
-    values = sum(column.num_values for column in columns)
-    unpacked = sum(max(column.total_uncompressed_size, 0) for column in columns)
-    if values > _VALUES or unpacked > _UNPACKED or metadata.num_rows > _VALUES:
-        raise DamagedIndexError(f"it has {values:,} values in {unpacked:,} bytes, more than an index may have")
 
 
 class _Columns:
@@ -252,7 +242,7 @@ class _Columns:
         column = self._column(name)
         return np.asarray(column.fill_null(UNKNOWN).to_numpy(zero_copy_only=False), np.int64)
 
-    def codes(self, name: str) -> tuple[Int64, list[str]]:
+    def codes(self, name: str) -> tuple[Int64, list[Any]]:
         """Return the code of each text, -1 for null, and the texts."""
         column = self._column(name)
         codes = np.asarray(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
@@ -263,11 +253,9 @@ class _Columns:
 
     def objects(self, name: str, rows: Int64) -> list[Any]:
         """Return bytes or texts of some rows, `None` for null."""
-        column = self._column(name)
-        if column.null_count == len(column):
-            return [None] * len(rows)
-        found: list[Any] = column.take(_indices(rows)).to_pylist()
-        return found
+        codes, texts = self.codes(name)
+        texts.append(None)  # what -1 finds
+        return [texts[k] for k in codes[rows].tolist()]
 
     def lists(self, name: str, rows: Int64) -> Ragged:
         """Return lists of integers of some rows, ascending; null is an empty one."""

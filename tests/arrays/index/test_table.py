@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from cfagg.arrays.index import FileState, Index, build_index, open_index, write_index
+from cfagg.arrays.index import FileState, Index, build_index, open_index, pages, write_index
 from cfagg.arrays.index.parquet import _sealed, _unsealed
 from cfagg.arrays.index.schema import COLUMNS, VERSION
 from cfagg.arrays.index.table import FileRow
@@ -121,3 +121,20 @@ def test_a_footer_that_somebody_wrote_to_do_harm_is_refused(tmp_path: Path) -> N
         (tmp_path / "x").write_bytes(_sealed(plain[:at] + bytes([int(rng.integers(256))]) + plain[at + 1 :]))
         with contextlib.suppress(SourceError):
             open_index(tmp_path / "x")
+
+
+def test_more_values_than_an_index_has_are_refused_before_memory_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_index(build_index([(str(write(tmp_path / "a.nc", numbers(1, 2, 2))), "tas")]), tmp_path / "x")
+    monkeypatch.setattr(pages, "_VALUES", 10)
+    with pytest.raises(SourceError, match="no index has"):
+        open_index(tmp_path / "x")
+
+
+def test_pages_that_are_not_where_the_footer_says_are_refused(tmp_path: Path) -> None:
+    write_index(build_index([(str(write(tmp_path / "a.nc", numbers(1, 2, 2))), "tas")]), tmp_path / "x")
+    plain = _unsealed((tmp_path / "x").read_bytes())
+    (tmp_path / "x").write_bytes(_sealed(b"PAR1" + b"\0" * 9 + plain[4:]))
+    with pytest.raises(SourceError, match="footer is damaged"):
+        open_index(tmp_path / "x")
