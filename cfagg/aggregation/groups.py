@@ -32,10 +32,12 @@ _GAP = 1.5
 
 
 class Labels:
-    """Coordinates along the axes of members as text: dates of reference times, else numbers."""
+    """What all arrays of a report share: coordinates as text, dates of reference times and numbers, and counts."""
 
     def __init__(self, joined: Joined) -> None:
         self._axes = {axis.name: axis for axis in joined.members.axes}
+        #: How many members of a box others replace entirely.
+        self.replaced = Counter(joined.boxes.box[joined.boxes.dropped].tolist())
 
     def _base(self, axis: str, row: int) -> Stated | None:
         """Return the metadata in whose units the coordinates of a member are: other calendars have others."""
@@ -86,7 +88,6 @@ def group_facts(
     axes = [_axis(joined, rows, box, k, labels) for k, a in enumerate(joined.members.axes) if a.name in first.axes]
     # Those first along which members were joined.
     axes.sort(key=lambda a: a.parts == 1)
-    of_box = joined.boxes.box == box
     return GroupFacts(
         name,
         str(first.signature.get("identity") or first.stated.name),
@@ -95,7 +96,7 @@ def group_facts(
         _rule(axes, len(rows), first.along.values()),
         tuple(axes),
         tuple(dropped),
-        int((joined.boxes.dropped & of_box).sum()),
+        labels.replaced.get(box, 0),
     )
 
 

@@ -135,6 +135,7 @@ class Report:
         self._joined, self._rows = joined, joined.rows()
         self._names = list(names) or _numbered([joined.described[int(own[0])].stated.name for own in self._rows])
         self._dropped = list(dropped) or [()] * len(self._rows)
+        self._made: dict[int, GroupFacts] = {}
         self.losses, self.notes = tuple(losses), tuple(notes)
 
     @cached_property
@@ -144,10 +145,14 @@ class Report:
     @cached_property
     def groups(self) -> tuple[GroupFacts, ...]:
         """The arrays: of which files, along which axes, by what rule, and without which attributes."""
-        return tuple(
-            group_facts(self._joined, own, name, dropped, self._labels)
-            for own, name, dropped in zip(self._rows, self._names, self._dropped, strict=True)
-        )
+        return tuple(map(self._group, range(len(self._rows))))
+
+    def _group(self, number: int) -> GroupFacts:
+        """Return one array; of thousands, few are shown."""
+        if number not in self._made:
+            own, name, dropped = self._rows[number], self._names[number], self._dropped[number]
+            self._made[number] = group_facts(self._joined, own, name, dropped, self._labels)
+        return self._made[number]
 
     @property
     def unread(self) -> tuple[UnreadFacts, ...]:
@@ -162,7 +167,7 @@ class Report:
         return JoinedFacts(
             len(self._joined.scanned),
             len(self._joined.described),
-            _listed(self.groups, most),
+            Listing.of(len(self._rows), self._group, most),
             _listed(reasons, most),
             _listed(self.unread, most),
             _listed(texts),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,8 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
         part = _part(name, described, by_name, options)
         if part is not None:
             parts[name] = part
-    return Members(signature, axes, parts, labels, partial(_properties, described))
+    # Few joins ask for them, and reasons ask often.
+    return Members(signature, axes, parts, labels, cache(partial(_properties, described)))
 
 
 def _distinct(objects: Iterable[Any]) -> tuple[Int64, list[Any]]:
