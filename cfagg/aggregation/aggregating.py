@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cfagg.arrays.index import SUFFIX
 from cfagg.cf.joining import Options
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from xarray import Dataset, DataTree
 
     from cfagg.aggregation.output import Output
+    from cfagg.aggregation.report import Report
     from cfagg.aggregation.scanning import Scanned
+    from cfagg.arrays.joined_source import JoinedSource
     from cfagg.writing.plan import OnLoss
 
-__all__ = ["aggregate"]
+__all__ = ["Made", "aggregate", "put_together"]
 
 
 def aggregate(
@@ -105,55 +107,18 @@ def aggregate(
     import xarray
 
     from cfagg.aggregation.accessor import with_report
-    from cfagg.aggregation.building import build
-    from cfagg.aggregation.files import places
-    from cfagg.aggregation.joining import join_files
-    from cfagg.aggregation.output import Output
-    from cfagg.aggregation.report import Report
-    from cfagg.aggregation.scanning import scan
     from cfagg.labelled.engine import CfaggBackendEntrypoint
-    from cfagg.writing.writing import target_of
 
     known = {f.name for f in fields(Options)}
-    rules = Options(**{name: options.pop(name) for name in list(options) if name in known})
+    rules = {name: options.pop(name) for name in list(options) if name in known}
     _check_decoding(options)
     allowed = paths(allow)
-
-    def scanning(named: Sequence[str]) -> list[Scanned]:
-        return scan(
-            named,
-            rules,
-            storage_options=storage_options,
-            allow=allowed,
-            skip_errors=skip_errors,
-            client=client,
-            workers=workers,
-            progress=progress,
-        )
-
-    def of_url(name: str) -> str:
-        return a_place(name, storage_options, allowed) if is_url(name) else name
-
-    said: tuple[Sequence[object], Sequence[str]]
-    place = None
-    if output is not None:
-        target = target_of(output, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13")
-        place = Output(target, rules, append, update, index is not False, client, workers)
-        place.check()
-    elif append or update:
-        raise OptionError("append=True and update=True are about a file: name it by output=")
-    without = [] if place is None else [str(place.target.path)]
-    named = places(files, storage_options=storage_options, allow=allowed, without=without)
-    if place is None:
-        source, said = build(join_files(scanning(named), rules), as_tree=as_tree), ((), ())
-    else:
-        source, written = place.write(named, scanning, of_url, allowed)
-        said = written.losses, written.notes
-        if as_tree:
-            source = build(source.made[0], as_tree=True)
-    opened: Any = source  # xarray hands it to the engine as it is
-    joined, names, dropped = source.made
-    report = Report(joined, names, dropped, *said)
+    made = put_together(
+        files, output=output, append=append, update=update, index=index, to=to, on_loss=on_loss, overwrite=overwrite,
+        relative_to=relative_to, as_tree=as_tree, skip_errors=skip_errors, client=client, workers=workers,
+        allow=allowed, storage_options=storage_options, progress=progress, **rules,
+    )  # fmt: skip
+    opened: Any = made.source  # xarray hands it to the engine as it is
     groups = {
         path: xarray.open_dataset(
             opened,
@@ -164,13 +129,86 @@ def aggregate(
             workers=workers,
             substitutions=substitutions,
             allow=allowed,
-            index=_index_of(place) if place is not None else index,
+            index=made.index,
             **options,
         )
-        for path in source.group_paths()
+        for path in made.source.group_paths()
     }
-    with_report(groups["/"], report)
+    with_report(groups["/"], made.report)
     return xarray.DataTree.from_dict(groups) if as_tree else groups["/"]
+
+
+class Made(NamedTuple):
+    """What files were put together to, the report of it, and the index by which it is read."""
+
+    source: JoinedSource
+    report: Report
+    index: Any
+
+
+def put_together(
+    files: Any,
+    *,
+    output: Any = None,
+    append: bool = False,
+    update: bool = False,
+    index: Any = True,
+    to: str | None = None,
+    on_loss: OnLoss = "error",
+    overwrite: bool = False,
+    relative_to: Any = None,
+    as_tree: bool = False,
+    skip_errors: bool = False,
+    client: Any = None,
+    workers: int | None = None,
+    allow: Sequence[str] = (),
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Any = None,
+    **rules: Any,
+) -> Made:
+    """Scan files, join what they hold, and write it where `output` says; xarray is not loaded."""
+    from cfagg.aggregation.building import build
+    from cfagg.aggregation.files import places
+    from cfagg.aggregation.joining import join_files
+    from cfagg.aggregation.output import Output
+    from cfagg.aggregation.report import Report
+    from cfagg.aggregation.scanning import scan
+    from cfagg.writing.writing import target_of
+
+    chosen = Options(**rules)
+
+    def scanning(named: Sequence[str]) -> list[Scanned]:
+        return scan(
+            named,
+            chosen,
+            storage_options=storage_options,
+            allow=allow,
+            skip_errors=skip_errors,
+            client=client,
+            workers=workers,
+            progress=progress,
+        )
+
+    def of_url(name: str) -> str:
+        return a_place(name, storage_options, allow) if is_url(name) else name
+
+    place = None
+    if output is not None:
+        target = target_of(output, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13")
+        place = Output(target, chosen, append, update, index is not False, client, workers)
+        place.check()
+    elif append or update:
+        raise OptionError("append=True and update=True are about a file: name it by output=")
+    without = [] if place is None else [str(place.target.path)]
+    named = places(files, storage_options=storage_options, allow=allow, without=without)
+    if place is None:
+        source = build(join_files(scanning(named), chosen), as_tree=as_tree)
+        return Made(source, Report(*source.made), index)
+    source, written = place.write(named, scanning, of_url, allow)
+    if as_tree:
+        source = build(source.made[0], as_tree=True)
+    joined, names, dropped = source.made
+    return Made(source, Report(joined, names, dropped, written.losses, written.notes), _index_of(place))
 
 
 def _index_of(place: Output) -> str | bool:

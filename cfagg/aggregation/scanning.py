@@ -128,9 +128,9 @@ def _scans(named: Sequence[str], how: _How, cluster: Any, workers: int | None) -
     most = worker_count(workers)
     started = time.monotonic()
     for done, n in enumerate(local, 1):
-        if most > 1 and (workers is not None or (done > _FIRST and not done % _FIRST)):
-            left = (time.monotonic() - started) / max(done - 1, 1) * (len(local) - done + 1)
-            if workers is not None or left > _WORTH:
+        if most > 1 and done > _FIRST and not done % _FIRST:
+            left = (time.monotonic() - started) / (done - 1) * (len(local) - done + 1)
+            if left > _WORTH:
                 yield from _in_processes(named, local[done - 1 :], how, most)
                 return
         yield [n], [_scan_one(named[n], how)]

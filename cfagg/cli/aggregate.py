@@ -174,13 +174,12 @@ def _report(args: argparse.Namespace, files: list[str], progress: Any) -> Report
         from cfagg.aggregation.report import explain
 
         return explain(files, **common, **rules)
-    from cfagg.aggregation.aggregating import aggregate
+    from cfagg.aggregation.aggregating import put_together
 
     given = {name: getattr(args, name) for name in ("to", "on_loss", "overwrite", "relative_to")}
     given |= {name: True for name in ("append", "update") if getattr(args, name)}
     given |= {} if args.index else {"index": False}
-    found: Report = aggregate(files, output=args.output, **given, **common, **rules).cfagg.report
-    return found
+    return put_together(files, output=args.output, **given, **common, **rules).report
 
 
 def _print(args: argparse.Namespace, report: Report) -> None:

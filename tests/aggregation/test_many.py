@@ -57,7 +57,9 @@ def test_ten_thousand_files_are_put_together_and_read_with_64_open_files(tmp_pat
 CHILDREN = """
 import sys
 from cfagg.aggregation.files import places
+from cfagg.aggregation import scanning
 from cfagg.aggregation.scanning import scan
+scanning._FIRST, scanning._WORTH = 1, 0
 print(len(scan(places(sys.argv[1]), workers=2)))
 """
 

@@ -99,15 +99,24 @@ def test_nothing_stays_open(tmp_path: Path) -> None:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start processes for the second file, as for thousands."""
+    monkeypatch.setattr(scanning, "_FIRST", 1)
+    monkeypatch.setattr(scanning, "_WORTH", 0.0)
+
+
 def names_and_times(found: list[Scanned]) -> list[tuple[str, list[float]]]:
     return [(one.place, one.described[0].axes["time"].values.tolist()) for one in found]
 
 
+@pytest.mark.usefixtures("at_once")
 def test_processes_find_the_same_in_the_same_order(tmp_path: Path) -> None:
     names = months(tmp_path, 9)
     assert names_and_times(scan(names, workers=2)) == names_and_times(scan(names, workers=1))
 
 
+@pytest.mark.usefixtures("at_once")
 def test_what_is_equal_in_files_is_one_object_whatever_process_scanned_them(tmp_path: Path) -> None:
     first, *others = scan(months(tmp_path, 4), workers=2)
     for one in others:
@@ -115,6 +124,7 @@ def test_what_is_equal_in_files_is_one_object_whatever_process_scanned_them(tmp_
         assert one.described[0].stated is first.described[0].stated
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_bad_file_hides_no_other_that_processes_scan(tmp_path: Path) -> None:
     names = months(tmp_path, 5)
     Path(names[2]).write_bytes(b"nothing")
@@ -122,6 +132,7 @@ def test_a_bad_file_hides_no_other_that_processes_scan(tmp_path: Path) -> None:
     assert [one.problem is None for one in found] == [True, True, False, True, True]
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_worker_that_is_killed_costs_no_file(tmp_path: Path) -> None:
     names = months(tmp_path, 6)
     killed: list[int] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,8 +46,7 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
         part = _part(name, described, by_name, options)
         if part is not None:
             parts[name] = part
-    # Few joins ask for them, and reasons ask often.
-    return Members(signature, axes, parts, labels, cache(partial(_properties, described)))
+    return Members(signature, axes, parts, labels, _Properties(described))
 
 
 def _distinct(objects: Iterable[Any]) -> tuple[Int64, list[Any]]:
@@ -77,6 +76,19 @@ def _signatures(described: Sequence[Described]) -> tuple[dict[str, Int64], dict[
     signature["problem"], found = _numbers(alone)
     labels["problem"] = [problem for _, problem in found]
     return signature, labels
+
+
+class _Properties:
+    """Attributes by which variables may be parted, worked out when the first asks: few joins do, and reasons often."""
+
+    def __init__(self, described: Sequence[Described]) -> None:
+        self._described = described
+        self._found: dict[str, tuple[Int64, Sequence[Any]]] | None = None
+
+    def __call__(self) -> dict[str, tuple[Int64, Sequence[Any]]]:
+        if self._found is None:
+            self._found = _properties(self._described)
+        return self._found
 
 
 def _properties(described: Sequence[Described]) -> dict[str, tuple[Int64, Sequence[Any]]]:
