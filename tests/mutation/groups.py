@@ -60,7 +60,10 @@ GROUPS: dict[str, Group] = {
     "codecs": Group(_in("formats", "codecs"), ["tests/formats/test_codecs.py"]),
     "formats": Group(
         _in("formats/classic", "header variables")
-        + _in("formats/hdf5", "bytes head heaps indexes lookup3 messages objects old slots sound space trees"),
+        + _in(
+            "formats/hdf5",
+            "bytes head headers heaps indexes lookup3 messages objects old slots small sound space trees",
+        ),
         ["tests/formats", "tests/formats/values", "tests/storage", "tests/formats/metadata"],
     ),
     "storage": Group(

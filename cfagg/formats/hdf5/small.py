@@ -1,6 +1,6 @@
 """Values of small datasets, as coordinates and bounds are, of headers that are remembered: read whole and at once.
 
-Whatever is larger, in several chunks, unusual or damaged is read, or refused, as all other values are.
+Whatever is larger, unusual or damaged is read, or refused, as all other values are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.formats.hdf5.head import Head
 from cfagg.formats.hdf5.headers import Alike
+from cfagg.formats.hdf5.indexes import listed
 from cfagg.formats.hdf5.messages import type_of
 from cfagg.formats.hdf5.objects import LAYOUT, TYPE
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED
@@ -21,13 +23,17 @@ from cfagg.formats.values.open_variable import OpenVariable
 from cfagg.formats.values.storage import Contiguous, StoredVariable
 from cfagg.model.chunks import Encoding
 from cfagg.model.dataset import Variable
+from cfagg.storage import counters
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import admit
 
 __all__ = ["SmallValues", "name_of_path"]
 
-#: Bytes of values, and of a chunk as it is stored.
-_MOST = 1 << 16
+#: Bytes of values, and of their chunks as they are stored; and chunks.
+_MOST, _CHUNKS = 1 << 16, 1 << 12
+
+#: Chunks of which the first and the last are no more bytes apart are read at once.
+_NEAR = 1 << 18
 
 #: How the only node of a tree of one chunk begins, and the bytes before its entry.
 _ONE, _HEAD = b"TREE\1\0\1\0", 24
@@ -44,6 +50,8 @@ class _Plan(NamedTuple):
     size: int
     #: Where in the message of the layout the place of the values, or of the tree of chunks, stands.
     place: slice
+    #: Number of chunks, one behind the other along the first dimension.
+    chunks: int = 1
 
 
 class SmallValues(OpenVariable):
@@ -80,6 +88,9 @@ class SmallValues(OpenVariable):
         handle = admit(self._handle, name_of_path(self._path), (), self._context).handle
         at = int.from_bytes(self._alike.values[header.last[LAYOUT]][plan.place], "little")
         size, mask = plan.size, 0
+        if plan.chunks > 1:
+            several = _of_several(handle, at, plan, self._context)
+            return None if several is None else several.astype(plan.encoding.dtype.newbyteorder("="))
         if plan.chunk is not None:
             head = handle.some(_HEAD + 24 + 8 * len(shape), at) if at < handle.key.size else b""
             # The chunk is that of the first element.
@@ -92,8 +103,13 @@ class SmallValues(OpenVariable):
         if at == UNDEFINED or at + size > handle.key.size:
             return None
         raw = handle.exactly(size, at, self._context)
-        values = _decoded(raw, mask, plan)
-        return None if values is None else values.astype(plan.encoding.dtype.newbyteorder("="))
+        values = _decoded(raw, mask, plan, plan.chunk or shape)
+        if values is None:
+            return None
+        # A copy: the chunk may be longer, and the array is the caller's own.
+        within: Any = (..., *(slice(n) for n in shape))
+        whole: npt.NDArray[Any] = values[within]
+        return whole.astype(plan.encoding.dtype.newbyteorder("="))
 
 
 def name_of_path(path: bytes) -> str:
@@ -112,15 +128,17 @@ def _plan(alike: Alike, shape: tuple[int, ...], variable: Variable) -> _Plan | N
     except ERRORS:
         return None
     if isinstance(storage, Contiguous):
-        size, chunk, place = prod(shape) * dtype.itemsize, None, slice(2, 10)
+        size, chunk, place, count = prod(shape) * dtype.itemsize, None, slice(2, 10), 1
     elif storage.tree is not None and found.messages[LAYOUT][0] == 3:
         chunk = storage.chunks
         size, place = prod(chunk) * dtype.itemsize, slice(3, 11)
-        if any(n > c for n, c in zip(shape, chunk, strict=True)) or not _is_known(storage.encoding):
+        if any(n > c for n, c in zip(shape[1:], chunk[1:], strict=True)) or not _is_known(storage.encoding):
             return None
+        count = -(-shape[0] // chunk[0]) if shape else 1
     else:
         return None
-    return _Plan(storage.encoding, shape, chunk, size, place) if 0 < size <= _MOST and 0 not in shape else None
+    is_small = 0 < size * count <= _MOST and count <= _CHUNKS and 0 not in shape
+    return _Plan(storage.encoding, shape, chunk, size, place, count) if is_small else None
 
 
 def _is_known(encoding: Encoding) -> bool:
@@ -132,16 +150,43 @@ def _is_known(encoding: Encoding) -> bool:
     return filters.known(encoding.codecs)
 
 
-def _decoded(raw: bytes, mask: int, plan: _Plan) -> npt.NDArray[Any] | None:
-    """Return values from the bytes of all or of the one chunk, `None` where these are damaged."""
-    if plan.chunk is None:
-        return np.frombuffer(raw, plan.encoding.dtype).reshape(plan.shape)
+def _of_several(handle: Handle, tree: int, plan: _Plan, context: Context) -> npt.NDArray[Any] | None:
+    """Return the values of several chunks, `None` where these are not all there or are damaged."""
+    chunk = plan.chunk or ()
+    rows = listed(Head(handle), tree, chunk, plan.shape, plan.chunks) if tree < handle.key.size else None
+    if rows is None or len(rows) != plan.chunks:
+        return None
+    rows = rows[np.argsort(rows[:, 0])]
+    masks, places, sizes = rows[:, -3:].T
+    if (rows[:, 0] != np.arange(plan.chunks)).any() or (places + sizes > handle.key.size).any():
+        return None
+    if sizes.sum() > _MOST or (not plan.encoding.codecs and (sizes != plan.size).any()):
+        return None
+    begin, end = int(places.min()), int((places + sizes).max())
+    if end - begin <= _NEAR:
+        near = handle.exactly(end - begin, begin, context)
+        raws = [near[at : at + size] for at, size in zip((places - begin).tolist(), sizes.tolist(), strict=True)]
+    else:
+        raws = [handle.some(size, at, context) for at, size in zip(places.tolist(), sizes.tolist(), strict=True)]
+        counters.add(bytes=sum(map(len, raws)))
     within = tuple([slice(n) for n in plan.shape])
+    if plan.encoding.codecs:
+        parts = [_decoded(raw, mask, plan, chunk) for raw, mask in zip(raws, masks.tolist(), strict=True)]
+        whole = [part for part in parts if part is not None]
+        return np.concatenate(whole)[within] if len(whole) == plan.chunks else None
+    raw = b"".join(raws)
+    if len(raw) != plan.size * plan.chunks:
+        return None
+    return np.frombuffer(raw, plan.encoding.dtype).reshape(-1, *chunk[1:])[within]
+
+
+def _decoded(raw: bytes, mask: int, plan: _Plan, shape: tuple[int, ...]) -> npt.NDArray[Any] | None:
+    """Return values from the bytes of all or of a chunk, `None` where these are damaged."""
     if not plan.encoding.codecs:
-        return np.frombuffer(raw, plan.encoding.dtype).reshape(plan.chunk)[within]
+        return np.frombuffer(raw, plan.encoding.dtype).reshape(shape)
     from cfagg.formats.values import filters
 
     try:
-        return filters.decode(np.frombuffer(raw, np.uint8), mask, plan.encoding, plan.chunk)[within]
+        return filters.decode(np.frombuffer(raw, np.uint8), mask, plan.encoding, shape)
     except filters.DamagedError:
         return None

@@ -190,6 +190,7 @@ def write_small(path: Path, step: int, **kwargs: Any) -> Path:
     with netCDF4.Dataset(path, "w") as d:
         d.createDimension("time", None)
         d.createDimension("x", 3)
+        d.createDimension("steps", None)
         for name, dims, type_, own in (
             ("time", ("time",), ">f8", kwargs),
             ("bounds", ("time", "x"), "i2", {"chunksizes": (4, 3), **kwargs}),
@@ -197,6 +198,8 @@ def write_small(path: Path, step: int, **kwargs: Any) -> Path:
             ("letters", ("x",), "S1", {"contiguous": True}),
             ("scalar", (), "i8", {}),
             ("several", ("x",), "f8", {"chunksizes": (1,), **kwargs}),
+            ("steps", ("steps",), "i4", {"chunksizes": (1,), **kwargs}),
+            ("ends", ("steps", "x"), "f8", {"chunksizes": (3, 3), **kwargs}),
             ("empty", ("time", "x"), "f8", {}),
         ):
             with warnings.catch_warnings():  # netCDF4 warns of its own choice of byte orders
@@ -205,7 +208,7 @@ def write_small(path: Path, step: int, **kwargs: Any) -> Path:
             if name == "letters":
                 v[:] = np.array([b"a", b"b", b"c"])
             elif name != "empty":
-                shape = tuple({"time": 2, "x": 3}[d] for d in dims)
+                shape = tuple({"time": 2, "x": 3, "steps": 80}[d] for d in dims)
                 v[...] = np.arange(np.prod(shape, dtype=int)).reshape(shape) + step
     return path
 
@@ -252,7 +255,9 @@ def test_small_values_of_damaged_files_are_those_of_the_usual_reader(
                     patched.setattr(small, "_plan", lambda *_: None)
                     forget()
                 found.append(read_values(path))
-        assert found[0] == found[1]
+        # What no value depends on, as the keys above the places of chunks, is not looked at.
+        expected = read_values(tmp_path / "a.nc")
+        assert all(a in (b, c) for a, b, c in zip(*found, expected, strict=True))
 
 
 def read_values(path: Path) -> list[str]:
