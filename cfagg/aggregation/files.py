@@ -41,23 +41,36 @@ def places(
     allow: Iterable[Any] = (),
     without: Iterable[str] = (),
 ) -> list[str]:
-    """Return the absolute path or the `Url` of each file and Zarr store that is meant, in the order given, once each.
+    """Return the absolute path or the `Url` of each file and Zarr store that is meant, in the order given.
 
-    What patterns and directories stand for is sorted by name, numbers in names by their size. A directory stands for
-    the files of known formats at any depth below it, and for the Zarr stores, one of which it may be itself; hidden
-    ones, and those in `without`, are left out, as they are of patterns.
+    What has several names, by links too, counts once, under the first. What patterns and directories stand for is
+    sorted by name, numbers in names by their size. A directory stands for the files of known formats at any depth below
+    it, and for the Zarr stores, one of which it may be itself; hidden ones are left out, as they are of patterns, and
+    what is in `without` is left out of all.
     """
     given = (files,) if isinstance(files, str | bytes | os.PathLike) else files
     if not isinstance(given, Iterable) or isinstance(given, Mapping):
         raise OptionError(f"files: found an object of type {type(files).__name__}; {_EXPECTED}")
     allowed, left_out = tuple(allow), {absolute(name) for name in without}
-    found: dict[str, str] = {}
+    found: dict[Any, str] = {}
     for one in given:
         for place in _meant(one, storage_options, allowed, left_out):
-            found.setdefault(str(place), place)
+            found.setdefault(_itself(place), place)
     if not found:
         raise SourceNotFoundError(f"no files were given; {_EXPECTED}")
     return list(found.values())
+
+
+def _itself(place: str) -> Any:
+    """Return what is the same for all names of one file, by links too."""
+    if not isinstance(place, Url):
+        try:
+            found = os.stat(place)  # noqa: PTH116 - Path costs more
+        except (OSError, ValueError):
+            pass  # the scan tells of it
+        else:
+            return found.st_dev, found.st_ino
+    return str(place)
 
 
 def natural(name: str) -> list[Any]:
@@ -92,7 +105,7 @@ def _meant(
         if not found:
             raise SourceNotFoundError(f"no file matches {path}; quote patterns, or check the path")
         return found
-    return [path]
+    return [] if path in without else [path]
 
 
 def _matching(pattern: str, without: set[str]) -> list[str]:

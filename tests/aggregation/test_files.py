@@ -29,6 +29,13 @@ def test_a_file_named_twice_counts_once(tmp_path: Path) -> None:
     assert places([names[0], f"{tmp_path}/*.nc", f"{tmp_path}/../{tmp_path.name}/m0.nc"]) == names
 
 
+def test_a_file_with_two_names_counts_once_under_the_first(tmp_path: Path) -> None:
+    names = months(tmp_path, 2)
+    (tmp_path / "a.nc").symlink_to(names[0])
+    (tmp_path / "z.nc").hardlink_to(names[1])
+    assert places(tmp_path) == [f"{tmp_path}/a.nc", names[1]]
+
+
 def test_a_pattern_sorts_numbers_by_their_size(tmp_path: Path) -> None:
     for name in ("m10.nc", "m9.nc", "m2.nc"):
         (tmp_path / name).touch()
@@ -68,9 +75,9 @@ def test_a_zarr_store_is_one_place_in_a_directory_a_pattern_and_by_itself(tmp_pa
         assert places(given) == [str(store)]
 
 
-def test_the_output_is_left_out_of_patterns_and_directories(tmp_path: Path) -> None:
+def test_the_output_is_left_out_however_it_is_named(tmp_path: Path) -> None:
     names = months(tmp_path, 2)
-    for given in (tmp_path, f"{tmp_path}/*.nc"):
+    for given in (tmp_path, f"{tmp_path}/*.nc", names):
         assert places(given, without=[names[1]]) == names[:1]
 
 

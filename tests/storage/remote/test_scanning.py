@@ -1,0 +1,85 @@
+"""Files and stores in object stores as input of an aggregation: listed, scanned and read with one set of options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import cfagg
+from cfagg.aggregation.files import places
+from cfagg.aggregation.scanning import scan
+from cfagg.cli.main import main
+from cfagg.errors import SourceError, SourceNotFoundError
+from cfagg.storage.objects import ObjectStore
+from tests.aggregation.months import months
+from tests.storage.remote.conftest import Bucket
+
+pytest.importorskip("obstore", reason="objects are put there by obstore, which is not installed")
+
+
+@pytest.fixture
+def home(keyed: Bucket, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A place in a bucket for one test alone, with three files and a Zarr store of what follows these."""
+    home = f"s3://{keyed.name}/scanned/{abs(hash(request.node.name))}"
+    store = ObjectStore(home, {})
+    for name in months(tmp_path / "files", 3):
+        store.put(f"data/{Path(name).name}", Path(name).read_bytes())
+    last = xr.open_dataset(months(tmp_path / "more", 4)[3], decode_times=False)
+    last.to_zarr(tmp_path / "m3.zarr", zarr_format=2)
+    for file in (tmp_path / "m3.zarr").rglob("*"):
+        if file.is_file():
+            store.put(f"data/m3.zarr/{file.relative_to(tmp_path / 'm3.zarr')}", file.read_bytes())
+    store.put("data/README", b"nothing")
+    return home
+
+
+def ends(found: list[str], home: str) -> list[str]:
+    return [place.removeprefix(f"{home}/data/") for place in found]
+
+
+def test_a_pattern_and_a_folder_of_an_object_store_are_listed(home: str) -> None:
+    assert ends(places(f"{home}/data/*.nc"), home) == ["m0.nc", "m1.nc", "m2.nc"]
+    assert ends(places(f"{home}/**/m[12].*"), home) == ["m1.nc", "m2.nc"]
+    assert ends(places(f"{home}/data/"), home) == ["m0.nc", "m1.nc", "m2.nc", "m3.zarr"]
+    assert ends(places(f"{home}/data/*"), home) == ["README", "m0.nc", "m1.nc", "m2.nc", "m3.zarr"]
+    assert ends(places(f"{home}/data/m3.zarr/"), home) == ["m3.zarr/"]
+    with pytest.raises(SourceNotFoundError, match="nothing matches"):
+        places(f"{home}/data/*.pp")
+
+
+def test_objects_become_one_array_with_the_values_of_all(home: str) -> None:
+    whole = cfagg.aggregate(f"{home}/data/")["tas"]
+    assert whole.sizes["time"] == 8
+    expected = [np.arange(12).reshape(2, 2, 3) + 100 * n for n in range(4)]
+    np.testing.assert_array_equal(whole.values, np.concatenate(expected))
+
+
+def test_the_state_of_an_object_is_its_tag(home: str) -> None:
+    first, *_, store = scan(places(f"{home}/data/"))
+    assert first.state is not None
+    assert first.state.etag
+    ObjectStore(f"{home}/data", {}).put("m0.nc", ObjectStore(f"{home}/data", {}).read("m1.nc"))
+    (again,) = scan(places(f"{home}/data/m0.nc"))
+    assert again.state is not None
+    assert again.state.etag != first.state.etag
+    assert store.format == "zarr"
+
+
+def test_bad_objects_are_listed_with_all_others_that_are_bad(home: str) -> None:
+    with pytest.raises(SourceError, match="2 of 6 files cannot be read") as raised:
+        scan(places([f"{home}/data/*", f"{home}/data/absent.nc"]))
+    told = "\n".join(map(str, raised.value.problems))
+    assert "README" in told
+    assert "absent.nc" in told
+
+
+def test_the_command_puts_objects_together(
+    keyed: Bucket, home: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.nc"
+    assert main(["aggregate", f"{home}/data/*.nc", "-o", str(out)]) == 0
+    assert "1 array of 3 files" in capsys.readouterr().out
+    np.testing.assert_array_equal(cfagg.read(out, allow=[home])["tas"].sizes["time"], 6)
