@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -135,7 +136,15 @@ def listed(
 
     `None` where the library has to look.  Places are not compared with the size of the file.
     """
-    entry = np.dtype([("size", "<u4"), ("mask", "<u4"), ("start", "<u8", (len(chunk) + 1,)), ("child", "<u8")])
+    rank = len(chunk)
+    if all(0 < n <= c for n, c in zip(shape, chunk, strict=True)):
+        # One chunk, as most coordinates have, and fields of files of one time.
+        with suppress(OSError, *ERRORS):
+            one = data[tree : tree + 40 + 8 * rank + 8]
+            mark, level, used, size, mask, *start, child = struct.unpack(f"<5sBH16xII{rank + 1}QQ", one)
+            if (mark, level, used) == (_OLD_TREE, 0, 1) and not any(start) and size and child < 2**62:
+                return np.array([[*start[:-1], mask, child, size]], np.int64)
+    entry = np.dtype([("size", "<u4"), ("mask", "<u4"), ("start", "<u8", (rank + 1,)), ("child", "<u8")])
     found: list[npt.NDArray[Any]] = []
     waiting, count = [(tree, -1)], 0
     try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -53,6 +54,9 @@ _PLAIN = frozenset({SPACE, LINKS, TYPE, OLD_FILL, FILL, LAYOUT, FILTERS, ATTRIBU
 
 #: Elements of REFERENCE_LIST, links and attributes that are looked at.
 _USERS, _MOST = 64, 1024
+
+#: Attributes that are remembered, and bytes of the longest.
+_REMEMBERED, _SHORT = 1 << 12, 1 << 9
 
 #: Classes of types.
 _STRING, _COMPOUND, _SEQUENCE = 3, 6, 9
@@ -216,10 +220,7 @@ class _File:
         stored = [*found.attributes, *self.objects.dense_attributes(found.messages.get(ATTRIBUTES))]
         named = []
         for order, data in stored:
-            name, flags, kind, space, begin = attribute_of(data)
-            if flags:
-                raise UnusualError
-            named.append((order, name, _Attribute(kind, _space(space)[0], data[begin:])))
+            named.append((order, *(_named(data) if len(data) <= _SHORT else _named.__wrapped__(data))))
         named.sort(key=(lambda a: a[0]) if found.ordered else (lambda a: a[1]))
         attributes = {name.decode(): a for _, name, a in named}
         if len(attributes) < len(named) or len(named) > _MOST:
@@ -316,6 +317,15 @@ class _File:
             raise UnusualError
         array = np.frombuffer(data, dtype, count).astype(dtype.newbyteorder("="))
         return array[0] if count == 1 else array
+
+
+@lru_cache(_REMEMBERED)
+def _named(data: bytes) -> tuple[bytes, _Attribute]:
+    """Return name and value of an attribute; many variables of many files have the same."""
+    name, flags, kind, space, begin = attribute_of(data)
+    if flags:
+        raise UnusualError
+    return name, _Attribute(kind, _space(space)[0], data[begin:])
 
 
 def is_plain(found: Object) -> bool:
