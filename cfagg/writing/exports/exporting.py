@@ -70,6 +70,10 @@ def export(
         icechunk.require_icechunk()
     root = nodes_of(source, access, means, word_size)
     root, losses, left = _judged(root, name, means)
+    arrays = [a for node in root.walk() for a in node.arrays]
+    here = next((k.path for a in arrays for k in a.references.files if not is_url(k.path)), None)
+    if isinstance(url, Url) and here is not None:
+        raise OptionError(f"{url} was not written: it would refer to {here}, a file of this machine; write it here")
     if to == "icechunk":
         notes = _directory(name, lambda folder: icechunk.write(root, folder))
         form = "Icechunk"
@@ -78,7 +82,6 @@ def export(
         form = "kerchunk Parquet"
     else:
         notes, form = _file(name, url, overwrite, kerchunk.json_bytes(root)), "kerchunk JSON"
-    arrays = [a for node in root.walk() for a in node.arrays]
     for path in left:
         why = "without what is lost its values would be other ones"
         losses += (Loss(path, None, "the variable", "it is left out", why),)

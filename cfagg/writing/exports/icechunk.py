@@ -83,6 +83,11 @@ def _places(keys: Any) -> list[str]:
     """Return the directories that hold all files; of many, the one above them."""
     folders: set[str] = set()
     for key in keys:
+        try:
+            key.path.encode()
+        except UnicodeEncodeError as error:
+            said = f"{key.path!r} cannot be referred to: its name is not UTF-8; rename the file"
+            raise UnsupportedError(said) from error
         if is_url(key.path):
             raise UnsupportedError(
                 f"{key.path}: virtual chunks of Icechunk in files on other machines are not written yet; export to "

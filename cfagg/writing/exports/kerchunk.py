@@ -93,6 +93,10 @@ def _encoded(array: Planned, values: npt.NDArray[Any]) -> bytes:
 
 def _name(place: str) -> str:
     """Return a file as references name it."""
+    try:
+        place.encode()
+    except UnicodeEncodeError as error:
+        raise UnsupportedError(f"{place!r} cannot be referred to: its name is not UTF-8; rename the file") from error
     if "{{" in place:
         raise UnsupportedError(f"{place!r} cannot be referred to: readers take '{{{{' for a template; rename the file")
     return str(place) if isinstance(place, Url) or is_url(place) else f"file://{place}"

@@ -19,7 +19,7 @@ from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.errors import CfaggError, ConformError
 from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import fill_of
-from cfagg.model import Aggregation
+from cfagg.model import Aggregation, Layout
 from cfagg.runtime.progress import task
 from cfagg.storage.files import Context, FileKey
 from cfagg.writing.exports.codecs import named
@@ -100,7 +100,7 @@ def _declared(
     same = 0
     for i, (fragment, _) in fragments.items():
         header = fragment.header
-        same += _is_same(own, reader.layout(i), header, fragment.place)
+        same += _is_same(own, _layout(own, i, fragment), header, fragment.place)
         key = (header.dtype, *((k, str(header.attributes.get(k))) for k in STORAGE_ATTRIBUTES))
         kinds[key] += 1
         headers.setdefault(key, header)
@@ -116,18 +116,22 @@ def _declared(
         # Who reads the file as netCDF takes this for missing, and nobody else does.
         attributes["_FillValue"] = header.dtype.type(default)
     other = replace(own, dtype=header.dtype, attributes=attributes, packs=True)
-    count = sum(_is_same(other, reader.layout(i), f.header, f.place) for i, (f, _) in fragments.items())
+    count = sum(_is_same(other, _layout(own, i, f), f.header, f.place) for i, (f, _) in fragments.items())
     if means.on_loss == "materialise" and count < len(fragments) and (other.dtype != own.dtype or _packed(attributes)):
         # Values of the rest would be rounded when they are packed as these are.
         return own
     return other if count > same else own
 
 
+def _layout(aggregation: Aggregation, i: int, fragment: Fragment) -> Layout:
+    return fragment.layout or aggregation.partitions.layout_of(i)
+
+
 def _packed(attributes: Mapping[str, Any]) -> bool:
     return any(name in attributes for name in ("scale_factor", "add_offset", "_Unsigned"))
 
 
-def _is_same(aggregation: Aggregation, layout: Any, header: Header, where: str) -> bool:
+def _is_same(aggregation: Aggregation, layout: Layout, header: Header, where: str) -> bool:
     """Return whether stored values are those of the aggregation, bit by bit."""
     try:
         return conform.recipe(aggregation, layout, header, where=where).identity
@@ -140,7 +144,7 @@ def _block(
 ) -> Block | tuple[str, str, str]:
     """Return where a partition stands, or what of it is lost, what was found and why."""
     header = fragment.header
-    layout = fragment.layout or aggregation.partitions.layout_of(i)
+    layout = _layout(aggregation, i, fragment)
     recipe = conform.recipe(aggregation, layout, header, where=fragment.place)
     if not recipe.identity or recipe.source != recipe.target:
         return _difference(aggregation, layout, header)
@@ -164,7 +168,7 @@ def _block(
     return Block(tiles, tuple(int(one[0]) if len(one) else 0 for one in indices), recipe.axes)
 
 
-def _difference(aggregation: Aggregation, layout: Any, header: Header) -> tuple[str, str, str]:
+def _difference(aggregation: Aggregation, layout: Layout, header: Header) -> tuple[str, str, str]:
     """Return what of a fragment has to be computed."""
     own = header.attributes
     for name, found, wanted in (
