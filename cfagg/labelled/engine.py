@@ -13,6 +13,7 @@ from xarray.backends.store import StoreBackendEntrypoint
 
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.errors import CfaggError, SourceError
+from cfagg.formats.opening import KERCHUNK
 from cfagg.storage.urls import a_place
 
 if TYPE_CHECKING:
@@ -179,7 +180,17 @@ def _open(
         store = AggregationStore(
             source, source.group(name), access, missing, workers, unpack=unpack, word_size=word_size, index=index
         )
-        ds = StoreBackendEntrypoint().open_dataset(store, **decoding)
+        try:
+            ds = StoreBackendEntrypoint().open_dataset(store, **decoding)
+        except CfaggError:
+            raise
+        except Exception as error:  # as many kinds as there are ways to damage metadata that are JSON
+            if source.format != KERCHUNK:
+                raise
+            raise SourceError(
+                f"{path}, group {name}: xarray cannot make a dataset of it ({type(error).__name__}: "
+                f"{str(error)[:300]}); 'cfagg check' gives details"
+            ) from error
         # Nothing stays open for the dataset, and the store need not travel with it to other processes.
         ds.set_close(None)
         found[name] = ds
