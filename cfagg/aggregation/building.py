@@ -419,13 +419,16 @@ class _Builder:
         own = np.asarray(sizes, np.int64).reshape(len(rows), len(spans))
         box = int(boxes.box[rows[0]])
         shape = tuple(int(own[0, d]) if a is None else int(boxes.extent[box, a]) for d, a in enumerate(axes))
-        blocks = blocks_of(boxes, rows, axes, own)
-        where = f"{self.where}, variable {name!r}"
-        matrix = matrix_of(blocks, shape, where)
         several = distinct(stated)
         master = master_of(several)
         if joined.options.concatenate:
             master = with_texts(master, several)
+        if 0 in shape:  # there is no partition, and nothing to be read of a file
+            self.contents.add(name, spans, np.empty(shape, master.dtype), master.all_attributes())
+            return master.differing
+        blocks = blocks_of(boxes, rows, axes, own)
+        where = f"{self.where}, variable {name!r}"
+        matrix = matrix_of(blocks, shape, where)
         partitions = partitions_of(joined, rows, stated, blocks, matrix, axes, spans, orders, self.layouts)
         self.contents.variables[name] = Aggregation(
             name, tuple(spans), shape, master.dtype, matrix.grid, partitions, master.units, master.calendar,

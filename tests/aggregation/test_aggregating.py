@@ -357,3 +357,28 @@ def test_coordinates_that_go_up_and_down_stay_as_they_are(tmp_path: Path) -> Non
     found = cfagg.aggregate(tmp_path)
     npt.assert_array_equal(found.lat.values, lat)
     npt.assert_array_equal(found.tas.values, [np.arange(4.0), np.arange(4.0) + 1])
+
+
+def test_variables_of_one_file_that_say_the_same_of_themselves_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    for k in range(3):
+        with netCDF4.Dataset(tmp_path / f"{k}.nc", "w") as file:
+            file.createDimension("time", 2)
+            time = file.createVariable("time", "f8", ("time",))
+            time.setncatts(TIME)
+            time[:] = [2 * k, 2 * k + 1]
+            for number, group in enumerate((file, file, file.createGroup("a"))):
+                made = group.createVariable("tas" if number != 1 else "t2m", "f8", ("time",))
+                made.setncatts(TAS)
+                made[:] = 10 * k + number
+    found = cfagg.aggregate(tmp_path)
+    assert list(found.data_vars) == ["tas", "t2m", "tas_1"]
+    for number, name in enumerate(found.data_vars):
+        assert found[name][::2].values.tolist() == [number, 10 + number, 20 + number]
+
+
+def test_arrays_without_elements_are_read_and_written(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.nc", {"time": (np.empty(0), TIME)}, np.empty(0))
+    found = cfagg.aggregate(path, output=tmp_path / "out.nc")
+    again = cfagg.read(tmp_path / "out.nc")
+    for one in (found.tas, again.tas):
+        assert (one.shape, one.dtype, one.attrs) == ((0,), np.dtype("f8"), TAS)

@@ -92,7 +92,7 @@ class _Properties:
 
 
 def _properties(described: Sequence[Described]) -> dict[str, tuple[Int64, Sequence[Any]]]:
-    """Return the attributes that tell datasets apart, as numbers, with what these stand for."""
+    """Return the attributes that tell datasets apart, and names in files, as numbers, with what these stand for."""
     own, distinct = _distinct(d.around for d in described)
     mine, stated = _distinct(d.stated for d in described)
     found: dict[str, tuple[Int64, Sequence[Any]]] = {}
@@ -102,6 +102,9 @@ def _properties(described: Sequence[Described]) -> dict[str, tuple[Int64, Sequen
             inner = [frozen(s.attributes.get(name)) for s in stated]
             pairs = zip(own.tolist(), mine.tolist(), strict=True)
             found[name] = _numbers(around[a] if inner[s] is None else inner[s] for a, s in pairs)
+    if len({s.name for s in stated}) > 1:
+        # Of variables of one file that say the same of themselves, only names tell which of another file is which.
+        found["name"] = _numbers(stated[s].name for s in mine.tolist())
     return found
 
 
