@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from cfagg.errors import AccessError
+from cfagg.errors import AccessError, CfaggError
 from cfagg.storage import counters
 from cfagg.storage.files import FLAGS, close_read
+from cfagg.storage.urls import Url
 
-__all__ = ["Directory", "State"]
+__all__ = ["Directory", "RemoteDirectory", "State"]
 
 #: Size, time of modification, time of change, and inode of a file.
 State = tuple[int, int, int, int]
@@ -103,3 +104,41 @@ class Directory:
     def __del__(self) -> None:
         if getattr(self, "_fd", -1) >= 0 and os is not None:
             self.close()
+
+
+class RemoteDirectory:
+    """The same on another machine: each range is a request, whose answer tells size and tag of the object."""
+
+    def __init__(self, url: Url) -> None:
+        from cfagg.storage.places import source_of
+
+        self._source: Any = source_of(url, url.place[0])
+
+    def read(
+        self,
+        name: str,
+        state: tuple[int, str | None],
+        wanted: Sequence[tuple[int, int]],
+        into: Any = None,
+    ) -> list[bytes] | None:
+        """Return ranges of bytes as `Directory` does; `state` is size and tag, without which nothing is proven."""
+        size, tag = state
+        data: list[bytes] = []
+        for length, offset in wanted:
+            if not tag or offset + length > size:
+                return None
+            try:
+                found = self._source.part(name, offset, length)
+            except CfaggError:
+                return None  # the general way says what is wrong
+            if found is None or (found.size, found.tag) != (size, tag) or len(found.body) != length:
+                return None
+            data.append(found.body)
+        counters.add(bytes=sum(map(len, data)))
+        if into is None:
+            return data
+        memoryview(into).cast("B")[:] = data[0]
+        return []
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -167,8 +167,8 @@ def row_of(path: str, addresses: Sequence[str]) -> FileRow | None:
         if row is not None:
             variables.append(row)
     state = state_of(handle)
-    if handle.data is None and not _is_still(handle):
-        variables = []
+    if not _is_still(handle) if handle.data is None else not state.etag:
+        variables = []  # nothing would show later that it is this state
     ranges = noted.ranges() if is_proven and variables else None
     if ranges is None:
         return FileRow(path, state, None, (), tuple(variables))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.blocks import Work, run
+from cfagg.arrays.blocks import THREAD_BYTES, Work, run
 from cfagg.arrays.index.lookup import IndexLookup
 from cfagg.arrays.index.table import FileState, Index
 from cfagg.arrays.plan import AxisPlan, Plan
@@ -29,7 +29,7 @@ from cfagg.formats.values import filters
 from cfagg.formats.values.storage import Contiguous, StoredVariable
 from cfagg.model.chunks import ChunkTable, Encoding
 from cfagg.storage import counters
-from cfagg.storage.directory import Directory, State
+from cfagg.storage.directory import Directory, RemoteDirectory, State
 from cfagg.storage.files import FileKey
 from cfagg.storage.urls import Url
 
@@ -53,6 +53,9 @@ _GAP = 2**13
 
 #: Bytes in memory of a chunk from which on threads decode at the same time; partitions and elements of one batch.
 _SHARED, _BATCH, _ELEMENTS = 2**15, 64, 2**18
+
+#: Partitions of one batch on other machines, and batches that wait for answers at the same time.
+_FAR, _WAITING = 4, 16
 
 #: So many elements one behind the other are worth a call of their own.
 _ROW = 512
@@ -79,7 +82,7 @@ class Conforming(Protocol):
 class Sites(NamedTuple):
     """Where the fragment of each partition is: its directory, its name there, and its file and row in the index."""
 
-    directories: list[str]
+    directories: list[str | Url]  # of those on another machine a URL in them
     names: list[str]
     #: For each partition: codes of directory and name, number of file and of variable; -1 where it is not so.
     directory: Int64
@@ -126,26 +129,37 @@ def sites_of(reader: Conforming, index: Index) -> Sites:
     distinct, inverse = np.unique(codes, return_inverse=True)
     width = len(partitions.addresses) + 1
     folders: dict[str, tuple[int, bool]] = {}
-    directories: list[str] = []
+    directories: list[str | Url] = []
     names: list[str] = []
     table = np.full((len(distinct) + 1, 4), -1)
     home = os.path.dirname(access.parent)  # noqa: PTH120
-    is_plain = not isinstance(access.parent, Url) and not access.is_linked
+    is_remote = isinstance(access.parent, Url)
     addresses = list(partitions.addresses)
     for n, code in enumerate(distinct.tolist()):
         file, address = divmod(code, width)
-        if not is_plain or file < 0 or address == width - 1:
+        if file < 0 or address == width - 1:
             continue
         reference = partitions.files[file]
         folder, slash, name = reference.rpartition("/")
-        if ":" in reference or name in ("", ".", ".."):
-            continue
-        if folder not in folders:
-            real = os.path.realpath(os.path.join(home, folder or slash))  # noqa: PTH118
-            folders[folder] = len(directories), access.is_within(real)
-            directories.append(real)
-        place, is_allowed = folders[folder]
-        path = f"{directories[place].rstrip('/')}/{name}"
+        path: str
+        if is_remote or ":" in reference:
+            url = _url(access, reference)
+            if url is None:
+                continue
+            (folder, name), path, is_allowed = url.place, str(url), True
+            if folder not in folders:
+                folders[folder] = len(directories), True
+                directories.append(url)
+            place = folders[folder][0]
+        else:
+            if access.is_linked or name in ("", ".", ".."):
+                continue
+            if folder not in folders:
+                real = os.path.realpath(os.path.join(home, folder or slash))  # noqa: PTH118
+                folders[folder] = len(directories), access.is_within(real)
+                directories.append(real)
+            place, is_allowed = folders[folder]
+            path = f"{directories[place].rstrip('/')}/{name}"
         i = index.files.get(path)
         k = -1 if i is None else index.row(i, addresses[address])
         if i is not None and k >= 0 and (is_allowed or _may_read(access, path, reference)):
@@ -153,6 +167,15 @@ def sites_of(reader: Conforming, index: Index) -> Sites:
             names.append(name)
     columns = table[np.where(present, inverse.reshape(-1), len(distinct))]
     return Sites(directories, names, *np.ascontiguousarray(columns.T))
+
+
+def _url(access: Access, reference: str) -> Url | None:
+    """Return the URL that a reference means, `None` where it means none, or one that may not be read."""
+    try:
+        found = access.resolve(reference)
+    except CfaggError:
+        return None
+    return found if isinstance(found, Url) else None
 
 
 def _may_read(access: Access, path: str, reference: str) -> bool:
@@ -195,7 +218,9 @@ def gather_small(
     base = np.zeros(count, np.int64)
     for axis, chosen, step in zip(made.axes, rows, steps.tolist(), strict=True):
         base += axis.out[chosen] * step
+    far = [n for n, one in enumerate(sites.directories) if isinstance(one, Url)]
     works: list[Work] = []
+    waits = False
     is_done = np.zeros(count, np.bool_)
     heavy = 0
     for n, (kind, k) in enumerate(zip(distinct.tolist(), first.tolist(), strict=True)):
@@ -207,13 +232,18 @@ def gather_small(
         members = np.flatnonzero(inverse == n)
         members = members[np.lexsort((sites.name[cell[members]], sites.directory[cell[members]]))]
         is_done[members] = True
+        is_far = bool((np.isin(sites.directory[cell[members]], far)).any())
+        waits |= is_far
         nbytes = math.prod(pattern.shape) * pattern.encoding.dtype.itemsize if pattern.encoding.codecs else 0
         heavy += nbytes * len(pattern.requests) * len(members) if nbytes >= _SHARED else 0
         slow = partial(reader.fill_cells, made, out)
-        batch, read = _batch(pattern), _Batch(lookup, sites, pattern, index)
+        batch, read = _FAR if is_far else _batch(pattern), _Batch(lookup, sites, pattern, index)
         works += [partial(read, members[a : a + batch], cell, base, out, slow) for a in range(0, len(members), batch)]
     if not works:
         return None, everything
+    if waits:
+        # Threads that wait for answers take no processor.
+        return partial(run, iter(works), THREAD_BYTES, _WAITING), np.flatnonzero(~is_done).tolist()
     # One after the other, unless what is decoded makes it worth while to wait for other threads.
     return partial(run, iter(works), heavy, reader.workers if heavy else 1, 1), np.flatnonzero(~is_done).tolist()
 
@@ -471,7 +501,8 @@ class _Batch:
         states = self._states(file)
         wanted = self._wanted(sites.row[partitions])
         names = [sites.names[k] for k in sites.name[partitions].tolist()]
-        here, directory, is_plain = -1, None, self.pattern.is_plain
+        here, is_plain = -1, self.pattern.is_plain
+        directory: Directory | RemoteDirectory | None = None
         try:
             for i, place, name, state, ranges, row in zip(
                 file.tolist(), sites.directory[partitions].tolist(), names, states, wanted, rows, strict=True
@@ -483,6 +514,9 @@ class _Batch:
                 known = opened.states.get(i)
                 if directory is None or ranges is None:
                     yield None
+                    continue
+                if isinstance(directory, RemoteDirectory):
+                    yield directory.read(name, (state[0], index.etag[i]), ranges, row if is_plain else None)
                     continue
                 doubt = partial(_doubt, opened, index, i)
                 yield directory.read(name, known[:4] if known else state, ranges, doubt, row if is_plain else None)
@@ -545,7 +579,9 @@ class _Batch:
         return True
 
 
-def _opened(path: str) -> Directory | None:
+def _opened(path: str | Url) -> Directory | RemoteDirectory | None:
+    if isinstance(path, Url):
+        return RemoteDirectory(path)
     try:
         return Directory(path)
     except AccessError:

@@ -78,6 +78,8 @@ class IndexLookup:
         if index is None:
             return False
         now = state_of(handle)
+        if handle.data is not None and not now.etag:
+            return False
         if now in (index.state(i), opened.states.get(i)):
             return True
         # A copy has other times and another inode: what describes its variables is compared.

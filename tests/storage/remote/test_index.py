@@ -1,0 +1,87 @@
+"""Fragments behind URLs that are read by an index: one request each, and none that is not allowed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cfagg
+from cfagg.errors import AccessError, StaleIndexWarning
+from cfagg.storage.handles import handles
+from tests.nca_files import fragment
+from tests.observations.servers import Server, served
+
+from .test_fragments import parted
+
+VALUES = np.arange(20, dtype="f4")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    for i in range(10):
+        how = ({"zlib": True}, {}, {"format": "NETCDF3_CLASSIC"})[i % 3]
+        fragment(tmp_path / "data" / f"{i}.nc", "v", VALUES[2 * i : 2 * i + 2], ["x"], **how)
+    return tmp_path
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[Server]:
+    with served(folder) as made:
+        made.dated = True
+        yield made
+
+
+@pytest.fixture
+def path(folder: Path, server: Server) -> Path:
+    return parted(folder / "x.nca", [f"{server.url}/data/{i}.nc" for i in range(10)])
+
+
+def test_each_fragment_takes_one_request(path: Path, server: Server) -> None:
+    report = cfagg.index(path, allow=[server.url])
+    assert (report.files, report.left_out) == (10, ())
+    ds = cfagg.read(path, allow=[server.url])
+    server.seen.clear()
+    assert np.array_equal(ds.v.values, VALUES)
+    assert len(server.seen) == 10
+
+
+def test_an_index_allows_no_other_server(path: Path, server: Server) -> None:
+    cfagg.index(path, allow=[server.url])
+    server.seen.clear()
+    with pytest.raises(AccessError, match="outside"):
+        _ = cfagg.read(path).v.values
+    assert not server.seen
+
+
+def test_an_object_that_changed_is_read_as_it_is(path: Path, server: Server, folder: Path) -> None:
+    cfagg.index(path, allow=[server.url])
+    handles.shrink(0)  # what was looked at within a second is not asked for again
+    (folder / "data" / "4.nc").unlink()
+    fragment(folder / "data" / "4.nc", "v", np.array([-1, -2], "f4"), ["x"], format="NETCDF3_CLASSIC")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = cfagg.read(path, allow=[server.url]).v.values
+    assert np.array_equal(found, [*VALUES[:8], -1, -2, *VALUES[10:]])
+    assert [w.category for w in caught] == [StaleIndexWarning]
+
+
+def test_a_refreshed_index_has_what_changed(path: Path, server: Server, folder: Path) -> None:
+    cfagg.index(path, allow=[server.url])
+    handles.shrink(0)  # what was looked at within a second is not asked for again
+    (folder / "data" / "4.nc").unlink()
+    fragment(folder / "data" / "4.nc", "v", np.array([-1, -2], "f4"), ["x"], format="NETCDF3_CLASSIC")
+    report = cfagg.index(path, allow=[server.url])
+    assert report.changed == (f"{server.url}/data/4.nc",)
+    assert np.array_equal(cfagg.read(path, allow=[server.url]).v.values[8:10], [-1, -2])
+
+
+def test_what_no_server_can_prove_is_read_without_the_index(path: Path, server: Server) -> None:
+    server.dated = False
+    report = cfagg.index(path, allow=[server.url])
+    assert len(report.left_out) == 10
+    assert np.array_equal(cfagg.read(path, allow=[server.url]).v.values, VALUES)
