@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.arrays.aggregated import AggregationReader
+from cfagg.arrays.joined_source import JoinedSource
 from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
@@ -85,7 +86,7 @@ def _content(
     """Return one group and those below."""
     variables: dict[str, Held | Aggregated] = {}
     # The arrays of an aggregation file are its own; those of another file stay there.
-    stay = not source.root.has_aggregations
+    stay = not source.root.has_aggregations and not isinstance(source, JoinedSource)
     words = {w for v in group.variables.values() for k in DESCRIBING for w in str(v.attributes.get(k, "")).split()}
     for name, one in (group.variables | group.private).items():
         private = name in group.private
