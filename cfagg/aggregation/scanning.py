@@ -16,7 +16,7 @@ from cfagg.errors import CfaggError, Problem, SourceError
 from cfagg.errors.arguments import paths
 from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.url import file_at, of_handle, store_at
-from cfagg.formats.metadata.zarr import open_store
+from cfagg.formats.metadata.zarr import ZarrValues, open_store
 from cfagg.formats.opening import is_referring
 from cfagg.model.dataset import Dataset
 from cfagg.runtime.budget import worker_count
@@ -252,10 +252,20 @@ def _scan_url(url: Url, options: Options) -> Scanned:
 
 
 def _scan_store(store: Any, place: str, options: Options) -> Scanned:
-    """Return what a Zarr store holds, known by its metadata."""
-    documents = _Documents(store)
-    dataset = with_readers(open_store(documents))
-    return _described(place, FileState(documents.size, etag=documents.digest.hexdigest()), dataset, options)
+    """Return what a Zarr store holds, known by its metadata and by the chunks that were read of it."""
+    for _ in range(2):
+        documents = _Documents(store)
+        dataset = open_store(documents)
+        for variable in dataset.variables:
+            values: Any = variable.read
+            if isinstance(values, ZarrValues):
+                values.store = store  # our own reader takes it as it is
+        found = _described(place, FileState(0), with_readers(dataset), options)
+        read = [v.path for v in dataset.variables if getattr(v.read, "reader", None) is not None]
+        state = documents.state(read)
+        if state is not None:
+            return replace(found, state=state)
+    raise SourceError(f"{place} changes while it is scanned; aggregate it when it is complete")
 
 
 def _scan_references(place: str, how: _How) -> Scanned:
@@ -269,7 +279,7 @@ class _Documents:
 
     def __init__(self, store: Any) -> None:
         self._store = store
-        self.digest, self.size = sha256(), 0
+        self._read: dict[str, bytes] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -278,9 +288,25 @@ class _Documents:
         """Return a document, `None` where there is none."""
         found: bytes | None = self._store.read(key)
         if found is not None:
-            self.size += len(found)
-            self.digest.update(b"%b\0%d\0%b" % (key.encode("utf-8", "surrogatepass"), len(found), found))
+            self._read[key] = found
         return found
+
+    def state(self, arrays: Sequence[str]) -> FileState | None:
+        """Return the state of the metadata and, in a directory, of the chunks of arrays; `None` if they changed."""
+        digest, size = sha256(), 0
+        for key, found in self._read.items():
+            if not self._store.is_remote and self._store.read(key) != found:
+                return None
+            size += len(found)
+            digest.update(b"%b\0%d\0%b" % (key.encode("utf-8", "surrogatepass"), len(found), found))
+        for path in [] if self._store.is_remote else arrays:
+            for folder, folders, names in os.walk(f"{self._store.path}/{path.lstrip('/')}"):
+                folders.sort()
+                for name in sorted(names):
+                    status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - Path costs more
+                    own = f"{path}\0{name}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}\n"
+                    digest.update(own.encode("utf-8", "surrogatepass"))
+        return FileState(size, etag=digest.hexdigest())
 
 
 def _state(key: FileKey) -> FileState:

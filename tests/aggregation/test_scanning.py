@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,17 +45,43 @@ def test_every_kind_of_netcdf_is_scanned(tmp_path: Path, kind: str) -> None:
     assert found.described[0].axes["latitude"].values.tolist() == [-45, 45]
 
 
-def test_a_zarr_store_is_scanned(tmp_path: Path) -> None:
-    group = zarr.create_group(str(tmp_path / "a.zarr"))
+def store_of(folder: Path) -> str:
+    """Write a store of two times."""
+    group = zarr.create_group(str(folder / "a.zarr"))
     time = group.create_array("time", data=np.arange(2.0), dimension_names=("time",))
     time.attrs.update(standard_name="time", units="days since 2000-01-01")
     tas = group.create_array("tas", data=np.arange(2.0), dimension_names=("time",))
     tas.attrs.update(standard_name="air_temperature", units="K")
-    (found,) = scan([str(tmp_path / "a.zarr")])
+    return str(folder / "a.zarr")
+
+
+def test_a_zarr_store_is_scanned(tmp_path: Path) -> None:
+    (found,) = scan([store_of(tmp_path)])
     assert found.format == "zarr"
     assert found.described[0].axes["time"].values.tolist() == [0, 1]
     assert found.state is not None
     assert found.state.etag
+
+
+def test_a_store_has_another_state_once_its_coordinates_are_written_and_only_then(tmp_path: Path) -> None:
+    store = store_of(tmp_path)
+    before, again = scan([store])[0].state, scan([store])[0].state
+    assert before == again
+    zarr.open_array(f"{store}/time")[:] = [5.0, 6.0]
+    assert scan([store])[0].state != before
+
+
+def test_scanning_loads_no_library_for_formats_that_are_read_here(tmp_path: Path) -> None:
+    names = [str(month(tmp_path / "a.nc", 0)), str(month(tmp_path / "b.nc", 1, kind="NETCDF3_CLASSIC"))]
+    code = (
+        "import sys; from cfagg.aggregation.scanning import scan; scan(sys.argv[1:]); "
+        "print([n for n in ('netCDF4', 'h5py', 'zarr', 'xarray', 'numba', 'dask', 'pandas') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *names, store_of(tmp_path)], capture_output=True, text=True, check=True,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.stdout == "[]\n"
 
 
 def test_all_unreadable_files_are_listed_in_one_error(tmp_path: Path) -> None:
