@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from cfagg.cf.joining import Options
 from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, StaleIndexWarning, UnsupportedError
 from cfagg.formats.metadata.url import file_at
 from cfagg.runtime.paired import PairedFile
+from cfagg.storage.access import Access
 from cfagg.storage.urls import Url
 from cfagg.writing.aggregation_file import Target, write_file
 from cfagg.writing.report import Report
@@ -97,10 +99,22 @@ class Output:
             return self._written(Growth(tuple(new), {}), None, scan, allow, None)
         beside = path.with_name(path.name + SUFFIX)
         with PairedFile(path, beside, lambda made: belongs(path, made), f"aggregating to {path}") as pair:
-            growth, known = self._growth(new, beside, scan, named)
-            return self._written(growth, known, scan, allow, pair)
+            own = frozenset(map(str, new))
+            policy = Access(path, allow)
 
-    def _growth(self, new: Sequence[str], beside: Path, scan: Scan, named: Named) -> tuple[Growth, Known | None]:
+            def judge(place: str) -> None:
+                """Refuse to look into a file that the user has not named, and the aggregation file may not read."""
+                if place not in own:
+                    policy.resolve(place)
+
+            growth, known = self._growth(new, beside, scan, named, judge)
+            for place in growth.to_scan:
+                judge(place)
+            return self._written(growth, known, scan, allow, pair, frozenset(map(str, growth.places)) - own)
+
+    def _growth(
+        self, new: Sequence[str], beside: Path, scan: Scan, named: Named, judge: Callable[[str], None]
+    ) -> tuple[Growth, Known | None]:
         path = self.target.path
         if not self.append:
             return Growth(tuple(new), {}), None
@@ -111,22 +125,33 @@ class Output:
             known = known_of(beside, digest, named)
         except CfaggError as error:
             why = error.message if beside.exists() else f"{beside} is not there"
-            old = referred(path)
+            old = list(map(named, referred(path)))
             note = f"{len(old):,} files of {path} were scanned again: {why}"
             warnings.warn(note, StaleIndexWarning, stacklevel=5)
+            if self.update:
+                old = [place for place in old if state_at(place, _asking(scan, judge)) is not None]
             return Growth(tuple(dict.fromkeys([*old, *new])), {}, (note,)), None
         self.settings.check(known.settings, str(path))
-        return grown(known, new, str(path), update=self.update, now=lambda p: state_at(p, _asking(scan))), known
+        now = partial(state_at, again=_asking(scan, judge))
+        return grown(known, new, str(path), update=self.update, now=now), known
 
     def _written(
-        self, growth: Growth, known: Known | None, scan: Scan, allow: Sequence[Any], pair: PairedFile | None
+        self,
+        growth: Growth,
+        known: Known | None,
+        scan: Scan,
+        allow: Sequence[Any],
+        pair: PairedFile | None,
+        recorded: frozenset[str] = frozenset(),
     ) -> tuple[JoinedSource, Report]:
         wanted = growth.to_scan
         found = {str(one.place): one for one in scan(wanted)} if wanted else {}
         scanned = [growth.kept.get(place) or found[place] for place in growth.places]
         whole = [one for one in scanned if one.problem is None]
-        source = build(join_files(scanned, self.rules))
         target = self._replacing
+        source = build(join_files(scanned, self.rules))
+        if recorded:
+            source = replace(source, file=str(target.path), recorded=recorded)
         content, losses = content_of(source, source.access(allow), target.to, drop=target.on_loss == "drop")
 
         def prepare(made: Path) -> None:
@@ -190,10 +215,11 @@ def _indexed(state: FileState) -> IndexedState:
     return IndexedState(state.size, state.mtime_ns, state.ctime_ns, state.inode)
 
 
-def _asking(scan: Scan) -> Callable[[str], FileState | None]:
+def _asking(scan: Scan, judge: Callable[[str], None]) -> Callable[[str], FileState | None]:
     """Return what finds out the state of a remote file; of a store, all metadata are read again."""
 
     def state(place: str) -> FileState | None:
+        judge(place)
         try:
             handle = file_at(place) if isinstance(place, Url) else None
             if handle is not None:

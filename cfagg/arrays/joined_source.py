@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import getitem
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,12 @@ import numpy.typing as npt
 
 from cfagg.arrays.source import Group, OtherSource, Variable
 from cfagg.cf.header import Header
-from cfagg.storage.access import FileStates, NamedAccess
+from cfagg.storage.access import Access, FileStates, GrownAccess, NamedAccess
 
 if TYPE_CHECKING:
     import os
 
     from cfagg.arrays.reader import Reader
-    from cfagg.storage.access import Access
-
 __all__ = ["JoinedSource", "variable_of"]
 
 
@@ -33,6 +31,9 @@ class JoinedSource(OtherSource):
     arrays: Mapping[str, npt.NDArray[Any]] = field(kw_only=True, repr=False)
     #: In which state the files were when they were scanned.
     states: FileStates = field(default_factory=FileStates, kw_only=True, repr=False, compare=False)
+    #: The aggregation file to which the user added files, and those that were in it.
+    file: str | None = field(default=None, kw_only=True, repr=False, compare=False)
+    recorded: frozenset[str] = field(default=frozenset(), kw_only=True, repr=False, compare=False)
     #: What it was made of, for its report.
     made: Any = field(default=None, kw_only=True, repr=False, compare=False)
 
@@ -46,7 +47,10 @@ class JoinedSource(OtherSource):
 
     def access(self, allow: Iterable[str | os.PathLike[str]] = ()) -> Access:
         """Return the policy by which the fragments are read: these files, which the user named, and what is allowed."""
-        return NamedAccess(self.path, allow, self.states)
+        named = NamedAccess(self.path, allow, self.states)
+        if self.file is None:
+            return named
+        return GrownAccess(named, Access(self.file, allow), self.recorded)
 
     def reader(self, group: str, variable: Variable, workers: int | None = None) -> Reader:
         """Return what reads an array in memory."""
@@ -59,7 +63,7 @@ class JoinedSource(OtherSource):
     def with_groups(self, groups: Sequence[Group]) -> JoinedSource:
         """Return the same arrays in a source of other groups below an empty root."""
         root = Group("/", {}, groups={g.path.strip("/"): g for g in groups})
-        return JoinedSource(self.path, self.format, root, arrays=self.arrays, made=self.made, states=self.states)
+        return replace(self, root=root)
 
 
 def variable_of(name: str, dims: Sequence[str], values: npt.NDArray[Any], attributes: Mapping[str, Any]) -> Variable:

@@ -280,3 +280,32 @@ class NamedAccess(Access):
         if reference is not None and real == (reference if is_url(reference) else self._real(reference)):
             return
         super().judge(real, reference)
+
+
+class GrownAccess(NamedAccess):
+    """The policy for an aggregation to which the user added files: those that were in it are references of its file.
+
+    An index beside the file tells of them, which somebody else may have written.
+    """
+
+    file: Access
+    recorded: frozenset[str]
+
+    def __init__(self, named: NamedAccess, file: Access, recorded: frozenset[str]) -> None:
+        super().__init__(named.parent, named.allow, named.states)
+        object.__setattr__(self, "file", file)
+        object.__setattr__(self, "recorded", recorded)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**super().__getstate__(), "file": self.file, "recorded": self.recorded}
+
+    def resolve(self, reference: str | None) -> str:
+        """Return the path or URL of a file, as the one that refers to it may read it unless the user named it."""
+        return self.file.resolve(reference) if reference in self.recorded else super().resolve(reference)
+
+    def judge(self, real: str, reference: str | None = None) -> None:
+        """Refuse a file that is neither the one that the user named nor allowed."""
+        if reference in self.recorded:
+            self.file.judge(real, reference)
+        else:
+            super().judge(real, reference)

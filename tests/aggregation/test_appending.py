@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ import cfagg
 from cfagg.aggregation import output, records
 from cfagg.arrays.index import Index, open_index, write_index
 from cfagg.cli.main import main
-from cfagg.errors import CfaggWarning, OptionError, SourceError, TargetError, TargetExistsError
+from cfagg.errors import AccessError, CfaggWarning, OptionError, SourceError, TargetError, TargetExistsError
 from cfagg.runtime.staging import lock
 from cfagg.storage import counters
 from tests.aggregation.months import month, months
@@ -115,7 +116,7 @@ def test_an_update_takes_in_what_changed_at_its_place_and_leaves_out_what_went(t
     rewrite(files[0], 10, days=3)
     Path(files[1]).unlink()
     before = counters.snapshot()
-    cfagg.aggregate(files[4:], output=out, append=True, update=True)
+    cfagg.aggregate(files[4:], output=out, append=True, allow=[out.parent.parent], update=True)
     opened = (counters.snapshot() - before).files
     assert contents(out) == at_once([files[2], files[0], files[3], files[4]], out)
     assert opened <= 2 * 2 + 1
@@ -194,7 +195,7 @@ def test_without_an_index_that_fits_all_files_are_scanned_again_and_a_warning_sa
     cfagg.aggregate(files[:3], output=out)
     spoil(out)
     with pytest.warns(CfaggWarning, match=f"3 files of .*scanned again.*{said}"):
-        cfagg.aggregate(files[3:], output=out, append=True)
+        cfagg.aggregate(files[3:], output=out, append=True, allow=[out.parent.parent])
     assert contents(out) == at_once(files, out)
 
 
@@ -205,7 +206,7 @@ def test_without_an_index_files_that_went_are_an_error(tmp_path, out):
     Path(files[0]).unlink()
     former = out.read_bytes()
     with pytest.raises(SourceError, match=files[0]), pytest.warns(CfaggWarning, match="scanned again"):
-        cfagg.aggregate(files[2:], output=out, append=True)
+        cfagg.aggregate(files[2:], output=out, append=True, allow=[out.parent.parent])
     assert out.read_bytes() == former
 
 
@@ -337,7 +338,7 @@ def stores(tmp_path) -> list[str]:
 
 def test_zarr_stores_are_added_with_their_values_in_files_beside_it(out, stores):
     cfagg.aggregate(stores[:2], output=out)
-    cfagg.aggregate(stores[2:], output=out, append=True)
+    cfagg.aggregate(stores[2:], output=out, append=True, allow=[out.parent.parent])
     assert values(out) == [0, 6, 100, 106, 200, 206]
     assert sorted(p.name for p in out.parent.iterdir()) == ["OUT.nc", "OUT.nc.cfagg-index", "OUT.nc.fragments-2"]
 
@@ -347,7 +348,7 @@ def test_a_store_whose_metadata_changed_is_found(out, stores):
     document = Path(stores[0]) / "zarr.json"
     document.write_text(document.read_text().replace("air_temperature", "sea_water_temperature"))
     with pytest.raises(SourceError, match="1 of 2 files"):
-        cfagg.aggregate(stores[2:], output=out, append=True)
+        cfagg.aggregate(stores[2:], output=out, append=True, allow=[out.parent.parent])
 
 
 def test_without_an_index_what_was_written_beside_it_tells_nothing_of_its_files(out, stores):
@@ -400,7 +401,7 @@ def test_a_refreshed_index_does_not_take_in_what_changed(tmp_path, out):
 def test_stores_stay_known_when_the_index_is_refreshed(out, stores):
     cfagg.aggregate(stores[:2], output=out)
     cfagg.index(out)
-    cfagg.aggregate(stores[2:], output=out, append=True)
+    cfagg.aggregate(stores[2:], output=out, append=True, allow=[out.parent.parent])
     assert values(out) == [0, 6, 100, 106, 200, 206]
 
 
@@ -411,7 +412,7 @@ def test_an_index_that_lacks_files_is_not_used(tmp_path, out):
     rows = [index.rows(i)._replace(path=index.where(i)) for i in (0, 2)]
     write_index(Index.of(rows, shared=index.shared, aggregation=index.aggregation), f"{out}.cfagg-index")
     with pytest.warns(CfaggWarning, match="3 files .* does not have all files"):
-        cfagg.aggregate(files[3:], output=out, append=True)
+        cfagg.aggregate(files[3:], output=out, append=True, allow=[out.parent.parent])
     assert contents(out) == at_once(files, out)
 
 
@@ -446,19 +447,21 @@ def test_a_file_that_could_not_be_recorded_is_scanned_again(tmp_path, out, monke
 
     monkeypatch.setattr(records, "encode", encode)
     cfagg.aggregate(files[:3], output=out)
-    cfagg.aggregate(files[3:], output=out, append=True)
+    cfagg.aggregate(files[3:], output=out, append=True, allow=[out.parent.parent])
     assert contents(out) == at_once(files, out)
 
 
 def test_notes_tell_what_was_there_what_changed_and_what_went(tmp_path, out):
     files = months(tmp_path / "in", 6)
-    assert cfagg.aggregate(files[:5], output=out, append=True).cfagg.report.notes == (
+    assert cfagg.aggregate(files[:5], output=out, append=True, allow=[out.parent.parent]).cfagg.report.notes == (
         f"{out} was not there: it is new",
     )
     rewrite(files[1], 8)
     Path(files[2]).unlink()
     Path(files[3]).unlink()
-    found = cfagg.aggregate([files[0], files[4], files[5]], output=out, append=True, update=True)
+    found = cfagg.aggregate(
+        [files[0], files[4], files[5]], output=out, append=True, allow=[out.parent.parent], update=True
+    )
     assert found.cfagg.report.notes == (
         "2 files are already in it",
         f"{files[1]} was scanned anew: it has changed",
@@ -475,8 +478,42 @@ def test_the_command_adds_files_and_takes_in_changes(tmp_path, out, capfd):
     capfd.readouterr()
     assert main(["aggregate", files[3], "-o", str(out), "--append"]) == 2
     assert f"- {files[0]}: it has changed" in capfd.readouterr().err
-    assert main(["aggregate", files[3], "-o", str(out), "--append", "--update"]) == 0
+    assert main(["aggregate", files[3], "-o", str(out), "--append", "--update", "--allow", str(tmp_path)]) == 0
     assert "scanned anew" in capfd.readouterr().err
     assert contents(out) == at_once(files, out)
     assert main(["aggregate", files[3], "-o", str(out), "--append", "--rtol", "0.1"]) == 2
     assert "rtol" in capfd.readouterr().err
+
+
+def test_old_files_are_only_read_where_the_aggregation_file_may_read_them(tmp_path, out):
+    """An index may be somebody else's: what it names is judged as what an aggregation file names."""
+    files = months(tmp_path / "in", 4)
+    cfagg.aggregate(files[:2], output=out)
+    found = cfagg.aggregate(files[2:3], output=out, append=True)
+    assert found.tas[4:, 0, 0].values.tolist() == [200, 206]
+    with pytest.raises(AccessError, match=re.escape(f"allow=['{tmp_path}/in']")):
+        found.tas[:3].values  # noqa: B018
+    found = cfagg.aggregate(files[3:], output=out, append=True, allow=[tmp_path / "in"])
+    assert found.tas[:, 0, 0].values.tolist() == [100.0 * n + k for n in range(4) for k in (0, 6)]
+
+
+def test_what_changed_is_only_scanned_where_the_aggregation_file_may_read_it(tmp_path, out):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files[:2], output=out)
+    rewrite(files[0], 5)
+    former = contents(out)
+    with pytest.raises(AccessError, match=re.escape(f"allow=['{tmp_path}/in']")):
+        cfagg.aggregate(files[2:], output=out, append=True, update=True)
+    assert contents(out) == former
+    # Who names it means it.
+    cfagg.aggregate([files[0], files[2]], output=out, append=True, update=True)
+    assert contents(out) == at_once(files, out)
+
+
+def test_without_an_index_an_update_leaves_out_what_went(tmp_path, out):
+    files = months(tmp_path / "in", 4)
+    cfagg.aggregate(files[:3], output=out, index=False)
+    Path(files[1]).unlink()
+    with pytest.warns(CfaggWarning, match="scanned again"):
+        cfagg.aggregate(files[3:], output=out, append=True, update=True, allow=[tmp_path])
+    assert contents(out) == at_once([files[0], *files[2:]], out)

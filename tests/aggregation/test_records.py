@@ -300,7 +300,7 @@ def test_hostile_bytes_give_our_own_error_or_something_sound():
 @pytest.mark.soak
 def test_hostile_bytes_give_our_own_error_or_something_sound_at_length():
     wanted = encode([a_file(0, ODD), a_file(1, ODD)])
-    for seed in range(1000, 101_000):
+    for seed in range(1000, 21_000):
         attack(seed, wanted)
 
 

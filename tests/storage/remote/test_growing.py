@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cfagg
-from cfagg.errors import SourceError, TargetExistsError, UnsupportedError
+from cfagg.errors import AccessError, SourceError, TargetExistsError, UnsupportedError
 from cfagg.storage.objects import ObjectStore
 from tests.aggregation.months import month
 
@@ -34,14 +34,16 @@ def test_objects_are_added_and_those_that_changed_are_found_by_their_tags(home, 
     out, once = tmp_path / "a" / "OUT.nc", tmp_path / "once"
     once.mkdir()
     cfagg.aggregate(files[:2], output=out)
-    found = cfagg.aggregate(files[2:3], output=out, append=True)
+    with pytest.raises(AccessError, match=f"allow=\\['{home}'\\]"):
+        cfagg.aggregate(files[2:3], output=out, append=True)
+    found = cfagg.aggregate(files[2:3], output=out, append=True, allow=[home])
     assert found.tas[:, 0, 0].values.tolist() == [0, 6, 100, 106, 200, 206]
     ObjectStore(home, {}).put("1.nc", month(tmp_path / "other.nc", 9).read_bytes())
     with pytest.raises(SourceError, match=r"1 of 3 files .* update=True") as caught:
-        cfagg.aggregate(files[3:], output=out, append=True)
+        cfagg.aggregate(files[3:], output=out, append=True, allow=[home])
     assert [str(p) for p in caught.value.problems] == [f"{files[1]}: it has changed"]
     ObjectStore(home, {}).delete(["0.nc"])
-    cfagg.aggregate(files[3:], output=out, append=True, update=True)
+    cfagg.aggregate(files[3:], output=out, append=True, update=True, allow=[home])
     cfagg.aggregate(files[1:], output=once / "OUT.nc")
     for name in ("OUT.nc", "OUT.nc.cfagg-index"):
         assert (out.parent / name).read_bytes() == (once / name).read_bytes()
