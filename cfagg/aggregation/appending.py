@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.aggregation import records
+from cfagg.aggregation.files import itself
 from cfagg.aggregation.scanning import FileState, Scanned
 from cfagg.arrays.index import Index, open_index
 from cfagg.arrays.source import open_source
@@ -230,15 +231,22 @@ def grown(known: Known, new: Sequence[str], target: str, *, update: bool, now: S
             problems,
         )
     left = set(gone)
-    places = dict.fromkeys(place for place in known.places if place not in left)
-    again = [place for place in new if place in places]
-    places.update(dict.fromkeys(new))
+    places, again = with_new([place for place in known.places if place not in left], new)
     notes = [
         _counted(again, "is already in it", "are already in it"),
         _counted(changed, "was scanned anew: it has changed", "were scanned anew: they have changed"),
         _counted(gone, "was left out: it is gone", "were left out: they are gone"),
     ]
-    return Growth(tuple(places), kept, tuple(n for n in notes if n))
+    return Growth(places, kept, tuple(n for n in notes if n))
+
+
+def with_new(old: Sequence[str], new: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the places of all files, under their old names, and those among the new ones that were there."""
+    found = {itself(place): place for place in old}
+    again = [place for place in new if itself(place) in found]
+    for place in new:
+        found.setdefault(itself(place), place)
+    return tuple(found.values()), again
 
 
 def _counted(places: Sequence[str], one: str, several: str) -> str:

@@ -16,7 +16,7 @@ from cfagg.storage.files import absent, open_regular
 from cfagg.storage.places import new_source
 from cfagg.storage.urls import Url, a_place, absolute, is_url
 
-__all__ = ["places"]
+__all__ = ["itself", "places"]
 
 #: What can be named, for messages.
 _EXPECTED = "name files, patterns, directories or URLs"
@@ -55,13 +55,13 @@ def places(
     found: dict[Any, str] = {}
     for one in given:
         for place in _meant(one, storage_options, allowed, left_out):
-            found.setdefault(_itself(place), place)
+            found.setdefault(itself(place), place)
     if not found:
         raise SourceNotFoundError(f"no files were given; {_EXPECTED}")
     return list(found.values())
 
 
-def _itself(place: str) -> Any:
+def itself(place: str) -> Any:
     """Return what is the same for all names of one file, by links too."""
     if not isinstance(place, Url):
         try:

@@ -22,6 +22,7 @@ from cfagg.aggregation.appending import (
     real,
     referred,
     state_at,
+    with_new,
 )
 from cfagg.aggregation.building import build
 from cfagg.aggregation.joining import join_files
@@ -130,7 +131,7 @@ class Output:
             warnings.warn(note, StaleIndexWarning, stacklevel=5)
             if self.update:
                 old = [place for place in old if state_at(place, _asking(scan, judge)) is not None]
-            return Growth(tuple(dict.fromkeys([*old, *new])), {}, (note,)), None
+            return Growth(with_new(old, new)[0], {}, (note,)), None
         self.settings.check(known.settings, str(path))
         now = partial(state_at, again=_asking(scan, judge))
         return grown(known, new, str(path), update=self.update, now=now), known
