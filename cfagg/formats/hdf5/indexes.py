@@ -6,11 +6,13 @@ Source: HDF5 File Format Specification, version 3, "The Data Layout Message".
 from __future__ import annotations
 
 import itertools
+import operator
 import struct
+from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +34,8 @@ _ENTRIES = {b"FAHD\0": 8, b"EAHD\0": 44}
 #: So many need no explanation by the file's size or the dataset's shape.
 _MANY = 1 << 20
 
-#: Chunks of the largest index that is read here.
-MOST = 1024
+#: Chunks and nodes of the largest index that is read here, rows of a node, and levels.
+MOST, _DEEPEST = 1024, 16
 
 #: Records of chunks without and with filters.
 _PLAIN, _FILTERED = 10, 11
@@ -106,27 +108,51 @@ def positions(
     data: Bytes, tree: int, chunk: Sequence[int], indices: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, int | None, int]] | None:
     """Return filter mask, byte offset and stored size of chunks; `None` where the library has to look."""
-    # The version 1 B-tree must be one node, as the netCDF library writes it, that has them all.  What stands in the
-    # file is not compared with its size.
-    entry = struct.Struct(f"<II{len(chunk) + 1}QQ")
+    # A version 1 B-tree, as the netCDF library writes it, that has them all.  What stands in the file is not compared
+    # with its size.
+    nodes: dict[int, _Node] = {}
+    found: list[tuple[int, int | None, int]] = []
     try:
-        mark, level, count = struct.unpack("<5sBH", data[tree : tree + 8])
-        if mark != _OLD_TREE or level or count > MOST:
-            return None
-        rows = list(entry.iter_unpack(data[tree + 24 : tree + 24 + count * entry.size]))
+        for index in indices:
+            start = tuple(map(operator.mul, index, chunk))
+            node = nodes.get(tree) or _node(data, tree, len(chunk), nodes)
+            while node is not None and node.level:
+                # That of the last child that begins no later; each is one level below the one above.
+                below = bisect_right(node.starts, start) - 1
+                at, level = node.rows[below][-1] if below >= 0 else UNDEFINED, node.level - 1
+                node = nodes.get(at) or _node(data, at, len(chunk), nodes)
+                node = None if node is None or node.level != level else node
+            row = None if node is None else node.table.get(start)
+            if row is None or row[-1] == UNDEFINED or not row[0]:
+                return None
+            found.append((row[1], row[-1], row[0]))
     except (OSError, *ERRORS):
         return None
+    return found
+
+
+class _Node(NamedTuple):
+    """A node of a version 1 B-tree: rows of bytes, mask, first element and 0, and place, by first elements."""
+
+    level: int
+    rows: list[tuple[int, ...]]
+    starts: list[tuple[int, ...]]
+    table: dict[tuple[int, ...], tuple[int, ...]]
+
+
+def _node(data: Bytes, at: int, rank: int, nodes: dict[int, _Node]) -> _Node | None:
+    """Read a node, and keep it in `nodes`; `None` where it is none, or its rows are not in order."""
+    entry = struct.Struct(f"<II{rank + 1}QQ")
+    mark, level, count = struct.unpack("<5sBH", data[at : at + 8])
+    if mark != _OLD_TREE or not count or count > MOST or level > _DEEPEST or len(nodes) >= MOST:
+        return None
+    rows = list(entry.iter_unpack(data[at + 24 : at + 24 + count * entry.size]))
     starts = [row[2:-2] for row in rows]
     if len(rows) != count or any(a >= b for a, b in itertools.pairwise(starts)):
         return None
-    table = {row[2:-2]: row for row in rows if not row[-2]}
-    found: list[tuple[int, int | None, int]] = []
-    for index in indices:
-        row = table.get(tuple(i * c for i, c in zip(index, chunk, strict=True)))
-        if row is None or row[-1] == UNDEFINED or not row[0]:
-            return None
-        found.append((row[1], row[-1], row[0]))
-    return found
+    table = {} if level else {start: row for start, row in zip(starts, rows, strict=True) if not row[-2]}
+    node = nodes[at] = _Node(level, rows, starts, table)
+    return node
 
 
 def listed(

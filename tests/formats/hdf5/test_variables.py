@@ -6,6 +6,7 @@ import dataclasses
 import pathlib
 import random
 import re
+import struct
 
 import h5py
 import netCDF4
@@ -222,11 +223,43 @@ def test_an_unwritten_chunk_is_left_to_the_library(tmp_path):
     assert _positions(path, located, [(0, 0), (2, 0)]) is None
 
 
-def test_a_table_of_more_than_one_node_is_left_to_the_library(tmp_path):
-    path = str(nca_files.fragment(tmp_path / "a.nc", "tas", np.zeros(200, "i2"), ["x"], chunksizes=(1,)))
+@pytest.mark.parametrize("count", [65, 200, 900])
+def test_positions_in_a_table_of_several_nodes_are_those_that_the_library_finds(tmp_path, count):
+    values = np.arange(3 * count, dtype="i2").reshape(count, 3)
+    path = str(nca_files.fragment(tmp_path / "a.nc", "tas", values, ["y", "x"], chunksizes=(1, 2)))
+    with h5py.File(path) as f:
+        infos = [f["tas"].id.get_chunk_info(k) for k in range(2 * count)]
     located = _found(path, "tas")
-    assert _positions(path, located, [(0,)]) is None
-    np.testing.assert_array_equal(read(located, [slice(0, 200, 1)], CONTEXT_SOURCE), np.zeros(200))
+    indices = [(i.chunk_offset[0], i.chunk_offset[1] // 2) for i in infos]
+    expected = [(i.filter_mask, i.byte_offset, i.size) for i in infos]
+    assert _positions(path, located, indices) == expected
+    assert _positions(path, located, indices[-1:]) == expected[-1:]
+    assert _positions(path, located, [(count, 0)]) is None
+    np.testing.assert_array_equal(read(located, [slice(0, count, 1), slice(0, 3, 1)], CONTEXT_SOURCE), values)
+
+
+def test_damaged_tables_of_several_nodes_give_stored_values_or_are_left_to_the_library(tmp_path):
+    values = np.arange(100, dtype="i4")
+    path = str(nca_files.fragment(tmp_path / "a.nc", "tas", values, ["x"], chunksizes=(1,)))
+    located = _found(path, "tas")
+    whole = pathlib.Path(path).read_bytes()
+    nodes = [at for at in range(len(whole)) if whole[at : at + 5] == b"TREE\1"]
+    expected = positions(whole, located.storage.tree, (1,), [(i,) for i in range(100)])
+    chosen, left = random.Random(3), 0
+    for _ in range(examples(200)):
+        data = bytearray(whole)
+        data[chosen.choice(nodes) + chosen.randrange(8)] ^= chosen.randrange(1, 256)
+        found = positions(bytes(data), located.storage.tree, (1,), [(i,) for i in range(100)])
+        left += found is None
+        assert found in (None, expected)
+    assert left
+
+
+def test_a_table_that_goes_round_in_circles_is_left_to_the_library():
+    row = struct.pack("<IIQQQ", 24, 0, 0, 0, 0)
+    for level in range(4):
+        node = struct.pack("<6sHQQ", b"TREE\1" + bytes([level]), 1, 2**64 - 1, 2**64 - 1) + row
+        assert positions(node, 0, (2,), [(0,)]) is None or not level
 
 
 def test_damaged_tables_of_chunks_raise_or_give_stored_values(tmp_path):
