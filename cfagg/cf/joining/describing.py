@@ -17,7 +17,7 @@ import numpy.typing as npt
 from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
 from cfagg.cf.joining.identities import frozen
 from cfagg.cf.joining.options import Options
-from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, around
+from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, around
 from cfagg.cf.joining.structure import plan_of, plans_of
 from cfagg.cf.references import Resolver
 from cfagg.model.dataset import Dataset, Variable
@@ -44,10 +44,9 @@ _companions: WeakValueDictionary[Hashable, Companion] = WeakValueDictionary()
 def describe(variable: Variable, resolver: Resolver, options: Options | None = None) -> Described:
     """Return what decides with which others a variable is joined; the values of its coordinates are read."""
     options = options or Options()
-    known = dict.fromkeys(chain(variable.group.variables.values(), resolver.variables()))
-    number = {v: i for i, v in enumerate(known)}
-    plan = plan_of(variable, resolver, options, number)
-    return _File(list(number), list(map(_key_of, number))).described(plan)
+    variables = list(dict.fromkeys(chain(variable.group.variables.values(), resolver.variables())))
+    plan = plan_of(variable, resolver, options, Variables(variables))
+    return _File(variables, list(map(_key_of, variables))).described(plan)
 
 
 def describe_all(dataset: Dataset, options: Options | None = None) -> list[Described]:

@@ -13,12 +13,23 @@ from cfagg.cf.calendars import canonical
 from cfagg.cf.cell_methods import parse
 from cfagg.cf.joining.options import Options
 from cfagg.cf.kinds_of_units import is_reference_time, meaning
+from cfagg.cf.packing import Packing
 from cfagg.cf.references import REFERRING
 from cfagg.cf.roles import place_of
 from cfagg.errors import CfaggError
 from cfagg.model.dataset import Variable
 
-__all__ = ["DATASETS", "field_identity", "frozen", "identity", "length", "methods", "properties", "units_key"]
+__all__ = [
+    "DATASETS",
+    "field_identity",
+    "frozen",
+    "identity",
+    "length",
+    "methods",
+    "properties",
+    "units_key",
+    "unusable",
+]
 
 #: Attributes of CF that describe the data, and are compared as what they mean, or not at all.
 _STANDARD = frozenset(
@@ -129,3 +140,19 @@ def properties(own: Mapping[str, Any], around: Mapping[str, Any], options: Optio
             out |= {name: frozen(both[name]) for name in rest}
         out["names of attributes"] = tuple(rest)
     return out
+
+
+def unusable(variable: Variable) -> str | None:
+    """Return why the values of a variable cannot be read and compared."""
+    if variable.unreadable:
+        return f"cannot be read: {variable.unreadable}"
+    if variable.dialect is not None:
+        return "is an aggregation itself"
+    if variable.kind == "other":
+        return "holds neither numbers nor text"
+    if variable.is_numeric:
+        try:
+            Packing.of(variable.attributes, where=variable.path)
+        except CfaggError as error:
+            return f"is packed in no way that can be undone: {error.message}"
+    return None

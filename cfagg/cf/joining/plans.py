@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from cfagg.model.dataset import AttributeValue, Variable
 
-__all__ = ["AxisPlan", "FieldPlan", "PartPlan", "around"]
+__all__ = ["ROLES", "AxisPlan", "FieldPlan", "PartPlan", "Variables", "around"]
+
+#: What ``cf_role`` says of identifiers of features.
+ROLES = ("timeseries_id", "trajectory_id", "profile_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +58,16 @@ def around(variable: Variable) -> dict[str, AttributeValue]:
     for group in reversed(list(variable.group.ancestors())):
         out |= group.attributes
     return out
+
+
+class Variables:
+    """All variables of a dataset with their numbers, and those that say how features are stored."""
+
+    def __init__(self, variables: Sequence[Variable]) -> None:
+        self.all = variables
+        self.number = {v: i for i, v in enumerate(variables)}
+        self.identifiers = [v for v in variables if v.text("cf_role") in ROLES]
+        self.ragged = [v for v in variables if not {"sample_dimension", "instance_dimension"}.isdisjoint(v.attributes)]
+        #: Dimensions of which several features have a part each.
+        self.shared = {v.text("sample_dimension") or "" for v in self.ragged}
+        self.shared |= {d for v in self.ragged if "instance_dimension" in v.attributes for d in v.dims}

@@ -87,6 +87,7 @@ def places(box: Int64, boxes: int, sets: Sets, used: Mapping[int, Bools], droppe
     flipped |= unordered[box[member]] & falling & ~jumps
     low = np.full(member.size, np.iinfo(np.int64).max)
     np.minimum.at(low, turn, place)
+    low[count == 0] = 0
     scattered, trimmed = {}, {}
     odd = jumps | turns
     for k in np.flatnonzero(odd | (stored != count)).tolist():

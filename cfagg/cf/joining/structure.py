@@ -6,9 +6,18 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cfagg.cf.joining.identities import field_identity, frozen, identity, length, methods, properties, units_key
+from cfagg.cf.joining.identities import (
+    field_identity,
+    frozen,
+    identity,
+    length,
+    methods,
+    properties,
+    units_key,
+    unusable,
+)
 from cfagg.cf.joining.options import Options
-from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, around
+from cfagg.cf.joining.plans import ROLES, AxisPlan, FieldPlan, PartPlan, Variables, around
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.lists import grid_mappings, pairs
 from cfagg.cf.references import Resolver, references
@@ -19,7 +28,6 @@ __all__ = ["plan_of", "plans_of"]
 
 _VALID = ("valid_min", "valid_max", "valid_range")
 _FLAGS = ("flag_values", "flag_masks", "flag_meanings")
-_ROLES = ("timeseries_id", "trajectory_id", "profile_id")
 _TIMES = frozenset({"time", "forecast_reference_time"})
 _UNSAID = frozenset({"long_name", "comment", "history"})
 
@@ -30,9 +38,9 @@ def plans_of(dataset: Dataset, options: Options) -> tuple[FieldPlan, ...]:
     roles = Roles(dataset, references(dataset, resolver))
     aggregated = {v for v in dataset.variables if v.dialect is not None and v.text("cf_role") in ("nca", "cfa")}
     left = (roles.data | aggregated) - roles.named_by("ancillary_variables") - roles.named_by("cell_measures")
-    number = {v: i for i, v in enumerate(dataset.variables)}
+    known = Variables(dataset.variables)
     same: dict[Hashable, Any] = {}
-    plans = [_Field(v, resolver, options, number).plan() for v in dataset.variables if v in left]
+    plans = [_Field(v, resolver, options, known).plan() for v in dataset.variables if v in left]
     # Equal axes and parts are the same objects, by which they are known later.
     return tuple(
         replace(
@@ -52,9 +60,9 @@ def _of_itself(plans: Sequence[AxisPlan | PartPlan], variable: Variable) -> tupl
     return tuple(id(variable.dimensions[position]) for position in own)
 
 
-def plan_of(variable: Variable, resolver: Resolver, options: Options, number: dict[Variable, int]) -> FieldPlan:
+def plan_of(variable: Variable, resolver: Resolver, options: Options, known: Variables) -> FieldPlan:
     """Return how one variable is described."""
-    return _Field(variable, resolver, options, number).plan()
+    return _Field(variable, resolver, options, known).plan()
 
 
 @dataclass(eq=False)
@@ -64,7 +72,7 @@ class _Field:
     variable: Variable
     resolver: Resolver
     options: Options
-    number: dict[Variable, int]
+    known: Variables
     axes: dict[str, AxisPlan] = field(default_factory=dict)
     around: dict[str, AttributeValue] = field(default_factory=dict)
     feature: str | None = None
@@ -73,17 +81,15 @@ class _Field:
     parts: dict[str, PartPlan] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     said: dict[str, Hashable] = field(default_factory=dict)
+    taken: set[Variable] = field(default_factory=set)
 
     def plan(self) -> FieldPlan:
         """Return the plan."""
         variable, options = self.variable, self.options
         name = field_identity(variable, options)
         if name is None and not options.allow_no_identity:
-            self.problems.append(
-                f"it has no attribute {options.field_identity!r}"
-                if options.field_identity
-                else "it has no standard name"
-            )
+            wanted = f"attribute {options.field_identity!r}" if options.field_identity else "standard name"
+            self.problems.append(f"it has no {wanted}")
         self.around = around(variable)
         coordinates = self._coordinates()
         self._along(coordinates)
@@ -100,7 +106,7 @@ class _Field:
             if dimension not in self.along:
                 self.problems.append(f"its dimension {dimension!r} has no coordinate with a standard name")
         return FieldPlan(
-            self.number[variable],
+            self.known.number[variable],
             self._signature(name),
             tuple(self.axes.values()),
             self.along,
@@ -111,16 +117,16 @@ class _Field:
 
     def _find(self, name: str, source: Variable | None = None) -> Variable | None:
         found, _ = self.resolver.variable(name, (source or self.variable).group)
-        return found if found in self.number else None
+        return found if found in self.known.number else None
 
     def _coordinates(self) -> list[Variable]:
         """Return coordinate variables first, then those that ``coordinates`` names, then identifiers of features."""
-        found: list[Variable] = []
+        known: dict[Variable, None] = {}
         variable = self.variable
         for dimension in variable.dimensions:
             own = self._find(dimension.name)
             if own is not None and length(own) == (own.name,) and own.dimensions[0] is dimension:
-                found.append(own)
+                known[own] = None
         named = variable.words("coordinates")
         container = self._find(variable.text("geometry") or "")
         if container is not None:
@@ -129,25 +135,34 @@ class _Field:
             own = self._find(name)
             if own is None:
                 self.problems.append(f"its coordinate {name!r} is not there")
-            elif own not in found:
-                found.append(own)
+            else:
+                known[own] = None
         self.feature = next((t for g in variable.group.ancestors() if (t := g.text("featureType"))), None)
         if self.feature:
-            found += [
-                v
-                for v in self.number
-                if v.text("cf_role") in _ROLES and v not in found and set(length(v)) <= set(variable.dims)
-            ]
+            known |= dict.fromkeys(v for v in self.known.identifiers if set(length(v)) <= set(variable.dims))
         # Those with an identity come first, so that they are the ones of their dimensions.
-        found.sort(key=lambda v: (not v.is_coordinate, self._identity(v) is None, v.text("cf_role") not in _ROLES))
-        for own in found:
-            if own.dialect is not None:
-                self.problems.append(f"its coordinate {own.name!r} is an aggregation itself")
-            if own.kind == "other":
-                self.problems.append(f"its coordinate {own.name!r} holds neither numbers nor text")
-            if own.unreadable:
-                self.problems.append(f"its coordinate {own.name!r} cannot be read: {own.unreadable}")
+        found = [v for v in known if self._is_usable(v, "its coordinate")]
+        found.sort(key=lambda v: (not v.is_coordinate, self._identity(v) is None, v.text("cf_role") not in ROLES))
         return found
+
+    def _is_usable(self, other: Variable, what: str) -> bool:
+        """Whether the values of another variable can be read and compared; that they cannot is a problem."""
+        why = unusable(other)
+        self.problems += [f"{what} {other.name!r} {why}"] * (why is not None)
+        return why is None
+
+    def _bounds(self, coordinate: Variable) -> Variable | None:
+        """Return the bounds of a coordinate."""
+        text = coordinate.text("bounds") or coordinate.text("climatology")
+        bounds = None if text is None else self._find(text, coordinate)
+        if bounds is None or not self._is_usable(bounds, "the variable"):
+            return None
+        own = coordinate.dimensions[: len(length(coordinate))]
+        if bounds.dimensions[: len(own)] != own or bounds.is_text or len(bounds.dims) != len(own) + 1:
+            dims = ", ".join(bounds.dims)
+            self.problems.append(f"{bounds.name!r} with dimensions ({dims}) are no bounds of {coordinate.name!r}")
+            bounds = None
+        return bounds
 
     def _identity(self, variable: Variable) -> str | None:
         return identity(variable, self.options) or variable.text("cf_role")
@@ -160,7 +175,7 @@ class _Field:
             known = [v for v in own if (i := self._identity(v)) is not None and i not in self.axes]
             if not any(v.is_coordinate for v in known):
                 # Of coordinates that are not of the dimension itself, names of features and times say most.
-                known.sort(key=lambda v: (v.text("cf_role") not in _ROLES, not _is_time(v)))
+                known.sort(key=lambda v: (v.text("cf_role") not in ROLES, not _is_time(v)))
             if any("compress" in v.attributes for v in own):
                 self._index(f"points of {own[0].name}", position)
             elif known:
@@ -170,17 +185,10 @@ class _Field:
             elif own:  # it is joined with nothing, and keeps its coordinate
                 self._axis(own[0])
                 self.problems.append(f"its dimension {dimension!r} has no coordinate with a standard name")
-        ragged = {
-            other.text("sample_dimension") or "" for other in self.number if "sample_dimension" in other.attributes
-        }
-        ragged |= {d for other in self.number if "instance_dimension" in other.attributes for d in other.dims}
-        self.problems += [f"its dimension {d!r} is that of a ragged array" for d in variable.dims if d in ragged]
-        if ragged & set(variable.dims):
-            features = [
-                v for v in self.number if not {"sample_dimension", "instance_dimension"}.isdisjoint(v.attributes)
-            ]
-            for other in (*features, *(v for v in self.number if v.text("cf_role") in _ROLES)):
-                self._part("ragged", other)
+        shared = [d for d in variable.dims if d in self.known.shared]
+        self.problems += [f"its dimension {d!r} is that of a ragged array" for d in shared]
+        for other in (*self.known.ragged, *self.known.identifiers) if shared else ():
+            self._part("ragged", other)
 
     def _unnamed(self, dimension: str, coordinates: list[Variable]) -> str | None:
         """Return by what a dimension without an own coordinate is known."""
@@ -203,10 +211,11 @@ class _Field:
 
     def _axis(self, coordinate: Variable) -> None:
         name = self._identity(coordinate) or coordinate.name
-        text = coordinate.text("bounds") or coordinate.text("climatology")
-        bounds = None if text is None else self._find(text, coordinate)
-        self.axes[name] = AxisPlan(name, self.number[coordinate], None if bounds is None else self.number[bounds])
+        bounds = self._bounds(coordinate)
+        number = self.known.number
+        self.axes[name] = AxisPlan(name, number[coordinate], None if bounds is None else number[bounds])
         self.of[name] = coordinate
+        self.taken.add(coordinate)
         self.along.update(dict.fromkeys(length(coordinate), name))
         if "coordinate_interpolation" in coordinate.attributes or "quantization" in coordinate.attributes:
             self.problems.append(f"its coordinate {coordinate.name!r} is subsampled")
@@ -218,7 +227,7 @@ class _Field:
     def _scalars(self, coordinates: list[Variable]) -> None:
         """Make scalar coordinates axes; those of a station belong to that of its name."""
         scalars = [v for v in coordinates if not length(v) and self._identity(v) is not None]
-        roles = [v for v in scalars if v.text("cf_role") in _ROLES] if self.feature else []
+        roles = [v for v in scalars if v.text("cf_role") in ROLES] if self.feature else []
         if roles and str(self.feature).lower() == "timeseries":
             self._axis(roles[0])
             name = self._identity(roles[0]) or ""
@@ -250,8 +259,10 @@ class _Field:
     def _part(self, role: str, other: Variable, behind: tuple[str, ...] = (), name: str | None = None) -> None:
         """Take another variable as something that belongs to this one."""
         known = name or self._identity(other) or f"ncvar%{other.name}"
-        taken = [a.variable for a in self.axes.values()] + [p.variable for p in self.parts.values()]
-        if self.number[other] in taken:
+        if other in self.taken:
+            return
+        self.taken.add(other)
+        if not self._is_usable(other, "what belongs to it,"):
             return
         if known in self.axes or known in self.parts:
             known = f"{known} ({other.name})"
@@ -259,11 +270,8 @@ class _Field:
             behind += tuple(n for n in sorted(_TIMES) if n not in self.along.values())
         axes = tuple(self.along.get(d, "") for d in length(other)) + behind
         varies = any(a in self.of and _is_time(self.of[a]) for a in axes)
-        self.parts[known] = PartPlan(known, role, axes, self.number[other], varies=varies)
-        if other.dialect is not None:
-            self.problems.append(f"{other.name!r}, which belongs to it, is an aggregation itself")
-        text = other.text("bounds") or other.text("climatology")
-        bounds = None if text is None else self._find(text, other)
+        self.parts[known] = PartPlan(known, role, axes, self.known.number[other], varies=varies)
+        bounds = self._bounds(other)
         if bounds is not None:
             self._part("bounds", bounds, behind, f"bounds of {known}")
         if other.text("nodes"):
@@ -334,7 +342,7 @@ class _Field:
             own = self._find(name)
             if own is None:
                 continue
-            found.append(self.number[own])
+            found.append(self.known.number[own])
             named = [self._find(c) for c in coordinates]
             of = tuple(sorted(self._identity(c) or c.name for c in named if c is not None))
             attributes = sorted((k, frozen(v)) for k, v in own.attributes.items() if k not in _UNSAID)
@@ -360,7 +368,7 @@ class _Field:
             climatology = of is not None and "climatology" in of.attributes
             positive = (of.text("positive") or "").lower() if of is not None else ""
             axes.append((key, sense, plan.bounds is not None, climatology, positive))
-        parts, variables = [], list(self.number)
+        parts, variables = [], self.known.all
         for p in self.parts.values():
             other = None if p.variable is None else variables[p.variable]
             kind: Hashable = None

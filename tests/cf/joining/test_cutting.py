@@ -212,3 +212,56 @@ def test_parts_that_leave_a_hole_are_no_single_array(data: st.DataObject) -> Non
     for box in range(len(boxes)):
         own = np.flatnonzero(boxes.box == box)
         assert boxes.count[own].prod(axis=1).sum() == boxes.extent[box].prod()
+
+
+@given(st.data())
+@settings(max_examples=examples(60))
+def test_parts_of_which_some_overlap_never_fill_a_place_twice(data: st.DataObject) -> None:
+    whole, cuts = data.draw(cut(2))
+    more = []
+    for _ in range(data.draw(st.integers(1, 2))):
+        ends = [
+            sorted((data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, n - 1)))) for n in whole.values.shape
+        ]
+        more.append(tuple((low, high + 1) for low, high in ends))
+    parts = [tuple(np.arange(*r) for r in ranges) for ranges in data.draw(st.permutations([*cuts, *more]))]
+    made, _ = described_in_any_way(data.draw, whole, parts)
+    _, boxes = boxes_of(*made)
+    for box in range(len(boxes)):
+        own = np.flatnonzero(boxes.box == box)
+        assert boxes.count[own].prod(axis=1).sum() == boxes.extent[box].prod()
+
+
+def test_five_that_fill_a_square_and_one_more_in_it_are_no_array() -> None:
+    whole = Whole(np.arange(9).reshape(3, 3), (False, False), plane=False)
+    inside: Ranges = ((0, 2), (1, 3))
+    parts = [tuple(np.arange(*r) for r in ranges) for ranges in [*pinwheel((3, 3)), inside]]
+    made = [whole.part(p, (0, 0), (False, False)) for p in parts]
+    assert len(boxes_of(*made[:5])[1]) == 1
+    assert len(boxes_of(*made)[1]) > 1
+
+
+def test_a_coordinate_of_two_dimensions_that_differs_at_one_time_keeps_parts_apart() -> None:
+    cuts = [((0, 1), (0, 1)), ((0, 1), (1, 3)), ((1, 2), (0, 2)), ((1, 2), (2, 3)), ((2, 3), (0, 1)), ((2, 3), (1, 3))]
+
+    def made(odd: int) -> list[Described]:
+        out = []
+        for k, (time, lat) in enumerate(cuts):
+            root = Group()
+            add(root, "time", ("time",), np.arange(*time) * 1.0, **TIME)
+            add(root, "lat", ("lat",), np.arange(*lat) * 1.0, **LATITUDE)
+            add(root, "lon", ("lon",), [0.0, 1.0], **LONGITUDE)
+            plane = np.add.outer(np.arange(*lat) * 10.0, [0.0, 1.0]) + (k == odd)
+            add(root, "height", ("lat", "lon"), plane, standard_name="surface_altitude", units="m")
+            sizes = [root.dimensions[d].size for d in NAMES]
+            add(root, "tas", NAMES, np.zeros(sizes, "f4"), **TAS, coordinates="height")
+            out.append(described(root))
+        return out
+
+    assert boxes_of(*made(-1))[1].extent.tolist() == [[3, 3, 2]]
+    for odd in range(len(cuts)):
+        boxes = boxes_of(*made(odd))[1]
+        assert len(boxes) > 1
+        # The part with other heights is with those of its own time alone.
+        with_it = np.flatnonzero(boxes.box == boxes.box[odd])
+        assert {cuts[k][0] for k in with_it.tolist()} == {cuts[odd][0]}
