@@ -6,9 +6,10 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cfagg.arrays.datasets import dataset_of, other_than_netcdf, referenced, with_aggregations, with_readers
 from cfagg.cf.joining import Described, Options, describe_all, interned
@@ -27,6 +28,9 @@ from cfagg.storage.files import FileKey, open_regular
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place, is_url
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 __all__ = ["FileState", "Scanned", "scan"]
 
 #: Files that are scanned here before it is looked how long the rest will take, and again after so many.
@@ -37,6 +41,11 @@ _WORTH = 1.5
 
 #: Files that one process is given at once, and requests that wait for answers of servers at the same time.
 _BATCH, _WAITING = 64, 16
+
+#: Attributes by which variables refer to others whose values are looked at.
+_REFERRING = (
+    "ancillary_variables", "bounds", "cell_measures", "climatology", "coordinates", "formula_terms", "grid_mapping",
+)  # fmt: skip
 
 type Progress = Callable[[int, int], None] | None
 
@@ -209,14 +218,14 @@ def _scan_one(place: str, how: _How) -> Scanned:
         state: FileState | None = None
         try:
             if isinstance(place, Url):
-                return _scan_url(place, how.options)
+                return _scan_url(place, how)
             if os.path.isdir(place):  # noqa: PTH112 - Path costs more
                 if is_referring(place):
                     return _scan_references(place, how)
-                return _scan_store(LocalStore(place, how.links), place, how.options)
+                return _scan_store(LocalStore(place, how.links), place, how)
             handle = open_regular(place)
             state = _state(handle.key)
-            found = _described(place, state, dataset_of(handle, allow=how.links), how.options)
+            found = _described(place, state, dataset_of(handle, allow=how.links), how)
         except CfaggError as error:
             found = Scanned(place, state, problem=error.message, error=type(error))
         except OSError as error:
@@ -230,28 +239,47 @@ def _scan_one(place: str, how: _How) -> Scanned:
     return Scanned(place, state, problem=said, error=SourceError)
 
 
-def _described(place: str, state: FileState, dataset: Dataset, options: Options) -> Scanned:
+def _described(place: str, state: FileState, dataset: Dataset, how: _How) -> Scanned:
     """Return what a dataset holds, which is closed."""
     with with_aggregations(dataset):
         if dataset.damage is not None:
             raise SourceError(f"{place}: {dataset.damage}")
         if dataset.format == "cdl":
             raise SourceError(f"{place} is CDL, a text of which ncgen makes netCDF; aggregate that")
-        return Scanned(place, state, dataset.format, tuple(describe_all(dataset, options)))
+        if any(v.dialect is not None for v in dataset.variables):
+            _read_aggregated(dataset, place, how.links)
+        return Scanned(place, state, dataset.format, tuple(describe_all(dataset, how.options)))
 
 
-def _scan_url(url: Url, options: Options) -> Scanned:
+def _read_aggregated(dataset: Dataset, place: str, allow: Sequence[str]) -> None:
+    """Let coordinates that are aggregations themselves, and what else others refer to, have the values of these."""
+    named = {word for v in dataset.variables for name in _REFERRING for word in v.words(name)}
+    for variable in dataset.variables:
+        if variable.dialect is not None and (variable.is_coordinate or variable.name in named):
+            variable.dialect = variable.stored_dimensions = None
+            variable.read = partial(_aggregated, place, variable.path, allow)
+
+
+def _aggregated(place: str, path: str, allow: Sequence[str], slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+    """Return a hyperslab of an aggregation, whose fragments are where its file or `allow` lets them be."""
+    from cfagg.arrays.opening import open_any, open_reader
+
+    source = open_any(place, allow)
+    return open_reader(source, path, source.access(allow)).read(slices)
+
+
+def _scan_url(url: Url, how: _How) -> Scanned:
     """Return what a file or store on another machine holds; what is written meanwhile is an error of its readers."""
     handle = file_at(url)
     if handle is None and not url.rstrip("/").endswith(".zarr"):
         handle = handles.renew(url)  # says that it is not there, or why it may not be read
     if handle is None:
-        return _scan_store(store_at(url), url, options)
+        return _scan_store(store_at(url), url, how)
     state = FileState(handle.key.size, etag=handle.data.tag)
-    return _described(url, state, other_than_netcdf(handle) or of_handle(handle), options)
+    return _described(url, state, other_than_netcdf(handle) or of_handle(handle), how)
 
 
-def _scan_store(store: Any, place: str, options: Options) -> Scanned:
+def _scan_store(store: Any, place: str, how: _How) -> Scanned:
     """Return what a Zarr store holds, known by its metadata and by the chunks that were read of it."""
     for _ in range(2):
         documents = _Documents(store)
@@ -260,7 +288,7 @@ def _scan_store(store: Any, place: str, options: Options) -> Scanned:
             values: Any = variable.read
             if isinstance(values, ZarrValues):
                 values.store = store  # our own reader takes it as it is
-        found = _described(place, FileState(0), with_readers(dataset), options)
+        found = _described(place, FileState(0), with_readers(dataset), how)
         read = [v.path for v in dataset.variables if getattr(v.read, "reader", None) is not None]
         state = documents.state(read)
         if state is not None:
@@ -271,7 +299,7 @@ def _scan_store(store: Any, place: str, options: Options) -> Scanned:
 def _scan_references(place: str, how: _How) -> Scanned:
     """Return what references in Parquet describe, known by the document of their directory."""
     state = _state(open_regular(f"{place}/.zmetadata").key)
-    return _described(place, state, referenced(place, how.links), how.options)
+    return _described(place, state, referenced(place, how.links), how)
 
 
 class _Documents:
