@@ -29,6 +29,22 @@ __all__ = ["INLINE", "NOTE", "documents", "encoded", "json_bytes", "write_parque
 #: References in one file of Parquet.
 RECORD = 10_000
 
+#: What pandas writes of a frame: without it, fastparquet makes reals of integers.
+_PANDAS = {
+    "columns": [
+        {"name": name, "field_name": name, "pandas_type": kind, "numpy_type": type_, "metadata": None}
+        for name, kind, type_ in (
+            ("path", "unicode", "object"),
+            ("offset", "int64", "int64"),
+            ("size", "int64", "int64"),
+            ("raw", "bytes", "object"),
+        )
+    ],
+    "column_indexes": [],
+    "index_columns": [],
+    "pandas_version": "2",
+}
+
 #: What packs bytes, and stands behind the filters.
 _COMPRESSORS = ("zlib", "zstd", "blosc", "bz2")
 
@@ -131,6 +147,9 @@ def write_parquet(root: Node, folder: Path) -> tuple[str, ...]:
     import pyarrow as pa
     from pyarrow import parquet
 
+    numbers = (pa.field(name, pa.int64(), nullable=False) for name in ("offset", "size"))
+    schema = pa.schema([pa.field("path", pa.string()), *numbers, pa.field("raw", pa.binary())])
+    schema = schema.with_metadata({"pandas": json.dumps(_PANDAS)})
     for node in root.walk():
         for array in node.arrays:
             count = math.prod(array.grid.matrix_shape)
@@ -152,14 +171,8 @@ def write_parquet(root: Node, folder: Path) -> tuple[str, ...]:
                         paths[i], columns[:, i], raws[i] = found[0], found[1:], None
                 place = folder / array.path
                 place.mkdir(parents=True, exist_ok=True)
-                table = pa.table(
-                    {
-                        "path": pa.array(paths, pa.string()),
-                        "offset": columns[0],
-                        "size": columns[1],
-                        "raw": pa.array(raws, pa.binary()),
-                    }
-                )
+                columns_of = [pa.array(paths, pa.string()), *map(pa.array, columns), pa.array(raws, pa.binary())]
+                table = pa.table(columns_of, schema=schema)
                 parquet.write_table(table, place / f"refs.{record}.parq", compression="zstd", write_statistics=False)
     table_of = {"metadata": documents(root), "record_size": RECORD}
     (folder / ".zmetadata").write_bytes(json.dumps(table_of).encode())

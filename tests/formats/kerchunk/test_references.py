@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import json
 import pickle
+import random
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,14 @@ import cfagg
 from cfagg.cli.main import main
 from cfagg.errors import (
     AccessError,
+    CfaggError,
     FragmentNotFoundError,
     FragmentReadError,
     LimitError,
     SourceError,
     UnsupportedError,
 )
+from cfagg.formats.kerchunk import references
 from tests.formats.kerchunk.making import placed
 
 ALL = ("kerchunk-d.json", "kerchunk-c.json", "kerchunk-d.parq", "virtualizarr-d.json", "virtualizarr-d.parquet")
@@ -218,11 +222,9 @@ def test_what_is_no_table_is_an_error_of_ours(tmp_path, text):
         cfagg.read(tmp_path / "a.json")
 
 
-def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path):
-    with gzip.open(tmp_path / "a.json.gz", "wb") as file:
-        file.write(b'{"version": 1, "refs": {')
-        for _ in range(140):
-            file.write(b" " * 2**20)
+def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(references, "MOST", 2**20)
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(b'{"version": 1, "refs": {' + b" " * 2**20))
     with pytest.raises(LimitError, match="Parquet"):
         cfagg.read(tmp_path / "a.json.gz")
 
@@ -316,3 +318,48 @@ def test_a_place_outside_is_listed_without_being_opened(tmp_path, capsys):
     path = changed(placed(tmp_path), with_tas(["/nowhere/a.nc", 0, 1]))
     main(["show", "--references", "--variable", "tas", str(path)])
     assert "/nowhere/a.nc" in capsys.readouterr().out
+
+
+#: What takes the place of parts of references.
+HOSTILE = (
+    None, 0, -1, 2**63, 1.5, float("nan"), True, "", "\0", "..", [], {}, [[]], "|O", "|S0", "NaN", ["/dev/zero"], [""],
+    [{"id": "pickle"}], [{"id": "vlen-utf8"}], "base64:AAAA", ["d0.nc", 0, 2**61], ["{{u}}"], ["~", 0, 1],
+)  # fmt: skip
+
+
+def distorted(found: Any, draw: random.Random) -> None:
+    """Replace, remove or rename one part of nested objects and lists."""
+    while True:
+        keys = list(found) if isinstance(found, dict) else list(range(len(found)))
+        key = draw.choice(keys)
+        if isinstance(found[key], dict | list) and found[key] and draw.random() < 0.8:
+            found = found[key]
+            continue
+        if draw.random() < 0.2:
+            del found[key]
+        else:
+            found[key] = json.loads(json.dumps(draw.choice(HOSTILE)))
+        return
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.soak) for n in range(6, 400))])
+def test_whatever_references_say_only_errors_of_ours_are_raised(tmp_path, seed):
+    folder, draw = placed(tmp_path), random.Random(seed)
+    found = json.loads((folder / "kerchunk-d.json").read_text())
+    for key, value in found["refs"].items():
+        found["refs"][key] = json.loads(value) if isinstance(value, str) and value.startswith("{") else value
+    for _ in range(draw.choice([1, 2, 4])):
+        distorted(found, draw)
+    path = folder / "a.json"
+    path.write_text(json.dumps(found))
+    for look in (str, lambda p: str(cfagg.show(p)), lambda p: str(cfagg.check(p)), values_of):
+        with contextlib.suppress(CfaggError):
+            look(path)
+
+
+def values_of(path: Path) -> None:
+    dataset = cfagg.read(path, decode_times=False)
+    for name in dataset.variables:
+        with contextlib.suppress(CfaggError):
+            if dataset[name].size < 10**6:
+                _ = dataset[name].values

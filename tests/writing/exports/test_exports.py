@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from pyarrow import parquet
 
 import cfagg
 from cfagg.arrays.opening import open_any
@@ -269,3 +270,13 @@ def test_an_lzf_chunk_is_a_loss_that_names_the_filter(tmp_path):
     path = aggregate(tmp_path / "tas.nc", ["a.nc"], [12])
     with pytest.raises(LossError, match="passed the filter LZF"):
         exported(path, "tas.json")
+
+
+def test_places_in_parquet_are_integers_to_every_reader(tmp_path):
+    # fastparquet, which fsspec asks by default, makes reals of integers that may be missing.
+    path, _ = series(tmp_path)
+    exported(path, "tas.parquet")
+    schema = parquet.read_schema(tmp_path / "tas.parquet" / "tas" / "refs.0.parq")
+    told = {c["name"]: c["numpy_type"] for c in json.loads(schema.metadata[b"pandas"])["columns"]}
+    for name in ("offset", "size"):
+        assert (schema.field(name).nullable, told[name]) == (False, "int64")
