@@ -516,3 +516,13 @@ def test_without_an_index_an_update_leaves_out_what_went(tmp_path, out):
     with pytest.warns(CfaggWarning, match="scanned again"):
         cfagg.aggregate(files[3:], output=out, append=True, update=True, allow=[tmp_path])
     assert contents(out) == at_once([files[0], *files[2:]], out)
+
+
+@pytest.mark.parametrize("to", ["CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"])
+def test_a_file_of_each_dialect_grows_without_a_look_at_old_files(tmp_path, out, to):
+    files = [str(month(tmp_path / "in" / f"{n}.nc", n, days=1)) for n in range(8)]
+    cfagg.aggregate(files[:6], output=out, to=to)
+    before = counters.snapshot()
+    cfagg.aggregate(files[6:], output=out, append=True, to=to)
+    assert (counters.snapshot() - before).files <= 2 * 2 + 1  # a scan, a table of chunks, and the index
+    assert contents(out) == at_once(files, out, to=to)
