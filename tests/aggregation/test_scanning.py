@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import zarr
 
-from cfagg.aggregation import scanning
+from cfagg.aggregation import headers, scanning
 from cfagg.aggregation.scanning import Scanned, scan
 from cfagg.cf.joining import describe_all
 from cfagg.errors import SourceError, SourceNotFoundError
@@ -208,7 +208,7 @@ def while_described(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[
             waiting.pop(0)()
         return found
 
-    monkeypatch.setattr(scanning, "describe_all", described)
+    monkeypatch.setattr(headers, "describe_all", described)
     return waiting
 
 

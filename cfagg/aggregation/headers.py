@@ -1,0 +1,202 @@
+"""What one file holds: the descriptions of its data variables, and the state in which it was scanned."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cfagg.arrays.datasets import dataset_of, other_than_netcdf, referenced, with_aggregations, with_readers
+from cfagg.cf.joining import Described, Options, describe_all
+from cfagg.errors import CfaggError, SourceError
+from cfagg.formats.metadata.stores import LocalStore
+from cfagg.formats.metadata.url import file_at, of_handle, store_at
+from cfagg.formats.metadata.zarr import ZarrValues, open_store
+from cfagg.formats.opening import is_referring
+from cfagg.model.dataset import Dataset
+from cfagg.storage.files import FileKey, open_regular
+from cfagg.storage.handles import handles
+from cfagg.storage.urls import Url
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["FileState", "How", "Scanned", "scan_one"]
+
+#: Attributes by which variables refer to others whose values are looked at.
+_REFERRING = (
+    "ancillary_variables", "bounds", "cell_measures", "climatology", "coordinates", "formula_terms", "grid_mapping",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What tells one state of a file from another; an object on another machine has a tag and no times."""
+
+    size: int
+    mtime_ns: int = 0
+    ctime_ns: int = 0
+    inode: int = 0
+    etag: str | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scanned:
+    """What one file holds; where it could not be read, `problem` says why and there is nothing else."""
+
+    place: str
+    state: FileState | None
+    format: str = ""
+    described: tuple[Described, ...] = ()
+    problem: str | None = None
+    #: The class of error that `problem` is.
+    error: type[CfaggError] | None = None
+
+
+class How(NamedTuple):
+    """How files are scanned; it is sent to the processes that do it."""
+
+    options: Options
+    #: Where links in Zarr stores may lead to.
+    links: tuple[str, ...]
+
+
+def scan_one(place: str, how: How) -> Scanned:
+    """Return what a file or store holds; one that changes meanwhile is scanned once more."""
+    for _ in range(2):
+        state: FileState | None = None
+        try:
+            if isinstance(place, Url):
+                return _scan_url(place, how)
+            if os.path.isdir(place):  # noqa: PTH112 - Path costs more
+                if is_referring(place):
+                    return _scan_references(place, how)
+                return _scan_store(LocalStore(place, how.links), place, how)
+            handle = open_regular(place)
+            state = _state(handle.key)
+            found = _described(place, state, dataset_of(handle, allow=how.links), how)
+        except CfaggError as error:
+            found = Scanned(place, state, problem=error.message, error=type(error))
+        except OSError as error:
+            found = Scanned(place, state, problem=f"{place}: {error.strerror or error}", error=SourceError)
+        except Exception as error:  # noqa: BLE001 - one damaged file of thousands must not end the scan of the others
+            said = f"{place} cannot be scanned: {type(error).__name__}: {error}"
+            found = Scanned(place, state, problem=said, error=SourceError)
+        if state is None or state == _now(place):
+            return found
+    said = f"{place} changes while it is scanned; aggregate it when it is complete"
+    return Scanned(place, state, problem=said, error=SourceError)
+
+
+def _described(place: str, state: FileState, dataset: Dataset, how: How) -> Scanned:
+    """Return what a dataset holds, which is closed."""
+    with with_aggregations(dataset):
+        if dataset.damage is not None:
+            raise SourceError(f"{place}: {dataset.damage}")
+        if dataset.format == "cdl":
+            raise SourceError(f"{place} is CDL, a text of which ncgen makes netCDF; aggregate that")
+        if any(v.dialect is not None for v in dataset.variables):
+            _read_aggregated(dataset, place, how.links)
+        return Scanned(place, state, dataset.format, tuple(describe_all(dataset, how.options)))
+
+
+def _read_aggregated(dataset: Dataset, place: str, allow: Sequence[str]) -> None:
+    """Let coordinates that are aggregations themselves, and what else others refer to, have the values of these."""
+    named = {word for v in dataset.variables for name in _REFERRING for word in v.words(name)}
+    for variable in dataset.variables:
+        if variable.dialect is not None and (variable.is_coordinate or variable.name in named):
+            variable.dialect = variable.stored_dimensions = None
+            variable.read = partial(_aggregated, place, variable.path, allow)
+
+
+def _aggregated(place: str, path: str, allow: Sequence[str], slices: tuple[slice, ...]) -> npt.NDArray[Any]:
+    """Return a hyperslab of an aggregation, whose fragments are where its file or `allow` lets them be."""
+    from cfagg.arrays.opening import open_any, open_reader
+
+    source = open_any(place, allow)
+    return open_reader(source, path, source.access(allow)).read(slices)
+
+
+def _scan_url(url: Url, how: How) -> Scanned:
+    """Return what a file or store on another machine holds; what is written meanwhile is an error of its readers."""
+    handle = file_at(url)
+    if handle is None and not url.rstrip("/").endswith(".zarr"):
+        handle = handles.renew(url)  # says that it is not there, or why it may not be read
+    if handle is None:
+        return _scan_store(store_at(url), url, how)
+    state = FileState(handle.key.size, etag=handle.data.tag)
+    return _described(url, state, other_than_netcdf(handle) or of_handle(handle), how)
+
+
+def _scan_store(store: Any, place: str, how: How) -> Scanned:
+    """Return what a Zarr store holds, known by its metadata and by the chunks that were read of it."""
+    for _ in range(2):
+        documents = _Documents(store)
+        dataset = open_store(documents)
+        for variable in dataset.variables:
+            values: Any = variable.read
+            if isinstance(values, ZarrValues):
+                values.store = store  # our own reader takes it as it is
+        found = _described(place, FileState(0), with_readers(dataset), how)
+        read = [v.path for v in dataset.variables if getattr(v.read, "reader", None) is not None]
+        state = documents.state(read)
+        if state is not None:
+            return replace(found, state=state)
+    raise SourceError(f"{place} changes while it is scanned; aggregate it when it is complete")
+
+
+def _scan_references(place: str, how: How) -> Scanned:
+    """Return what references in Parquet describe, known by the document of their directory."""
+    state = _state(open_regular(f"{place}/.zmetadata").key)
+    return _described(place, state, referenced(place, how.links), how)
+
+
+class _Documents:
+    """A Zarr store that notes which metadata were read of it."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self._read: dict[str, bytes] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def read(self, key: str) -> bytes | None:
+        """Return a document, `None` where there is none."""
+        found: bytes | None = self._store.read(key)
+        if found is not None:
+            self._read[key] = found
+        return found
+
+    def state(self, arrays: Sequence[str]) -> FileState | None:
+        """Return the state of the metadata and, in a directory, of the chunks of arrays; `None` if they changed."""
+        digest, size = sha256(), 0
+        for key, found in self._read.items():
+            if not self._store.is_remote and self._store.read(key) != found:
+                return None
+            size += len(found)
+            digest.update(b"%b\0%d\0%b" % (key.encode("utf-8", "surrogatepass"), len(found), found))
+        for path in [] if self._store.is_remote else arrays:
+            for folder, folders, names in os.walk(f"{self._store.path}/{path.lstrip('/')}"):
+                folders.sort()
+                for name in sorted(names):
+                    status = os.stat(f"{folder}/{name}")  # noqa: PTH116 - Path costs more
+                    own = f"{path}\0{name}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}\n"
+                    digest.update(own.encode("utf-8", "surrogatepass"))
+        return FileState(size, etag=digest.hexdigest())
+
+
+def _state(key: FileKey) -> FileState:
+    return FileState(key.size, key.modified, key.changed, key.inode)
+
+
+def _now(place: str) -> FileState | None:
+    """Return the state of a file as it is there now, `None` where it is gone."""
+    try:
+        found = os.stat(place)  # noqa: PTH116 - Path costs more
+    except OSError:
+        return None
+    return FileState(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
