@@ -101,7 +101,9 @@ def _plan(dataset: Dataset, found: list[Finding], fixed: FixReport, options: Opt
         fixed.changes = net_changes([*fixed.changes, *changes])
         owners = owners_of(dataset)
         for change in changes:
-            try_change(owners[change.path].attributes, change)
+            owner = owners[change.path]
+            owner.attributes = dict(owner.attributes)  # other variables may have the same
+            try_change(owner.attributes, change)
         now = run(dataset, options).findings
 
 
