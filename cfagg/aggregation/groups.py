@@ -69,7 +69,7 @@ class Labels:
     def said(self, reason: Reason, row: int) -> str:
         """Return a reason for a member with coordinates as people read them."""
         names = reason.what.split(", ")
-        if reason.rule == "axes":
+        if reason.rule == "axes" and len(names) == len(reason.a):
             ends = [[self.text(n, row, v) for n, v in zip(names, side, strict=True)] for side in (reason.a, reason.b)]
             return str(Reason(reason.rule, reason.what, *(", ".join(side) for side in ends)))
         if reason.rule in ("overlap", "cells overlap", "gap", "incomplete"):
