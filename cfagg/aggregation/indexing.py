@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cfagg.arrays.index import SUFFIX, Index
+from cfagg.arrays.index.addresses import addresses_of
 from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.errors.arguments import a_path, paths
 from cfagg.model import Aggregation
@@ -156,15 +157,10 @@ def _fragments(source: Source, access: Access, left: list[str]) -> Iterator[tupl
         for variable in group.variables.values():
             if not isinstance(variable, Aggregation):
                 continue
-            partitions = variable.partitions
-            seen: set[tuple[int, int]] = set()
-            for code in zip(partitions.file.tolist(), partitions.address.tolist(), strict=True):
-                if code in seen or min(code) < 0:
-                    continue
-                seen.add(code)
-                reference = partitions.files[code[0]]
+            for code, address in addresses_of(variable)[0]:
+                reference = variable.partitions.files[code]
                 try:
-                    yield access.resolve(reference), partitions.addresses[code[1]]
+                    yield access.resolve(reference), address
                 except CfaggError as error:
                     if reference not in refused:
                         refused.add(reference)

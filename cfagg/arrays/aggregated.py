@@ -79,7 +79,7 @@ class AggregationReader(Reader):
         self.access = access
         self.missing = missing
         self.has_gaps = missing == "fill"  # partitions that are declared missing are read, as missing values
-        self.workers = workers
+        self.workers, self.word_size = workers, word_size
         self.dims, self.shape, self.dtype = aggregation.dims, aggregation.shape, aggregation.dtype
         self.attributes = aggregation.attributes
         self.grid = aggregation.grid
@@ -200,14 +200,21 @@ class AggregationReader(Reader):
 
     def prepared(
         self, i: int, located: StoredVariable, source: Sequence[Any]
-    ) -> tuple[conform.Recipe, list[Indices], list[tuple[int, bool]]] | None:
-        """Return how a selection of partition `i` is read and conformed; `None` where it is an aggregation itself."""
+    ) -> tuple[conform.Recipe, list[Indices], list[tuple[int, bool]], StoredVariable] | None:
+        """Return how a selection of partition `i` is read and conformed; `None` where its file has to be asked."""
         if mark_of(located.header.attributes, located.header.dims) is not None:
             return None
         self._fragments.check_format(i, self._fragments.where(i))
-        fragment = self._fragments.made(i, located)
+        if located.packing is not None:
+            fitted = self._fragments.fitted_field(i, located)
+            if fitted is None:
+                return None
+            located = fitted
+            fragment = self._fragments.field(located, self._fragments.where(i))
+        else:
+            fragment = self._fragments.made(i, located)
         recipe = self._recipe(i, fragment)
-        return recipe, *self._compose(i, fragment, recipe, source)
+        return recipe, *self._compose(i, fragment, recipe, source), located
 
     def _each(self, made: Plan, out: npt.NDArray[Any], cells: Sequence[int]) -> Iterator[Work]:
         """Yield the work that fills the places of some cells of a plan."""

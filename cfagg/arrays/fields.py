@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.identity import UNKNOWN, Identity, check_order, is_square
+from cfagg.arrays.index.headers import StoredHeader
 from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, FragmentMismatchError, FragmentNotFoundError
@@ -25,13 +27,16 @@ from cfagg.formats.pp.values import Storage, attributes_of, mask_for, masks_of, 
 from cfagg.formats.values.storage import Contiguous, StoredVariable
 from cfagg.model import Aggregation
 from cfagg.model.chunks import Encoding
-from cfagg.storage.files import Context, FileKey
+from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.handles import handles
 
-__all__ = ["open_field"]
+__all__ = ["open_field", "stored_field", "told_field"]
 
 #: Fields remembered, each about a kilobyte.
 _REMEMBERED = 2048
+
+#: Methods of packing by which values stand one by one, and the dimensions of a field.
+_PLAIN, _DIMS = (0, 2), ("row", "column")
 
 #: Of errors that a partition is added to.
 _CONTEXT = Context()
@@ -95,6 +100,47 @@ def _plain(key: FileKey, fields: Fields, storage: Storage, header: Header) -> St
         return None
     at = Contiguous(int(fields.data_offset[0]), 0, Encoding(storage.dtype.newbyteorder(fields.form.byteorder)))
     return StoredVariable(key, header.variable, "/", header, at, header.variable, ())
+
+
+def stored_field(handle: Handle, address: int, context: Context) -> tuple[StoredVariable, StoredHeader] | None:
+    """Return the field at an address, and what is said of it; `None` where its values do not stand one by one."""
+    found = find_field(handle, address, context)
+    fields = found.fields
+    storage = storage_of(fields, 0, context.where)
+    code = int(fields["LBPACK"][0])
+    if storage.method not in _PLAIN or storage.points or len(storage.shape) != 2:
+        return None
+    if math.prod(storage.shape) * storage.dtype.itemsize > storage.size:
+        return None
+    encoding = Encoding(storage.dtype.newbyteorder(fields.form.byteorder))
+    identities = dict(zip(_DIMS, map(Identity.of, axes_of(fields, 0)), strict=True))
+    name, attributes = f"field at {address:,} ({found.rule})", attributes_of(fields, 0)
+    header = Header(handle.key.path, name, _DIMS, storage.shape, storage.dtype, attributes)
+    place = Contiguous(int(fields.data_offset[0]), 0, encoding)
+    said = StoredHeader(name, _DIMS, encoding, attributes, identities, code)
+    return StoredVariable(handle.key, name, "/", header, place, name, (), identities, code), said
+
+
+def told_field(
+    aggregation: Aggregation, i: int, located: StoredVariable, where: str, of_master: Callable[[str], Identity]
+) -> StoredVariable | None:
+    """Return a field that an index tells in the dimensions of partition `i`; `None` where its file has to be asked."""
+    layout, storage = aggregation.partitions.layout_of(i), located.storage
+    if not isinstance(storage, Contiguous) or located.packing is None or located.header.dims != _DIMS:
+        return None
+    order = "big" if storage.encoding.dtype.newbyteorder(">") == storage.encoding.dtype else "little"
+    if layout.packing not in (None, located.packing) or layout.endian not in (None, order):
+        return None
+    shape = _shape(located.header.shape, tuple(_sizes(aggregation, i)))
+    wide = [k for k, n in enumerate(shape) if n > 1]
+    if is_square(shape) and len(shape) == len(layout.dims) and len(wide) == 2:
+        found = [f"({k})" for k in range(len(layout.dims))]
+        found[wide[0]], found[wide[1]] = _DIMS
+        known = located.identities or {}
+        check_order(layout.dims, found, shape, of_master, lambda dim: known.get(dim, UNKNOWN), where)
+    dims = layout.dims if len(shape) == len(layout.dims) else _DIMS[-len(shape) :]
+    old = located.header
+    return replace(located, header=Header(old.file, located.path, dims, shape, old.dtype, old.attributes))
 
 
 def _check_axes(

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from cfagg.arrays.canonical import layout_of
 from cfagg.arrays.characters import as_texts, is_characters
 from cfagg.arrays.identity import UNKNOWN, Identity, check_order, is_square
+from cfagg.arrays.index.schema import FIELD
 from cfagg.arrays.source import BOUNDS
 from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
@@ -37,7 +38,7 @@ from cfagg.errors import (
 from cfagg.formats.opening import is_referring
 from cfagg.formats.values import is_only_a_dimension, locate, read, scan
 from cfagg.formats.values.netcdf import attributes_of, lookup, opened_handle
-from cfagg.model import Aggregation, Layout
+from cfagg.model import Aggregation, Layout, Partitions
 from cfagg.storage.access import Access, NamedAccess
 from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey
 from cfagg.storage.handles import handles
@@ -79,6 +80,12 @@ Place = tuple[str, str]
 def is_field(format_: str | None) -> bool:
     """Return whether a format, as an aggregation names it, is that of fields, which are found by addresses."""
     return format_ is not None and format_.lower() in _FIELDS
+
+
+def field_at(partitions: Partitions, i: int) -> int:
+    """Return the address of the field that partition `i` is, -1 where it gives none."""
+    at, text = int(partitions.offset[i]), partitions.address_name(i)
+    return int(text) if at < 0 and text is not None and text.isdecimal() and len(text) < 20 else at
 
 
 def is_read(format_: str) -> bool:
@@ -141,6 +148,9 @@ class Fragments:
         if field_wanted and (address is None or address.isdecimal()):
             from cfagg.arrays.fields import open_field
 
+            told = self._told_field(i, path, where, judge)
+            if told is not None:
+                return self.field(told, where, lambda: self._opened_field(i, path, where))
             return open_field(self.aggregation, i, path, where, judge, self._identity, self.word_size)
         if address is None:
             address = self._numbered(i, path, where)
@@ -156,6 +166,41 @@ class Fragments:
         if found is not None:
             return self.made(i, found, partial(locate, path, address, of_name, group, judge))
         return self.made(i, locate(path, address, of_name, group, judge))
+
+    def _opened_field(self, i: int, path: str, where: str) -> Fragment:
+        from cfagg.arrays.fields import open_field
+
+        return open_field(self.aggregation, i, path, where, partial(self._judge, i), self._identity, self.word_size)
+
+    def _told_field(self, i: int, path: str, where: str, judge: Callable[[str], None]) -> StoredVariable | None:
+        """Return the field that partition `i` is, as an index tells it."""
+        at = field_at(self.aggregation.partitions, i)
+        if at < 0 or self.lookup is None or self.word_size is not None:
+            return None
+        handle = handles.get(path, Context(where))
+        judge(handle.real)
+        found = self.lookup.stored(handle, path, f"{FIELD}{at}", "/")
+        return None if found is None else self.fitted_field(i, found)
+
+    def fitted_field(self, i: int, located: StoredVariable) -> StoredVariable | None:
+        """Return a field that an index tells in the dimensions of partition `i`; `None` where its file has to say."""
+        from cfagg.arrays.fields import told_field
+
+        return told_field(self.aggregation, i, located, self.where(i), self._identity)
+
+    def field(self, located: StoredVariable, where: str, again: Callable[[], Fragment] | None = None) -> Fragment:
+        """Return the sub-array that is a field which an index told; `again` opens it without."""
+        context = Context(where)
+
+        def values(slices: Sequence[slice]) -> npt.NDArray[Any]:
+            try:
+                return read(located, slices, context)
+            except CfaggError:
+                if again is None:
+                    raise
+                return again().read(slices)
+
+        return Fragment(located.header, located.header.shape, values, where)
 
     def made(self, i: int, located: StoredVariable, again: Callable[[], StoredVariable] | None = None) -> Fragment:
         """Return the sub-array of partition `i` that was found; `again` finds it without the index that told it."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from cfagg.arrays.identity import Identity, is_square
 from cfagg.arrays.index.headers import StoredHeader, write_header
+from cfagg.arrays.index.schema import FIELD
 from cfagg.arrays.index.table import FileRow, FileState, Index, VariableRow
 from cfagg.arrays.index.tables import chunks_of
 from cfagg.errors import CfaggError
@@ -249,6 +250,8 @@ def _by_parser(
 ) -> VariableRow | None:
     """Return a variable that is found without a library; all bytes that it follows from are noted."""
     lent = Borrowed(handle.key.path, noted)
+    if address.startswith(FIELD):
+        return _field(lent, address, context)
 
     def find_one(name: str) -> StoredVariable | None:
         start = lent.some(find.HEAD, 0, context)
@@ -265,8 +268,27 @@ def _by_parser(
         return None
 
 
+def _field(lent: Handle, address: str, context: Context) -> VariableRow | None:
+    """Return a field of a PP file by its address, whose values stand one by one."""
+    from cfagg.arrays.fields import stored_field
+
+    try:
+        found = stored_field(lent, int(address.removeprefix(FIELD)), context)
+    except (CfaggError, OSError, ValueError):
+        return None
+    if found is None:
+        return None
+    located, header = found
+    made, text = chunks_of(located, lent, context, _CHUNKS), write_header(header)
+    if made is None or text is None:
+        return None
+    return VariableRow(address, text, located.header.shape, (), 0, None, made.offset, made.length, None)
+
+
 def _by_library(handle: Handle, address: str, context: Context) -> VariableRow | None:
     """Return a variable that the HDF5 library finds, in a file of this machine."""
+    if address.startswith(FIELD):
+        return None
 
     def find_one(name: str) -> StoredVariable:
         return find.located(handle, name, context)

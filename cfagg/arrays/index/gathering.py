@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.blocks import THREAD_BYTES, Work, run
+from cfagg.arrays.index.addresses import addresses_of
 from cfagg.arrays.index.lookup import IndexLookup
 from cfagg.arrays.index.table import FileState, Index
 from cfagg.arrays.plan import AxisPlan, Plan
@@ -69,10 +70,11 @@ class Conforming(Protocol):
     grid: Grid
     dtype: np.dtype[Any]
     workers: int | None
+    word_size: int | None
 
     def prepared(
         self, i: int, located: StoredVariable, source: Sequence[Any]
-    ) -> tuple[conform.Recipe, list[Indices], list[tuple[int, bool]]] | None:
+    ) -> tuple[conform.Recipe, list[Indices], list[tuple[int, bool]], StoredVariable] | None:
         """Return how a selection of a partition is read and conformed."""
 
     def fill_cells(self, made: Plan, out: npt.NDArray[Any], cells: Sequence[int]) -> None:
@@ -124,21 +126,14 @@ class _Pattern:
 def sites_of(reader: Conforming, index: Index) -> Sites:
     """Return where the fragments of an aggregation are, by the policy for its references."""
     partitions, access = reader.aggregation.partitions, reader.access
-    codes = partitions.file.astype(np.int64) * (len(partitions.addresses) + 1) + partitions.address
-    present = partitions.present & (partitions.value < 0) & (partitions.file >= 0) & (partitions.address >= 0)
-    distinct, inverse = np.unique(codes, return_inverse=True)
-    width = len(partitions.addresses) + 1
+    wanted, number = addresses_of(reader.aggregation, reader.word_size)
     folders: dict[str, tuple[int, bool]] = {}
     directories: list[str | Url] = []
     names: list[str] = []
-    table = np.full((len(distinct) + 1, 4), -1)
+    table = np.full((len(wanted) + 1, 4), -1)
     home = os.path.dirname(access.parent)  # noqa: PTH120
     is_remote = isinstance(access.parent, Url)
-    addresses = list(partitions.addresses)
-    for n, code in enumerate(distinct.tolist()):
-        file, address = divmod(code, width)
-        if file < 0 or address == width - 1:
-            continue
+    for n, (file, address) in enumerate(wanted):
         reference = partitions.files[file]
         folder, slash, name = reference.rpartition("/")
         path: str
@@ -161,11 +156,11 @@ def sites_of(reader: Conforming, index: Index) -> Sites:
             place, is_allowed = folders[folder]
             path = f"{directories[place].rstrip('/')}/{name}"
         i = index.files.get(path)
-        k = -1 if i is None else index.row(i, addresses[address])
+        k = -1 if i is None else index.row(i, address)
         if i is not None and k >= 0 and (is_allowed or _may_read(access, path, reference)):
             table[n] = place, len(names), i, k
             names.append(name)
-    columns = table[np.where(present, inverse.reshape(-1), len(distinct))]
+    columns = table[number]
     return Sites(directories, names, *np.ascontiguousarray(columns.T))
 
 
@@ -304,7 +299,7 @@ def _pattern(reader: Conforming, index: Index, sites: Sites, made: Plan, k: int,
         return None  # said by the general way
     if found is None:
         return None
-    recipe, indices, feeds = found
+    recipe, indices, feeds, stored = found
     if recipe.dates is not None or any(a < 0 and n > 1 for a, n in zip(recipe.axes, _lengths(made, k), strict=True)):
         return None
     sizes = [len(one) for one in indices]

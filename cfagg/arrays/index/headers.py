@@ -35,6 +35,8 @@ class StoredHeader:
     attributes: Mapping[str, Any]
     #: What the coordinates of its dimensions are, of variables with two dimensions of one size.
     identities: Mapping[str, Identity] | None = None
+    #: Of a field of a PP file: its LBPACK.
+    packing: int | None = None
 
     def of(self, file: str, address: str, shape: tuple[int, ...]) -> Header:
         """Return the header of a variable."""
@@ -65,6 +67,8 @@ def write_header(found: StoredHeader) -> str | None:
         document["fill"] = np.asarray(encoding.fill, encoding.dtype).tobytes().hex()
     if found.identities is not None:
         document["identities"] = {name: list(one) for name, one in found.identities.items()}
+    if found.packing is not None:
+        document["packing"] = found.packing
     try:
         # Attributes keep their order: libraries show them so.
         text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -118,6 +122,7 @@ def _header(document: Mapping[str, Any]) -> StoredHeader:
         Encoding(dtype, codecs, fill),
         {_text(name): _value(value) for name, value in document["attributes"].items()},
         identities,
+        None if document.get("packing") is None else int(document["packing"]),
     )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["COLUMNS", "FORMAT", "VERSION", "Column"]
+__all__ = ["COLUMNS", "FIELD", "FORMAT", "VERSION", "Column"]
 
 #: Under which key of the file's metadata its version stands, and the version that is written and read.
 FORMAT = "cfagg-index"
 VERSION = 1
+
+#: What the address of a field of a PP file begins with; its place in the file follows.
+FIELD = "@"
 
 
 class Column(NamedTuple):
@@ -34,7 +37,7 @@ COLUMNS = (
     Column("ranges", "list<int64>", False, "begin and end of each range of bytes that the digest is of"),
     Column("description", "binary", True, "the file as `aggregate --append` knows it, in the first row of the file"),
     Column("shared", "binary", True, "what the descriptions of all files share, in the first row"),
-    Column("variable", "string", True, "name or path of the variable"),
+    Column("variable", "string", True, "name or path of the variable; of a field of a PP file, `@` and its address"),
     Column("header", "string", True, "JSON: path, dims, dtype, codecs, fill and attributes of the variable"),
     Column("shape", "list<int64>", True, "its shape"),
     Column("chunks", "list<int64>", True, "shape of a chunk; empty where values are in one block, or one a record"),

@@ -316,6 +316,7 @@ class Index:
             header.path,
             (),
             header.identities or {},
+            header.packing,
         )
 
 

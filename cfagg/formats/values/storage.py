@@ -67,6 +67,8 @@ class StoredVariable:
     references: Sequence[Reference] | None = None
     #: What the coordinates of its dimensions are, as far as whoever told of it knows without its file.
     identities: Mapping[str, Any] | None = None
+    #: Of a field of a PP file: its LBPACK.
+    packing: int | None = None
 
     @property
     def chunks(self) -> tuple[int, ...] | None:
