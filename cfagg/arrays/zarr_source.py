@@ -51,7 +51,7 @@ class ZarrSource(OtherSource):
             if isinstance(self.store, LocalStore):
                 array = open_array(self.store.path, slab.path, allow=self.store.allow)
             else:
-                array = array_of(self.store.source, slab.path, self.store.read, self.store.opens or _nothing)
+                array = array_of(self.store.source, slab.path, self.store.read, self.store.opens)
         except CfaggError:
             pass  # strings and the like, which zarr-python reads; damaged metadata raise when values are read
         else:
@@ -119,10 +119,6 @@ def source_of_store(name: str, form: str, store: LocalStore | RemoteStore) -> Za
         store=store,
         arrays=arrays,
     )
-
-
-def _nothing(_path: str) -> None:
-    """Open no chunk: zarr-python reads those of other machines."""
 
 
 def _attributes(group: model.Group, store: LocalStore | RemoteStore) -> dict[str, Any]:

@@ -191,7 +191,8 @@ class _Place:
         self.offset, self.size, self.there = 0, 0, False
         self._file = -1
         try:
-            opened = self._remote() if isinstance(array.store, Url) else self._open()
+            is_remote = isinstance(array.store, Url) and array.opens is None
+            opened = self._remote() if is_remote else self._open()
         except FragmentReadError as error:
             raise FragmentReadError(f"{array.store}: array {array.path!r}, chunk {_shown(index)}: {error}") from error
         if opened is None:

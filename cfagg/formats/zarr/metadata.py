@@ -172,7 +172,7 @@ def decoded_array(root: str, path: str, allow: Iterable[str | os.PathLike[str]])
     return None if found.decoder is None else found
 
 
-def array_of(store: str, path: str, read: Callable[[str], bytes | None], opens: Opens) -> ZarrArray:
+def array_of(store: str, path: str, read: Callable[[str], bytes | None], opens: Opens | None) -> ZarrArray:
     """Return what an array of a store is that is not a directory.
 
     `read` returns the bytes under a key, `opens` opens a stored object by its path: `store`, a slash and the key.
