@@ -145,6 +145,8 @@ def known_of(path: Path, digest: str, named: Callable[[str], str] = str) -> Know
         raise ConventionError(f"{path} does not have all files of the file beside it")
     # What could not be recorded has no name of its own.
     names = [(one.place if one is not None else "") or index.where(i) for i, one in zip(numbers, found, strict=True)]
+    if not all(is_url(name) or os.path.isabs(name) for name in names):  # noqa: PTH117
+        raise ConventionError(f"{path}: its names of files are damaged")
     places = tuple(map(named, names))
     scanned = tuple(
         None if one is None else replace(one, place=place) for place, one in zip(places, found, strict=True)

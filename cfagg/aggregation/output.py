@@ -150,7 +150,16 @@ class Output:
         scanned = [growth.kept.get(place) or found[place] for place in growth.places]
         whole = [one for one in scanned if one.problem is None]
         target = self._replacing
-        source = build(join_files(scanned, self.rules))
+        try:
+            source = build(join_files(scanned, self.rules))
+        except CfaggError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            if known is None:
+                raise
+            # Each description is what one may be, and yet they contradict each other.
+            what = f"what the index of {target.path} says of its files cannot be put together"
+            raise SourceError(f"{what}; remove {target.path}{SUFFIX}, and all are scanned again") from error
         if recorded:
             source = replace(source, file=str(target.path), recorded=recorded)
         content, losses = content_of(source, source.access(allow), target.to, drop=target.on_loss == "drop")

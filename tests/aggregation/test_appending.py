@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import time
+from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 
 import netCDF4
@@ -17,7 +20,7 @@ import cfagg
 from cfagg.aggregation import output, records
 from cfagg.arrays.index import Index, open_index, write_index
 from cfagg.cli.main import main
-from cfagg.errors import AccessError, CfaggWarning, OptionError, SourceError, TargetError, TargetExistsError
+from cfagg.errors import AccessError, CfaggError, CfaggWarning, OptionError, SourceError, TargetError, TargetExistsError
 from cfagg.runtime.staging import lock
 from cfagg.storage import counters
 from tests.aggregation.months import month, months
@@ -526,3 +529,32 @@ def test_a_file_of_each_dialect_grows_without_a_look_at_old_files(tmp_path, out,
     cfagg.aggregate(files[6:], output=out, append=True, to=to)
     assert (counters.snapshot() - before).files <= 2 * 2 + 1  # a scan, a table of chunks, and the index
     assert contents(out) == at_once(files, out, to=to)
+
+
+def test_an_index_whose_descriptions_contradict_each_other_gives_our_own_error(tmp_path, out):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files[:2], output=out)
+    name = f"{out}.cfagg-index"
+    index = open_index(name)
+    cut = 4 + int.from_bytes(index.shared[:4], "little")
+    found = records.decode(index.description, index.shared[cut:])
+    # One has coordinates of texts, as no scan finds them.
+    time = found[1].described[0].axes["time"]
+    axes = found[1].described[0].axes | {"time": replace(time, values=np.array(["a", "b"]))}
+    forged = replace(found[1], described=(replace(found[1].described[0], axes=axes),))
+    own, shared = records.encode([found[0], forged])
+    digest = blake2b(b"".join(len(one).to_bytes(8, "little") + one for one in own), digest_size=16).hexdigest()
+    head = json.dumps(json.loads(index.shared[4:cut]) | {"files": f"2 {digest}"}).encode()
+    rows = [index.rows(i)._replace(path=index.where(i), description=own[i]) for i in range(2)]
+    whole = len(head).to_bytes(4, "little") + head + shared
+    write_index(Index.of(rows, shared=whole, aggregation=index.aggregation), name)
+    with pytest.raises(CfaggError, match="cannot be put together; remove"):
+        cfagg.aggregate(files[2:], output=out, append=True)
+
+
+def test_an_index_with_names_that_lead_nowhere_is_not_used(tmp_path, out, monkeypatch):
+    files = months(tmp_path / "in", 3)
+    monkeypatch.setattr("cfagg.aggregation.appending._unless_real", lambda place: "m0.nc")
+    cfagg.aggregate(files[:2], output=out)
+    with pytest.warns(CfaggWarning, match="names of files are damaged"):
+        cfagg.aggregate(files[2:], output=out, append=True, allow=[tmp_path])
