@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cfagg.arrays.datasets import dataset_of, other_than_netcdf, referenced, with_aggregations, with_readers
 from cfagg.cf.joining import Described, Options, describe_all
+from cfagg.conventions.aside import set_aside
 from cfagg.errors import CfaggError, SourceError
 from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.url import file_at, of_handle, store_at
 from cfagg.formats.metadata.zarr import ZarrValues, open_store
 from cfagg.formats.opening import is_referring
-from cfagg.model.dataset import Dataset
+from cfagg.model.dataset import Dataset, Group
 from cfagg.storage.files import FileKey, open_regular
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
@@ -100,7 +101,22 @@ def _described(place: str, state: FileState, dataset: Dataset, how: How) -> Scan
             raise SourceError(f"{place} is CDL, a text of which ncgen makes netCDF; aggregate that")
         if any(v.dialect is not None for v in dataset.variables):
             _read_aggregated(dataset, place, how.links)
-        return Scanned(place, state, dataset.format, tuple(describe_all(dataset, how.options)))
+        described = describe_all(dataset, how.options)
+        if len(dataset.groups) > 1:
+            aside = _aside(dataset)
+            described = [one for one in described if one.stated.name not in aside]
+        return Scanned(place, state, dataset.format, tuple(described))
+
+
+def _aside(dataset: Dataset) -> set[str]:
+    """Return the paths of variables that only serve others: of accumulations, and of partitions of CFA-0.5."""
+    groups = {found for found in set_aside(dataset) if isinstance(found, Group)}
+    for variable in dataset.variables:
+        name = variable.text("cfa_group")
+        if name is not None:
+            path = f"{variable.group.path.rstrip('/')}/{name.strip('/')}"
+            groups |= {group for group in dataset.groups if group.path == path}
+    return {variable.path.lstrip("/") for group in groups for variable in group.variables.values()}
 
 
 def _read_aggregated(dataset: Dataset, place: str, allow: Sequence[str]) -> None:

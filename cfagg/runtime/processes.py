@@ -46,6 +46,8 @@ def run_processes[T, R](work: Callable[[T], R], tasks: Iterator[T], workers: int
         if worker is None:
             worker = own.worker = _Worker()
             started.append(worker)
+            if stop.is_set():  # set while it started, perhaps after all others were ended
+                worker.kill()
         asked = pickle.dumps((work, task), protocol=5)
         try:
             good, found = worker.ask(asked)

@@ -10,6 +10,7 @@ import pytest
 
 import cfagg
 from cfagg.aggregation.scanning import scan
+from cfagg.demo import sample
 from tests.aggregation.months import months
 
 
@@ -64,3 +65,11 @@ def test_a_coordinate_whose_file_is_gone_makes_the_aggregation_unreadable(tmp_pa
     Path(names[1]).unlink()
     with pytest.raises(FileNotFoundError, match=r"m1\.nc"):
         scan([str(path)])
+
+
+def test_groups_that_only_describe_partitions_or_sums_hold_no_data(tmp_path: Path) -> None:
+    store = str(tmp_path / "a.zarr")
+    cfagg.convert(months(tmp_path, 1)[0], store)
+    cfagg.accumulate(store, "tas", dims="time")
+    found = scan([store, str(sample("temperature-CFA-0.5.nc"))])
+    assert [[d.stated.name for d in one.described] for one in found] == [["tas"], ["tas"]]
