@@ -70,6 +70,11 @@ class Settings:
             for name, value in own.items()
             if recorded.get(name, absent.get(name)) != value
         ]
+        unknown = sorted(recorded.keys() - own.keys())
+        wrong += [
+            Problem(name, f"{target} was made with {recorded[name]!r}, an option of another version")
+            for name in unknown
+        ]
         if wrong:
             raise OptionError(
                 f"files cannot be added to {target} with other options than it was made with: give the same, or "

@@ -18,7 +18,9 @@ import xarray as xr
 
 import cfagg
 from cfagg.aggregation import output, records
+from cfagg.aggregation.appending import Settings
 from cfagg.arrays.index import Index, open_index, write_index
+from cfagg.cf.joining import Options
 from cfagg.cli.main import main
 from cfagg.errors import AccessError, CfaggError, CfaggWarning, OptionError, SourceError, TargetError, TargetExistsError
 from cfagg.runtime.staging import lock
@@ -558,3 +560,17 @@ def test_an_index_with_names_that_lead_nowhere_is_not_used(tmp_path, out, monkey
     cfagg.aggregate(files[:2], output=out)
     with pytest.warns(CfaggWarning, match="names of files are damaged"):
         cfagg.aggregate(files[2:], output=out, append=True, allow=[tmp_path])
+
+
+def test_an_option_that_this_version_does_not_know_is_refused():
+    settings = Settings(Options(), "CF-1.13")
+    with pytest.raises(OptionError, match=r"calendars: OUT\.nc was made with 'any', an option of another version"):
+        settings.check(settings.as_dict() | {"calendars": "any"}, "OUT.nc")
+
+
+def test_an_option_that_was_unknown_when_it_was_made_has_to_be_its_default():
+    former = Settings(Options(), "CF-1.13").as_dict()
+    del former["interleave"]
+    Settings(Options(), "CF-1.13").check(former, "OUT.nc")
+    with pytest.raises(OptionError, match=r"interleave: OUT\.nc was made with False, and now it is True"):
+        Settings(Options(interleave=True), "CF-1.13").check(former, "OUT.nc")
