@@ -254,9 +254,9 @@ def _gridded(
     order, columns = _sorted(cells, files, offsets, lengths)
     references = References(columns[0][order], columns[1][order], columns[2][order], columns[3][order], tuple(keys))
     if rows.absent:
-        notes.append(
-            f"variable {path!r}: {len(rows.absent)} partitions are declared missing; missing values are read there"
-        )
+        count = len(rows.absent)
+        told = f"{count:,} partition{'s are' if count > 1 else ' is'} declared missing"
+        notes.append(f"variable {path!r}: where {told}, missing values are read")
     return Planned(
         path, aggregation.dims, aggregation.shape, dtype, attributes, fill, unstored, grid,
         () if tiles is None else tiles.codecs, references,

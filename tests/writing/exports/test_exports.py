@@ -34,7 +34,7 @@ def exported(path: Path, name: str, **options: Any) -> Any:
     return export(open_any(path), Access(path), path.parent / name, to, **options)
 
 
-def opened(path: Path) -> xr.Dataset:
+def opened(path: Path, group: str | None = None) -> xr.Dataset:
     """Open what was exported without cfagg."""
     if path.suffix == ".icechunk":
         icechunk = pytest.importorskip("icechunk", reason="icechunk is not installed")
@@ -42,7 +42,7 @@ def opened(path: Path) -> xr.Dataset:
         allowed = {place: icechunk.credentials.LocalFileSystemAccess}
         found = icechunk.Repository.open(icechunk.local_filesystem_storage(str(path)), None, allowed)
         with zarr.config.set({"array.rectilinear_chunks": True}):
-            return xr.open_zarr(found.readonly_session("main").store, consolidated=False).load()
+            return xr.open_zarr(found.readonly_session("main").store, group=group, consolidated=False).load()
     fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
     given = {"fo": str(path), "remote_protocol": "file"}
     if path.is_dir():
@@ -50,7 +50,7 @@ def opened(path: Path) -> xr.Dataset:
 
         given["fo"] = LazyReferenceMapper(str(path), fsspec.filesystem("file"), engine="pyarrow")
     files = fsspec.filesystem("reference", **given, asynchronous=True)
-    return xr.open_dataset(zarr.storage.FsspecStore(files), engine="zarr", consolidated=False).load()
+    return xr.open_dataset(zarr.storage.FsspecStore(files), engine="zarr", group=group, consolidated=False).load()
 
 
 FORMS = {
@@ -280,3 +280,85 @@ def test_places_in_parquet_are_integers_to_every_reader(tmp_path):
     told = {c["name"]: c["numpy_type"] for c in json.loads(schema.metadata[b"pandas"])["columns"]}
     for name in ("offset", "size"):
         assert (schema.field(name).nullable, told[name]) == (False, "int64")
+
+
+def parts(folder: Path, texts: list[str]) -> tuple[Path, np.ndarray]:
+    """Return an aggregation of parts of one file of 24 times, in chunks of 12."""
+    values = values_of((24,))
+    fragment(folder / "a.nc", values, zlib=True, chunksizes=(12, 20, 30))
+    count = len(texts)
+    columns = {"file": [0] * count, "files": ["a.nc"], "part": range(count), "parts": texts}
+    layouts = [Layout(("time", "lat", "lon"), shape=(24, 20, 30))]
+    path = aggregate(folder / "p.nca", ["a.nc"] * count, [12] * count, layouts=layouts, columns=columns, to="NCA-0.1")
+    return path, values
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_parts_that_are_whole_chunks_are_referred_to(tmp_path, target):
+    path, values = parts(tmp_path, ["[(12, 24, 1), (0, 20, 1), (0, 30, 1)]", "[(0, 12, 1), (0, 20, 1), (0, 30, 1)]"])
+    exported(path, target)
+    np.testing.assert_array_equal(opened(tmp_path / target).tas.values, np.concatenate([values[12:], values[:12]]))
+
+
+@pytest.mark.parametrize("text", ["(6, 18, 1)", "(23, 11, -1)", "(0, 24, 2)"])
+def test_parts_that_cut_through_chunks_are_losses(tmp_path, text):
+    whole = "(0, 20, 1), (0, 30, 1)"
+    path, _ = parts(tmp_path, [f"[(0, 12, 1), {whole}]", f"[{text}, {whole}]"])
+    with pytest.raises(LossError) as caught:
+        exported(path, "tas.json")
+    assert [(loss.partition, loss.what) for loss in caught.value.losses] == [((1, 0, 0), "part")]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("options", [{"zlib": True, "chunksizes": (10, 30)}, {"contiguous": True}])
+def test_files_without_the_dimension_along_which_they_are_joined_are_chunks_of_one(tmp_path, target, options):
+    values = values_of((1, 1, 1))
+    for k in range(3):
+        fragment(tmp_path / f"{k}.nc", values[k], dims=("lat", "lon"), **options)
+    layouts = [Layout(("lat", "lon"))]
+    path = aggregate(tmp_path / "tas.nc", ["0.nc", "1.nc", "2.nc"], [1, 1, 1], layouts=layouts)
+    exported(path, target)
+    np.testing.assert_array_equal(opened(tmp_path / target).tas.values, values)
+
+
+def test_a_file_with_dimensions_in_another_order_is_a_loss(tmp_path):
+    values = values_of((12, 12))
+    fragment(tmp_path / "a.nc", values[:12], zlib=True, chunksizes=(12, 20, 30))
+    fragment(tmp_path / "b.nc", np.moveaxis(values[12:], 0, 1), dims=("lat", "time", "lon"), zlib=True)
+    layouts = [Layout(("time", "lat", "lon")), Layout(("lat", "time", "lon"))]
+    path = aggregate(tmp_path / "t.nca", ["a.nc", "b.nc"], [12, 12], layouts=layouts, columns={"layout": [0, 1]},
+                     to="NCA-0.1")  # fmt: skip
+    with pytest.raises(LossError) as caught:
+        exported(path, "tas.json")
+    assert [loss.what for loss in caught.value.losses] == ["order of dimensions"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_netcdf_file_with_groups_is_exported_as_it_is(tmp_path, target):
+    values = values_of((12,))
+    with netCDF4.Dataset(tmp_path / "g.nc", "w") as file:
+        file.title = "groups"
+        for dim, n in zip(("time", "lat", "lon"), values.shape, strict=True):
+            file.createDimension(dim, n)
+        group = file.createGroup("a").createGroup("b")
+        made = group.createVariable("tas", "f4", ("time", "lat", "lon"), zlib=True, fill_value=-1)
+        made[:] = values
+        made[0, 0, 0] = -1
+    exported(tmp_path / "g.nc", target)
+    found, own = opened(tmp_path / target, "a/b"), xr.open_dataset(tmp_path / "g.nc", group="a/b")
+    xr.testing.assert_equal(found.tas, own.tas)
+    assert opened(tmp_path / target).attrs == {"title": "groups"}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_missing_partitions_are_missing_values(tmp_path, target):
+    values = values_of((12, 12))
+    fragment(tmp_path / "a.nc", values[:12], zlib=True, chunksizes=(12, 20, 30), fill_value=1e20)
+    columns = {"file": [0, 0], "files": ["a.nc"], "present": [True, False]}
+    path = aggregate(tmp_path / "t.nc", ["a.nc", ""], [12, 12], columns=columns, to="CFA-0.6.2",
+                     attributes={"_FillValue": np.float32(1e20)})  # fmt: skip
+    report = exported(path, target)
+    assert "variable 'tas': where 1 partition is declared missing, missing values are read" in report.notes
+    found = opened(tmp_path / target).tas.values
+    np.testing.assert_array_equal(found[:12], values[:12])
+    assert np.isnan(found[12:]).all()
