@@ -116,6 +116,9 @@ class _Kind:
         added = max(offset for _, offset in changed)
         arrays = [a for a, _ in changed]
         time = is_reference_time(base.text("units") or "")
+        if not time:
+            # What rounding leaves near zero, as of latitudes that are counted from a pole, is as large as elsewhere.
+            added = max(added, *(_largest(a) for a in arrays))
         self.value = self._numbered(arrays, added, time=time)
         columns = [self.value]
         if coordinates[0].bounds is not None:
@@ -174,6 +177,12 @@ class _Kind:
         if flat.dtype.kind == "f" and np.unique(codes(self._of, exact)).size != np.unique(codes(self._of, found)).size:
             return exact
         return found
+
+
+def _largest(values: Array) -> float:
+    """Return the largest magnitude of reals."""
+    found = np.abs(values[np.isfinite(values)]) if values.dtype.kind == "f" else values[:0]
+    return float(found.max()) if found.size else 0.0
 
 
 def _end(values: Array, text: bool, of: Any) -> Any:

@@ -157,3 +157,23 @@ def test_an_attribute_of_variables_that_becomes_an_axis_is_that_of_each() -> Non
         add(root, name, ("time",), [1.0], standard_name="air_temperature", units="K", level=level)
     found = describe_all(Dataset("a.nc", "netcdf", root), Options(dimension="level"))
     assert [int(one.axes["level"].values[0]) for one in found] == [1, 2]
+
+
+def day_on_latitudes(day: float, *latitudes: float) -> Described:
+    """As two programs write one grid: counted from the pole, and from the equator."""
+    root = Group()
+    add(root, "time", ("time",), [day], **TIME)
+    add(root, "lat", ("lat",), np.array(latitudes), **LATITUDE)
+    add(root, "ta", ("time", "lat"), np.zeros((1, len(latitudes)), "f4"), standard_name="air_temperature", units="K")
+    return described(root, "ta")
+
+
+def test_an_equator_that_rounding_moved_is_the_equator() -> None:
+    counted, exact = -90 + 900 * 0.1 + 1.4e-14, 0.0
+    assert arrays(day_on_latitudes(0.0, -90.0, exact, 90.0), day_on_latitudes(1.0, -90.0, counted, 90.0)) == [0, 0]
+    assert arrays(day_on_latitudes(0.0, -90.0, exact, 90.0), day_on_latitudes(1.0, -90.0, 1e-9, 90.0)) == [0, 1]
+
+
+def test_small_coordinates_of_one_variable_beside_large_ones_stay_what_they_are() -> None:
+    one = day_on_latitudes(0.0, 0.0, 1e-14, 90.0)
+    assert arrays(one, day_on_latitudes(1.0, 0.0, 2e-14, 90.0)) == [0, 1]
