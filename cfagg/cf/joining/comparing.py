@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cfagg.cf.joining.cells import condition_of
 from cfagg.cf.joining.described import Companion, Coordinate, Described
-from cfagg.cf.joining.equality import close_values, equal_arrays
+from cfagg.cf.joining.equality import close_values, equal_arrays, numbered_texts
 from cfagg.cf.joining.identities import DATASETS, frozen
 from cfagg.cf.joining.lining_up import Entry, lined_up
 from cfagg.cf.joining.members import Axis, Int64, Members, Part, Points
@@ -278,7 +278,7 @@ def _sums(
     arrays = [meant(p) for p in distinct if p is not None]
     flat = np.concatenate([a.ravel() for a in arrays])
     if flat.dtype == object or any(a.dtype == object for a in arrays):
-        _, number = np.unique(np.array([str(v) for v in flat]), return_inverse=True)
+        number = numbered_texts(flat.tolist())
     else:
         number = close_values(flat, options.rtol, options.atol)
     ends = np.cumsum([0, *(a.size for a in arrays)])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cfagg.cf.joining.members import Int64
 
-__all__ = ["close_values", "equal_arrays"]
+__all__ = ["close_values", "equal_arrays", "numbered_texts"]
 
 
 def equal_arrays(arrays: Sequence[npt.NDArray[Any]], rtol: float, atol: float) -> Int64:
@@ -55,6 +55,17 @@ def close_values(values: npt.NDArray[Any], rtol: float, atol: float) -> Int64:
     if values.dtype.kind != "f" or not values.size:
         return np.unique(values, return_inverse=True)[1].reshape(values.shape).astype(np.int64, copy=False)
     return _clusters(values[:, None], rtol, atol)
+
+
+def numbered_texts(texts: Sequence[Any]) -> Int64:
+    """Return a number for each text, in their order.
+
+    >>> numbered_texts(["b", "a", "b"]).tolist()
+    [1, 0, 1]
+    """
+    texts = [str(text) for text in texts]
+    rank = {text: k for k, text in enumerate(sorted(set(texts)))}
+    return np.array([rank[text] for text in texts], np.int64)
 
 
 def _clusters(rows: npt.NDArray[Any], rtol: float, atol: float) -> Int64:

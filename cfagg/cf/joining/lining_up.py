@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining.described import Companion, Coordinate, Stated
-from cfagg.cf.joining.equality import close_values
+from cfagg.cf.joining.equality import close_values, numbered_texts
 from cfagg.cf.joining.identities import units_key
 from cfagg.cf.joining.members import Bools, Int64, codes, occurrences
 from cfagg.cf.joining.options import Options
@@ -137,9 +137,6 @@ class _Kind:
         for name in entries[0].along:
             columns += self._along(name)
         point = codes(*columns)
-        # A point that a coordinate has twice is two points.
-        again = occurrences(codes(self._of, point)) if len(self._of) else point
-        self.point = codes(point, again)
         text = coordinates[0].values.dtype == object
         step = np.diff(self.value)
         inner = self._of[1:] == self._of[:-1]
@@ -147,6 +144,10 @@ class _Kind:
         both[0, self._of[1:][inner & (step > 0)]] = True
         both[1, self._of[1:][inner & (step < 0)]] = True
         self.unordered = both.all(axis=0) | text
+        self.point = point
+        if (inner & (step == 0)).any() or self.unordered.any():
+            # A point that a coordinate has twice is two points.
+            self.point = codes(point, occurrences(codes(self._of, point)))
         self.first = [_end(a, text, np.min) for a in arrays]
         self.last = [_end(a, text, np.max) for a in arrays]
 
@@ -165,18 +166,21 @@ class _Kind:
     def _numbered(self, arrays: Sequence[Array], added: float, *, time: bool) -> Int64:
         """Return numbers of values, the same for those that are equal within the tolerance, in their order."""
         if any(a.dtype == object for a in arrays):
-            text = np.array([str(v) for a in arrays for v in a.ravel().tolist()], dtype=np.str_)
-            return np.unique(text, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)
+            return numbered_texts([v for a in arrays for v in a.ravel().tolist()])
         flat = np.concatenate([np.asarray(a) for a in arrays])
         rtol, atol = self._options.rtol, self._options.atol
         if not time and any(a.dtype == np.float32 for a in arrays):
             rtol = max(rtol, _SINGLE)
-        exact = close_values(flat, 0.0, 0.0)
-        found = close_values(flat, rtol, atol + min(rtol, _ROUNDING) * added)
+        distinct, exact = np.unique(flat, return_inverse=True)
+        if flat.dtype.kind != "f" or distinct.size < 2:
+            return exact.astype(np.int64, copy=False)
+        found = close_values(distinct, rtol, atol + min(rtol, _ROUNDING) * added)
         # Never are two coordinates of one variable taken for the same.
-        if flat.dtype.kind == "f" and np.unique(codes(self._of, exact)).size != np.unique(codes(self._of, found)).size:
-            return exact
-        return found
+        if found[-1] + 1 < distinct.size:
+            apart, together = (int(codes(self._of, own).max()) for own in (exact, found[exact]))
+            if together < apart:
+                return exact.astype(np.int64, copy=False)
+        return found[exact]
 
 
 def _largest(values: Array) -> float:

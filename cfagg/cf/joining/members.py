@@ -157,15 +157,29 @@ def codes(*columns: npt.NDArray[Any]) -> Int64:
     for column in columns:
         if not column.size or (column[0] == column).all():
             continue
-        # NaN equals itself here: what is missing in both is no difference.
-        _, own = np.unique(column, return_inverse=True)
-        own = own.reshape(found.shape)
+        own = _dense(column).reshape(found.shape)
         if not found.any():
-            found = own.astype(np.int64, copy=False)
+            found = own
             continue
-        _, joint = np.unique(found * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
-        found = joint.reshape(found.shape).astype(np.int64, copy=False)
+        of = np.zeros(int(found.max()) + 1, np.int64)
+        of[found] = own
+        # Often one column follows from those before it.
+        if (of[found] != own).any():
+            found = _dense(found * (int(own.max()) + 1) + own)
     return found
+
+
+def _dense(column: npt.NDArray[Any]) -> Int64:
+    """Return numbers of values from 0 in their order; of integers in a small range these are counted, not sorted."""
+    if column.dtype.kind in "iu":
+        low, high = int(column.min()), int(column.max())
+        if high - low <= 4 * column.size:
+            wide: Any = column.astype(np.int64) if column.dtype.kind == "i" else column
+            shifted: Int64 = (wide - low).astype(np.int64, copy=False)
+            rank: Int64 = np.cumsum(np.bincount(shifted) > 0) - 1
+            return rank[shifted]
+    # NaN equals itself here: what is missing in both is no difference.
+    return np.unique(column, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)
 
 
 def occurrences(code: Int64) -> Int64:

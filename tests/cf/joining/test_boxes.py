@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.cf.joining import Axis, Boxes, Members, Options, Part, Points, join, why
+from cfagg.cf.joining import Axis, Boxes, Members, Options, Part, Points, codes, join, why
 from cfagg.errors import ModelError, OptionError
 from tests.effort import examples
 
@@ -303,3 +303,25 @@ def test_interleaved_parts_have_no_neighbours() -> None:
     for other in ({"contiguous": True}, {"overlap": False}):
         with pytest.raises(OptionError, match="interleave=True says that parts are no neighbours"):
             Options(interleave=True, **other)
+
+
+@given(st.data(), st.integers(1, 30), st.lists(st.sampled_from(["i1", "u1", "i8", "u8", "f8"]), min_size=1, max_size=3))
+@settings(max_examples=examples(200))
+def test_codes_are_the_ranks_of_rows(data: st.DataObject, count: int, types: list[str]) -> None:
+    columns = []
+    for kind in types:
+        some: list[Any] = [-0.5, 0.0, 1e300, float("inf")]
+        if kind != "f8":
+            least, most = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+            some = [least, least + 1, most - 1, most]
+        columns.append(np.array(data.draw(st.lists(st.sampled_from(some), min_size=count, max_size=count)), kind))
+    rows = list(zip(*(c.tolist() for c in columns), strict=True))
+    rank = {row: k for k, row in enumerate(sorted(set(rows)))}
+    assert codes(*columns).tolist() == [rank[row] for row in rows]
+
+
+def test_a_coordinate_with_one_value_twice_is_joined_with_those_behind_it() -> None:
+    twice = Points(np.array([0, 3, 5]), np.array([0, 1, 2, 3, 4]), np.array([0, 1, 1, 2, 2]), np.zeros(2, bool))
+    axis = Axis("time", np.array([0, 1]), np.array([0.0, 2.0]), np.array([1.0, 2.0]), points=twice)
+    boxes = join(Members({"name": np.zeros(2)}, [axis]))
+    assert (boxes.extent.tolist(), boxes.start.tolist(), boxes.count.tolist()) == ([[5]], [[0], [3]], [[3], [2]])
