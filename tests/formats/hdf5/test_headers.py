@@ -286,3 +286,14 @@ def test_a_file_of_many_variables_of_other_lengths_is_remembered(tmp_path: Path)
     before = headers._memory.headers
     assert outcome(data) == cold
     assert headers._memory.headers == before
+
+
+@pytest.mark.parametrize("name", [b"DIMENSION_LIST", b"REFERENCE_LIST", b"CLASS", b"units", b"_Netcdf4Dimid"])
+def test_attributes_of_other_names_are_not_taken_for_those_of_earlier_files(tmp_path: Path, name: bytes) -> None:
+    sound = by_netcdf(tmp_path / "a.nc").read_bytes()
+    forget()
+    before = outcome(sound)
+    changed = sound.replace(name + b"\0", name[:-1] + b"X\0")
+    warm = outcome(changed)
+    forget()
+    assert warm == outcome(changed) != before
