@@ -161,3 +161,47 @@ def test_json_of_the_explanation_has_all_arrays(tmp_path: Path, capsys: pytest.C
     found = json.loads(capsys.readouterr().out)
     assert found["groups"]["first"][0]["rule"] == "2 joined along time"
     assert found["target"] is None
+
+
+def test_files_are_added_to_what_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = months(tmp_path, 3)
+    out = f"{tmp_path}/out.nc"
+    assert cli.main(["aggregate", *names[:2], "-o", out]) == 0
+    assert cli.main(["aggregate", names[2], "-o", out, "--append"]) == 0
+    assert "1 array of 3 files" in capsys.readouterr().out
+    np.testing.assert_array_equal(cfagg.read(out)["tas"].values, cfagg.aggregate(names)["tas"].values)
+    month(Path(names[0]), 0, days=2).touch()
+    assert cli.main(["aggregate", "-o", out, "--append", "--files-from", "/dev/null"]) == 2
+    assert cli.main(["aggregate", names[2], "-o", out, "--append"]) == 2
+    assert "--update" in capsys.readouterr().err
+    assert cli.main(["aggregate", names[2], "-o", out, "--append", "--update"]) == 0
+
+
+def test_a_dask_cluster_reads_the_headers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from distributed import LocalCluster
+
+    months(tmp_path, 3)
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        assert cli.main(["aggregate", str(tmp_path), "--dask", cluster.scheduler_address]) == 0
+    assert "3 joined along time" in capsys.readouterr().out
+
+
+def test_a_scheduler_that_does_not_answer_is_one_clear_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    months(tmp_path, 1)
+    assert cli.main(["aggregate", str(tmp_path), "--dask", "nowhere:1:1"]) == 2
+    assert "no Dask scheduler answers at nowhere:1:1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["nonsense", "T", "T:size=1", ":cellsize=1 day"])
+def test_conditions_of_cells_are_checked(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["aggregate", "a.nc", "--cells", given]) == 2
+    assert "no condition such as" in capsys.readouterr().err
+
+
+def test_conditions_of_cells_reach_the_joining(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    months(tmp_path, 2)
+    assert cli.main(["aggregate", str(tmp_path), "--cells", "T:spacing=1 day", "--cells", "T:spacing=1 month"]) == 0
+    assert cli.main(["aggregate", str(tmp_path), "--cells", "common"]) == 0
+    assert capsys.readouterr().out.count("2 joined along time") == 2
