@@ -8,12 +8,10 @@ limited depth and never in a circle.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -22,6 +20,7 @@ from cfagg.arrays.characters import as_texts, is_characters
 from cfagg.arrays.identity import UNKNOWN, Identity, check_order, is_square
 from cfagg.arrays.index.schema import FIELD
 from cfagg.arrays.source import BOUNDS
+from cfagg.arrays.store_fragments import STORES, open_array
 from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
 from cfagg.conventions.detection import mark_of
@@ -35,7 +34,6 @@ from cfagg.errors import (
     SourceError,
     UnsupportedError,
 )
-from cfagg.formats.opening import is_referring
 from cfagg.formats.values import is_only_a_dimension, locate, read, scan
 from cfagg.formats.values.netcdf import attributes_of, lookup, opened_handle
 from cfagg.model import Aggregation, Layout, Partitions
@@ -46,7 +44,7 @@ from cfagg.storage.urls import is_url
 
 if TYPE_CHECKING:
     from cfagg.arrays.index.lookup import IndexLookup
-    from cfagg.arrays.source import OtherSource, Source, Variable
+    from cfagg.arrays.source import Source
     from cfagg.formats.values.by_table import Part
     from cfagg.formats.values.storage import StoredVariable
 
@@ -63,15 +61,6 @@ _NETCDF = frozenset(
 
 #: The same of PP files, and of fields files.
 _FIELDS = frozenset({"pp", "um", "ff"})
-
-#: Of fragments that are arrays of Zarr stores.
-ZARR = "zarr"
-
-#: Formats of fragments that are arrays in stores, references to chunks among them.
-STORES = (ZARR, "kerchunk")
-
-#: Documents at the root of a Zarr store.
-ROOT_DOCUMENTS = ("zarr.json", ".zmetadata", ".zgroup", ".zattrs")
 
 #: The file and the path of a variable.
 Place = tuple[str, str]
@@ -248,15 +237,8 @@ class Fragments:
 
     def _array(self, i: int, path: str, where: str) -> Fragment:
         """Return the array of a Zarr store that partition `i` names."""
-        links = tuple(one for one in self.access.allow if not is_url(one))
-        try:
-            source = _store(path, links, _stamp(path))
-            group, found = source.find(self.aggregation.partitions.address_name(i) or "")
-            reader = source.reader(group.path, cast("Variable", found), 1)  # there are no aggregations in stores
-        except (SourceError, UnsupportedError) as error:
-            kind = FragmentNotFoundError if isinstance(error, SourceError) else UnsupportedError
-            raise kind(f"{where}: {error.message}") from error
-        header = Header(path, found.name, found.dims, reader.shape, reader.dtype, found.attributes)
+        address = self.aggregation.partitions.address_name(i) or ""
+        header, reader = open_array(path, address, self.access.allow, where)
         layout = self._layout(i, header, where)
         return Fragment(header, reader.chunks, lambda slices: reader.read(list(slices)), where, layout=layout)
 
@@ -365,26 +347,6 @@ def _source(key: FileKey, substitutions: tuple[tuple[str, str], ...] = ()) -> So
     from cfagg.arrays.source import source_of
 
     return source_of(handles.of(key, CONTEXT_SOURCE), key.path, dict(substitutions))
-
-
-@lru_cache(maxsize=64)
-def _store(path: str, links: tuple[str, ...], stamp: tuple[int, ...]) -> OtherSource:  # noqa: ARG001
-    """Return the metadata of a Zarr store, or of references; `stamp` tells one state of its root from another."""
-    from cfagg.arrays.reference_source import open_reference_source
-    from cfagg.arrays.zarr_source import open_zarr_source
-
-    is_store = is_url(path) or (os.path.isdir(path) and not is_referring(path))  # noqa: PTH112
-    return open_zarr_source(path, links) if is_store else open_reference_source(path, links)
-
-
-def _stamp(path: str) -> tuple[int, ...]:
-    """Return when the metadata of the root of a store were changed."""
-    found: list[int] = []
-    for name in () if is_url(path) else (f"{path}/{document}" for document in ROOT_DOCUMENTS):
-        with suppress(OSError):
-            state = os.stat(name if os.path.isdir(path) else path)  # noqa: PTH112, PTH116
-            found += [state.st_mtime_ns, state.st_ino]
-    return tuple(found)
 
 
 @lru_cache(maxsize=2048)

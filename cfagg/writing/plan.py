@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.fragments import STORES, is_field
+from cfagg.arrays.fragments import is_field
+from cfagg.arrays.store_fragments import STORES
 from cfagg.conventions.encoded import Lack, expand, stored
 from cfagg.errors import CfaggError
 from cfagg.findings.losses import Loss

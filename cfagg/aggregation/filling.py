@@ -1,0 +1,370 @@
+"""One array after the other in a dataset: its aggregation, and the coordinates that it shares with others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.aggregation.arrays import Layouts, partitions_of
+from cfagg.aggregation.joining import Joined
+from cfagg.aggregation.masters import distinct, master_of, plain, with_texts
+from cfagg.aggregation.matrix import blocks_of, matrix_of
+from cfagg.aggregation.names import Contents, content_key, renamed
+from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
+from cfagg.cf.joining import Companion, Coordinate, Described, Stated
+from cfagg.model import Aggregation
+
+__all__ = ["Builder"]
+
+Int64 = npt.NDArray[np.int64]
+
+_BOUNDS = ("bounds", "climatology")
+
+
+class Builder:
+    """Adds boxes to the contents of a dataset."""
+
+    def __init__(self, joined: Joined, contents: Contents, where: str) -> None:
+        self.joined = joined
+        self.contents = contents
+        self.where = where
+        self.axes = [axis.name for axis in joined.members.axes]
+        self.number = {name: k for k, name in enumerate(self.axes)}
+        self.layouts = Layouts()
+        self.made: dict[Any, tuple[Assembled, Assembled | None, Any]] = {}
+        #: Names of the arrays, box by box.
+        self.names: list[str] = []
+        #: Attributes that their members have differently, likewise.
+        self.differing: list[tuple[str, ...]] = []
+
+    def add(self, rows: Int64) -> None:
+        """Add the array of one box."""
+        joined, boxes = self.joined, self.joined.boxes
+        box = int(boxes.box[rows[0]])
+        described = [joined.described[row] for row in rows.tolist()]
+        first = described[0]
+        order = self._dimensions(rows, described, box)
+        names: dict[str, str] = {}
+        dims: dict[str, str] = {}
+        for identity in order:
+            self._axis(rows, described, identity, _dim_name(described, identity), dims, names)
+        loose = [d for d in first.stated.dims if d not in first.along]
+        sizes = dict(zip(first.stated.dims, first.shape, strict=True))
+        for dim in loose:
+            dims[f"dimension {dim}"] = names[dim] = self.contents.dimension(dim, sizes[dim], ("size", dim, sizes[dim]))
+        others = [i for i in self._present(described) if i not in order]
+        own = [self._axis(rows, described, identity, None, dims, names) for identity in others]
+        own += [c for i in order if (c := self._named(names, first, i)) is not None and c not in dims.values()]
+        coordinates = [name for name in own if name is not None]
+        mappings = {name: self._mapping(mapping) for name, mapping in first.mappings.items()}
+        for name, (new, _) in mappings.items():
+            names[first.mappings[name].name.rpartition("/")[2]] = names[name] = new
+        coordinates += self._companions(rows, described, dims, names)
+        for new, is_new in mappings.values():
+            if is_new:
+                self._rename(new, names)
+        self._aggregation(rows, described, order, loose, dims, names, coordinates)
+
+    def _dimensions(self, rows: Int64, described: Sequence[Described], box: int) -> list[str]:
+        """Return the identities of the axes that are dimensions: of members, after those along which they vary."""
+        del rows
+        own: dict[str, None] = {}
+        for stated_dims, along in dict.fromkeys((d.stated.dims, tuple(d.along.items())) for d in described):
+            here = dict(along)
+            own.update(dict.fromkeys(here[dim] for dim in stated_dims if dim in here))
+        if len({d.stated.dims for d in described}) > 1:
+            most = max(described, key=lambda d: len(d.along))
+            own = dict.fromkeys([*(most.along[d] for d in most.stated.dims if d in most.along), *own])
+        extent = self.joined.boxes.extent[box]
+        new = [n for n, k in self.number.items() if extent[k] > 1 and n not in own and n in described[0].axes]
+        return [*new, *own]
+
+    @staticmethod
+    def _present(described: Sequence[Described]) -> list[str]:
+        return list(described[0].axes)
+
+    @staticmethod
+    def _named(names: Mapping[str, str], first: Described, identity: str) -> str | None:
+        own = first.axes.get(identity)
+        return None if own is None else names.get(own.stated.name)
+
+    def _axis(
+        self,
+        rows: Int64,
+        described: Sequence[Described],
+        identity: str,
+        dim: str | None,
+        dims: dict[str, str],
+        names: dict[str, str],
+    ) -> str | None:
+        """Add the coordinates of an axis with their bounds, and its dimension if it is one; return their name."""
+        boxes, axis = self.joined.boxes, self.number[identity]
+        own: list[Coordinate] = [d.axes[identity] for d in described]
+        if getattr(own[0], "index", False):  # the axis is only counted
+            if dim is not None:
+                size = int(boxes.extent[boxes.box[rows[0]], axis])
+                dims[identity] = self.contents.dimension(dim, size, ("size", dim, size))
+                names.update({d: dims[identity] for one in described for d, i in one.along.items() if i == identity})
+            return None
+        key = (identity, tuple(map(id, own)), boxes.start[rows, axis].tobytes())
+        if key not in self.made:
+            # `own` is kept, so that no other object gets its identity.
+            values = along_axis(boxes, rows, axis, own, self.where)
+            self.made[key] = values, with_bounds(boxes, rows, axis, own, self.where), own
+        made, bounds, _ = self.made[key]
+        stated = own[0].stated
+        base = stated.name.rpartition("/")[2]
+        content = (
+            "coordinate", base, dim, content_key(made.values), _frozen(made.master.all_attributes()),
+            None if bounds is None else (content_key(bounds.values), _frozen(bounds.master.all_attributes())),
+        )  # fmt: skip
+        known = self.contents.known(content)
+        heads = dim == base  # it is called as its dimension
+        if dim is not None:
+            size = made.values.shape[0]
+            if heads:
+                new = known or self.contents.free(base, content)
+                self.contents.dimensions.setdefault(new, size)
+            else:
+                new = self.contents.dimension(dim, size, ("dimension", dim, content))
+            dims[identity] = new
+            names.update({d: new for one in described for d, i in one.along.items() if i == identity})
+            names[dim] = new
+        spans = () if dim is None else (dims[identity],)
+        name = known or (dims[identity] if heads else self.contents.free(base, content))
+        if known is None:
+            self._coordinate(name, spans, made, bounds, own[0], content)
+        names[stated.name] = names[base] = name
+        variable = self.contents.variables[name]
+        if own[0].bounds_stated is not None:
+            of = next((str(variable.attributes[k]) for k in _BOUNDS if k in variable.attributes), None)
+            if of is not None:
+                names[own[0].bounds_stated.name] = names[own[0].bounds_stated.name.rpartition("/")[2]] = of
+        return name
+
+    def _coordinate(
+        self,
+        name: str,
+        spans: tuple[str, ...],
+        made: Assembled,
+        bounds: Assembled | None,
+        first: Coordinate,
+        key: Any,
+    ) -> None:
+        """Add a coordinate with its bounds."""
+        attributes = {k: v for k, v in made.master.all_attributes().items() if k not in _BOUNDS}
+        contents, values = self.contents, made.values
+        if bounds is not None and first.bounds_stated is not None:
+            of = first.bounds_stated
+            own = contents.free(of.name.rpartition("/")[2], ("bounds", key))
+            vertex, n = of.dims[-1].rpartition("/")[2] if len(of.dims) > len(first.stated.dims) else "bnds", 0
+            n = bounds.values.shape[1]
+            last = contents.dimension(vertex, n, ("size", vertex, n))
+            attributes["climatology" if "climatology" in first.stated.attributes else "bounds"] = own
+            array = bounds.values if spans else bounds.values.reshape(n)
+            said = {k: v for k, v in bounds.master.all_attributes().items() if k in of.attributes}
+            contents.add(own, (*spans, last), array, said)
+        contents.add(name, spans, values if spans else values.reshape(()), attributes)
+
+    def _mapping(self, stated: Stated) -> tuple[str, bool]:
+        """Add a variable without values that matter; return its name, and whether it is new."""
+        base = stated.name.rpartition("/")[2]
+        attributes = {k: plain(v) for k, v in stated.attributes.items()}
+        key = ("mapping", base, _frozen(attributes))
+        known = self.contents.known(key)
+        if known is not None:
+            return known, False
+        name = self.contents.free(base, key)
+        dtype = stated.dtype if stated.dtype.kind in "iuf" else np.dtype("i4")
+        self.contents.add(name, (), np.zeros((), dtype), attributes)
+        return name, True
+
+    def _companions(
+        self, rows: Int64, described: Sequence[Described], dims: Mapping[str, str], names: dict[str, str]
+    ) -> list[str]:
+        """Add what else belongs to the members; return the names of those that are coordinates."""
+        found = []
+        waiting = []
+        for identity, first in described[0].parts.items():
+            own = dict(zip(rows.tolist(), (d.parts[identity] for d in described), strict=True))
+            name, new = self._companion(rows, own, dims, names)
+            names[first.stated.name] = names[first.stated.name.rpartition("/")[2]] = name
+            if new:
+                waiting.append(name)
+            if first.role == "coordinates":
+                found.append(name)
+        for name in waiting:
+            self._rename(name, names)
+        return found
+
+    def _companion(
+        self, rows: Int64, own: Mapping[int, Companion], dims: Mapping[str, str], names: dict[str, str]
+    ) -> tuple[str, bool]:
+        """Add one of these; return its name, and whether it is new."""
+        boxes, first = self.joined.boxes, own[int(rows[0])]
+        base = first.stated.name.rpartition("/")[2]
+        axes = [self.number.get(a) for a in first.axes[: len(first.shape)]]
+        spans = [
+            dims[a] if a in dims else self.contents.dimension(d, n, ("size", d, n))
+            for a, d, n in zip(first.axes, first.stated.dims, first.shape, strict=False)
+        ]
+        # Along these it varies from file to file, and has no dimension in any.
+        new = [a for a in first.axes[len(first.shape) :] if a in dims]
+        axes = [*(self.number[a] for a in new), *axes]
+        spans = [*(dims[a] for a in new), *spans]
+
+        def values_of(row: int) -> npt.NDArray[Any]:
+            values: Any = own[row].values
+            sizes = tuple(len(self.joined.described[row].axes[a].values) for a in new)
+            shaped: npt.NDArray[Any] = np.broadcast_to(values, sizes + values.shape)
+            return shaped
+
+        if any(c.values is None for c in own.values()):
+            return self._large(rows, own, spans, axes, names)
+        made = assembled(boxes, rows, axes, values_of, lambda r: own[r].stated, self.where)
+        attributes = made.master.all_attributes()
+        key = ("companion", base, tuple(spans), content_key(made.values), _frozen(attributes))
+        known = self.contents.known(key)
+        if known is None:
+            heads = spans == [base] and base not in self.contents.variables
+            name = self.contents.head(base, key) if heads else self.contents.free(base, key)
+            self.contents.add(name, spans, made.values, attributes)
+            return name, True
+        return known, False
+
+    def _large(
+        self,
+        rows: Int64,
+        own: Mapping[int, Companion],
+        spans: Sequence[str],
+        axes: Sequence[int | None],
+        names: Mapping[str, str],
+    ) -> tuple[str, bool]:
+        """Add an array with more values than are kept in memory: an aggregation as the variables themselves are."""
+        del names
+        boxes, first = self.joined.boxes, own[int(rows[0])]
+        base = first.stated.name.rpartition("/")[2]
+        known = [a for a in axes if a is not None]
+        place = boxes.start[np.ix_(rows, known)]
+        _, heads = np.unique(place, axis=0, return_index=True)
+        chosen = rows[np.sort(heads)] if known else rows[:1]
+        key = ("large", base, tuple(spans), tuple(own[r].digest for r in chosen.tolist()))
+        name = self.contents.known(key)
+        if name is not None:
+            return name, False
+        name = self.contents.free(base, key)
+        stated = [own[r].stated for r in chosen.tolist()]
+        sizes = [list(own[r].shape) for r in chosen.tolist()]
+        self._array(name, chosen, stated, sizes, list(axes), spans, [list(range(len(axes)))] * len(chosen))
+        return name, True
+
+    def _rename(self, name: str, names: Mapping[str, str]) -> None:
+        """Let attributes of a variable refer by the names in the dataset."""
+        one = self.contents.variables[name]
+        attributes = {k: v for k, v in one.attributes.items() if k not in _BOUNDS or v in names}
+        self.contents.variables[name] = replace(one, attributes=renamed(attributes, names))
+
+    def _aggregation(
+        self,
+        rows: Int64,
+        described: Sequence[Described],
+        order: Sequence[str],
+        loose: Sequence[str],
+        dims: Mapping[str, str],
+        names: dict[str, str],
+        coordinates: Sequence[str],
+    ) -> None:
+        """Add the array itself."""
+        first = described[0]
+        base = first.stated.name.rpartition("/")[2]
+        name = self.contents.free(base)
+        self.names.append(name)
+        axes: list[int | None] = [*(self.number[i] for i in order), *(None for _ in loose)]
+        spans = [*(dims[i] for i in order), *(dims[f"dimension {d}"] for d in loose)]
+        if loose:  # it is alone, with its dimensions in their order
+            place = [first.along.get(d, f"dimension {d}") for d in first.stated.dims]
+            known = [*order, *(f"dimension {d}" for d in loose)]
+            turn = [known.index(p) for p in place] + [k for k, i in enumerate(known) if i not in place]
+            axes, spans = [axes[k] for k in turn], [spans[k] for k in turn]
+            known = [known[k] for k in turn]
+        else:
+            known = list(order)
+        index = {identity: k for k, identity in enumerate(known)}
+        orders: dict[tuple[Any, ...], list[int]] = {}
+        own, sizes = [], []
+        for one in described:
+            key = (one.stated.dims, *one.along.values())
+            if key not in orders:
+                orders[key] = [index[one.along.get(d, f"dimension {d}")] for d in one.stated.dims]
+            own.append(orders[key])
+            size = [1] * len(known)
+            for k, n in zip(own[-1], one.shape, strict=True):
+                size[k] = n
+            sizes.append(size)
+        differing = self._array(name, rows, [d.stated for d in described], sizes, axes, spans, own)
+        self.differing.append(differing)
+        array = self.contents.variables[name]
+        attributes = renamed(array.attributes, names)
+        attributes.pop("coordinates", None)
+        if coordinates:
+            attributes["coordinates"] = " ".join(dict.fromkeys(coordinates))
+        self.contents.variables[name] = replace(array, attributes=attributes)
+
+    def _array(
+        self,
+        name: str,
+        rows: Int64,
+        stated: Sequence[Stated],
+        sizes: Sequence[Sequence[int]],
+        axes: Sequence[int | None],
+        spans: Sequence[str],
+        orders: Sequence[Sequence[int]],
+    ) -> tuple[str, ...]:
+        """Add an aggregation: `orders` are, for each member, which of `spans` its dimensions are.
+
+        The attributes that members have differently are returned.
+        """
+        boxes, joined = self.joined.boxes, self.joined
+        own = np.asarray(sizes, np.int64).reshape(len(rows), len(spans))
+        box = int(boxes.box[rows[0]])
+        shape = tuple(int(own[0, d]) if a is None else int(boxes.extent[box, a]) for d, a in enumerate(axes))
+        several = distinct(stated)
+        master = master_of(several)
+        if joined.options.concatenate:
+            master = with_texts(master, several)
+        if 0 in shape:  # there is no partition, and nothing to be read of a file
+            self.contents.add(name, spans, np.empty(shape, master.dtype), master.all_attributes())
+            return master.differing
+        blocks = blocks_of(boxes, rows, axes, own)
+        where = f"{self.where}, variable {name!r}"
+        matrix = matrix_of(blocks, shape, where)
+        partitions = partitions_of(joined, rows, stated, blocks, matrix, axes, spans, orders, self.layouts)
+        self.contents.variables[name] = Aggregation(
+            name, tuple(spans), shape, master.dtype, matrix.grid, partitions, master.units, master.calendar,
+            attributes=master.attributes, source=self.where,
+        )  # fmt: skip
+        return master.differing
+
+
+def _dim_name(described: Sequence[Described], identity: str) -> str:
+    """Return what the first member that has an axis as a dimension calls it, else its coordinate's name."""
+    for one in described:
+        for dim, axis in one.along.items():
+            if axis == identity and dim in one.stated.dims:
+                return dim.rpartition("/")[2]
+    return described[0].axes[identity].stated.name.rpartition("/")[2]
+
+
+def _frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return attributes as a key."""
+    return tuple(
+        (k, v if isinstance(v, str) else (np.asarray(v).dtype.str, np.asarray(v).tobytes()))
+        if not isinstance(v, list)
+        else (k, tuple(v))
+        for k, v in sorted(attributes.items())
+        if k not in _BOUNDS
+    )
