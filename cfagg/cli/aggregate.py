@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli.bars import step_bar
 from cfagg.cli.options import (
     add_allow,
+    add_files_from,
     add_flag,
     add_json,
     add_repeated,
     add_storage_option,
+    listed,
     new_command,
     refused,
     storage_options,
@@ -83,7 +84,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("files", metavar="FILES", nargs="*", help="files, stores, patterns, directories or URLs")
     what = parser.add_argument_group("what to read and write")
-    add_repeated(what, "--files-from", "LIST", "also take names, one a line, from a file; - is standard input")
+    add_files_from(what)
     what.add_argument("-o", "--output", metavar="OUT", help="the aggregation file to write, or its URL")
     what.add_argument(
         "--to",
@@ -146,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
                 raise OptionError(f"--{option.replace('_', '-')} is about a file that is written: name it with -o")
     if args.html is not None:
         output.check(args.html, overwrite=args.overwrite)
-    files = [*args.files, *_listed(args.files_from or ())]
+    files = [*args.files, *listed(args.files_from or ())]
     if not files:
         raise OptionError("no files were given: cfagg aggregate FILES…, or --files-from LIST")
     try:
@@ -204,22 +205,6 @@ def _print(args: argparse.Namespace, report: Report) -> None:
         print(why)
     elif args.explain or (args.output is None and args.html is None):
         print(report)
-
-
-def _listed(lists: Any) -> Iterator[str]:
-    """Yield the names in lists of files."""
-    from cfagg.errors import SourceError
-
-    for name in lists:
-        if name == "-":
-            lines = sys.stdin.read().splitlines()
-        else:
-            try:
-                with open(name, encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
-                    lines = stream.read().splitlines()
-            except OSError as error:
-                raise SourceError(f"{name} cannot be read: {error.strerror or error}") from error
-        yield from (line for line in lines if line.strip())
 
 
 def _cells(text: str) -> Any:

@@ -8,10 +8,12 @@ import sys
 from cfagg.cli.bars import step_bar
 from cfagg.cli.options import (
     add_allow,
+    add_files_from,
     add_flag,
     add_json,
     add_storage_option,
     add_workers,
+    listed,
     new_command,
     print_report,
     storage_options,
@@ -41,7 +43,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         _EPILOG,
     )
     parser.add_argument("files", metavar="FILE", nargs="*", help="an aggregation file, or any files")
-    parser.add_argument("--files-from", metavar="LIST", help="names of files, one a line; - is standard input")
+    add_files_from(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="what is written (default: FILE.cfagg-index)")
     parser.add_argument("--to", choices=["kerchunk", "icechunk"], help="write references for other libraries instead")
     parser.add_argument(
@@ -65,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     from cfagg.aggregation.indexing import index
     from cfagg.errors import OptionError
 
-    files = [*args.files, *_listed(args.files_from)]
+    files = [*args.files, *listed(args.files_from or ())]
     if not files:
         raise OptionError("name an aggregation file, or files")
     with step_bar("index", sys.stderr.isatty() and not args.quiet) as progress:
@@ -86,20 +88,3 @@ def run(args: argparse.Namespace) -> int:
     notes = [*report.notes, *(f"{one} had changed" for one in changed), *(f"read without it: {one}" for one in left)]
     print_report(args, "index", report.as_dict(), str(report), notes)
     return 0
-
-
-def _listed(name: str | None) -> list[str]:
-    """Return the names in a file, one a line."""
-    if name is None:
-        return []
-    from cfagg.errors import SourceError
-
-    try:
-        if name == "-":
-            lines = sys.stdin.read().splitlines()
-        else:
-            with open(name, encoding="utf-8") as file:  # noqa: PTH123
-                lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{name} cannot be read: {error}") from error
-    return [line for line in lines if line.strip()]

@@ -8,15 +8,16 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cfagg.errors import LossError
 
 __all__ = [
-    "add_allow", "add_flag", "add_json", "add_repeated", "add_rows", "add_storage_option", "add_store",
-    "add_substitute", "add_workers", "check_outputs", "new_command", "print_report", "refused", "storage_options",
+    "add_allow", "add_files_from", "add_flag", "add_json", "add_repeated", "add_rows", "add_storage_option",
+    "add_store", "add_substitute", "add_workers", "check_outputs", "listed", "new_command", "print_report", "refused",
+    "storage_options",
 ]  # fmt: skip
 
 type Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -40,6 +41,27 @@ def add_flag(parser: argparse._ActionsContainer, name: str, line: str) -> None:
 def add_repeated(parser: argparse._ActionsContainer, name: str, metavar: str, line: str, **how: Any) -> None:
     """Add an option that may be given several times."""
     parser.add_argument(name, metavar=metavar, action="append", help=f"{line}; may be repeated", **how)
+
+
+def add_files_from(parser: argparse._ActionsContainer) -> None:
+    """Add ``--files-from``."""
+    add_repeated(parser, "--files-from", "LIST", "also take names, one a line, from a file; - is standard input")
+
+
+def listed(lists: Iterable[str]) -> Iterator[str]:
+    """Yield the names in lists of files."""
+    from cfagg.errors import SourceError
+
+    for name in lists:
+        if name == "-":
+            lines = sys.stdin.read().splitlines()
+        else:
+            try:
+                with open(name, encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
+                    lines = stream.read().splitlines()
+            except OSError as error:
+                raise SourceError(f"{name} cannot be read: {error.strerror or error}") from error
+        yield from (line for line in lines if line.strip())
 
 
 def add_allow(parser: argparse._ActionsContainer, line: str, metavar: str = "PATH") -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from cfagg.arrays.identity import Identity, is_square
 from cfagg.arrays.index.headers import StoredHeader, write_header
-from cfagg.arrays.index.schema import FIELD
+from cfagg.arrays.index.schema import FIELD, LONGEST, RANGES
 from cfagg.arrays.index.table import FileRow, FileState, Index, VariableRow
 from cfagg.arrays.index.tables import chunks_of
 from cfagg.errors import CfaggError
@@ -32,8 +32,8 @@ __all__ = ["DIGEST", "build_index", "digest_of", "row_of", "state_of"]
 #: Bytes of the digest of what describes a file's variables.
 DIGEST = 16
 
-#: Ranges of bytes so close to each other are one, and as many and as long ones may be read again to compare them.
-_GAP, _MOST, _LONGEST = 2**12, 64, 2**22
+#: Ranges of bytes so close to each other are one.
+_GAP = 2**12
 
 #: First bytes of a file that are read at once.
 _LOOKED_AT = 2**16
@@ -230,7 +230,7 @@ class _Noted:
             else:
                 found += [a, b]
         length = sum(found[1::2]) - sum(found[::2])
-        return tuple(found) if len(found) <= 2 * _MOST and length <= _LONGEST else None
+        return tuple(found) if len(found) <= 2 * RANGES and length <= LONGEST else None
 
 
 def _located(noted: _Noted, handle: Handle, addresses: Sequence[str], context: Context) -> Mapping[str, StoredVariable]:

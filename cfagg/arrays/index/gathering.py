@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.blocks import THREAD_BYTES, Work, run
 from cfagg.arrays.index.addresses import addresses_of
-from cfagg.arrays.index.lookup import IndexLookup
+from cfagg.arrays.index.lookup import IndexLookup, OpenedIndex
 from cfagg.arrays.index.table import FileState, Index
 from cfagg.arrays.plan import AxisPlan, Plan
 from cfagg.cf import conform
@@ -188,7 +188,8 @@ def gather_small(
     """Return the work of filling what an index allows of `out`, and the cells of the plan that are left."""
     count = len(made)
     everything = range(count)
-    index = lookup.opened.index
+    opened = lookup.opened
+    index = opened.index
     if (
         index is None
         or count < _FEWEST
@@ -232,7 +233,7 @@ def gather_small(
         nbytes = math.prod(pattern.shape) * pattern.encoding.dtype.itemsize if pattern.encoding.codecs else 0
         heavy += nbytes * len(pattern.requests) * len(members) if nbytes >= _SHARED else 0
         slow = partial(reader.fill_cells, made, out)
-        batch, read = _FAR if is_far else _batch(pattern), _Batch(lookup, sites, pattern, index)
+        batch, read = _FAR if is_far else _batch(pattern), _Batch(opened, sites, pattern, index)
         works += [partial(read, members[a : a + batch], cell, base, out, slow) for a in range(0, len(members), batch)]
     if not works:
         return None, everything
@@ -424,8 +425,8 @@ def _spans(chunk: int, places: Int64, itemsize: int) -> list[_Request] | None:
 class _Batch:
     """Reads a pattern of some partitions, and gives those that cannot be read so to `slow`."""
 
-    def __init__(self, lookup: IndexLookup, sites: Sites, pattern: _Pattern, index: Index) -> None:
-        self.lookup, self.sites, self.pattern, self.index = lookup, sites, pattern, index
+    def __init__(self, opened: OpenedIndex, sites: Sites, pattern: _Pattern, index: Index) -> None:
+        self.opened, self.sites, self.pattern, self.index = opened, sites, pattern, index
 
     def __call__(
         self,
@@ -491,7 +492,7 @@ class _Batch:
         Elements that come as they are wanted are read into `rows` at once.
         """
         sites, index = self.sites, self.index
-        opened = self.lookup.opened
+        opened = self.opened
         file = sites.file[partitions]
         states = self._states(file)
         wanted = self._wanted(sites.row[partitions])
@@ -583,7 +584,7 @@ def _opened(path: str | Url) -> Directory | RemoteDirectory | None:
         return None
 
 
-def _doubt(opened: Any, index: Index, i: int, fd: int, state: State) -> bool:
+def _doubt(opened: OpenedIndex, index: Index, i: int, fd: int, state: State) -> bool:
     """Return whether what describes the variables of an open file in another state is what it was."""
     import hashlib
 

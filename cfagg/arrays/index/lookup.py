@@ -17,17 +17,17 @@ from cfagg.formats.values.storage import StoredVariable
 from cfagg.storage.files import Context, FileKey, Handle, look
 from cfagg.storage.urls import Url
 
-__all__ = ["IndexLookup", "lookup_for"]
+__all__ = ["IndexLookup", "OpenedIndex", "lookup_for"]
 
 #: Indexes that a process keeps.
 _KEPT = 4
 
 _lock = threading.Lock()
-_opened: OrderedDict[FileKey, _Opened] = OrderedDict()
+_opened: OrderedDict[FileKey, OpenedIndex] = OrderedDict()
 
 
 @dataclass
-class _Opened:
+class OpenedIndex:
     """An index, or none where it is damaged, and what is known of the files by now."""
 
     index: Index | None
@@ -41,20 +41,20 @@ class IndexLookup:
 
     def __init__(self, path: str, index: Index | None = None) -> None:
         self.path = path
-        self._mine = None if index is None else _Opened(index)
+        self._mine = None if index is None else OpenedIndex(index)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "index": None if self._mine is None else self._mine.index}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.path = state["path"]
-        self._mine = None if state["index"] is None else _Opened(state["index"])
+        self._mine = None if state["index"] is None else OpenedIndex(state["index"])
 
     def __repr__(self) -> str:
         return f"<IndexLookup of {self.path}>"
 
     @property
-    def opened(self) -> _Opened:
+    def opened(self) -> OpenedIndex:
         """The index as it is in its file now."""
         return self._mine or _open(self.path)
 
@@ -70,7 +70,7 @@ class IndexLookup:
             return None
         return index.stored(k, handle.key, address, group)
 
-    def is_fresh(self, opened: _Opened, i: int, handle: Handle) -> bool:
+    def is_fresh(self, opened: OpenedIndex, i: int, handle: Handle) -> bool:
         """Return whether an open file is the one that the index describes."""
         from cfagg.arrays.index.building import digest_of, state_of
 
@@ -91,7 +91,7 @@ class IndexLookup:
         self.warn(opened, i)
         return False
 
-    def warn(self, opened: _Opened, i: int) -> None:
+    def warn(self, opened: OpenedIndex, i: int) -> None:
         """Tell once that files have changed."""
         if opened.has_warned or opened.index is None:
             return
@@ -104,27 +104,27 @@ class IndexLookup:
         )
 
 
-def _open(path: str) -> _Opened:
+def _open(path: str) -> OpenedIndex:
     """Return the index in a file, from before where the file is the same."""
     try:
         key = look(path)
     except CfaggError:
         # It may have been removed since the reader was made.
-        return _Opened(None)
+        return OpenedIndex(None)
     with _lock:
         found = _opened.get(key)
     if found is None:
         from cfagg.arrays.index.parquet import open_index
 
         try:
-            found = _Opened(open_index(path))
+            found = OpenedIndex(open_index(path))
         except SourceError as error:
             warnings.warn(
                 f"{error.message}; the index is not used: make it anew with cfagg index",
                 StaleIndexWarning,
                 stacklevel=2,
             )
-            found = _Opened(None)
+            found = OpenedIndex(None)
     with _lock:
         found = _opened.setdefault(key, found)
         _opened.move_to_end(key)

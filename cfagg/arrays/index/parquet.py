@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.index.pages import DamagedIndexError, check_pages
-from cfagg.arrays.index.schema import COLUMNS, FORMAT, VERSION
+from cfagg.arrays.index.schema import COLUMNS, FORMAT, LONGEST, RANGES, VERSION
 from cfagg.arrays.index.table import UNKNOWN, Index, Ragged
 from cfagg.errors import CfaggError
 from cfagg.errors.arguments import a_path
@@ -353,6 +353,10 @@ def _problems(found: Index) -> Iterator[str]:
         yield "a variable of more dimensions than any has"
     if (found.ranges.counts % 2).any():
         yield "a range without an end"
+    if not (found.ranges.counts % 2).any():
+        lengths = found.ranges.values[1::2] - found.ranges.values[::2]
+        if (found.ranges.counts > 2 * RANGES).any() or (lengths <= 0).any() or (lengths > LONGEST).any():
+            yield "more bytes to compare than any file has"
     size = np.repeat(found.size[found.file], n)
     if not np.array_equal(n, found.length.counts) or (found.offset.values + found.length.values > size).any():
         yield "a chunk that is not in its file"

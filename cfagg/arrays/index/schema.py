@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["COLUMNS", "FIELD", "FORMAT", "VERSION", "Column"]
+__all__ = ["COLUMNS", "FIELD", "FORMAT", "LONGEST", "RANGES", "VERSION", "Column"]
 
 #: Under which key of the file's metadata its version stands, and the version that is written and read.
 FORMAT = "cfagg-index"
@@ -12,6 +12,9 @@ VERSION = 1
 
 #: What the address of a field of a PP file begins with; its place in the file follows.
 FIELD = "@"
+
+#: The most ranges of bytes of a file of which there is a digest, and the bytes of all of them.
+RANGES, LONGEST = 64, 2**22
 
 
 class Column(NamedTuple):
