@@ -161,6 +161,20 @@ def test_an_attribute_becomes_an_axis_of_an_ensemble(tmp_path: Path) -> None:
     assert "r2i1p1f1" in found["variant_label"].values
 
 
+def test_attributes_that_differ_are_joined_or_left_out_and_listed(tmp_path: Path) -> None:
+    paths = months(tmp_path, 2)
+    for number, path in enumerate(paths):
+        changed(path, title="same", history=f"run {number}")
+        changed(path, "tas", comment=f"c{number}", level=np.int32(number), long_name="same")
+    found = cfagg.aggregate(paths)
+    assert (found.attrs["title"], "history" in found.attrs) == ("same", False)
+    assert found["tas"].attrs["comment"] == "c0 :AGGREGATED: c1"
+    assert found["tas"].attrs["long_name"] == "same"
+    apart = cfagg.aggregate(paths, concatenate=False)
+    assert not {"comment", "level"} & apart["tas"].attrs.keys()
+    assert {"comment", "level"} <= set(apart.cfagg.report.groups[0].dropped)
+
+
 def test_only_files_that_a_selection_touches_are_opened(tmp_path: Path) -> None:
     paths = months(tmp_path, 3)
     found = cfagg.aggregate(paths)["tas"]
