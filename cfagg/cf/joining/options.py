@@ -19,9 +19,8 @@ _SEVERAL = ("equal", "exist", "ignore", "dimension", "field_ancillaries")
 class Options:
     """How alike variables have to be to be joined.
 
-    Names and defaults are those of `cf.aggregate` of cf-python, but for `rtol` and `atol`, whose defaults there are
-    the same few units in the last place, and for what it does not have: `interleave` and `on_overlap`. Its
-    ``ncvar_identities`` is `variable_identities` here.
+    Names and defaults are those of `cf.aggregate` of cf-python, but for `rtol` and `atol`, both 2**-52 there, and for
+    what it does not have: `interleave` and `on_overlap`. Its ``ncvar_identities`` is `variable_identities` here.
 
     Parameters
     ----------
@@ -82,6 +81,14 @@ class Options:
     OptionError
         An option has a value that it cannot have, or two contradict each other: where coordinates are interleaved,
         there are no neighbours of whose cells `contiguous` and `overlap` could speak.
+
+    Notes
+    -----
+    Beyond these, what cf-python 3.21 joins and what is joined here differ as follows. Here parts fill an array however
+    it was cut, also where they cannot be joined along one axis after the other. Intervals and comments of cell methods
+    do not matter. Data variables without units need `relaxed_units`. With `contiguous`, cells without bounds are never
+    known to touch. Where some overlap along an axis, only what is equal along all others stays apart, and attributes by
+    which archives tell datasets apart are asked first.
 
     Examples
     --------
