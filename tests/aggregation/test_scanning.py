@@ -180,6 +180,23 @@ def test_a_worker_that_is_killed_costs_no_file(tmp_path: Path) -> None:
     assert names_and_times(found) == names_and_times(scan(names))
 
 
+class Deadly(str):
+    """The name of a file at which every process that is to scan it ends."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os._exit, (9,)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_file_at_which_processes_crash_is_blamed_alone(tmp_path: Path) -> None:
+    names = [str(month(tmp_path / f"m{n}.nc", n, kind="NETCDF3_CLASSIC")) for n in range(18)]
+    found = scan([*names[:9], Deadly(names[9]), *names[10:]], workers=2, skip_errors=True)
+    assert [one.place for one in found if one.problem is not None] == [names[9]]
+    assert "the process that scanned it crashed" in (found[9].problem or "")
+
+
 def test_a_dask_cluster_scans_too(tmp_path: Path) -> None:
     from distributed import LocalCluster
 
