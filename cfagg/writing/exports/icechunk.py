@@ -5,7 +5,6 @@ Chunks that are written, of coordinates first of all, are ordinary ones.
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Sequence
@@ -173,4 +172,4 @@ def _refer(store: Any, array: Planned) -> None:
 
 def _modified(key: FileKey) -> datetime:
     """Return the time of the last change of a file in whole seconds, none earlier: Icechunk knows no fractions."""
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=math.ceil(key.modified / 1e9))
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=-(-key.modified // 10**9))

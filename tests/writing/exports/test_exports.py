@@ -362,3 +362,14 @@ def test_missing_partitions_are_missing_values(tmp_path, target):
     found = opened(tmp_path / target).tas.values
     np.testing.assert_array_equal(found[:12], values[:12])
     assert np.isnan(found[12:]).all()
+
+
+def test_what_follows_a_file_that_ends_within_a_chunk_is_lost_too(tmp_path):
+    path, values = series(tmp_path, (6, 8), zlib=True, chunksizes=(4, 20, 30))
+    with pytest.raises(LossError) as caught:
+        exported(path, "tas.json")
+    losses = [(loss.partition, loss.what) for loss in caught.value.losses]
+    assert losses == [((0, 0, 0), "a partial last chunk"), ((1, 0, 0), "edges")]
+    for target in TARGETS:
+        exported(path, target, on_loss="materialise")
+        np.testing.assert_array_equal(opened(tmp_path / target).tas.values, values)
