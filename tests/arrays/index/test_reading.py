@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.index import Index, build_index, open_index, write_index
 from cfagg.arrays.index.lookup import IndexLookup
-from cfagg.errors import CfaggError, FragmentNotFoundError, StaleIndexWarning
+from cfagg.errors import CfaggError, FragmentNotFoundError, StaleIndexWarning, UnitsError
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 from cfagg.storage.access import Access
 from cfagg.storage.counters import snapshot
@@ -186,6 +186,16 @@ def test_a_file_that_changed_is_read_as_it_is_now(
     assert [w.category for w in caught] == [StaleIndexWarning] * (change is change_values)
 
 
+def test_a_header_that_changed_in_a_file_of_the_same_size_is_read_again(tmp_path: Path) -> None:
+    made, _, places = make(tmp_path, [{"format": "NETCDF3_CLASSIC"}])
+    index = build_index(places)
+    data = (tmp_path / "3.nc").read_bytes()
+    assert data.count(b"\0\0\0\1K\0\0\0") == 1
+    (tmp_path / "3.nc").write_bytes(data.replace(b"\0\0\0\1K\0\0\0", b"\0\0\0\1m\0\0\0"))
+    with pytest.warns(StaleIndexWarning), pytest.raises(UnitsError):
+        reader_of(tmp_path, made, index).read([slice(None), 0, 0])
+
+
 def test_a_copied_archive_is_read_by_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "one").mkdir()
     made, values, places = make(tmp_path / "one", MIXED)
@@ -241,13 +251,11 @@ def test_an_index_allows_no_file_that_the_policy_does_not(tmp_path: Path) -> Non
 
 def test_a_file_written_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, _, places = make(tmp_path, [{"contiguous": True}])
-    index, reads = build_index(places), []
-    preadv = os.preadv
+    index, preadv, inode = build_index(places), os.preadv, (tmp_path / "2.nc").stat().st_ino
 
     def disturbed(fd: int, buffers: Any, offset: int) -> int:
         count = preadv(fd, buffers, offset)
-        reads.append(fd)
-        if len(reads) == 3:
+        if os.fstat(fd).st_ino == inode and offset:
             change_values(tmp_path / "2.nc")
         return count
 
