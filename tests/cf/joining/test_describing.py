@@ -153,7 +153,7 @@ BROKEN: dict[str, tuple[str, str, str, str]] = {
 
 
 @given(st.permutations(range(4)), st.sampled_from(sorted(BROKEN)), st.integers(0, 3))
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 def test_one_thing_that_differs_keeps_its_variable_apart_and_is_named(
     order: list[int], broken: str, which: int
 ) -> None:
