@@ -15,10 +15,11 @@ from urllib.parse import quote
 
 import numpy as np
 
-from cfagg.errors import UnsupportedError
+from cfagg.errors import TargetError, UnsupportedError
 from cfagg.errors.extras import require
 from cfagg.formats.zarr.attributes import encoded_fill, variable_attributes
 from cfagg.formats.zarr.settings import unequal_chunks
+from cfagg.runtime.publishing import public_name
 from cfagg.storage.files import FileKey
 from cfagg.storage.urls import is_url
 from cfagg.writing.exports.codecs import version_3
@@ -40,6 +41,16 @@ def require_icechunk() -> None:
 
 def write(root: Node, folder: Path) -> tuple[str, ...]:
     """Write a repository into an empty directory; return what its readers must do."""
+    import icechunk
+
+    try:
+        return _write(root, folder)
+    except icechunk.IcechunkError as error:
+        said = str(error).partition("\n")[0]
+        raise TargetError(f"{public_name(folder)} cannot be written, Icechunk says: {said}") from error
+
+
+def _write(root: Node, folder: Path) -> tuple[str, ...]:
     import icechunk
     import zarr
 

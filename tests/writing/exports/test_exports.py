@@ -373,3 +373,17 @@ def test_what_follows_a_file_that_ends_within_a_chunk_is_lost_too(tmp_path):
     for target in TARGETS:
         exported(path, target, on_loss="materialise")
         np.testing.assert_array_equal(opened(tmp_path / target).tas.values, values)
+
+
+def test_what_icechunk_refuses_is_an_error_of_ours_and_leaves_nothing(tmp_path, monkeypatch):
+    icechunk = pytest.importorskip("icechunk", reason="icechunk is not installed")
+    path, _ = series(tmp_path)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise icechunk.IcechunkError("no space left on device\ncontext: 7")
+
+    monkeypatch.setattr(icechunk.Session, "commit", full)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(TargetError, match=r"tas\.icechunk cannot be written, Icechunk says: no space left on device$"):
+        exported(path, "tas.icechunk")
+    assert set(tmp_path.iterdir()) == before
