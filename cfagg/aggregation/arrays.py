@@ -42,20 +42,21 @@ def partitions_of(
     stated: Sequence[Stated],
     blocks: Blocks,
     matrix: Matrix,
-    axes: Sequence[int | None],
+    flips: npt.NDArray[np.bool_],
     spans: Sequence[str],
     orders: Sequence[Sequence[int]],
     tables: Layouts,
+    offsets: Int64 | None = None,
 ) -> Partitions:
-    """Return the partitions; `orders` are, for each member, which of `spans` its dimensions are."""
-    boxes, count = joined.boxes, matrix.grid.size
+    """Return the partitions.
+
+    `flips` and `orders` are, for each member, the dimensions along which it is stored against the array, and which of
+    `spans` its dimensions are; `offsets` are addresses of blocks that are fields.
+    """
+    count = matrix.grid.size
     if not count:
         return Partitions.build(0, layouts=[Layout(tuple(spans))])
     codes, files = tables.files(joined, joined.file[rows])
-    flips = np.zeros((len(rows), len(spans)), bool)
-    for d, axis in enumerate(axes):
-        if axis is not None:
-            flips[:, d] = boxes.flipped[rows, axis]
     bits = flips @ (1 << np.arange(len(spans), dtype=np.int64)) if spans else np.zeros(len(rows), np.int64)
     formats = [joined.scanned[k].format for k in joined.file[rows].tolist()]
     addresses: dict[str, int] = {}
@@ -75,6 +76,9 @@ def partitions_of(
         layout[k] = layouts[key]
     of = np.searchsorted(rows, blocks.row)[matrix.block]  # the entry in `rows`, which increase, of each cell
     columns: dict[str, Any] = {"file": codes[of], "address": address[of], "layout": layout[of]}
+    if offsets is not None:
+        offset = offsets[matrix.block]
+        columns |= {"offset": offset, "address": np.where(offset >= 0, -1, columns["address"])}
     size = blocks.size[matrix.block]
     partial = np.flatnonzero(((matrix.start != 0) | (matrix.count != size)).any(axis=1))
     parts: dict[str, int] = {}

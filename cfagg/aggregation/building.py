@@ -22,13 +22,13 @@ __all__ = ["build"]
 Int64 = npt.NDArray[np.int64]
 
 
-def build(joined: Joined, *, as_tree: bool = False) -> JoinedSource:
-    """Return the dataset of what was joined; no file is opened.
+def build(joined: Joined, *, as_tree: bool = False, fields: bool = False) -> JoinedSource:
+    """Return the dataset of what was joined; no file is opened, but for `fields` of PP files to be partitions.
 
     As a tree, arrays keep their names: each group holds what has no name in common but for what is equal.
     """
     where = label_of([one.place for one in joined.scanned])
-    builder = Builder(joined, Contents(), where)
+    builder = Builder(joined, Contents(), where, fields=fields)
     tree = _Tree(builder)
     for rows in joined.rows():
         if as_tree:

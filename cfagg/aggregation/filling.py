@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.aggregation.arrays import Layouts, partitions_of
+from cfagg.aggregation.fields import by_fields
 from cfagg.aggregation.joining import Joined
 from cfagg.aggregation.masters import distinct, master_of, plain, with_texts
 from cfagg.aggregation.matrix import blocks_of, matrix_of
@@ -28,7 +29,8 @@ _BOUNDS = ("bounds", "climatology")
 class Builder:
     """Adds boxes to the contents of a dataset."""
 
-    def __init__(self, joined: Joined, contents: Contents, where: str) -> None:
+    def __init__(self, joined: Joined, contents: Contents, where: str, *, fields: bool = False) -> None:
+        self.fields = fields
         self.joined = joined
         self.contents = contents
         self.where = where
@@ -340,9 +342,16 @@ class Builder:
             self.contents.add(name, spans, np.empty(shape, master.dtype), master.all_attributes())
             return master.differing
         blocks = blocks_of(boxes, rows, axes, own)
+        flips = np.zeros((len(rows), len(spans)), bool)
+        for d, axis in enumerate(axes):
+            if axis is not None:
+                flips[:, d] = boxes.flipped[rows, axis]
+        offsets = None
+        if self.fields:
+            blocks, offsets = by_fields(joined, rows, stated, blocks, flips, orders)
         where = f"{self.where}, variable {name!r}"
         matrix = matrix_of(blocks, shape, where)
-        partitions = partitions_of(joined, rows, stated, blocks, matrix, axes, spans, orders, self.layouts)
+        partitions = partitions_of(joined, rows, stated, blocks, matrix, flips, spans, orders, self.layouts, offsets)
         self.contents.variables[name] = Aggregation(
             name, tuple(spans), shape, master.dtype, matrix.grid, partitions, master.units, master.calendar,
             attributes=master.attributes, source=self.where,

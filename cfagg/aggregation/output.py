@@ -40,6 +40,7 @@ from cfagg.runtime.paired import PairedFile
 from cfagg.storage.access import Access
 from cfagg.storage.urls import Url
 from cfagg.writing.aggregation_file import Target, write_file
+from cfagg.writing.dialects import has_addresses
 from cfagg.writing.report import Report
 from cfagg.writing.sources import content_of
 
@@ -151,7 +152,7 @@ class Output:
         whole = [one for one in scanned if one.problem is None]
         target = self._replacing
         try:
-            source = build(join_files(scanned, self.rules))
+            source = build(join_files(scanned, self.rules), fields=has_addresses(self.target.to))
         except CfaggError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

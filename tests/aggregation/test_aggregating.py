@@ -382,3 +382,14 @@ def test_arrays_without_elements_are_read_and_written(tmp_path: Path) -> None:
     again = cfagg.read(tmp_path / "out.nc")
     for one in (found.tas, again.tas):
         assert (one.shape, one.dtype, one.attrs) == ((0,), np.dtype("f8"), TAS)
+
+
+@pytest.mark.parametrize("to", ["CFA-0.4", "NCA-0.1"])
+@pytest.mark.parametrize("name", ["air_temp.pp", "umfile.pp"])
+def test_fields_of_pp_files_are_partitions_where_a_dialect_has_addresses(tmp_path: Path, name: str, to: str) -> None:
+    path = Path(__file__).parents[2] / "sample_data" / "pp" / name
+    found = cfagg.aggregate(path, output=tmp_path / "out.nc", to=to)
+    again = cfagg.read(tmp_path / "out.nc", allow=[path.parent])
+    for own in found.variables:
+        npt.assert_array_equal(again[own].values, found[own].values)
+    assert not (tmp_path / "out.nc.fragments").exists()
