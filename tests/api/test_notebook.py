@@ -54,6 +54,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     }
     made["convert"] = cfagg.convert(sample("figure1.nca"), folder / "figure1.zarr")
     made["write"] = cfagg.write(cfagg.read(sample("sst.nca")), folder / "sst.nc")
+    made["index"] = cfagg.index(sample("sst.nca"), output=folder / "sst.cfagg-index")
     made["rebase"] = cfagg.rebase(folder / "sst.nc", Path(sample("sst.nca")).parent, "/archive")
     made["accumulate"] = cfagg.accumulate(store, "tas")
     made["create_observations"] = cfagg.create_observations(recipe, folder / "storms.zarr")
@@ -183,6 +184,7 @@ def test_names_from_outside_are_escaped(number):
 
 def test_reports_of_many_arrays_and_notes_stay_short():
     report = cfagg.conversion.Report(
-        "out.zarr", tuple(f"v{i}" for i in range(1000)), 1, 1, 1, notes=tuple(map(str, range(1000)))
-    )
+        target="out.zarr", variables=tuple(f"v{i}" for i in range(1000)), bytes=1, stored=1, chunks=1,
+        notes=tuple(map(str, range(1000))),
+    )  # fmt: skip
     assert repr(report) == "<Report of out.zarr: 1,000 variables, 1 bytes in 1 chunk (1 bytes stored), 1,000 notes>"
