@@ -265,3 +265,15 @@ def test_a_coordinate_of_two_dimensions_that_differs_at_one_time_keeps_parts_apa
         # The part with other heights is with those of its own time alone.
         with_it = np.flatnonzero(boxes.box == boxes.box[odd])
         assert {cuts[k][0] for k in with_it.tolist()} == {cuts[odd][0]}
+
+
+def test_parts_are_not_joined_around_others_that_then_would_stand_in_a_hole() -> None:
+    whole = Whole(np.arange(64).reshape(4, 4, 4), (False, False, False), plane=True)
+    cuts: list[Ranges] = [
+        *(((0, 4), (0, 1), (0, 4)), ((0, 2), (1, 2), (0, 4)), ((2, 3), (1, 2), (0, 4)), ((3, 4), (1, 2), (0, 3))),
+        *(((3, 4), (1, 2), (3, 4)), ((0, 2), (2, 3), (0, 3)), ((2, 4), (2, 3), (0, 3)), ((0, 4), (2, 3), (3, 4))),
+        *(((0, 1), (3, 4), (0, 4)), ((1, 2), (3, 4), (0, 4)), ((2, 3), (3, 4), (0, 4)), ((3, 4), (3, 4), (0, 4))),
+    ]
+    parts = [tuple(np.arange(*r) for r in ranges) for ranges in cuts]
+    made = [whole.part(p, (0, 0, 0), (False, False, False)) for p in parts]
+    check(*boxes_of(*made), [whole.values[np.ix_(*p)] for p in parts], whole)
