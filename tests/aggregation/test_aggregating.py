@@ -393,3 +393,18 @@ def test_fields_of_pp_files_are_partitions_where_a_dialect_has_addresses(tmp_pat
     for own in found.variables:
         npt.assert_array_equal(again[own].values, found[own].values)
     assert not (tmp_path / "out.nc.fragments").exists()
+
+
+def test_what_a_dialect_cannot_say_is_refused_and_listed(tmp_path: Path) -> None:
+    whole = np.arange(6.0).reshape(2, 3)
+    lat = np.arange(3.0)
+    files = [
+        write(tmp_path / "a.nc", {"time": ([0.0], TIME), "lat": (lat, LAT)}, whole[:1]),
+        write(tmp_path / "b.nc", {"time": ([1.0], TIME), "lat": (lat[::-1], LAT)}, whole[1:, ::-1]),
+    ]
+    npt.assert_array_equal(cfagg.aggregate(files).tas.values, whole)
+    with pytest.raises(cfagg.errors.LossError, match=r"CF-1\.13"):
+        cfagg.aggregate(files, output=tmp_path / "out.nc")
+    assert not (tmp_path / "out.nc").exists()
+    cfagg.aggregate(files, output=tmp_path / "out.nca")
+    npt.assert_array_equal(cfagg.read(tmp_path / "out.nca").tas.values, whole)
