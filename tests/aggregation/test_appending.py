@@ -22,6 +22,7 @@ from cfagg.aggregation.appending import Settings
 from cfagg.arrays.index import Index, open_index, write_index
 from cfagg.cf.joining import Options
 from cfagg.cli.main import main
+from cfagg.demo import sample
 from cfagg.errors import AccessError, CfaggError, CfaggWarning, OptionError, SourceError, TargetError, TargetExistsError
 from cfagg.runtime.staging import lock
 from cfagg.storage import counters
@@ -574,3 +575,12 @@ def test_an_option_that_was_unknown_when_it_was_made_has_to_be_its_default():
     Settings(Options(), "CF-1.13").check(former, "OUT.nc")
     with pytest.raises(OptionError, match=r"interleave: OUT\.nc was made with False, and now it is True"):
         Settings(Options(interleave=True), "CF-1.13").check(former, "OUT.nc")
+
+
+def test_fields_of_pp_files_are_added_by_their_addresses(out):
+    files = [str(sample("pp") / name) for name in ("air_temp.pp", "wind_speed_lake_victoria.pp", "umfile.pp")]
+    options = {"to": "CFA-0.4", "relaxed_units": True}
+    cfagg.aggregate(files[:2], output=out, **options)
+    cfagg.aggregate(files[2:], output=out, append=True, **options)
+    assert contents(out) == at_once(files, out, **options)
+    assert len(list(out.parent.iterdir())) == 2
