@@ -376,3 +376,15 @@ def test_what_an_option_says_of_files_is_not_remembered_for_others() -> None:
     add(root, "tas", ("time",), np.zeros(1, "f4"), long_name="t")
     assert described(root).problem
     assert described(root, Options(relaxed_identities=True, relaxed_units=True)).problem is None
+
+
+def test_a_time_that_a_variable_has_twice_is_there_twice() -> None:
+    def at(*times: float) -> Described:
+        root = Group()
+        add(root, "time", ("time",), np.array(times), **TIME)
+        add(root, "tas", ("time",), np.zeros(len(times), "f4"), **TAS)
+        return described(root)
+
+    boxes = boxes_of(at(2.0, 2.0), at(0.0, 1.0, 1.0))[1]
+    assert (boxes.extent.tolist(), boxes.start.tolist(), boxes.count.tolist()) == ([[5]], [[3], [0]], [[2], [3]])
+    assert not boxes.scattered
