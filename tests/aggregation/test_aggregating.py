@@ -388,10 +388,11 @@ def test_arrays_without_elements_are_read_and_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["air_temp.pp", "umfile.pp"])
 def test_fields_of_pp_files_are_partitions_where_a_dialect_has_addresses(tmp_path: Path, name: str, to: str) -> None:
     path = Path(__file__).parents[2] / "sample_data" / "pp" / name
-    found = cfagg.aggregate(path, output=tmp_path / "out.nc", to=to)
+    found, expected = cfagg.aggregate(path, output=tmp_path / "out.nc", to=to), cfagg.read(path)
     again = cfagg.read(tmp_path / "out.nc", allow=[path.parent])
-    for own in found.variables:
-        npt.assert_array_equal(again[own].values, found[own].values)
+    for own in expected.variables:
+        npt.assert_array_equal(again[own].values, expected[own].values)
+        npt.assert_array_equal(found[own].values, expected[own].values)
     assert not (tmp_path / "out.nc.fragments").exists()
 
 
@@ -408,3 +409,21 @@ def test_what_a_dialect_cannot_say_is_refused_and_listed(tmp_path: Path) -> None
     assert not (tmp_path / "out.nc").exists()
     cfagg.aggregate(files, output=tmp_path / "out.nca")
     npt.assert_array_equal(cfagg.read(tmp_path / "out.nca").tas.values, whole)
+
+
+def test_integers_with_other_missing_values_get_a_type_in_which_no_value_is_missing(tmp_path: Path) -> None:
+    files = [
+        write(tmp_path / f"{k}.nc", {"time": ([2.0 * k, 2.0 * k + 1], TIME)}, values, {**TAS, "_FillValue": fill})
+        for k, (values, fill) in enumerate(
+            [(np.array([1, -1], "i2"), np.int16(-1)), (np.array([-1, -9], "i2"), np.int16(-9))]
+        )
+    ]
+    npt.assert_array_equal(cfagg.aggregate(files).tas.values, [1, np.nan, -1, np.nan])
+    assert cfagg.aggregate(files, mask_and_scale=False).tas.dtype == np.dtype("i4")
+
+
+def test_each_field_of_a_pp_file_is_found_by_its_address(tmp_path: Path) -> None:
+    path = Path(__file__).parents[2] / "sample_data" / "pp" / "umfile.pp"
+    cfagg.aggregate(path, output=tmp_path / "out.nca", index=False)
+    offsets = cfagg.open_aggregation(tmp_path / "out.nca", "surface_air_pressure").partitions.offset
+    assert offsets.tolist() == [0, 28304, 56608]
