@@ -76,17 +76,20 @@ def _array(
                 attributes.setdefault(name, getattr(variable, name))
     if isinstance(reader, SlabReader) and reader.addresses is not None and reader.chunks is not None:
         reader = _of_fields(reader, variable, attributes)
-    most = _COORDINATE if _describes(group, variable) else _SMALL
+    describes = _describes(group, variable)
+    most = _COORDINATE if describes else _SMALL
     nbytes = math.prod(reader.shape) * max(reader.dtype.itemsize, 1)
     if nbytes > most and isinstance(reader, AggregationReader) and reader.dtype.kind in "iufS":
         return plan_aggregation(reader, path, attributes, means)
     notes: tuple[str, ...] = ()
     if isinstance(variable, Variable):
         attributes, notes = with_members(attributes, variable.dtype, path)
-    if nbytes > most and isinstance(reader, NetcdfReader):
+    if isinstance(reader, NetcdfReader) and nbytes > (most if len(reader.dims) < 2 else _SMALL):
         found = _stored(reader, path, attributes, means)
         if found is not None:
             return found
+    # What stands in no file, as joined bounds do, is written whatever it is.
+    most = most if isinstance(reader, AggregationReader | NetcdfReader) else _COORDINATE
     return _held(reader, path, attributes, means, most, notes)
 
 
@@ -102,7 +105,7 @@ def _of_fields(reader: SlabReader, variable: Variable | Aggregation, attributes:
 def _describes(group: Group, variable: Variable | Aggregation) -> bool:
     """Return whether a variable is a coordinate, or one that others name as describing them."""
     words = {w for v in group.variables.values() for k in DESCRIBING for w in str(v.attributes.get(k, "")).split()}
-    return variable.dims in ((), (variable.name,)) or (variable.name in words and len(variable.dims) < 2)
+    return variable.dims in ((), (variable.name,)) or variable.name in words
 
 
 def _stored(reader: NetcdfReader, path: str, attributes: Mapping[str, Any], means: Means) -> Planned | None:

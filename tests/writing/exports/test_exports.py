@@ -387,3 +387,30 @@ def test_what_icechunk_refuses_is_an_error_of_ours_and_leaves_nothing(tmp_path, 
     with pytest.raises(TargetError, match=r"tas\.icechunk cannot be written, Icechunk says: no space left on device$"):
         exported(path, "tas.icechunk")
     assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_bounds_that_were_joined_in_memory_are_written_as_values(tmp_path, target):
+    values, names = values_of((200, 200)), []
+    for k in range(2):
+        name = tmp_path / f"{k}.nc"
+        fragment(name, values[200 * k : 200 * k + 200], zlib=True, chunksizes=(100, 20, 30),
+                 attributes={"standard_name": "air_temperature"})  # fmt: skip
+        with netCDF4.Dataset(name, "a") as file:
+            file.createDimension("bnds", 2)
+            for dim, kind, unit in (("time", "time", "days since 2000-01-01"), ("lat", "latitude", "degrees_north"),
+                                    ("lon", "longitude", "degrees_east")):  # fmt: skip
+                made = file.createVariable(dim, "f8", (dim,))
+                made.setncatts({"units": unit, "standard_name": kind})
+                made[:] = np.arange(made.size) + (200 * k if dim == "time" else 0)
+            file["time"].bounds = "time_bnds"
+            bounds = file.createVariable("time_bnds", "f8", ("time", "bnds"))
+            bounds[:] = file["time"][:][:, None] + [-0.5, 0.5]
+        names.append(name)
+    to = "icechunk" if target.endswith("icechunk") else "kerchunk"
+    if to == "icechunk":
+        pytest.importorskip("icechunk", reason="icechunk is not installed")
+    cfagg.index(names, output=tmp_path / target, to=to)
+    found, own = opened(tmp_path / target), cfagg.aggregate(names)
+    np.testing.assert_array_equal(found.tas.values, values)
+    np.testing.assert_array_equal(found.time_bnds.values, own.time_bnds.values)
