@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["DatasetAccessor", "with_report"]
 
 #: Where a dataset keeps its report; xarray hands it on to what is selected of it.
-_KEY = "cfagg report"
+_REPORT = "cfagg report"
 
 
 class NoReportError(OptionError, AttributeError):
@@ -45,13 +45,13 @@ class DatasetAccessor:
         self._dataset = dataset
 
     def __repr__(self) -> str:
-        found = self._dataset.encoding.get(_KEY)
+        found = self._dataset.encoding.get(_REPORT)
         return "<cfagg: no report>" if found is None else f"<cfagg: {found!r}>"
 
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html
 
-        found: Report | None = self._dataset.encoding.get(_KEY)
+        found: Report | None = self._dataset.encoding.get(_REPORT)
         return facts_html(repr(self), ()) if found is None else found._repr_html_()
 
     @property
@@ -63,7 +63,7 @@ class DatasetAccessor:
         OptionError
             The dataset was not put together from files by `cfagg.aggregate`, or by `cfagg.read` of several.
         """
-        found: Report | None = self._dataset.encoding.get(_KEY)
+        found: Report | None = self._dataset.encoding.get(_REPORT)
         if found is None:
             raise NoReportError("this dataset has no report: it does not come from cfagg.aggregate, or not directly")
         return found
@@ -71,5 +71,5 @@ class DatasetAccessor:
 
 def with_report(dataset: xr.Dataset, report: Report) -> xr.Dataset:
     """Return a dataset with its report."""
-    dataset.encoding[_KEY] = report
+    dataset.encoding[_REPORT] = report
     return dataset
