@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from cfagg.arrays.canonical import layout_of
 from cfagg.arrays.characters import as_texts, is_characters
+from cfagg.arrays.fragment_files import identity_in, identity_of, names_in, source_in, units_of_coordinate
 from cfagg.arrays.identity import UNKNOWN, Identity, check_order, is_square
 from cfagg.arrays.index.schema import FIELD
-from cfagg.arrays.source import BOUNDS
 from cfagg.arrays.store_fragments import STORES, open_array
 from cfagg.arrays.subarray import Fragment
 from cfagg.cf.header import Header
@@ -31,20 +31,17 @@ from cfagg.errors import (
     FragmentMismatchError,
     FragmentNotFoundError,
     LimitError,
-    SourceError,
     UnsupportedError,
 )
-from cfagg.formats.values import is_only_a_dimension, locate, read, scan
-from cfagg.formats.values.netcdf import attributes_of, lookup, opened_handle
+from cfagg.formats.values import locate, read, scan
 from cfagg.model import Aggregation, Layout, Partitions
 from cfagg.storage.access import Access, NamedAccess
-from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey
+from cfagg.storage.files import Context, FileKey
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import is_url
 
 if TYPE_CHECKING:
     from cfagg.arrays.index.lookup import IndexLookup
-    from cfagg.arrays.source import Source
     from cfagg.formats.values.by_table import Part
     from cfagg.formats.values.storage import StoredVariable
 
@@ -210,13 +207,13 @@ class Fragments:
         judge = partial(self._judge, i)
         known = located.identities
         of_file: Callable[[str], Identity] = (
-            partial(_identity_in, located.key, address, context, group, judge)
+            partial(identity_in, located.key, address, context, group, judge)
             if known is None
             else lambda dim: known.get(dim, UNKNOWN)
         )
         self._check_order(layout, header, of_file, i)
         if self.aggregation.bounds_of is not None and layout.units is None and "units" not in header.attributes:
-            found = _units_of_coordinate(located.key, address, group)
+            found = units_of_coordinate(located.key, address, group)
             header = replace(header, attributes={**header.attributes, **found})
         parts = None if texts else partial(_scan, located, context, again)
         return Fragment(header, chunks, values, where, parts, layout, None if texts else located)
@@ -262,7 +259,7 @@ class Fragments:
                 f"{where}: the partition gives a variable of {path} by its number {number}, which is known of local "
                 "files only; give its 'ncvar'"
             )
-        names = _names(handle.key)
+        names = names_in(handle.key)
         if number >= len(names):
             raise FragmentNotFoundError(
                 f"{where}: {path} has no variable of number {number}, but {len(names)} variables; correct 'varid'"
@@ -289,7 +286,7 @@ class Fragments:
         known = self.identities.get(dim)
         if known is None:
             key = handles.get(self.access.resolve(None), Context(self.access.parent)).key
-            known = self.identities[dim] = _identity_of(_source(key), self.group, dim)
+            known = self.identities[dim] = identity_of(source_in(key), self.group, dim)
         return known
 
     def check_format(self, i: int, where: str) -> None:
@@ -308,7 +305,7 @@ class Fragments:
 
     def _nested(self, i: int, key: FileKey, address: str, own: bool, where: str) -> Fragment:
         """Return the sub-array that is an aggregation itself, in a file that may be read."""
-        source, path = _source(key, tuple(self.substitutions.items())), key.path
+        source, path = source_in(key, tuple(self.substitutions.items())), key.path
         group, inner = source.find_from(self.group if own else "/", address)
         if not isinstance(inner, Aggregation):
             raise ConventionError(f"{where}: {address!r} of {path} looks like an aggregation but is not one")
@@ -337,24 +334,8 @@ class Fragments:
             substitutions=self.substitutions,
         )
         layout = self._layout(i, header, where)
-        self._check_order(layout, header, partial(_identity_of, source, group.path), i)
+        self._check_order(layout, header, partial(identity_of, source, group.path), i)
         return Fragment(header, None, lambda slices: reader.read(list(slices)), where, layout=layout)
-
-
-@lru_cache(maxsize=16)
-def _source(key: FileKey, substitutions: tuple[tuple[str, str], ...] = ()) -> Source:
-    """Return the metadata of an inner aggregation's file; while the file stays as it is, it is parsed once."""
-    from cfagg.arrays.source import source_of
-
-    return source_of(handles.of(key, CONTEXT_SOURCE), key.path, dict(substitutions))
-
-
-@lru_cache(maxsize=2048)
-def _names(key: FileKey) -> tuple[str, ...]:
-    """Return the variables of a file's root group in the order of their numbers."""
-    context = Context(key.path)
-    with opened_handle(handles.of(key, context), context) as dataset:
-        return tuple(dataset.variables)
 
 
 def _read(
@@ -379,62 +360,6 @@ def _scan(
         if again is None:
             raise
         yield from scan(again(), slices, context)
-
-
-def _identity_of(source: Source, group: str, dim: str) -> Identity:
-    """Return what the coordinates of a dimension of an aggregation file are."""
-    try:
-        found = source.find_from(group, dim)[1]
-    except (SourceError, ConventionError):
-        return UNKNOWN
-    units = {"units": found.units} if isinstance(found, Aggregation) and found.units is not None else {}
-    return Identity.of({**found.attributes, **units})
-
-
-def _identity_in(
-    key: FileKey, address: str, context: Context, group: str, judge: Callable[[str], None], dim: str
-) -> Identity:
-    """Return what the coordinates of a dimension of a fragment are."""
-    where = address.rpartition("/")[0]
-    if not where and group == "/" and is_only_a_dimension(key, dim, context):  # seldom asked of the slow library
-        return UNKNOWN
-    while True:
-        name = f"{where}/{dim}" if where else dim
-        try:
-            return Identity.of(locate(key.path, name, context, group, judge).header.attributes)
-        except UnsupportedError:
-            return UNKNOWN
-        except FragmentNotFoundError:
-            if not where:
-                return UNKNOWN
-            where = where.rpartition("/")[0]
-
-
-@lru_cache(maxsize=2048)
-def _units_of_coordinate(key: FileKey, address: str, group: str) -> dict[str, str]:
-    """Return the units and calendar of the variable in a file whose bounds `address` is; none where nothing names it.
-
-    Bounds have the units of their coordinate variable (CF section 7.1), and every file may have its own.
-    """
-    context = Context(key.path)
-    if (handle := handles.of(key, context)).data is not None:
-        here, found = _source(key).find_from(group, address)
-        named = (v for v in here.variables.values() if _bound_by(v.attributes, found.name))
-        return {k: v for one in named for k in ("units", "calendar") if isinstance(v := one.attributes.get(k), str)}
-    with opened_handle(handle, context) as dataset:
-        bounds = lookup(dataset, address, group)
-        if bounds is None:
-            return {}
-        for variable in bounds.group().variables.values():
-            attributes = attributes_of(variable)
-            if _bound_by(attributes, bounds.name):
-                return {k: attributes[k] for k in ("units", "calendar") if isinstance(attributes.get(k), str)}
-    return {}
-
-
-def _bound_by(attributes: Mapping[str, Any], name: str) -> bool:
-    """Return whether attributes say that a variable holds the bounds; they may be arrays of numbers."""
-    return any(isinstance(attributes.get(key), str) and attributes[key] == name for key in BOUNDS)
 
 
 def _join(group: str, name: str) -> str:

@@ -124,8 +124,10 @@ EQUIVALENTS: dict[str, dict[tuple[str, str, str], str]] = {
             "False",
         ): "the type that follows is taken for one more size then, and more elements than there is room for",
     },
-    "cfagg/arrays/fragments.py": {
+    "cfagg/arrays/fragment_files.py": {
         ("if bounds is None:", "bounds is None", "False"): "it was found in this file a moment ago",
+    },
+    "cfagg/arrays/fragments.py": {
         (
             "if not isinstance(inner, Aggregation):",
             "not isinstance(inner, Aggregation)",

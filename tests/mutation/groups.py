@@ -71,7 +71,7 @@ GROUPS: dict[str, Group] = {
         [f"tests/storage/test_{name}.py" for name in ("files", "gate", "handles", "tree")],
     ),
     "access": Group(
-        ["cfagg/storage/access.py", "cfagg/arrays/fragments.py"],
+        ["cfagg/storage/access.py", "cfagg/arrays/fragments.py", "cfagg/arrays/fragment_files.py"],
         ["tests/storage/test_access.py", "tests/arrays/test_fragments.py", "tests/api/test_reading.py"],
     ),
     "zarrs": Group(

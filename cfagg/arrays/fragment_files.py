@@ -1,0 +1,96 @@
+"""What the files of fragments say beside the fragments: their variables, units, and which dimension is which.
+
+While a file stays as it is, it is asked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from cfagg.arrays.identity import UNKNOWN, Identity
+from cfagg.arrays.source import BOUNDS
+from cfagg.errors import ConventionError, FragmentNotFoundError, SourceError, UnsupportedError
+from cfagg.formats.values import is_only_a_dimension, locate
+from cfagg.formats.values.netcdf import attributes_of, lookup, opened_handle
+from cfagg.model import Aggregation
+from cfagg.storage.files import CONTEXT_SOURCE, Context, FileKey
+from cfagg.storage.handles import handles
+
+if TYPE_CHECKING:
+    from cfagg.arrays.source import Source
+
+__all__ = ["identity_in", "identity_of", "names_in", "source_in", "units_of_coordinate"]
+
+
+@lru_cache(maxsize=16)
+def source_in(key: FileKey, substitutions: tuple[tuple[str, str], ...] = ()) -> Source:
+    """Return the metadata of an inner aggregation's file; while the file stays as it is, it is parsed once."""
+    from cfagg.arrays.source import source_of
+
+    return source_of(handles.of(key, CONTEXT_SOURCE), key.path, dict(substitutions))
+
+
+@lru_cache(maxsize=2048)
+def names_in(key: FileKey) -> tuple[str, ...]:
+    """Return the variables of a file's root group in the order of their numbers."""
+    context = Context(key.path)
+    with opened_handle(handles.of(key, context), context) as dataset:
+        return tuple(dataset.variables)
+
+
+def identity_of(source: Source, group: str, dim: str) -> Identity:
+    """Return what the coordinates of a dimension of an aggregation file are."""
+    try:
+        found = source.find_from(group, dim)[1]
+    except (SourceError, ConventionError):
+        return UNKNOWN
+    units = {"units": found.units} if isinstance(found, Aggregation) and found.units is not None else {}
+    return Identity.of({**found.attributes, **units})
+
+
+def identity_in(
+    key: FileKey, address: str, context: Context, group: str, judge: Callable[[str], None], dim: str
+) -> Identity:
+    """Return what the coordinates of a dimension of a fragment are."""
+    where = address.rpartition("/")[0]
+    if not where and group == "/" and is_only_a_dimension(key, dim, context):  # seldom asked of the slow library
+        return UNKNOWN
+    while True:
+        name = f"{where}/{dim}" if where else dim
+        try:
+            return Identity.of(locate(key.path, name, context, group, judge).header.attributes)
+        except UnsupportedError:
+            return UNKNOWN
+        except FragmentNotFoundError:
+            if not where:
+                return UNKNOWN
+            where = where.rpartition("/")[0]
+
+
+@lru_cache(maxsize=2048)
+def units_of_coordinate(key: FileKey, address: str, group: str) -> dict[str, str]:
+    """Return the units and calendar of the variable in a file whose bounds `address` is; none where nothing names it.
+
+    Bounds have the units of their coordinate variable (CF section 7.1), and every file may have its own.
+    """
+    context = Context(key.path)
+    if (handle := handles.of(key, context)).data is not None:
+        here, found = source_in(key).find_from(group, address)
+        named = (v for v in here.variables.values() if _bound_by(v.attributes, found.name))
+        return {k: v for one in named for k in ("units", "calendar") if isinstance(v := one.attributes.get(k), str)}
+    with opened_handle(handle, context) as dataset:
+        bounds = lookup(dataset, address, group)
+        if bounds is None:
+            return {}
+        for variable in bounds.group().variables.values():
+            attributes = attributes_of(variable)
+            if _bound_by(attributes, bounds.name):
+                return {k: attributes[k] for k in ("units", "calendar") if isinstance(attributes.get(k), str)}
+    return {}
+
+
+def _bound_by(attributes: Mapping[str, Any], name: str) -> bool:
+    """Return whether attributes say that a variable holds the bounds; they may be arrays of numbers."""
+    return any(isinstance(attributes.get(key), str) and attributes[key] == name for key in BOUNDS)
