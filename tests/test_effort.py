@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CODE = """
 import pytest
 
@@ -31,6 +33,7 @@ def collected(folder: Path, marks: str) -> list[str]:
     return [line for line in found.stdout.splitlines() if "::" in line]
 
 
+@pytest.mark.full
 def test_a_few_parameters_run_every_day_and_the_others_in_long_runs(tmp_path: Path) -> None:
     daily, rest = collected(tmp_path, "not soak and not full"), collected(tmp_path, "full")
     assert sum("test_many" in line for line in daily) == 3

@@ -87,6 +87,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(next(folder.glob("*.whl")))
 
 
+@pytest.mark.full
 def test_the_wheel_holds_every_module_and_sample_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     found = {n for n in wheel.namelist() if ".dist-info/" not in n}
     assert found == {*modules(), *samples(), *schemas(), *tables(), "cfagg/py.typed"}
@@ -134,6 +135,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> tarfile.TarFile:
     return tarfile.open(next(folder.glob("*.tar.gz")))
 
 
+@pytest.mark.full
 def test_the_source_archive_holds_the_whole_checkout_and_nothing_else(archive: tarfile.TarFile) -> None:
     found = {member.name.partition("/")[2] for member in archive if member.isfile()}
     made = {n for n in found if n in ("PKG-INFO", "setup.cfg") or n.startswith("cfagg.egg-info/")}

@@ -37,6 +37,7 @@ def expected(raw, dims, rules, options, request):
     return out.reshape(3, *request.shape)
 
 
+@pytest.mark.full
 @settings(max_examples=examples(24))
 @given(st.data(), accumulations())
 def test_moments_are_those_of_the_whole_array(data, made):

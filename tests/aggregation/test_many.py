@@ -64,6 +64,7 @@ print(len(scan(places(sys.argv[1]), workers=2)))
 """
 
 
+@pytest.mark.full
 def test_several_processes_do_with_few_open_files(tmp_path: Path) -> None:
     written(tmp_path, 80)
     assert aggregated(tmp_path, CHILDREN) == "80\n"

@@ -189,6 +189,7 @@ class Deadly(str):
         return os._exit, (9,)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("at_once")
 def test_a_file_at_which_processes_crash_is_blamed_alone(tmp_path: Path) -> None:
     names = [str(month(tmp_path / f"m{n}.nc", n, kind="NETCDF3_CLASSIC")) for n in range(18)]

@@ -66,6 +66,7 @@ def test_a_partition_of_the_wrong_shape_is_one_message_that_names_it(floats, tmp
     assert "partition (2, 0, 0)" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_the_bar_is_drawn_on_a_terminal_only(floats, tmp_path):  # noqa: F811
     path, _ = floats
     main_end, other_end = pty.openpty()

@@ -59,6 +59,7 @@ def faulty(path, log, mode):
 
 
 @needs_strace
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mode", ["w", "a"])
 def test_a_disk_that_takes_nothing_from_any_moment_on_is_an_error_and_no_crash(tmp_path, mode):
     calls, run = faulty(tmp_path / "a.nc", tmp_path / "log", mode)
@@ -68,6 +69,7 @@ def test_a_disk_that_takes_nothing_from_any_moment_on_is_an_error_and_no_crash(t
 
 
 @needs_strace
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mode", ["w", "a"])
 def test_a_single_write_that_fails_is_an_error_and_no_crash_even_if_it_is_the_last(tmp_path, mode):
     calls, run = faulty(tmp_path / "a.nc", tmp_path / "log", mode)
@@ -76,6 +78,7 @@ def test_a_single_write_that_fails_is_an_error_and_no_crash_even_if_it_is_the_la
 
 
 @needs_strace
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mode", ["w", "a"])
 def test_a_file_that_cannot_be_closed_is_an_error_that_names_it(tmp_path, capfd, mode):
     calls, run = faulty(tmp_path / "a.nc", tmp_path / "log", mode)

@@ -85,6 +85,7 @@ def test_options_hold_for_bare_and_for_called_decorators():
     assert (bare(1), called(1), called.py_func(1)) == (2, 2, 2)
 
 
+@pytest.mark.full
 def test_kernels_are_loaded_from_disk_until_they_or_what_they_call_change(tree, tmp_path):
     cache = tmp_path / "cache"
     assert run(tree, NUMBA_CACHE_DIR=str(cache)) == ["4", "_Cache"]

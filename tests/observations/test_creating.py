@@ -58,6 +58,7 @@ def test_stores_are_the_same_byte_by_byte_whatever_the_parts(
     assert contents(tmp_path / "a.zarr") == contents(whole / f"{form}.zarr")
 
 
+@pytest.mark.full
 @settings(max_examples=examples(25))
 @given(st.data())
 def test_any_rows_in_any_frames_and_parts_give_one_store(tmp_path_factory, data):

@@ -287,6 +287,7 @@ def test_rows_pickle(opened, form):
     assert same(again.read(123, 456), VALUES[123:456])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_rows_are_read_in_worker_processes(opened, method):
     rows = opened["small blocks"]

@@ -389,6 +389,7 @@ def test_what_icechunk_refuses_is_an_error_of_ours_and_leaves_nothing(tmp_path, 
     assert set(tmp_path.iterdir()) == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("target", TARGETS)
 def test_bounds_that_were_joined_in_memory_are_written_as_values(tmp_path, target):
     values, names = values_of((200, 200)), []
