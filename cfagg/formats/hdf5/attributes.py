@@ -42,7 +42,8 @@ class _Attribute:
         self.name, self.value = name, value
 
 
-_Set = tuple[SharedAttributes, dict[str, AttributeValue]]
+#: Attributes that are shown, those of the library, and whether some of these say where the dimensions are.
+_Set = tuple[SharedAttributes, dict[str, AttributeValue], bool]
 
 
 class _Memory:
@@ -88,11 +89,13 @@ class Attributes:
         if isinstance(found, Alike):
             header, values = found.header, found.values
             if header.dense is None or dense_at(values[header.dense]) == UNDEFINED:
-                shown, internal = _set(self._known(header.plain(values)))
-                if header.scales is None:
-                    return shown, internal, None
-                i, end = header.scales
-                return shown, internal, self.objects.space.references(values[i], end, rank)
+                shown, internal, listed = _set(self._known(header.plain(values)))
+                # The earlier header may have had another attribute of this length in place of the list of dimensions.
+                if not listed:
+                    if header.scales is None:
+                        return shown, internal, None
+                    i, end = header.scales
+                    return shown, internal, self.objects.space.references(values[i], end, rank)
             found = found.object()
         stored = found.attributes
         info = found.messages.get(ATTRIBUTES)
@@ -108,7 +111,8 @@ class Attributes:
                 kind = self.objects.named(kind) if flags & 1 else kind
                 if shape_of(space)[0] == (rank,) and type_of(kind)[0] == "references":
                     scales = self.objects.space.references(data, end, rank)
-        return *_set(attributes), scales
+        shown, internal, _ = _set(attributes)
+        return shown, internal, scales
 
     def _known(self, stored: Sequence[bytes]) -> tuple[_Attribute, ...]:
         """Return attributes by their bytes."""
@@ -134,8 +138,10 @@ class Attributes:
         made = _Attribute(name, self._value(name, type_, shape, empty, data, end))
         size = len(data)
         if type_[0] == "text":
-            if isinstance(made.value, str | tuple):
+            if isinstance(made.value, tuple):
                 size += sum(map(len, made.value))
+            elif isinstance(made.value, str | bytes):
+                size += len(made.value)
                 made = _memory.texts.setdefault((name, made.value), made)
         elif type_[0] != "other" and not flags & 1 and size <= _SHORT:
             made = _memory.attributes.setdefault(data, made)
@@ -193,7 +199,7 @@ def _set(attributes: tuple[_Attribute, ...]) -> _Set:
         shown = SharedAttributes({one.name: one.value for one in visible})
         if len(shown) + len(internal) != len(every):
             raise UnusualError  # several of one name
-        known = _memory.sets[attributes] = _memory.shown.setdefault(visible, shown), internal
+        known = _memory.sets[attributes] = _memory.shown.setdefault(visible, shown), internal, _scales in attributes
         _memory.spend(64 * len(every))
     return known
 

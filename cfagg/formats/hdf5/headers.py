@@ -228,7 +228,7 @@ class Headers:
 
 def _remember(found: Object, name: bytes) -> None:
     """Remember a header that was just read, if what follows from it holds for all like it."""
-    size = sum(len(body) for body, _ in found.parts)
+    size = len(name) + sum(len(body) for body, _ in found.parts)
     looked = _looked_through(found) if size <= _LONGEST else None
     if looked is None:
         return

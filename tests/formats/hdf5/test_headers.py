@@ -134,6 +134,34 @@ def test_equal_attributes_of_files_are_the_same_object(tmp_path: Path) -> None:
         assert other.root.attributes["history"] == "step 1 x"
 
 
+def test_dimensions_are_known_where_an_earlier_header_had_another_attribute_of_that_length(tmp_path: Path) -> None:
+    def dims(size: int) -> tuple[str, ...]:
+        path = tmp_path / f"{size}.nc"
+        with h5py.File(path, "w", libver="latest") as file:
+            file["x"], file["v"] = np.arange(4), np.arange(4)
+            file["x"].make_scale()
+            if size:
+                file["v"].attrs["a"] = np.bytes_(b"x" * size)
+            else:
+                file["v"].dims[0].attach_scale(file["x"])
+        opened = open_fast(open_regular(str(path)))
+        assert opened is not None
+        with opened:
+            return opened.root.variables["v"].dims
+
+    forget()
+    assert {dims(size) for size in range(40, 60)} == {("phony_dim_0",)}
+    assert dims(0) == ("x",)
+
+
+def test_texts_that_are_not_utf_8_count_among_what_is_remembered(tmp_path: Path) -> None:
+    forget()
+    with h5py.File(tmp_path / "a.nc", "w", libver="latest") as file:
+        file.attrs.create("a", b"\xb0" * 10_000, dtype=h5py.string_dtype())
+    assert outcome((tmp_path / "a.nc").read_bytes())
+    assert attributes._memory.bytes > 10_000
+
+
 def test_attributes_that_files_share_cannot_be_changed(tmp_path: Path) -> None:
     opened = open_fast(open_regular(str(by_netcdf(tmp_path / "a.nc"))))
     assert opened is not None
