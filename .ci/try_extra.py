@@ -1,4 +1,4 @@
-"""Use what one extra brings, with only that extra installed: python try_extra.py cloud|dask|observations|plot|none."""
+"""Use what one extra brings, with only that extra installed: python try_extra.py EXTRA, or none."""
 
 import sys
 import tempfile
@@ -27,6 +27,13 @@ def dask(folder: str) -> None:
     assert float(array.mean().compute()) > 200
 
 
+def icechunk(folder: str) -> None:
+    """Write references to an aggregation's values."""
+    assert (
+        main(["index", PATH, "--to", "icechunk", "-o", f"{folder}/sst.icechunk", "--on-loss", "materialise", "-q"]) == 0
+    )
+
+
 def observations(folder: str) -> None:
     """Build a table from a netCDF file, and open it."""
     recipe = {
@@ -44,7 +51,7 @@ def plot(folder: str) -> None:
     assert Path(folder, "a.png").stat().st_size > 1000
 
 
-JOBS = {"cloud": cloud, "dask": dask, "observations": observations, "plot": plot}
+JOBS = {"cloud": cloud, "dask": dask, "icechunk": icechunk, "observations": observations, "plot": plot}
 
 with tempfile.TemporaryDirectory() as work:
     assert main(["convert", PATH, f"{work}/a.zarr", "-q"]) == 0

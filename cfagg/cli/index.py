@@ -53,7 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="what is done with what references cannot say (default: error)",
     )
     add_flag(parser, "--overwrite", "replace references that are there")
-    add_allow(parser, "read fragments at or below this path too; may be repeated")
+    add_allow(parser, "read fragments at or below this path too")
     add_storage_option(parser, where="FILE")
     how = parser.add_mutually_exclusive_group()
     add_workers(how)
