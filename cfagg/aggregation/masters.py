@@ -13,6 +13,7 @@ from cfagg.cf import conform
 from cfagg.cf.calendars import transform
 from cfagg.cf.header import Header
 from cfagg.cf.joining import Stated
+from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.missing import WRITTEN_FILLS
 from cfagg.cf.packing import STORAGE_ATTRIBUTES, read_as
 from cfagg.cf.references import REFERRING
@@ -86,7 +87,7 @@ def master_of(stated: Sequence[Stated]) -> Master:
     if alike:
         return Master(dtypes[0], units, calendar, {**attributes, **_plain_of(own)}, differing, alike)
     dtype = np.result_type(*(_unpacked(one) for one in stated))
-    if changed and dtype.kind in "iu":
+    if changed and (dtype.kind in "iu" or is_reference_time(units or "")):
         dtype = np.dtype("f8")
     fill: dict[str, Any] = {}
     if dtype.kind in "iu" and any(name in one.attributes for one in stated for name in STORAGE_ATTRIBUTES):

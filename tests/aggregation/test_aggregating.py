@@ -427,3 +427,43 @@ def test_each_field_of_a_pp_file_is_found_by_its_address(tmp_path: Path) -> None
     cfagg.aggregate(path, output=tmp_path / "out.nca", index=False)
     offsets = cfagg.open_aggregation(tmp_path / "out.nca", "surface_air_pressure").partitions.offset
     assert offsets.tolist() == [0, 28304, 56608]
+
+
+def test_times_of_four_bytes_are_no_other_times_in_seconds(tmp_path: Path) -> None:
+    # Midnights are seconds of four bytes, and 6 o'clock is not.
+    days, seconds = np.array([18040.25, 18041.75, 18042.25]), np.array([18000.0, 18016.0]) * 86400
+    files = []
+    for name, values, units in (("a", seconds, "seconds"), ("b", days, "days")):
+        files.append(str(tmp_path / f"{name}.nc"))
+        with netCDF4.Dataset(files[-1], "w") as file:
+            file.createDimension("time", len(values))
+            time = file.createVariable("time", "f4", ("time",))
+            time.setncatts({"standard_name": "time", "units": f"{units} since 1970-01-01"})
+            time[:] = values
+            assert (time[:] == values).all()
+            made = file.createVariable("tas", "f8", ("time",))
+            made.setncatts(TAS)
+            made[:] = values
+    ds = cfagg.aggregate(files, decode_times=False)
+    npt.assert_array_equal(ds["time"], [*seconds, *(days * 86400)])
+    assert ds["tas"].sizes == {"time": 5}
+
+
+def test_coordinates_beside_times_of_four_bytes_in_other_units_are_equal(tmp_path: Path) -> None:
+    # Equal dates, of which one file counts days in four bytes and another one seconds.
+    days = np.array([18000.25, 18001.75, 18002.25])
+    files = []
+    for k, (dtype, each, units) in enumerate((("f8", 86400, "seconds"), ("f4", 1, "days"))):
+        files.append(str(tmp_path / f"{k}.nc"))
+        with netCDF4.Dataset(files[-1], "w") as file:
+            file.createDimension("time", 3)
+            time = file.createVariable("time", dtype, ("time",))
+            time.setncatts({"standard_name": "time", "units": f"{units} since 1970-01-01"})
+            time[:] = days * each
+            level = file.createVariable("height", "f8", ())
+            level.setncatts({"standard_name": "height", "units": "m"})
+            level[...] = k
+            made = file.createVariable("tas", "f8", ("time",))
+            made.setncatts({**TAS, "coordinates": "height"})
+            made[:] = days
+    assert cfagg.aggregate(files)["tas"].sizes == {"height": 2, "time": 3}

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from cfagg.cf.calendars import DateChange, transform
 from cfagg.cf.joining.described import Companion, Coordinate, Stated
+from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.packing import Packing, as_meant
 from cfagg.cf.units import SAME
 from cfagg.errors import CfaggError
@@ -41,6 +42,9 @@ def in_units_of(values: Array, own: Stated, first: Stated) -> tuple[Array, float
     scale, offset = change
     if scale == 1 and offset.denominator == 1 and values.dtype.kind in "iu":
         return values + int(offset), 0.0
+    if is_reference_time(own.text("units") or ""):
+        # Days in four bytes may be exact where their minutes are not.
+        values = values.astype(np.float64)
     return values * float(scale) + float(offset), abs(float(offset))
 
 
