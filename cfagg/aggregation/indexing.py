@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cfagg.arrays.index import SUFFIX, Index
 from cfagg.arrays.index.addresses import addresses_of
-from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, UnsupportedError
+from cfagg.errors import (
+    CfaggError,
+    OptionError,
+    SourceError,
+    SourceNotFoundError,
+    TargetExistsError,
+    UnsupportedError,
+)
 from cfagg.errors.arguments import a_path, paths
 from cfagg.model import Aggregation
 from cfagg.runtime.reports import WrittenReport
@@ -86,7 +93,7 @@ def index(
     on_loss : {"error", "materialise", "drop"}
         What to do with what such references cannot say.
     overwrite : bool
-        Replace the output where it is references that are there; an index is refreshed in any case.
+        Replace the output where it is references, or no index; an index is refreshed in any case.
     allow : iterable of str or path-like
         Directories or files that fragments may be in, besides the aggregation file's own directory.
     storage_options : mapping, optional
@@ -128,7 +135,7 @@ def index(
                 raise OptionError(f"{place} is a URL, beside which no index is written: name one by output=")
             left: list[str] = []
             fragments = list(_fragments(source, source.access(allowed), left))
-            return _written(fragments, target, left, client, workers, progress)
+            return _written(fragments, target, left, client, workers, progress, overwrite)
     if output is None:
         raise OptionError("files that are no aggregation file have no place for their index: name it by output=")
     from cfagg.aggregation.files import places
@@ -136,7 +143,7 @@ def index(
     left = []
     target = a_path(output, "output")
     named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[target])
-    return _written(list(_variables(named, allowed, left)), target, left, client, workers, progress)
+    return _written(list(_variables(named, allowed, left)), target, left, client, workers, progress, overwrite)
 
 
 def _is_pattern(path: str | os.PathLike[str]) -> bool:
@@ -192,6 +199,7 @@ def _written(
     client: Any,
     workers: int | None,
     progress: Callable[[int, int], None] | None,
+    overwrite: bool,
 ) -> IndexReport:
     """Write the index of fragments, with what is known already of files that did not change."""
     from cfagg.arrays.index.building import build_index
@@ -205,6 +213,12 @@ def _written(
     except SourceNotFoundError:
         pass
     except SourceError as error:
+        # By its name it is an index; whatever else it is may be somebody's data.
+        if not overwrite and not target.endswith(SUFFIX):
+            raise TargetExistsError(
+                f"{target} is there and is no index that could be refreshed ({error.message}); replace it with "
+                "overwrite=True (--overwrite), or give another name"
+            ) from error
         notes.append(f"{error.message}; it was made anew")
     made = build_index(fragments, previous=previous, client=client, workers=workers, progress=progress)
     if previous is not None:

@@ -29,7 +29,7 @@ from cfagg.aggregation.joining import join_files
 from cfagg.aggregation.scanning import FileState, Scanned
 from cfagg.arrays.index import SUFFIX, Index
 from cfagg.arrays.index import FileState as IndexedState
-from cfagg.arrays.index.building import build_index
+from cfagg.arrays.index.building import build_index, is_text
 from cfagg.arrays.index.parquet import index_bytes
 from cfagg.arrays.index.table import FileRow
 from cfagg.arrays.joined_source import JoinedSource
@@ -165,13 +165,17 @@ class Output:
             source = replace(source, file=str(target.path), recorded=recorded)
         content, losses = content_of(source, source.access(allow), target.to, drop=target.on_loss == "drop")
 
+        notes, odd = growth.notes, [str(one.place) for one in whole if not is_text(str(one.place))]
+        if self.index and pair is not None and odd:
+            notes += (f"no index was written: no Parquet file can hold names such as {odd[0]!a}",)
+
         def prepare(made: Path) -> None:
             """Write the index of what is about to be put in its place."""
-            if self.index and pair is not None:
+            if self.index and pair is not None and not odd:
                 index = index_of(whole, self.settings, known, digest_of(made), self.client, self.workers)
                 pair.prepare(index_bytes(index, str(target.path.parent)))
 
-        report = write_file(content, target, losses, growth.notes, before=prepare)
+        report = write_file(content, target, losses, notes, before=prepare)
         if pair is not None:
             pair.publish()
         return source, report

@@ -52,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="error",
         help="what is done with what references cannot say (default: error)",
     )
-    add_flag(parser, "--overwrite", "replace references that are there")
+    add_flag(parser, "--overwrite", "replace references, or a file that is no index")
     add_allow(parser, "read fragments at or below this path too")
     add_storage_option(parser, where="FILE")
     how = parser.add_mutually_exclusive_group()

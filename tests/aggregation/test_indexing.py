@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import netCDF4
@@ -13,7 +15,7 @@ import cfagg
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.index import SUFFIX, open_index
 from cfagg.cli.main import main
-from cfagg.errors import OptionError, SourceNotFoundError, StaleIndexWarning
+from cfagg.errors import OptionError, SourceNotFoundError, StaleIndexWarning, TargetError, TargetExistsError
 
 
 def write(path: Path, day: int, seed: int = 0) -> None:
@@ -148,3 +150,51 @@ def test_the_command_takes_names_one_a_line(days: Path, capsys: pytest.CaptureFi
     assert main(["index", "--files-from", str(days / "names"), "-o", str(days / "x")]) == 0
     assert len(open_index(days / "x")) == 6
     assert "6 files" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["0.nc", "all.nc", "notes.txt"])
+def test_a_file_that_is_no_index_is_not_replaced_unasked(days: Path, name: str) -> None:
+    (days / "notes.txt").write_text("mine")
+    before = (days / name).read_bytes()
+    with pytest.raises(TargetExistsError, match="overwrite"):
+        cfagg.index([days / "1.nc", days / "2.nc"], output=days / name)
+    assert (days / name).read_bytes() == before
+    cfagg.index([days / "1.nc", days / "2.nc"], output=days / name, overwrite=True)
+    assert len(open_index(days / name)) == 2
+
+
+def test_a_damaged_index_is_made_anew(days: Path) -> None:
+    (days / f"x{SUFFIX}").write_bytes(b"PAR1")
+    assert "made anew" in cfagg.index([days / "1.nc"], output=days / f"x{SUFFIX}").notes[0]
+
+
+def test_an_index_at_a_link_is_written_where_the_link_leads(days: Path) -> None:
+    (days / "other").mkdir()
+    (days / "x").symlink_to(days / "other" / "x")
+    cfagg.index(days / "all.nc", output=days / "x")
+    assert (days / "x").is_symlink()
+    for name in ("x", "other/x"):
+        assert list(open_index(days / name).files) == [str(days / f"{k}.nc") for k in range(6)]
+
+
+@pytest.mark.parametrize("name", ["/dev/full", "missing/x", ""])
+def test_an_index_that_cannot_be_written_is_an_error(days: Path, name: str) -> None:
+    with pytest.raises(TargetError, match="cannot be written"):
+        cfagg.index([days / "1.nc"], output=days / name, overwrite=True)
+
+
+def test_a_file_whose_name_is_no_text_is_left_out(days: Path) -> None:
+    odd = days / os.fsdecode(b"\xff.nc")
+    shutil.copy(days / "0.nc", odd)
+    report = cfagg.index([odd, days / "1.nc"], output=days / "x")
+    assert report.files == 1
+    assert len(report.left_out) == 4
+
+
+def test_files_whose_names_are_no_text_are_aggregated_without_an_index(days: Path) -> None:
+    odd = days / os.fsdecode(b"\xff.nc")
+    (days / "5.nc").rename(odd)
+    made = cfagg.aggregate([days / "4.nc", odd], output=days / "two.nc")
+    assert "no index was written" in " ".join(made.cfagg.report.notes)
+    assert not (days / f"two.nc{SUFFIX}").exists()
+    assert cfagg.read(days / "two.nc")["tas"].shape == (2, 3, 4)

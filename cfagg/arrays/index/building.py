@@ -27,7 +27,7 @@ from cfagg.storage.files import Borrowed, Context, Handle
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
 
-__all__ = ["DIGEST", "build_index", "digest_of", "row_of", "state_of"]
+__all__ = ["DIGEST", "build_index", "digest_of", "is_text", "row_of", "state_of"]
 
 #: Bytes of the digest of what describes a file's variables.
 DIGEST = 16
@@ -146,9 +146,20 @@ def state_of(handle: Handle) -> FileState:
     return FileState.of(handle.key, tag if handle.data is not None else None)
 
 
+def is_text(path: str) -> bool:
+    """Return whether the name of a file is one that Parquet can hold: not one of bytes that are no UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def row_of(path: str, addresses: Sequence[str]) -> FileRow | None:
     """Return what an index says of a file and some of its variables, `None` where it cannot be opened."""
     context = Context(path)
+    if not is_text(path):
+        return None
     try:
         handle = handles.apart(path)
     except CfaggError:
@@ -168,12 +179,12 @@ def row_of(path: str, addresses: Sequence[str]) -> FileRow | None:
         if row is not None:
             variables.append(row)
     state = state_of(handle)
-    if not _is_still(handle) if handle.data is None else not state.etag:
-        variables = []  # nothing would show later that it is this state
     ranges = noted.ranges() if is_proven and variables else None
-    if ranges is None:
-        return FileRow(path, state, None, (), tuple(variables))
-    return FileRow(path, state, digest_of(handle, ranges, context), ranges, tuple(variables))
+    # Before it is looked whether the file is still the same: else this may be the digest of another state.
+    digest = None if ranges is None else digest_of(handle, ranges, context)
+    if not _is_still(handle) if handle.data is None else not state.etag:
+        return FileRow(path, state, None, (), ())  # nothing would show later that it is this state
+    return FileRow(path, state, digest, ranges or (), tuple(variables))
 
 
 def _is_still(handle: Handle) -> bool:

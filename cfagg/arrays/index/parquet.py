@@ -19,9 +19,10 @@ import numpy.typing as npt
 from cfagg.arrays.index.pages import DamagedIndexError, check_pages
 from cfagg.arrays.index.schema import COLUMNS, FORMAT, LONGEST, RANGES, VERSION
 from cfagg.arrays.index.table import UNKNOWN, Index, Ragged
-from cfagg.errors import CfaggError
+from cfagg.errors import CfaggError, TargetError
 from cfagg.errors.arguments import a_path
 from cfagg.runtime.files import write_aside
+from cfagg.runtime.publishing import reason
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
 from cfagg.storage.urls import is_url
 
@@ -55,7 +56,14 @@ _ERRORS = (
 def write_index(index: Index, path: str | os.PathLike[str]) -> None:
     """Write an index so that it is there whole or not at all; paths in it are relative to its directory."""
     target = a_path(path)
-    write_aside(Path(target), index_bytes(index, os.path.dirname(os.path.realpath(target))))  # noqa: PTH120
+    real = os.path.realpath(target)  # through a link, so that the file is replaced and not the link
+    data = index_bytes(index, os.path.dirname(real))  # noqa: PTH120
+    try:
+        write_aside(Path(real), data)
+    except CfaggError:
+        raise
+    except OSError as error:
+        raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error
 
 
 def index_bytes(index: Index, home: str) -> bytes:
