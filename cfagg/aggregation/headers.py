@@ -78,7 +78,9 @@ def scan_one(place: str, how: How) -> Scanned:
                 return _scan_store(LocalStore(place, how.links), place, how)
             handle = open_regular(place)
             state = _state(handle.key)
-            found = _described(place, state, dataset_of(handle, allow=how.links), how)
+            dataset = dataset_of(handle, allow=how.links)
+            found = _described(place, state, dataset, how)
+            _take_apart(dataset)
         except CfaggError as error:
             found = Scanned(place, state, problem=error.message, error=type(error))
         except OSError as error:
@@ -106,6 +108,15 @@ def _described(place: str, state: FileState, dataset: Dataset, how: How) -> Scan
             aside = _aside(dataset)
             described = [one for one in described if one.stated.name not in aside]
         return Scanned(place, state, dataset.format, tuple(described))
+
+
+def _take_apart(dataset: Dataset) -> None:
+    """Let a dataset that was described end now: groups and variables refer to each other, which costs time later."""
+    for variable in dataset.variables:
+        variable.read = variable.chunks = None
+    for group in dataset.groups:
+        group.variables.clear()
+        group.parent = None
 
 
 def _aside(dataset: Dataset) -> set[str]:

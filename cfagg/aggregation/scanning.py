@@ -23,8 +23,8 @@ __all__ = ["FileState", "Scanned", "scan"]
 #: Files that are scanned here before it is looked how long the rest will take, and again after so many.
 _FIRST = 256
 
-#: Seconds of work that are worth the start of other processes.
-_WORTH = 1.5
+#: Seconds of the processor that are worth the start of other processes, which takes a third of it.
+_WORTH = 3.0
 
 #: Files that one process is given at once, and requests that wait for answers of servers at the same time.
 _BATCH, _WAITING = 64, 16
@@ -85,10 +85,10 @@ def _scans(named: Sequence[str], how: How, cluster: Any, workers: int | None) ->
             lambda n: ([n], [scan_one(named[n], how)]), iter(remote), min(waiting, len(remote)), "scan"
         )
     most = worker_count(workers)
-    started = time.monotonic()
+    started = time.thread_time()
     for done, n in enumerate(local, 1):
         if most > 1 and done > _FIRST and not done % _FIRST:
-            left = (time.monotonic() - started) / (done - 1) * (len(local) - done + 1)
+            left = (time.thread_time() - started) / (done - 1) * (len(local) - done + 1)
             if left > _WORTH:
                 yield from _in_processes(named, local[done - 1 :], how, most)
                 return

@@ -6,7 +6,7 @@ asks, through the function that a reader gives each variable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -32,6 +32,13 @@ Kind = Literal["char", "string", "integer", "float", "other"]
 
 class SharedAttributes(dict[str, AttributeValue]):
     """Attributes that are the same for many variables of many files, and so are not changed: copy them."""
+
+    #: What is made of them, once for all that share them, by whom.
+    made: dict[Hashable, Any]
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.made = {}
 
     def _refused(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("these attributes are shared by many variables: copy them with dict() to change them")

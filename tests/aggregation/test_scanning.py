@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
@@ -12,13 +13,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import netCDF4
 import numpy as np
 import pytest
 import zarr
 
 from cfagg.aggregation import headers, scanning
 from cfagg.aggregation.scanning import Scanned, scan
-from cfagg.cf.joining import describe_all
+from cfagg.cf.joining import Options, describe_all
 from cfagg.errors import SourceError, SourceNotFoundError
 from tests.aggregation.months import month, months
 from tests.runtime.test_processes import children
@@ -43,6 +45,29 @@ def test_every_kind_of_netcdf_is_scanned(tmp_path: Path, kind: str) -> None:
     (found,) = scan([str(month(tmp_path / "m.nc", 3, kind=kind))])
     assert found.format == "netcdf"
     assert found.described[0].axes["latitude"].values.tolist() == [-45, 45]
+
+
+def test_a_file_that_was_scanned_leaves_nothing_to_collect(tmp_path: Path) -> None:
+    names = months(tmp_path, 3)
+    scan(names[:2])
+    gc.collect()
+    gc.disable()
+    try:
+        found = scan(names[2:])
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+    assert found[0].described[0].axes["time"].values.tolist() == [4, 5]
+
+
+def test_options_that_name_an_attribute_count_in_files_that_were_described_without(tmp_path: Path) -> None:
+    names = [str(month(tmp_path / f"{k}.nc", 1)) for k in range(2)]
+    for name, comment in zip(names, "ab", strict=True):
+        with netCDF4.Dataset(name, "a") as file:
+            file["tas"].comment = comment
+    for options, expected in ((Options(), 1), (Options(equal=["comment"]), 2), (Options(), 1)):
+        described = [one for found in scan(names, options) for one in found.described]
+        assert len({tuple(one.signature.items()) for one in described}) == expected
 
 
 def store_of(folder: Path) -> str:

@@ -20,7 +20,7 @@ from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, around
 from cfagg.cf.joining.structure import plan_of, plans_of
 from cfagg.cf.references import Resolver
-from cfagg.model.dataset import Dataset, Variable
+from cfagg.model.dataset import Dataset, SharedAttributes, Variable
 
 __all__ = ["describe", "describe_all", "interned"]
 
@@ -58,7 +58,7 @@ def describe_all(dataset: Dataset, options: Options | None = None) -> list[Descr
     left = _PASSING.difference(options.equal, options.exist, options.dimension, options.field_ancillaries)
     if options.equal_all or options.exist_all or options.field_identity in _PASSING:
         left = frozenset()
-    key = (options, groups, tuple(_structural(k, left) for k in keys))
+    key = (options, groups, tuple([_structural(v, k, left) for v, k in zip(variables, keys, strict=True)]))
     plans = _plans.get(key)
     if plans is None:
         plans = plans_of(dataset, options)
@@ -267,7 +267,17 @@ def _as_array(value: Any) -> npt.NDArray[Any]:
 
 def _key_of(variable: Variable) -> _Key:
     """Return all that a file says of a variable but its sizes and values."""
-    return variable.path, variable.dims, variable.dtype.str, variable.kind, _frozen_items(variable.attributes)
+    attributes = variable.attributes
+    return variable.path, variable.dims, variable.dtype.str, variable.kind, _once_frozen(attributes)
+
+
+def _once_frozen(attributes: Mapping[str, Any]) -> _Key:
+    if not isinstance(attributes, SharedAttributes):
+        return _frozen_items(attributes)
+    found: _Key | None = attributes.made.get("frozen")
+    if found is None:
+        found = attributes.made["frozen"] = _frozen_items(attributes)
+    return found
 
 
 def _frozen_items(attributes: Mapping[str, Any]) -> _Key:
@@ -280,16 +290,19 @@ def _frozen_value(value: Any) -> Hashable:
     return value if isinstance(value, Hashable) else repr(value)
 
 
-def _structural(key: tuple[Any, ...], left: frozenset[str]) -> _Key:
+def _structural(variable: Variable, key: tuple[Any, ...], left: frozenset[str]) -> _Key:
     """Return of all that is said of a variable what decides how files are described."""
-    *rest, attributes = key
-    # The origin of times is often other in each file.
-    kept = [
-        (k, "since" if k == "units" and isinstance(v, str) and " since " in v else v)
-        for k, v in attributes
-        if k not in left
-    ]
-    return (*rest, tuple(kept))
+    made = variable.attributes.made if isinstance(variable.attributes, SharedAttributes) else {}
+    before, kept = made.get("structural", (None, ()))
+    if before != left:
+        # The origin of times is often other in each file.
+        kept = tuple([
+            (k, "since" if k == "units" and isinstance(v, str) and " since " in v else v)
+            for k, v in key[-1]
+            if k not in left
+        ])  # fmt: skip
+        made["structural"] = left, kept
+    return (*key[:-1], kept)
 
 
 def _said(attributes: Mapping[str, Any], options: Options) -> Hashable:

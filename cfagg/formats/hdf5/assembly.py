@@ -100,9 +100,9 @@ class Assembly:
             return ()
         numbers = found.internal.get("_Netcdf4Coordinates")
         if isinstance(numbers, np.ndarray) and numbers.size == len(shape):
-            numbered = tuple(d for d in (self._numbered.get(int(n)) for n in numbers) if d is not None)
-            if len(numbered) == len(shape):
-                return numbered
+            numbered = tuple(map(self._numbered.get, map(int, numbers.tolist())))
+            if None not in numbered:
+                return numbered  # type: ignore[return-value]
         own = self._known.get(found.address)
         if own is not None and len(shape) == 1:
             return (own,)

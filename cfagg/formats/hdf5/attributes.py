@@ -57,6 +57,7 @@ class _Memory:
         self.attributes: dict[bytes, _Attribute] = {}
         self.texts: dict[tuple[str, AttributeValue], _Attribute] = {}
         self.sets: dict[tuple[_Attribute, ...], _Set] = {}
+        self.stored: dict[tuple[bytes, ...], _Set] = {}
         self.shown: dict[tuple[_Attribute, ...], SharedAttributes] = {}
         self.bytes = 0
 
@@ -89,7 +90,7 @@ class Attributes:
         if isinstance(found, Alike):
             header, values = found.header, found.values
             if header.dense is None or dense_at(values[header.dense]) == UNDEFINED:
-                shown, internal, listed = _set(self._known(header.plain(values)))
+                shown, internal, listed = self._set(header.plain(values))
                 # The earlier header may have had another attribute of this length in place of the list of dimensions.
                 if not listed:
                     if header.scales is None:
@@ -113,6 +114,16 @@ class Attributes:
                     scales = self.objects.space.references(data, end, rank)
         shown, internal, _ = _set(attributes)
         return shown, internal, scales
+
+    def _set(self, stored: tuple[bytes, ...]) -> _Set:
+        """Return the set of attributes by their bytes, remembered where these say all."""
+        found = _memory.stored.get(stored)
+        if found is None:
+            found = _set(self._known(stored))
+            if all(map(_memory.attributes.__contains__, stored)):
+                _memory.stored[stored] = found
+                _memory.spend(64 + sum(map(len, stored)))
+        return found
 
     def _known(self, stored: Sequence[bytes]) -> tuple[_Attribute, ...]:
         """Return attributes by their bytes."""
