@@ -13,11 +13,11 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache, reduce
 from pathlib import Path
-from threading import Lock
 from types import ModuleType
 from typing import Any
 
 from cfagg.errors import MissingExtraError, UnitsError
+from cfagg.storage.locks import forkable
 
 __all__ = ["LONGEST", "XML", "bundled", "converter", "definition", "load"]
 
@@ -29,7 +29,7 @@ XML = "UDUNITS2_XML_PATH"
 _ASCII, _UTF8, _DEFINITION = 0, 2, 8
 
 #: UDUNITS is not thread-safe.
-_LOCK = Lock()
+_LOCK = forkable()
 
 #: What the system's library is called on Linux, macOS and Windows; `ctypes.util.find_library` would start processes.
 _NAMES = ("libudunits2.so.0", "libudunits2.so", "libudunits2.0.dylib", "libudunits2.dylib", "udunits2.dll")

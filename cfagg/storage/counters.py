@@ -12,8 +12,9 @@ Counts(files=0, bytes=0)
 
 from __future__ import annotations
 
-import threading
 from typing import NamedTuple
+
+from cfagg.storage.locks import forkable
 
 __all__ = ["Counts", "add", "snapshot"]
 
@@ -28,7 +29,7 @@ class Counts(NamedTuple):
         return Counts(self.files - other.files, self.bytes - other.bytes)
 
 
-_lock = threading.Lock()
+_lock = forkable()
 _now = Counts()
 
 

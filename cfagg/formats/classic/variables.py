@@ -8,7 +8,6 @@ Source: the netCDF classic and 64-bit data format specifications.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from cfagg.formats.classic import header as raw
 from cfagg.formats.values.storage import Contiguous, StoredVariable
 from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Context, FileKey, Handle
+from cfagg.storage.locks import forkable
 
 __all__ = ["find", "names"]
 
@@ -59,7 +59,7 @@ def names(handle: Handle, context: Context) -> list[str]:
 #: Headers parsed last.
 _REMEMBERED = 64
 
-_lock = threading.Lock()
+_lock = forkable()
 _headers: OrderedDict[FileKey, _Classic] = OrderedDict()
 
 

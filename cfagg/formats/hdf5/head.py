@@ -7,13 +7,13 @@ places, checksums included, the result is the same too, and only these bytes are
 from __future__ import annotations
 
 import os
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
 from cfagg.formats.hdf5.space import BrokenError, TooManyError
 from cfagg.storage.files import Handle
+from cfagg.storage.locks import forkable
 
 __all__ = ["Head", "forget", "remembered"]
 
@@ -95,7 +95,7 @@ class _Answer(NamedTuple):
     value: Any
 
 
-_lock = threading.Lock()
+_lock = forkable()
 _known: OrderedDict[Hashable, tuple[_Answer, ...]] = OrderedDict()
 
 

@@ -6,7 +6,6 @@ attributes.  All other bytes of a header are compared with those of the earlier 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -28,6 +27,7 @@ from cfagg.formats.hdf5.objects import (
     Objects,
 )
 from cfagg.formats.hdf5.space import ERRORS, BrokenError
+from cfagg.storage.locks import forkable
 
 __all__ = ["Alike", "Header", "Headers", "forget"]
 
@@ -149,7 +149,7 @@ class _Memory:
     """All that is remembered, by the length of the first part and the name of the object."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = forkable()
         self.first: dict[tuple[int, bytes], list[_Pattern]] = {}
         self.headers = self.bytes = 0
 

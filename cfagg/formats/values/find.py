@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from cfagg.formats.values.storage import Library, StoredVariable, no_variable
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.gate import Checked, admit
 from cfagg.storage.handles import handles
+from cfagg.storage.locks import forkable
 
 __all__ = ["HEAD", "forget", "is_only_a_dimension", "locate", "located", "read", "scan"]
 
@@ -30,7 +30,7 @@ REMEMBERED = 2048
 #: Bytes at the start of a file that are read at once: most headers of netCDF-4 files stand there.
 HEAD = 2**13
 
-_lock = threading.Lock()
+_lock = forkable()
 _seen: OrderedDict[tuple[FileKey, str, str], StoredVariable] = OrderedDict()
 
 

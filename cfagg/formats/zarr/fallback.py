@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,11 +12,12 @@ import numpy.typing as npt
 from cfagg.errors import CfaggError, FragmentReadError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.formats.zarr.metadata import ZarrArray, open_array
 from cfagg.formats.zarr.settings import open_plainly
+from cfagg.storage.locks import forkable
 from cfagg.storage.urls import Url
 
 __all__ = ["open_by_zarr", "read_by_zarr", "store_of"]
 
-_opening = threading.Lock()
+_opening = forkable()
 
 
 def read_by_zarr(array: ZarrArray, index: Sequence[int], ranges: Sequence[tuple[int, int]]) -> npt.NDArray[Any] | None:
