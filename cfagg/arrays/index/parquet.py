@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.index.pages import DamagedIndexError, check_pages
 from cfagg.arrays.index.schema import COLUMNS, FORMAT, LONGEST, RANGES, VERSION
 from cfagg.arrays.index.table import UNKNOWN, Index, Ragged
-from cfagg.errors import CfaggError, TargetError
+from cfagg.errors import CfaggError, SourceError, TargetError
 from cfagg.errors.arguments import a_path
+from cfagg.formats.parquet_pages import check_pages
 from cfagg.runtime.files import write_aside
 from cfagg.runtime.publishing import reason
 from cfagg.storage.files import CONTEXT_SOURCE, open_regular
@@ -51,6 +51,10 @@ _PLACE = 2**62
 _ERRORS = (
     ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError,
 )  # fmt: skip
+
+
+class DamagedIndexError(SourceError):
+    """An index that is not one, is damaged, or is of another version."""
 
 
 def write_index(index: Index, path: str | os.PathLike[str]) -> None:
@@ -212,7 +216,10 @@ def _decoded(plain: bytes, home: str) -> Index:
     import pyarrow as pa
     from pyarrow import parquet
 
-    check_pages(plain)
+    try:
+        check_pages(plain)
+    except SourceError as error:
+        raise DamagedIndexError(error.message) from error
     file = parquet.ParquetFile(pa.BufferReader(plain), read_dictionary=list(_TEXTS))
     about = file.schema_arrow.metadata or {}
     version = about.get(FORMAT.encode(), b"").decode("ascii", "replace")

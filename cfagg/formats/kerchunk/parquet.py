@@ -12,8 +12,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from cfagg.errors import LimitError, SourceError
+from cfagg.errors import SourceError
 from cfagg.formats.kerchunk.references import Place
+from cfagg.formats.parquet_pages import check_pages
 
 __all__ = ["MARK", "Records", "is_table"]
 
@@ -22,6 +23,9 @@ MARK = ".zmetadata"
 
 #: References in one file, and bytes of one.
 _MOST, _BYTES = 1 << 24, 1 << 30
+
+#: What Arrow raises is derived from one of these, by what is wrong.
+_ERRORS = (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 
 #: Files whose rows are held.
 _HELD = 16
@@ -131,17 +135,19 @@ class Records:
 
         where = f"{self._name}/{key}"
         try:
-            file = parquet.ParquetFile(pa.BufferReader(raw))
+            check_pages(raw, most_bytes=_BYTES)
+        except SourceError as error:
+            raise SourceError(f"{where} is damaged: {error.message}; write the references again") from error
+        try:
+            # Of what is stored once for many rows, one copy is held.
+            file = parquet.ParquetFile(pa.BufferReader(raw), read_dictionary=["path", "raw"])
             if file.metadata.num_rows > self._size:
                 raise SourceError(f"{where} has {file.metadata.num_rows:,} references, expected {self._size:,} at most")
-            held = sum(file.metadata.row_group(g).total_byte_size for g in range(file.metadata.num_row_groups))
-            if held > _BYTES:
-                raise LimitError(f"{where} unpacks to {held:,} bytes, read up to {_BYTES:,}")
-            table = file.read()
-            names = set(table.column_names)
+            names = set(file.schema_arrow.names)
+            table = file.read(columns=[n for n in _Rows._fields if n in names])
             columns = {n: _plain(table.column(n), n) if n in names else None for n in _Rows._fields}
-        except (pa.ArrowException, OSError, TypeError, ValueError, OverflowError) as error:
-            if isinstance(error, SourceError | LimitError):
+        except _ERRORS as error:
+            if isinstance(error, SourceError):
                 raise
             raise SourceError(f"{where} is damaged: {str(error)[:200]}; write the references again") from error
         return _Rows(**columns)
@@ -151,13 +157,16 @@ def _plain(column: Any, name: str) -> Any:
     """Return a column of the type that it must have: names and bytes as lists, numbers as an array."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     if name in ("offset", "size"):
-        return column.cast(pa.int64()).to_numpy()
+        return column.cast(pa.int64()).fill_null(0).to_numpy()
     if pa.types.is_null(column.type):
         return None
-    return column.cast(pa.string() if name == "path" else pa.binary()).to_pylist()
+    found: list[Any] = []
+    for chunk in column.chunks:
+        packed = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        values = packed.dictionary.cast(pa.string() if name == "path" else pa.binary()).to_pylist()
+        found += [None if i is None else values[i] for i in packed.indices.to_pylist()]
+    return found
 
 
 def _counts(document: Mapping[str, Any]) -> tuple[int, ...] | None:

@@ -7,11 +7,11 @@ from typing import Any
 
 from cfagg.model.chunks import Codec
 
-__all__ = ["canonical", "named", "untold", "version_2", "version_3"]
+__all__ = ["canonical", "named", "unshuffled", "untold", "version_2", "version_3"]
 
 #: Filters whose bytes numcodecs undoes as HDF5 does, by their numbers, and what decoding them takes besides the bytes.
-_SHUFFLE = 2
-_NAMES = {1: "zlib", _SHUFFLE: "shuffle", 3: "fletcher32", 307: "bz2", 32001: "blosc", 32015: "zstd"}
+_SHUFFLE, _SUM, _SUM_BYTES = 2, 3, 4
+_NAMES = {1: "zlib", _SHUFFLE: "shuffle", _SUM: "fletcher32", 307: "bz2", 32001: "blosc", 32015: "zstd"}
 _UNTOLD = {4: "szip", 5: "n-bit", 6: "scale and offset", 32000: "LZF", 32004: "LZ4", 32008: "bitshuffle"}
 
 #: Levels that only matter to who writes.
@@ -39,6 +39,20 @@ def canonical(codecs: Sequence[Codec], itemsize: int) -> tuple[Codec, ...]:
 def untold(codecs: Sequence[Codec]) -> str | None:
     """Return the name of the first filter that Zarr has no codec for, `None` where all have one."""
     return next((named(number) for number, _ in codecs if number not in _NAMES), None)
+
+
+def unshuffled(codecs: Sequence[Codec]) -> str | None:
+    """Return why readers of Zarr cannot undo a shuffle: it met bytes that are no whole elements; `None` where they can.
+
+    >>> unshuffled([(3, ()), (2, (4,))])
+    >>> unshuffled([(3, ()), (2, (8,))])
+    'its chunks were shuffled with what fletcher32 added, which Zarr has no codec for'
+    """
+    for at, (number, given) in enumerate(codecs):
+        before = [n for n, _ in codecs[:at] if n != _SHUFFLE]
+        if number == _SHUFFLE and given[0] > 1 and (set(before) - {_SUM} or len(before) * _SUM_BYTES % given[0]):
+            return f"its chunks were shuffled with what {named(before[-1])} added, which Zarr has no codec for"
+    return None
 
 
 def named(number: int) -> str:

@@ -16,7 +16,7 @@ from cfagg.formats.values.storage import Chunked, Contiguous, Library, StoredVar
 from cfagg.model import Regular
 from cfagg.model.chunks import ChunkTable, Codec
 from cfagg.storage.files import Context, FileKey
-from cfagg.writing.exports.codecs import canonical, untold
+from cfagg.writing.exports.codecs import canonical, unshuffled, untold
 
 __all__ = ["Places", "Tiles", "tiles_of"]
 
@@ -64,6 +64,9 @@ class Tiles:
             cells = np.ravel_multi_index([m.reshape(-1) for m in mesh], self.table.grid.matrix_shape)
             rows = self.table.rows(np.asarray(cells))
             there = rows >= 0
+            if not there.any():
+                # Of a table without rows nothing can be taken.
+                return Places(there, rows, rows)
             return Places(there, self.table.offset[rows], self.table.length[rows])
         at = np.full(math.prod(counts), self.offset, np.int64)
         for m, stride in zip(mesh, self.strides, strict=True):
@@ -97,6 +100,8 @@ def tiles_of(stored: StoredVariable, context: Context) -> Tiles | str:
         return "its values are packed in a way that Zarr has no codec for"
     if (unknown := untold(codecs)) is not None:
         return f"its chunks passed the filter {unknown}, which Zarr has no codec for"
+    if (unlike := unshuffled(codecs)) is not None:
+        return unlike
     if storage.mask.any():
         return "some of its chunks did not pass all filters"
     if len(storage.keys) > 1 or storage.keys[0] or not all(isinstance(a, Regular) for a in storage.grid.axes):

@@ -8,13 +8,16 @@ import gzip
 import json
 import pickle
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numcodecs
 import numpy as np
+import pyarrow as pa
 import pytest
 import xarray as xr
+from pyarrow import parquet
 
 import cfagg
 from cfagg.cli.main import main
@@ -28,6 +31,7 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.formats.kerchunk import references
+from cfagg.formats.kerchunk.store import open_references
 from tests.formats.kerchunk.making import placed
 
 ALL = ("kerchunk-d.json", "kerchunk-c.json", "kerchunk-d.parq", "virtualizarr-d.json", "virtualizarr-d.parquet")
@@ -275,6 +279,54 @@ def test_damaged_parquet_is_named(tmp_path):
     (folder / "virtualizarr-d.parquet" / "tas" / "refs.0.parq").write_bytes(b"PAR1" + bytes(30) + b"PAR1")
     with pytest.raises(SourceError, match=r"tas/refs\.0\.parq is damaged"):
         _ = cfagg.read(folder / "virtualizarr-d.parquet").tas.values
+
+
+def rows(folder: Path, change: Callable[[pa.Table], pa.Table]) -> Path:
+    """Write the references to one array anew; return the directory."""
+    place = folder / "virtualizarr-d.parquet" / "tas" / "refs.0.parq"
+    parquet.write_table(change(parquet.read_table(place)), place)
+    return folder / "virtualizarr-d.parquet"
+
+
+def test_parquet_of_more_bytes_than_are_read_is_refused_before_arrow_sees_it(tmp_path, monkeypatch):
+    path = placed(tmp_path) / "virtualizarr-d.parquet"
+    monkeypatch.setattr("cfagg.formats.kerchunk.parquet._BYTES", 100)
+    monkeypatch.setattr(parquet, "ParquetFile", None)
+    with pytest.raises(SourceError, match=r"/refs\.0\.parq is damaged: .*too many"):
+        _ = cfagg.read(path).tas.values
+
+
+def test_parquet_whose_pages_are_not_where_its_footer_says_is_refused(tmp_path):
+    path = placed(tmp_path) / "virtualizarr-d.parquet"
+    place = path / "tas" / "refs.0.parq"
+    place.write_bytes(b"PAR1" + bytes(9) + place.read_bytes()[4:])
+    with pytest.raises(SourceError, match=r"tas/refs\.0\.parq is damaged: its footer"):
+        _ = cfagg.read(path).tas.values
+
+
+def test_what_many_rows_of_parquet_share_is_held_once(tmp_path):
+    def long(table):
+        codes = pa.array(np.zeros(len(table), np.int32))
+        raw = pa.DictionaryArray.from_arrays(codes, pa.array([b"a" * 10**5], pa.binary()))
+        return table.set_column(table.column_names.index("raw"), "raw", raw)
+
+    folder = placed(tmp_path)
+    table = open_references(str(rows(folder, long))).table
+    assert len({id(table.get(f"tas/{k}.0.0")) for k in range(2)}) == 1
+
+
+@pytest.mark.parametrize("name", ["offset", "path"])
+def test_parquet_with_a_column_twice_is_damaged(tmp_path, name):
+    path = rows(placed(tmp_path), lambda table: table.append_column(name, table.column(name)))
+    with pytest.raises(SourceError, match="damaged"):
+        _ = cfagg.read(path).tas.values
+
+
+def test_parquet_with_no_offset_beside_a_path_is_read_from_the_beginning(tmp_path):
+    path = rows(placed(tmp_path), lambda t: t.set_column(1, "offset", pa.array([None] * len(t), pa.int64())))
+    found = open_references(str(path)).table.get("tas/0.0.0")
+    assert isinstance(found, references.Place)
+    assert found.offset == 0
 
 
 def test_inline_values_are_those_of_base64_and_of_text(tmp_path):

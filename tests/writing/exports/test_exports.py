@@ -415,3 +415,27 @@ def test_bounds_that_were_joined_in_memory_are_written_as_values(tmp_path, targe
     found, own = opened(tmp_path / target), cfagg.aggregate(names)
     np.testing.assert_array_equal(found.tas.values, values)
     np.testing.assert_array_equal(found.time_bnds.values, own.time_bnds.values)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_sums_that_were_shuffled_with_elements_of_eight_bytes_are_a_loss(tmp_path, target):
+    # The filters stand in the order in which netCDF-4 puts them: the sum first.
+    values = np.arange(12 * LAT * 30, dtype="f8").reshape(12, LAT, 30)
+    fragment(tmp_path / "a.nc", values, zlib=True, fletcher32=True, chunksizes=(4, LAT, 30))
+    path = aggregate(tmp_path / "tas.nc", ["a.nc"], [12], dtype="f8")
+    with pytest.raises(LossError) as caught:
+        exported(path, target)
+    assert {loss.why for loss in caught.value.losses} == {
+        "its chunks were shuffled with what fletcher32 added, which Zarr has no codec for"
+    }
+    assert not (tmp_path / target).exists()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_files_of_which_no_chunk_was_ever_written_are_exported(tmp_path, target):
+    with netCDF4.Dataset(tmp_path / "tas.nc", "w") as file:
+        for dim, n in zip(("time", "lat", "lon"), (12, LAT, 30), strict=True):
+            file.createDimension(dim, n)
+        file.createVariable("tas", "f4", ("time", "lat", "lon"), fill_value=-1, chunksizes=(4, LAT, 30), zlib=True)
+    exported(tmp_path / "tas.nc", target)
+    assert np.isnan(opened(tmp_path / target).tas.values).all()

@@ -12,10 +12,10 @@ from typing import Any
 
 from cfagg.errors import SourceError
 
-__all__ = ["DamagedIndexError", "check_pages"]
+__all__ = ["UNPACKED", "VALUES", "check_pages"]
 
 #: The most values of all columns, and bytes of all pages when they are unpacked.
-_VALUES, _UNPACKED = 2**28, 2**32
+VALUES, UNPACKED = 2**28, 2**32
 
 #: Structures within structures.
 _DEPTH = 16
@@ -30,19 +30,17 @@ _COUNT, _PACKED, _DATA_AT, _DICTIONARY_AT = 5, 7, 9, 11
 _SIZE, _STORED, _PAGE, _DICTIONARY, _PAGE_2 = 2, 3, 5, 7, 8
 
 
-class DamagedIndexError(SourceError):
-    """An index that is not one, is damaged, or is of another version."""
-
-
-def check_pages(data: bytes) -> None:
-    """Raise where a Parquet file has more values than an index may have, or its pages are not where it says."""
+def check_pages(data: bytes, most: int = VALUES, most_bytes: int = UNPACKED) -> None:
+    """Raise where a Parquet file has more values or bytes than it may have, or its pages are not where it says."""
     try:
-        _check(data)
+        _check(data, most, most_bytes)
+    except SourceError:
+        raise
     except (IndexError, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DamagedIndexError("its footer is damaged") from error
+        raise SourceError("its footer is damaged") from error
 
 
-def _check(data: bytes) -> None:
+def _check(data: bytes, most: int, most_bytes: int) -> None:
     end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     about = _Thrift(data, end).structure()
     groups = about[_GROUPS]
@@ -52,21 +50,22 @@ def _check(data: bytes) -> None:
     for group in groups:
         for column in group[_COLUMNS]:
             if _FILE in column:
-                raise DamagedIndexError("its values are in another file")
+                raise SourceError("its values are in another file")
             meta = column[_META]
-            begin = min(meta[_DATA_AT], meta.get(_DICTIONARY_AT, meta[_DATA_AT]))
+            # Some writers say that there is no dictionary by a place of 0.
+            begin = min(meta[_DATA_AT], meta.get(_DICTIONARY_AT) or meta[_DATA_AT])
             if not 4 <= begin <= begin + meta[_PACKED] <= end:
                 raise ValueError("place")
-            count, size = _counted(data, begin, begin + meta[_PACKED])
+            count, size = _counted(data, begin, begin + meta[_PACKED], most)
             if count != meta[_COUNT] or group[_GROUP_ROWS] > count:
                 raise ValueError("count")
             values += count
             unpacked += size
-            if values > _VALUES or unpacked > _UNPACKED:
-                raise DamagedIndexError(f"it has {values:,} values or more, which no index has")
+            if values > most or unpacked > most_bytes:
+                raise SourceError(f"it has {values:,} values or more in {unpacked:,} bytes, which are too many")
 
 
-def _counted(data: bytes, at: int, end: int) -> tuple[int, int]:
+def _counted(data: bytes, at: int, end: int, most: int) -> tuple[int, int]:
     """Return how many values the pages of a column have, and their bytes."""
     count = size = 0
     while at < end:
@@ -77,8 +76,8 @@ def _counted(data: bytes, at: int, end: int) -> tuple[int, int]:
         size += page[_SIZE]
         kind = page.get(_PAGE) or page.get(_PAGE_2)
         found = (kind or page[_DICTIONARY])[1]
-        if not 0 <= found <= _VALUES:
-            raise DamagedIndexError("it has a page of more values than an index has")
+        if not 0 <= found <= most:
+            raise SourceError("it has a page of too many values")
         count += found if kind else 0
         at = thrift.at + page[_STORED]
     if at != end:
