@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -71,10 +72,12 @@ class Labels:
         names = reason.what.split(", ")
         if reason.rule == "axes" and len(names) == len(reason.a):
             ends = [[self.text(n, row, v) for n, v in zip(names, side, strict=True)] for side in (reason.a, reason.b)]
-            return str(Reason(reason.rule, reason.what, *(", ".join(side) for side in ends)))
-        if reason.rule in ("overlap", "cells overlap", "gap", "incomplete"):
+            a, b = (", ".join(side) for side in ends)
+            return str(replace(reason, a=a, b=b))
+        if reason.rule in ("overlap", "cells overlap", "gap", "crowded", "incomplete"):
             ends = [[self.text(reason.what, row, v) for v in side] for side in (reason.a, reason.b)]
-            return str(Reason(reason.rule, reason.what, *(" to ".join(dict.fromkeys(side)) for side in ends)))
+            a, b = (" to ".join(dict.fromkeys(side)) for side in ends)
+            return str(replace(reason, a=a, b=b))
         return str(reason)
 
 
@@ -190,7 +193,7 @@ def apart(joined: Joined, rows: Sequence[Int64], names: Sequence[str], labels: L
             which.setdefault(key, {}).update(dict.fromkeys((names[before], names[behind])))
         for key, count in seen.items():
             reason, a, b = example[key]
-            here, there = (str(joined.scanned[int(joined.file[row])].place) for row in (a, b))
+            here, there = (str(joined.scanned[int(joined.file[row])].place) for row in reason.others or (a, b))
             arrays = list(which[key])
             found.append(
                 ApartFacts(
@@ -199,7 +202,7 @@ def apart(joined: Joined, rows: Sequence[Int64], names: Sequence[str], labels: L
                 )
             )  # fmt: skip
     # What follows from another being apart says the least.
-    return sorted(found, key=lambda one: (one.rule == "incomplete", one.count))
+    return sorted(found, key=lambda one: (one.rule in ("crowded", "incomplete"), one.count))
 
 
 def _neighbours(joined: Joined, rows: Sequence[Int64], boxes: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:

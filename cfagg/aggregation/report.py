@@ -215,7 +215,11 @@ class Report:
                 else ""
             )
             return Answer(*names, array, "joined", "", None, None, f"both are in {array}{more}")
-        return Answer(*names, None, reason.rule, reason.what, reason.a, reason.b, self._labels.said(reason, a))
+        said = self._labels.said(reason, a)
+        if reason.others is not None:
+            scanned, file = self._joined.scanned, self._joined.file
+            said += f", of {' and '.join(str(scanned[int(file[row])].place) for row in reason.others)}"
+        return Answer(*names, None, reason.rule, reason.what, reason.a, reason.b, said)
 
     def _pairs(self, one: int, other: int, variable: str | None) -> list[tuple[int, int]]:
         """Return the members of two files that have the same name, or are the same quantity."""

@@ -61,6 +61,14 @@ def test_why_two_files_are_apart_names_rule_attribute_and_both_values(tmp_path: 
     assert ("K" in answer.text, "m" in answer.text) == (True, True)
 
 
+def test_files_that_others_keep_apart_are_told_which(tmp_path: Path) -> None:
+    months(tmp_path, 4)
+    shutil.copy(tmp_path / "m3.nc", tmp_path / "copy.nc")
+    (answer,) = report_of(tmp_path).why("m0.nc", "m1.nc").answers
+    assert (answer.rule, answer.what) == ("crowded", "time")
+    assert answer.text.endswith(f"of {tmp_path}/copy.nc and {tmp_path}/m3.nc")
+
+
 def test_reasons_show_dates(tmp_path: Path) -> None:
     months(tmp_path, 2)
     month(tmp_path / "x.nc", 1, days=3)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.cf.joining.boxes import Boxes
 from cfagg.cf.joining.members import Axis, Int64, Members
@@ -29,6 +30,7 @@ Rule = Literal[
     "cells",
     "cells overlap",
     "gap",
+    "crowded",
     "incomplete",
 ]
 
@@ -44,6 +46,7 @@ _SENTENCES = {
     "cells": "they have the same coordinates along {axis}, and others of {what}: {a} and {b}",
     "cells overlap": "their cells overlap along {what}: {a} and {b}",
     "gap": "there is a gap between their cells along {what}, or they have no bounds: {a} and {b}",
+    "crowded": "others that would be joined with them overlap along {what}: {a} and {b}",
     "incomplete": "joined along {what} they would be an array with missing parts: {a} and {b}",
 }
 
@@ -52,7 +55,8 @@ _SENTENCES = {
 class Reason:
     """Why two members are apart; `a` and `b` are what the first and the second have of `what`.
 
-    `axis` is that along which they would be joined, where `what` is something else.
+    `axis` is that along which they would be joined, where `what` is something else; `others` are two members that keep
+    them apart, of which `a` and `b` are then.
     """
 
     rule: Rule
@@ -60,6 +64,7 @@ class Reason:
     a: Any
     b: Any
     axis: str = ""
+    others: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         if self.rule == "problem":
@@ -130,7 +135,36 @@ def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Re
     rule = _of_cells(members, axis, *((a, b) if mine.min() <= theirs.min() else (b, a)), options)
     if rule is not None:
         one, other = (tuple(plain(ends[i]) for ends in axis.cells()) for i in (a, b))
+    clash = None if rule is not None or loose else _clash(members, axis, a, options)
+    if clash is not None:
+        one, other = ((plain(axis.first[i]), plain(axis.last[i])) for i in clash)
+        return Reason("crowded", axis.name, one, other, others=clash)
     return Reason(rule or "incomplete", axis.name, one, other)
+
+
+def _clash(members: Members, axis: Axis, member: int, options: Options) -> tuple[int, int] | None:
+    """Return two that overlap along an axis, of all that would be joined with a member along it."""
+    like = np.flatnonzero(_like(members, axis, member, options))
+    order = like[np.argsort(axis.first[like], kind="stable")]
+    first, last = axis.first[order], axis.last[order]
+    behind = np.flatnonzero(first[1:] <= np.maximum.accumulate(last)[:-1])
+    if not behind.size:
+        return None
+    k = int(behind[0]) + 1
+    return int(order[int(np.argmax(last[:k]))]), int(order[k])
+
+
+def _like(members: Members, axis: Axis, member: int, options: Options) -> npt.NDArray[np.bool_]:
+    """Return which members differ from one along an axis alone."""
+    like = np.ones(len(members), bool)
+    for column in members.signature.values():
+        like &= column == column[member]
+    for other in members.axes:
+        if other is not axis:
+            found, head = np.unique(other.code, return_index=True)
+            alike = [code for code, i in zip(found, head.tolist(), strict=True) if _same(other, member, i, options)]
+            like &= np.isin(other.code, alike)
+    return like
 
 
 def _codes(axis: Axis, own: Any) -> Int64:
@@ -174,11 +208,7 @@ def _of_cells(members: Members, axis: Axis, a: int, b: int, options: Options) ->
     if not options.overlap and gap < 0:
         return "cells overlap"
     # Others of the same array may stand between the two.
-    like = np.ones(len(members), bool)
-    for column in members.signature.values():
-        like &= column == column[a]
-    for other in members.axes:
-        like &= (other.code == other.code[a]) | (other is axis)
+    like = _like(members, axis, a, options)
     between = [
         i for i in np.flatnonzero(like).tolist() if axis.first[i] > axis.last[a] and axis.last[i] < axis.first[b]
     ]

@@ -106,6 +106,14 @@ def test_ranges_that_overlap_are_not_joined_and_others_are() -> None:
     assert (reason.rule, reason.what, reason.a, reason.b) == ("overlap", "time", (0.0, 9.0), (5.0, 15.0))
 
 
+def test_others_that_overlap_are_what_keeps_neighbours_apart() -> None:
+    first, last = np.array([0.0, 10, 20, 25]), np.array([9.0, 19, 29, 35])
+    made = Members({}, [Axis("time", np.arange(4), first, last)])
+    reason = why(made, join(made), 0, 1)
+    assert reason is not None
+    assert (reason.rule, reason.others, reason.a, reason.b) == ("crowded", (2, 3), (20.0, 29.0), (25.0, 35.0))
+
+
 def test_ranges_that_touch_in_one_coordinate_overlap() -> None:
     made = Members({}, [Axis("time", np.arange(2), np.array([0, 9]), np.array([9, 12]))])
     assert len(join(made)) == 2
