@@ -95,9 +95,8 @@ def with_bounds(
         own = by_row[row]
         bounds: Any = own.bounds
         values: npt.NDArray[Any] = bounds.reshape(len(own.values), -1)
-        # Which end comes first goes with the direction.
-        turned = values.shape[1] == 2 and boxes.flipped[row, axis] and _sense(own) is not rising
-        return values[:, ::-1] if turned else values
+        # Which end comes first goes with the direction, and is the same in all cells.
+        return values[:, ::-1] if None not in (rising, sense := _sense(own)) and sense is not rising else values
 
     return assembled(boxes, rows, [axis, None], values_of, stated_of, where)
 
@@ -112,12 +111,13 @@ def _with_units(own: Coordinate) -> Stated:
 
 
 def _sense(own: Coordinate) -> bool | None:
-    """Return whether bounds of a cell increase, `None` where there are not two."""
+    """Return whether bounds of a cell increase, `None` where there are not two that differ."""
     bounds = own.bounds
     if bounds is None or not bounds.size or bounds.reshape(len(own.values), -1).shape[1] != 2:
         return None
-    low, high = bounds.reshape(-1, 2)[0]
-    return bool(low <= high)
+    low, high = bounds.reshape(-1, 2).T
+    wide = np.flatnonzero(low != high)
+    return bool(low[wide[0]] < high[wide[0]]) if wide.size else None
 
 
 def _heads(place: Int64) -> Int64:

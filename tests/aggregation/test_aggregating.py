@@ -467,3 +467,38 @@ def test_coordinates_beside_times_of_four_bytes_in_other_units_are_equal(tmp_pat
             made.setncatts({**TAS, "coordinates": "height"})
             made[:] = days
     assert cfagg.aggregate(files)["tas"].sizes == {"height": 2, "time": 3}
+
+
+@pytest.mark.parametrize(("units", "factor", "arrays"), [("km2", 1.0, 2), ("km2", 1e-6, 1), ("m2", 1.0, 1)])
+@pytest.mark.parametrize("down", [False, True])
+def test_cell_areas_are_compared_in_common_units_and_directions(
+    tmp_path: Path, units: str, factor: float, arrays: int, down: bool
+) -> None:
+    areas = np.array([[1.0, 2.0], [3.0, 4.0]])
+    files = []
+    for k, (own, times, turn) in enumerate((("m2", 1.0, 1), (units, factor, -1 if down else 1))):
+        dims = {"time": ([k], TIME), "lat": ([10.0, 20.0][::turn], LAT), "lon": ([0.0, 1.0], LON)}
+        about = {**TAS, "cell_measures": "area: cells"}
+        files.append(write(tmp_path / f"{k}.nc", dims, np.zeros((1, 2, 2)), about))
+        with netCDF4.Dataset(files[-1], "a") as file:
+            made = file.createVariable("cells", "f8", ("lat", "lon"))
+            made.setncatts({"standard_name": "cell_area", "units": own})
+            made[:] = areas[::turn] * times
+            # Another variable of the file has no areas.
+            made = file.createVariable("sftlf", "f8", ("time", "lat", "lon"))
+            made.setncatts({"standard_name": "land_area_fraction", "units": "1"})
+            made[:] = 0
+    ds = cfagg.aggregate(files)
+    assert len([name for name in ds.data_vars if str(name).startswith("tas")]) == arrays
+    npt.assert_array_equal(ds["cells"], areas)
+
+
+def test_bounds_of_a_part_that_is_stored_backwards_go_up_as_those_of_the_others(tmp_path: Path) -> None:
+    files = []
+    for name, times, bounds in (("a", [0, 1, 2], [[0, 1], [1, 2], [2, 3]]), ("b", [3, 2], [[4, 3], [3, 2]])):
+        files.append(write(tmp_path / f"{name}.nc", {"time": (times, {**TIME, "bounds": "ends"})}, np.array(times)))
+        with netCDF4.Dataset(files[-1], "a") as file:
+            file.createDimension("two", 2)
+            file.createVariable("ends", "f8", ("time", "two"))[:] = bounds
+    ds = cfagg.aggregate(files, on_overlap="first", decode_times=False)
+    npt.assert_array_equal(ds["ends"], [[0, 1], [1, 2], [2, 3], [3, 4]])

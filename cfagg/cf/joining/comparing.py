@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining.cells import condition_of
-from cfagg.cf.joining.described import Companion, Coordinate, Described
+from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
 from cfagg.cf.joining.equality import close_values, equal_arrays, numbered_texts
-from cfagg.cf.joining.identities import DATASETS, frozen
+from cfagg.cf.joining.identities import DATASETS, frozen, units_key
 from cfagg.cf.joining.lining_up import Entry, lined_up
 from cfagg.cf.joining.members import Axis, Int64, Members, Part, Points
 from cfagg.cf.joining.mixing import mixed
 from cfagg.cf.joining.options import Options
-from cfagg.cf.joining.values import canonical_values, first_difference, meant, shown
+from cfagg.cf.joining.values import canonical_values, first_difference, in_units_of, meant, shown
 
 __all__ = ["members_of"]
 
@@ -228,17 +228,19 @@ def _part(name: str, described: Sequence[Described], axes: Mapping[str, Axis], o
         return None
     own, distinct = _distinct(found)
     arrays: list[npt.NDArray[Any]] = []
+    bases: dict[Hashable, Stated] = {}
     for k, part in enumerate(distinct):
         if part is None:
             arrays.append(np.zeros(0))
         elif part.values is not None:
-            arrays.append(meant(part))
+            base = bases.setdefault(units_key(part.stated.text("units"), part.stated.text("calendar")), part.stated)
+            arrays.append(in_units_of(meant(part), part.stated, base)[0])
         else:
             # What was not compared is other in each; a digest stands for values that were not kept.
             arrays.append(np.array([part.digest.hex() or f"{k}"], object))
     code = equal_arrays(arrays, options.rtol, options.atol)
     column = code[own][both] if both.size else code
-    sums = _sums(distinct, own[both] if both.size else own, axes, options)
+    sums = _sums(distinct, arrays, own[both] if both.size else own, axes, options)
     return Part(column, frozenset(spans), sums, partial(_differing_part, distinct, own[both] if both.size else own))
 
 
@@ -247,8 +249,8 @@ def _differing_part(distinct: Sequence[Companion | None], own: Int64, a: int, b:
     one, other = distinct[own[a]], distinct[own[b]]
     if one is None or other is None or one.values is None or other.values is None:
         return tuple("none" if p is None else "values that were not kept" for p in (one, other))  # type: ignore[return-value]
-    found = first_difference(meant(one), meant(other))
-    return found or (shown(meant(one)), shown(meant(other)))
+    values = meant(one), in_units_of(meant(other), other.stated, one.stated)[0]
+    return first_difference(*values) or (shown(values[0]), shown(values[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +262,15 @@ class _Combination:
 
 
 def _sums(
-    distinct: Sequence[Companion | None], own: Int64, axes: Mapping[str, Axis], options: Options
+    distinct: Sequence[Companion | None],
+    arrays: Sequence[npt.NDArray[Any]],
+    own: Int64,
+    axes: Mapping[str, Axis],
+    options: Options,
 ) -> npt.NDArray[np.uint64] | None:
     """Return sums over the elements of each, where these are few enough and stand along several axes."""
     spans = {p.axes for p in distinct if p is not None}
-    if len(spans) != 1 or any(p is None or p.values is None or p.values.shape != p.shape for p in distinct):
+    if len(spans) != 1 or any(p is not None and (p.values is None or p.values.shape != p.shape) for p in distinct):
         return None
     (names,) = spans
     known = [n for n in names if n]
@@ -272,10 +278,9 @@ def _sums(
         return None
     stacked = np.stack([own, *(axes[n].code for n in known)], axis=1)
     table, inverse = np.unique(stacked, axis=0, return_inverse=True)
-    size = sum(distinct[k].values.size for k in table[:, 0].tolist())
+    size = sum(arrays[k].size for k in table[:, 0].tolist())
     if len(table) == 1 or size > _ELEMENTS:
         return None
-    arrays = [meant(p) for p in distinct if p is not None]
     flat = np.concatenate([a.ravel() for a in arrays])
     if flat.dtype == object or any(a.dtype == object for a in arrays):
         number = numbered_texts(flat.tolist())
@@ -284,6 +289,8 @@ def _sums(
     ends = np.cumsum([0, *(a.size for a in arrays)])
     out = np.zeros((len(table), 2), np.uint64)
     for k, (part, *at) in enumerate(table.tolist()):
+        if distinct[part] is None:
+            continue
         shape = arrays[part].shape
         value = number[ends[part] : ends[part + 1]].reshape(shape)
         columns: list[Any] = []
