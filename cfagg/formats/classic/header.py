@@ -129,13 +129,13 @@ _MOST, _LONGEST, _BEGIN, _DIMS = 1 << 12, 1 << 12, 16, 64
 _count = itertools.count(1)
 
 
-def _number_of(dims: tuple[object, ...]) -> int:
-    """Return a number for a version with dimensions, 0 where these are too many to be remembered."""
-    if len(dims) > _DIMS:
+def _number_of(version: int, dims: list[tuple[bytes, int]]) -> int:
+    """Return a number for a version with dimensions, 0 where these take too much room to be remembered."""
+    if len(dims) > _DIMS or sum([len(name) for name, _ in dims]) > _LONGEST:
         return 0
     if len(_numbers) >= _MOST:
         _numbers.clear()
-    return _numbers.setdefault(dims, next(_count))
+    return _numbers.setdefault((version, *dims), next(_count))
 
 
 class _Cursor:
@@ -214,7 +214,7 @@ class _Cursor:
                 raise DamagedError(f"dimension {_shown(name)} is a second record dimension")
             dims.append((name, length))
         attributes = self.attributes()
-        alike = _number_of((self.version, *dims))
+        alike = _number_of(self.version, dims)
         variables = [self.variable(dims, alike) for _ in self.items(_VARIABLES, 5 * self._count.size)]
         if any(v.begin < self.at for v in variables if _bytes(v, dims)):
             raise DamagedError("values that begin within the header")

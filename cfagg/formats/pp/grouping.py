@@ -21,8 +21,8 @@ Int64 = npt.NDArray[np.int64]
 AXES = ("realization", "reference", "time", "pseudo_level", "level")
 
 
-#: Fields of files, of which it is remembered how they are joined, and such files.
-_LONGEST, _MOST = 1 << 12, 1 << 8
+#: Fields of files, of which it is remembered how they are joined, such files, and bytes of what decided it.
+_LONGEST, _MOST, _BYTES = 1 << 12, 1 << 8, 1 << 25
 
 
 class Box(NamedTuple):
@@ -43,6 +43,10 @@ class Box(NamedTuple):
 _known: dict[tuple[bytes, ...], list[Box]] = {}
 
 
+class _Remembered:
+    bytes = 0
+
+
 def boxes_of(fields: Fields, times: Times, extra: Int64) -> list[Box]:
     """Return the arrays that fields are of; `extra` numbers the extra data that they have."""
     if len(fields) == 1:
@@ -53,8 +57,11 @@ def boxes_of(fields: Fields, times: Times, extra: Int64) -> list[Box]:
     found = _known.get(key)
     if found is None:
         found = joined(fields, times, extra)
-        if len(_known) >= _MOST:
+        size = sum(map(len, key))
+        _Remembered.bytes += size
+        if len(_known) >= _MOST or _Remembered.bytes > _BYTES:
             _known.clear()
+            _Remembered.bytes = size
         _known[key] = found
     return list(found)
 

@@ -90,6 +90,14 @@ def test_equal_attributes_of_files_are_the_same_object_and_cannot_be_changed(tmp
         assert other.root.attributes == {"history": "x"}
 
 
+def test_dimensions_of_very_long_names_are_not_remembered() -> None:
+    forget()
+    for size in (10, 5000):
+        words = [b"CDF\1", 0, 10, 1, size, b"x" * size + bytes(-size % 4), 3, 0, 0, 0, 0]
+        assert outcome(b"".join(w if isinstance(w, bytes) else w.to_bytes(4, "big") for w in words))
+    assert [len(dims[1][0]) for dims in header._numbers] == [10]
+
+
 def test_no_more_than_some_variables_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forget()
     monkeypatch.setattr(header, "_MOST", 2)

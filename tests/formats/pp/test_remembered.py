@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,3 +84,11 @@ def test_no_more_than_some_files_are_remembered(monkeypatch: Any) -> None:
     for i in range(5):
         opened(b"".join(field(LBYR=2001 + i, LBLEV=level, BDX=1.0 + i, BLEV=i) for level in (1, 2)))
         assert all(len(module._known) <= 2 for module in (grids, grouping, times))
+
+
+def test_how_files_of_many_fields_are_joined_is_remembered_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    forget()
+    monkeypatch.setattr(grouping, "_BYTES", 8_000)
+    for year in range(2001, 2011):
+        opened(b"".join(field(LBYR=year, LBMON=1 + month, LBTIM=2, LBUSER5=year) for month in range(4)))
+        assert 0 < sum(len(part) for key in grouping._known for part in key) <= 8_000
