@@ -26,8 +26,8 @@ from cfagg.model.dataset import AttributeValue, SharedAttributes
 
 __all__ = ["Attributes", "OwnAttributes"]
 
-#: Attributes are remembered up to this size, and so many bytes of them.
-_SHORT, _BYTES = 1 << 14, 1 << 25
+#: Attributes are remembered up to this size, and so many bytes of them; what each object takes beside its bytes.
+_SHORT, _BYTES, _OBJECT = 1 << 14, 1 << 25, 256
 
 #: Attributes of the libraries that say nothing of interest.
 _HIDDEN = ("REFERENCE_LIST", "_NCProperties")
@@ -63,7 +63,7 @@ class _Memory:
 
     def spend(self, size: int) -> None:
         """Count bytes that are remembered."""
-        self.bytes += size
+        self.bytes += _OBJECT + size
         if self.bytes > _BYTES:
             self.forget()
 

@@ -154,6 +154,14 @@ def test_dimensions_are_known_where_an_earlier_header_had_another_attribute_of_t
     assert dims(0) == ("x",)
 
 
+def test_small_attributes_count_with_the_objects_that_hold_them(tmp_path: Path) -> None:
+    forget()
+    with h5py.File(tmp_path / "a.nc", "w", libver="latest") as file:
+        file.attrs.update({name: 1 for name in "abcdefgh"})
+    assert outcome((tmp_path / "a.nc").read_bytes())
+    assert attributes._memory.bytes > 8 * 256
+
+
 def test_texts_that_are_not_utf_8_count_among_what_is_remembered(tmp_path: Path) -> None:
     forget()
     with h5py.File(tmp_path / "a.nc", "w", libver="latest") as file:
@@ -205,13 +213,13 @@ def test_changed_bytes_are_read_as_if_no_file_had_been_read_before(tmp_path: Pat
 
 def test_no_more_than_some_headers_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(headers, "_MOST", 3)
-    monkeypatch.setattr(attributes, "_BYTES", 100)
+    monkeypatch.setattr(attributes, "_BYTES", 2000)
     forget()
     for i in range(3):
         data = by_netcdf(tmp_path / f"{i}.nc", i).read_bytes()
         assert outcome(data) is not None
         assert headers._memory.headers <= 3
-        assert attributes._memory.bytes <= 100
+        assert attributes._memory.bytes <= 2000
 
 
 def write_small(path: Path, step: int, **kwargs: Any) -> Path:
