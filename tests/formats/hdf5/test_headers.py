@@ -157,7 +157,7 @@ def test_dimensions_are_known_where_an_earlier_header_had_another_attribute_of_t
 def test_small_attributes_count_with_the_objects_that_hold_them(tmp_path: Path) -> None:
     forget()
     with h5py.File(tmp_path / "a.nc", "w", libver="latest") as file:
-        file.attrs.update({name: 1 for name in "abcdefgh"})
+        file.attrs.update(dict.fromkeys("abcdefgh", 1))
     assert outcome((tmp_path / "a.nc").read_bytes())
     assert attributes._memory.bytes > 8 * 256
 
