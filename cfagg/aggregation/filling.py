@@ -16,7 +16,7 @@ from cfagg.aggregation.masters import distinct, master_of, plain, with_texts
 from cfagg.aggregation.matrix import blocks_of, matrix_of
 from cfagg.aggregation.names import Contents, content_key, renamed
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
-from cfagg.cf.joining import Companion, Coordinate, Described, Stated
+from cfagg.cf.joining import Companion, Coordinate, Described, Stated, with_units
 from cfagg.model import Aggregation
 
 __all__ = ["Builder"]
@@ -191,9 +191,11 @@ class Builder:
         """Add what else belongs to the members; return the names of those that are coordinates."""
         found = []
         waiting = []
+        # Many have the very same.
+        conformable = {id(d.parts): with_units(d.parts) for d in described}
         for identity, first in described[0].parts.items():
-            own = dict(zip(rows.tolist(), (d.parts[identity] for d in described), strict=True))
-            name, new = self._companion(rows, own, dims, names)
+            own = dict(zip(rows.tolist(), (conformable[id(d.parts)][identity] for d in described), strict=True))
+            name, new = self._companion(rows, own, dims, names, said=first.stated)
             names[first.stated.name] = names[first.stated.name.rpartition("/")[2]] = name
             if new:
                 waiting.append(name)
@@ -204,9 +206,9 @@ class Builder:
         return found
 
     def _companion(
-        self, rows: Int64, own: Mapping[int, Companion], dims: Mapping[str, str], names: dict[str, str]
+        self, rows: Int64, own: Mapping[int, Companion], dims: Mapping[str, str], names: dict[str, str], said: Stated
     ) -> tuple[str, bool]:
-        """Add one of these; return its name, and whether it is new."""
+        """Add one of these, of which the first says as much itself; return its name, and whether it is new."""
         boxes, first = self.joined.boxes, own[int(rows[0])]
         base = first.stated.name.rpartition("/")[2]
         axes = [self.number.get(a) for a in first.axes[: len(first.shape)]]
@@ -228,7 +230,8 @@ class Builder:
         if any(c.values is None for c in own.values()):
             return self._large(rows, own, spans, axes, names)
         made = assembled(boxes, rows, axes, values_of, lambda r: own[r].stated, self.where)
-        attributes = made.master.all_attributes()
+        given = {"units", "calendar"}.difference(said.attributes) if first.role == "bounds" else ()
+        attributes = {k: v for k, v in made.master.all_attributes().items() if k not in given}
         key = ("companion", base, tuple(spans), content_key(made.values), _frozen(attributes))
         known = self.contents.known(key)
         if known is None:

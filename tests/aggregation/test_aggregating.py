@@ -502,3 +502,21 @@ def test_bounds_of_a_part_that_is_stored_backwards_go_up_as_those_of_the_others(
             file.createVariable("ends", "f8", ("time", "two"))[:] = bounds
     ds = cfagg.aggregate(files, on_overlap="first", decode_times=False)
     npt.assert_array_equal(ds["ends"], [[0, 1], [1, 2], [2, 3], [3, 4]])
+
+
+@pytest.mark.parametrize("dims", [("time",), ("time", "lat")])
+def test_bounds_of_other_coordinates_have_the_units_of_these(tmp_path: Path, dims: tuple[str, ...]) -> None:
+    files = []
+    for k, (units, height) in enumerate((("m", 2000.0), ("km", 3.0))):
+        axes = {"time": ([k], TIME), "lat": ([10.0, 20.0], LAT)}
+        files.append(write(tmp_path / f"{k}.nc", axes, np.zeros((1, 2)), {**TAS, "coordinates": "z"}))
+        with netCDF4.Dataset(files[-1], "a") as file:
+            file.createDimension("two", 2)
+            made = file.createVariable("z", "f8", dims)
+            made.setncatts({"standard_name": "altitude", "units": units, "bounds": "ends"})
+            made[:] = height
+            file.createVariable("ends", "f8", (*dims, "two"))[:] = [height * 0.5, height * 1.5]
+    ds = cfagg.aggregate(files)
+    npt.assert_array_equal(ds["z"].values.reshape(2, -1)[:, 0], [2000, 3000])
+    npt.assert_array_equal(ds["ends"].values.reshape(2, -1, 2)[:, 0], [[1000, 3000], [1500, 4500]])
+    assert "units" not in ds["ends"].attrs

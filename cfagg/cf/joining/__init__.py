@@ -8,6 +8,7 @@ from cfagg.cf.joining.members import Axis, Members, Part, Points, codes
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.reasons import Reason, why
 from cfagg.cf.joining.tying import tied
+from cfagg.cf.joining.values import with_units
 
 __all__ = [
     "Axis",
@@ -29,4 +30,5 @@ __all__ = [
     "members_of",
     "tied",
     "why",
+    "with_units",
 ]

@@ -18,7 +18,7 @@ from cfagg.cf.joining.lining_up import Entry, lined_up
 from cfagg.cf.joining.members import Axis, Int64, Members, Part, Points
 from cfagg.cf.joining.mixing import mixed
 from cfagg.cf.joining.options import Options
-from cfagg.cf.joining.values import canonical_values, first_difference, in_units_of, meant, shown
+from cfagg.cf.joining.values import canonical_values, first_difference, in_units_of, meant, shown, with_units
 
 __all__ = ["members_of"]
 
@@ -132,7 +132,7 @@ def _axis(
         key = (id(coordinate), *map(id, along.values()))
         if key not in keys:
             keys[key] = len(entries)
-            entries.append(Entry(coordinate, along))
+            entries.append(Entry(coordinate, with_units(along)))
         number.append(keys[key])
     code = np.array(number, np.int64)[both] if both.size else np.zeros(0, np.int64)
     found = lined_up(entries, options)
@@ -217,8 +217,13 @@ def _part(name: str, described: Sequence[Described], axes: Mapping[str, Axis], o
     both, pairs = _pairs(described)
     found = []
     spans: set[str] = set()
+    made: dict[tuple[int, int], Companion] = {}
     for of, parts in pairs:
         part = parts.get(name)
+        if part is not None and part.role == "bounds":
+            # Equal numbers are other bounds where their coordinates have other units.
+            key = id(part), id(parts.get(name.removeprefix("bounds of ")))
+            part = made[key] if key in made else made.setdefault(key, with_units(parts)[name])
         if part is not None:
             spans |= {a for a in part.axes if a}
             if any(_is_along(part, a, len(of[a].values)) for a in part.axes[:1] if a in of):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from cfagg.cf.packing import Packing, as_meant
 from cfagg.cf.units import SAME
 from cfagg.errors import CfaggError
 
-__all__ = ["canonical_values", "first_difference", "in_units_of", "meant", "shown", "unpacked"]
+__all__ = ["canonical_values", "first_difference", "in_units_of", "meant", "shown", "unpacked", "with_units"]
 
 Array = npt.NDArray[Any]
 
@@ -56,6 +58,19 @@ def canonical_values(own: Coordinate, first: Coordinate | None = None, *, bounds
     # Bounds may not have their own units: those of their coordinates hold.
     values = unpacked(values, own.stated)
     return values if first is None else in_units_of(values, own.stated, first.stated)[0]
+
+
+def with_units(parts: Mapping[str, Companion]) -> dict[str, Companion]:
+    """Return companions of which bounds without units have those of their coordinates."""
+    out = dict(parts)
+    for name, part in parts.items():
+        of = parts.get(name.removeprefix("bounds of ")) if part.role == "bounds" else None
+        if of is not None and "units" not in part.stated.attributes:
+            given = {k: v for k, v in of.stated.attributes.items() if k in ("units", "calendar")}
+            own = part.stated
+            stated = Stated(own.name, own.dims, own.dtype, own.kind, {**own.attributes, **given})
+            out[name] = replace(part, stated=stated) if given else part
+    return out
 
 
 def meant(part: Companion) -> Array:
