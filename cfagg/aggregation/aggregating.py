@@ -168,7 +168,7 @@ def put_together(
 ) -> Made:
     """Scan files, join what they hold, and write it where `output` says; xarray is not loaded."""
     from cfagg.aggregation.building import build
-    from cfagg.aggregation.files import places
+    from cfagg.aggregation.files import itself, places
     from cfagg.aggregation.joining import join_files
     from cfagg.aggregation.output import Output
     from cfagg.aggregation.report import Report
@@ -199,8 +199,16 @@ def put_together(
         place.check()
     elif append or update:
         raise OptionError("append=True and update=True are about a file: name it by output=")
-    without = [] if place is None else [str(place.target.path)]
+    without = [] if place is None else [str(place.target.url or place.target.path)]
+    if not isinstance(files, str | bytes | os.PathLike) and isinstance(files, Iterable):
+        files = list(files)
     named = places(files, storage_options=storage_options, allow=allow, without=without)
+    if place is not None and overwrite and place.target.url is None and place.holds_data:
+        out = itself(without[0])
+        if any(itself(one) == out for one in places(files, storage_options=storage_options, allow=allow)):
+            raise OptionError(
+                f"{without[0]} is one of the files, and its values would be lost: give the output another name"
+            )
     if place is None:
         source = build(join_files(scanning(named), chosen), as_tree=as_tree)
         return Made(source, Report(*source.made), index)

@@ -150,7 +150,7 @@ def known_of(path: Path, digest: str, named: Callable[[str], str] = str) -> Know
         raise ConventionError(f"{path} does not have all files of the file beside it")
     # What could not be recorded has no name of its own.
     names = [(one.place if one is not None else "") or index.where(i) for i, one in zip(numbers, found, strict=True)]
-    if not all(is_url(name) or os.path.isabs(name) for name in names):  # noqa: PTH117
+    if not all(is_url(name) or (os.path.isabs(name) and "\0" not in name) for name in names):  # noqa: PTH117
         raise ConventionError(f"{path}: its names of files are damaged")
     places = tuple(map(named, names))
     scanned = tuple(

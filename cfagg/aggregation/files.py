@@ -48,16 +48,21 @@ def places(
     it, and for the Zarr stores, one of which it may be itself; hidden ones are left out, as they are of patterns, and
     what is in `without` is left out of all.
     """
+    left_out = {absolute(name) for name in without}
+    never = set(map(itself, left_out))
     given = (files,) if isinstance(files, str | bytes | os.PathLike) else files
     if not isinstance(given, Iterable) or isinstance(given, Mapping):
         raise OptionError(f"files: found an object of type {type(files).__name__}; {_EXPECTED}")
-    allowed, left_out = tuple(allow), {absolute(name) for name in without}
+    allowed = tuple(allow)
     found: dict[Any, str] = {}
     for one in given:
         for place in _meant(one, storage_options, allowed, left_out):
-            found.setdefault(itself(place), place)
+            one_file = itself(place)
+            if one_file not in never:  # under another name, too
+                found.setdefault(one_file, place)
     if not found:
-        raise SourceNotFoundError(f"no files were given; {_EXPECTED}")
+        but = f" but {', '.join(sorted(left_out))}, which is written" if left_out else ""
+        raise SourceNotFoundError(f"no files were given{but}; {_EXPECTED}")
     return list(found.values())
 
 

@@ -33,9 +33,11 @@ from cfagg.arrays.index.building import build_index, is_text
 from cfagg.arrays.index.parquet import index_bytes
 from cfagg.arrays.index.table import FileRow
 from cfagg.arrays.joined_source import JoinedSource
+from cfagg.arrays.source import open_source
 from cfagg.cf.joining import Options
 from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, StaleIndexWarning, UnsupportedError
 from cfagg.formats.metadata.url import file_at
+from cfagg.model import Aggregation
 from cfagg.runtime.paired import PairedFile
 from cfagg.storage.access import Access
 from cfagg.storage.urls import Url
@@ -86,6 +88,16 @@ class Output:
                 "there by cfagg.rebase (cfagg rebase -o)"
             )
         self._replacing.check()
+
+    @property
+    def holds_data(self) -> bool:
+        """Whether a file is there that has values of its own and is no aggregation."""
+        try:
+            groups = list(open_source(str(self.target.path)).root.walk())
+        except (CfaggError, OSError):
+            return False
+        found = [one for group in groups for one in group.variables.values()]
+        return bool(found) and not any(isinstance(one, Aggregation) for one in found)
 
     @property
     def _replacing(self) -> Target:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +139,7 @@ def _add_rules(group: argparse._ArgumentGroup) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Put files together; what was written, or the explanation, goes to stdout, notes to stderr."""
+    from cfagg.arrays.index import SUFFIX
     from cfagg.cli import output
     from cfagg.errors import LossError, OptionError
 
@@ -147,6 +149,9 @@ def run(args: argparse.Namespace) -> int:
                 raise OptionError(f"--{option.replace('_', '-')} is about a file that is written: name it with -o")
     if args.html is not None:
         output.check(args.html, overwrite=args.overwrite)
+        own = () if args.output is None else (args.output, f"{args.output}{SUFFIX}")
+        if os.path.realpath(args.html) in map(os.path.realpath, own):
+            raise OptionError(f"--html {args.html} would replace what -o {args.output} writes: give it another name")
     files = [*args.files, *listed(args.files_from or ())]
     if not files:
         raise OptionError("no files were given: cfagg aggregate FILES…, or --files-from LIST")

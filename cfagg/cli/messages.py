@@ -84,7 +84,7 @@ _BOTH = re.compile(r"\b[a-z_]+=(?:True|\[[^\]]*\]|'[^']*'|\"[^\"]*\")(?: \((--[^
 #: A keyword alone, with a value that an option can have.
 _ALONE = re.compile(
     rf"(?<![\w.&?-])({'|'.join(sorted(KEYWORDS))})="
-    r"(True\b|False\b|None\b|\[([^\]]*)\]|\(([^)]*)\)|'([^']*)'|\"([^\"]*)\"|[\d.]+\b)?(?!=)"
+    r"(True\b|False\b|None\b|\[([^\]]*)\]|\(([^)]*)\)|'([^']*)'|\"([^\"]*)\"|-?[\d.]+(?:e[-+]?\d+)?\b|-?(?:nan|inf)\b)?(?!=)"
 )
 
 #: ``storage_options={'region': 'eu'}``, of which a command takes one ``--storage-option`` a key with a text.

@@ -9,10 +9,11 @@ from typing import Any
 
 from cfagg.errors import SourceError
 from cfagg.errors.arguments import a_mapping, a_path, paths
+from cfagg.errors.redacting import redacted
 from cfagg.storage.credentials import setting
 from cfagg.storage.local import LocalSource
 from cfagg.storage.store import Source
-from cfagg.storage.urls import Options, Url
+from cfagg.storage.urls import Options, Url, is_url
 
 __all__ = ["make_source", "new_source", "source_of"]
 
@@ -60,11 +61,19 @@ def make_source(
 
 def new_source(url: Url, place: str) -> Source:
     """Return the store at a place, with the options of a URL, as it is now: it knows no former state of its objects."""
+    _check(url, place)
     return make_source(place, url.options.given, url.options.allow, guarded=url.options.guarded)
+
+
+def _check(url: Url, place: str) -> None:
+    """Refuse what would be a directory of this machine, as "s3:/" is, of which a bucket alone is a file."""
+    if not is_url(place):
+        raise SourceError(f"{redacted(url)} names no file and no folder; expected a URL such as s3://bucket/key")
 
 
 def source_of(url: Url, place: str) -> Source:
     """Return the store at a place, with the options of a URL; it is kept, and its connections with it."""
+    _check(url, place)
     return _source(place, url.options, _settings(place.partition(":")[0].lower()))
 
 

@@ -584,3 +584,15 @@ def test_fields_of_pp_files_are_added_by_their_addresses(out):
     cfagg.aggregate(files[2:], output=out, append=True, **options)
     assert contents(out) == at_once(files, out, **options)
     assert len(list(out.parent.iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", ["/x\0y.nc", "\0zz"])
+def test_an_index_with_a_name_that_no_file_has_is_not_used(tmp_path, out, name):
+    files = months(tmp_path / "in", 3)
+    cfagg.aggregate(files[:2], output=out)
+    index = open_index(f"{out}.cfagg-index")
+    rows = [index.rows(0), index.rows(1)._replace(path=name)]
+    write_index(Index.of(rows, shared=index.shared, aggregation=index.aggregation), f"{out}.cfagg-index")
+    with pytest.warns(CfaggWarning, match="2 files .* were scanned again"):
+        cfagg.aggregate(files[2:], output=out, append=True, allow=[out.parent.parent])
+    assert contents(out) == at_once(files, out)

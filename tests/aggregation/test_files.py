@@ -9,6 +9,7 @@ import pytest
 import zarr
 
 from cfagg.aggregation.files import places
+from cfagg.aggregation.report import explain
 from cfagg.errors import OptionError, SourceError, SourceNotFoundError
 from tests.aggregation.months import month, months
 
@@ -106,3 +107,13 @@ def test_what_is_no_name_is_refused_by_its_type(given: object) -> None:
 def test_no_files_at_all_are_an_error() -> None:
     with pytest.raises(SourceNotFoundError, match="no files were given"):
         places([])
+
+
+@pytest.mark.parametrize("url", ["s3://bucket", "http://host", "https://[bad", "s3://"])
+def test_a_url_without_a_key_is_never_a_directory_here(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("s3:", "http:", "https:"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.nc").write_bytes(b"CDF\1")
+    with pytest.raises(SourceError, match="names no file and no folder"):
+        explain([url])

@@ -46,6 +46,39 @@ def test_the_output_in_its_own_directory_is_no_input(tmp_path: Path) -> None:
         assert cfagg.read(tmp_path / "out.nc")["tas"].sizes["time"] == 6
 
 
+def test_the_output_is_no_input_under_another_name_either(tmp_path: Path) -> None:
+    months(tmp_path / "real", 3)
+    (tmp_path / "link").symlink_to("real")
+    for _ in range(2):
+        out = f"{tmp_path}/link/out.nc"
+        assert cli.main(["aggregate", f"{tmp_path}/link", f"{tmp_path}/link/*.nc", "-o", out, "--overwrite"]) == 0
+        assert cfagg.read(out)["tas"].sizes["time"] == 6
+    (tmp_path / "hard.nc").hardlink_to(out)
+    assert cli.main(["aggregate", str(tmp_path / "hard.nc"), "-o", out, "--append"]) == 2
+
+
+def test_a_file_with_values_is_not_replaced_by_an_aggregation_of_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = months(tmp_path, 3)
+    before = Path(names[1]).read_bytes()
+    for files in (names, [str(tmp_path)], [f"{tmp_path}/*.nc"]):
+        assert cli.main(["aggregate", *files, "-o", names[1], "--overwrite"]) == 2
+        assert "its values would be lost" in capsys.readouterr().err
+    assert Path(names[1]).read_bytes() == before
+
+
+@pytest.mark.parametrize("page", ["out.nc", "./out.nc", "out.nc.cfagg-index"])
+def test_the_page_is_not_written_over_the_output(
+    tmp_path: Path, page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    months(tmp_path, 2)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["aggregate", "m*.nc", "-o", "out.nc", "--html", page]) == 2
+    assert "would replace" in capsys.readouterr().err
+    assert not Path("out.nc").exists()
+
+
 def test_an_output_is_not_replaced_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     months(tmp_path, 2)
     out = tmp_path / "out.nc"
