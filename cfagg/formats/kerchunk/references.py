@@ -23,6 +23,9 @@ __all__ = ["Place", "References", "Table", "is_head", "parse", "unpacked"]
 #: Bytes of a table as JSON; with more, references are kept in Parquet.
 MOST = 1 << 27
 
+#: Characters of a URL with its templates.
+_LONGEST = 1 << 16
+
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 #: How a table begins: with what says what it is, or with a document of Zarr.
@@ -164,7 +167,10 @@ class Table:
 
     def _inline(self, text: str, key: str) -> bytes:
         if not text.startswith("base64:"):
-            return text.encode()
+            try:
+                return text.encode()
+            except UnicodeEncodeError as error:
+                raise self._wrong(key, "its text has half a character, which no bytes can be") from error
         try:
             return base64.b64decode(text[7:], validate=True)
         except (binascii.Error, ValueError) as error:
@@ -180,6 +186,9 @@ class Table:
 
         if not self._templates:
             return text
+        # A table of a few bytes may otherwise make names of any length.
+        if len(text) + sum(len(self._templates.get(name, "")) for name in _NAME.findall(text)) > _LONGEST:
+            raise self._wrong(key, f"its URL has more than {_LONGEST:,} characters")
         made = _NAME.sub(told, text)
         if "{{" in made:
             raise UnsupportedError(

@@ -32,7 +32,7 @@ from cfagg.storage.store import raise_ours
 __all__ = ["ZarrValues", "open_store", "open_zarr", "read_node", "reading"]
 
 #: Groups within groups, and groups and arrays together.
-_DEEPEST, _MOST = 4096, 1 << 20
+_DEEPEST, _MOST = 400, 1 << 20
 
 #: Chunks that zarr-python reads at once.
 _AT_ONCE = 1 << 14

@@ -329,6 +329,36 @@ def test_parquet_with_no_offset_beside_a_path_is_read_from_the_beginning(tmp_pat
     assert found.offset == 0
 
 
+def test_text_that_is_no_unicode_is_a_damaged_reference(tmp_path):
+    path = changed(placed(tmp_path), lambda found: found["refs"].update({"tas/0.0.0": "\udc80"}))
+    with pytest.raises(SourceError, match=r"'tas/0\.0\.0' is damaged: its text"):
+        _ = cfagg.read(path).tas.values
+
+
+def test_templates_do_not_make_names_of_any_length(tmp_path):
+    def long(found):
+        found["version"], found["templates"] = 1, {"u": "x" * 10**4}
+        found["refs"]["tas/0.0.0"] = ["{{u}}" * 10, 0, 1]
+
+    with pytest.raises(SourceError, match="URL has more than"):
+        _ = cfagg.read(changed(placed(tmp_path), long)).tas.values
+
+
+def test_groups_within_groups_without_end_are_refused(tmp_path):
+    groups = {f"{'/'.join('g' * k)}/.zgroup": '{"zarr_format": 2}' for k in range(1, 1500)}
+    path = changed(placed(tmp_path), lambda found: found["refs"].update(groups))
+    for look in (cfagg.read, cfagg.show):
+        with pytest.raises(LimitError, match="nested more than"):
+            look(path)
+
+
+def test_groups_within_groups_are_read_as_deep_as_they_may_be(tmp_path):
+    groups = {f"{'/'.join('g' * k)}/.zgroup": '{"zarr_format": 2}' for k in range(1, 400)}
+    path = changed(placed(tmp_path), lambda found: found["refs"].update(groups))
+    assert cfagg.read(path).tas.shape == (8, 5, 6)
+    assert str(cfagg.show(path))
+
+
 def test_inline_values_are_those_of_base64_and_of_text(tmp_path):
     values = np.arange(60, dtype="<f4") + 7
     raw = numcodecs.Zlib().encode(numcodecs.Shuffle(4).encode(values))
