@@ -42,8 +42,8 @@ from cfagg.model import Aggregation, Layout
 from cfagg.storage.handles import handles
 
 if TYPE_CHECKING:
-    from cfagg.arrays.index.gathering import Sites
     from cfagg.arrays.index.lookup import IndexLookup
+    from cfagg.arrays.index.sites import Sites
     from cfagg.formats.values.storage import StoredVariable
     from cfagg.storage.access import Access
 
@@ -180,7 +180,8 @@ class AggregationReader(Reader):
         if lookup is None:
             yield from self._each(made, out, range(len(made)))
             return
-        from cfagg.arrays.index.gathering import gather_small, sites_of
+        from cfagg.arrays.index.gathering import gather_small
+        from cfagg.arrays.index.sites import sites_of
 
         index = lookup.opened.index
         if index is not None:
