@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from cfagg.cf.joining import Described, Options, describe, describe_all, join, members_of, tied, why
 from cfagg.cf.references import Resolver
-from cfagg.model.dataset import Dataset, Group, Variable
+from cfagg.model.dataset import Dataset, Group
+from tests.cf.joining.datasets import add
 
 TIME = {"standard_name": "time", "units": "hours since 1970-01-01", "calendar": "360_day"}
 REFERENCE = {**TIME, "standard_name": "forecast_reference_time"}
 PERIOD = {"standard_name": "forecast_period", "units": "hours"}
 LATITUDE = {"standard_name": "latitude", "units": "degrees_north"}
 LONGITUDE = {"standard_name": "longitude", "units": "degrees_east"}
-
-
-def add(root: Group, name: str, dims: tuple[str, ...], values: Any, **attributes: Any) -> None:
-    array = np.asarray(values)
-    for dim, size in zip(dims, array.shape, strict=True):
-        if dim not in root.dimensions:
-            root.add_dimension(dim, size)
-    kind: Any = {"f": "float", "i": "integer"}[array.dtype.kind]
-    dimensions = tuple(root.dimensions[d] for d in dims)
-    root.variables[name] = Variable(name, root, dimensions, array.dtype, kind, attributes, read=array.__getitem__)
 
 
 def described(root: Group, name: str) -> Described:

@@ -10,22 +10,12 @@ import pytest
 from cfagg.cf.joining import Boxes, Described, Members, Options, Reason, describe, describe_all, join, members_of, why
 from cfagg.cf.joining.equality import equal_arrays
 from cfagg.cf.references import Resolver
-from cfagg.model.dataset import Dataset, Group, Variable
+from cfagg.model.dataset import Dataset, Group
+from tests.cf.joining.datasets import add
 
 TIME = {"standard_name": "time", "units": "days since 2000-01-01"}
 LATITUDE = {"standard_name": "latitude", "units": "degrees_north"}
 TAS = {"standard_name": "air_temperature", "units": "K"}
-
-
-def add(root: Group, name: str, dims: tuple[str, ...], values: Any, **attributes: Any) -> Variable:
-    array = np.asarray(values)
-    for dim, size in zip(dims, array.shape, strict=True):
-        if dim not in root.dimensions:
-            root.add_dimension(dim, size)
-    kind: Any = {"f": "float", "i": "integer"}[array.dtype.kind]
-    dimensions = tuple(root.dimensions[d] for d in dims)
-    root.variables[name] = Variable(name, root, dimensions, array.dtype, kind, attributes, read=array.__getitem__)
-    return root.variables[name]
 
 
 def tas(times: list[float], options: Options | None = None, **changes: Any) -> Described:
