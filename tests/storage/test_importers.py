@@ -35,7 +35,8 @@ IMPORTERS = {
         "cfagg/formats/codecs.py",  # decodes, within bounds
         "cfagg/formats/hdf5/lookup3.py",  # checksums
         "cfagg/formats/zarr/numeric.py",
-        "cfagg/formats/zarr/written_codecs.py",  # writes, as all below
+        "cfagg/formats/zarr/encoding.py",  # writes, as all below
+        "cfagg/formats/zarr/written_codecs.py",
         "cfagg/conversion/run.py",
         "cfagg/writing/exports/kerchunk.py",
     },
@@ -51,6 +52,7 @@ IMPORTERS = {
     },
     "google_crc32c": {
         "cfagg/formats/codecs.py",
+        "cfagg/formats/zarr/encoding.py",  # writes
         "cfagg/observations/layouts.py",
         "cfagg/formats/zarr/checksums.py",
     },

@@ -1,0 +1,261 @@
+"""Encoding chunks as the metadata of their array say: whatever adds to a store that is there writes them so.
+
+Only what can be undone without a change is written: filters that lose digits are tried, and refused where they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import ConformError, UnsupportedError
+from cfagg.formats.zarr.codecs import named
+from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.model import Regular
+
+__all__ = ["Encoder", "encoder", "encoder_of", "full_shape", "padded", "shard_bytes"]
+
+#: Offset and size of a chunk that a shard does not hold.
+_ABSENT = 2**64 - 1
+
+#: Codecs of numcodecs that are applied, by identifier in Zarr v2; their names in v3 begin with ``numcodecs.``.
+_BYTES = frozenset({"zstd", "blosc", "gzip", "zlib", "lz4", "bz2", "lzma", "shuffle", "fletcher32"})
+_NUMBERS = frozenset({"delta", "fixedscaleoffset", "quantize", "astype", "bitround", "packbits"})
+#: Those after which decoded values may be others.
+_LOSSY = frozenset({"fixedscaleoffset", "quantize", "astype", "bitround", "delta"})
+
+_SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
+
+Step = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """How elements of a whole chunk become its stored bytes; safe to use from any thread."""
+
+    dtype: np.dtype[Any]  # as elements are stored; `object` for text
+    order: tuple[int, ...] | None  # dimensions as they are stored, the slowest first; `None` for their own order
+    backward: bool  # elements are stored with the first dimension fastest (order F of Zarr v2)
+    steps: tuple[Step, ...]
+    lossy: tuple[Callable[[Any], Any], ...] = ()  # what undoes the filters, where these may change values
+
+    def encode(self, chunk: npt.NDArray[Any]) -> bytes:
+        """Return the stored bytes of a chunk, which has its full shape even where it overhangs the array.
+
+        Raises
+        ------
+        ConformError
+            If the filters of the array would change its values.
+        """
+        ordered: Any = chunk if self.order is None else chunk.transpose(self.order)
+        if self.dtype.kind != "O":
+            ordered = np.asarray(ordered).astype(self.dtype, order="F" if self.backward else "C", copy=False)
+        flat: Any = np.asarray(ordered).reshape(-1, order="F" if self.backward else "C")
+        stored: Any = flat
+        for k, step in enumerate(self.steps):
+            stored = step(stored)
+            if k + 1 == len(self.lossy):
+                self._check(flat, stored)
+        if isinstance(stored, np.ndarray):
+            return bytes(np.ascontiguousarray(stored).reshape(-1).view(np.uint8).data)
+        return bytes(stored)
+
+    def _check(self, flat: npt.NDArray[Any], stored: Any) -> None:
+        """Raise where what was filtered does not become the values again."""
+        for undo in reversed(self.lossy):
+            stored = undo(stored)
+        found = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
+        if found.tobytes() != np.ascontiguousarray(flat).view(np.uint8).tobytes():
+            raise ConformError(
+                "the filters with which the array is stored would change values; convert the store without them first"
+            )
+
+
+def encoder(array: ZarrArray) -> Encoder:
+    r"""Return how chunks of an array are encoded, those within its shards where it has any.
+
+    Raises
+    ------
+    UnsupportedError
+        If it takes a codec that is not written here.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, zarr
+    >>> from cfagg.formats.zarr.metadata import open_array
+    >>> store = tempfile.mkdtemp()
+    >>> _ = zarr.create_array(store, name="tas", shape=(4,), chunks=(2,), dtype=">i2", compressors=None)
+    >>> encoder(open_array(store, "tas")).encode(np.array([1, 2]))
+    b'\x00\x01\x00\x02'
+    """
+    document = array.document
+    if array.objects is not array.grid:
+        document = {**document, "codecs": _shards(array)["codecs"]}
+    return encoder_of(document, array.zarr_format, array.dtype, f"{array.store}: array {array.path!r}")
+
+
+def _shards(array: ZarrArray) -> Mapping[str, Any]:
+    """Return the configuration of the shards of an array."""
+    codecs = array.document["codecs"]
+    name, configuration = named(codecs[0])
+    if name != "sharding_indexed" or len(codecs) != 1:
+        raise UnsupportedError(f"{array.store}: array {array.path!r} compresses whole shards, which is not written")
+    return configuration
+
+
+def encoder_of(document: Mapping[str, Any], zarr_format: int, dtype: np.dtype[Any], where: str) -> Encoder:
+    """Return how chunks are encoded by a metadata document; the type is that of elements in memory."""
+    if zarr_format == 2:
+        return _v2(document, dtype, where)
+    rest = [named(c) for c in document["codecs"]]
+    order: tuple[int, ...] | None = None
+    while rest and rest[0][0] == "transpose":
+        turned = rest.pop(0)[1]["order"]
+        order = tuple(turned if order is None else (order[n] for n in turned))
+    (first, configuration), *rest = rest or [("", {})]
+    steps: list[Step] = []
+    if first == "vlen-utf8" and dtype.kind == "O":
+        steps.append(_text)
+    elif first != "bytes" or dtype.kind == "O":
+        raise _unknown(first, where)
+    else:
+        dtype = dtype.newbyteorder(">" if configuration.get("endian") == "big" else "<")
+    steps += [_v3_step(name, given, dtype, where) for name, given in rest]
+    return Encoder(dtype, order, False, tuple(steps))
+
+
+def _v3_step(name: str, given: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> Step:
+    """Return one codec from bytes to bytes of Zarr v3."""
+    import numcodecs
+
+    if name == "crc32c":
+        return _crc32c
+    codec: Any
+    if name == "zstd":
+        codec = numcodecs.Zstd(level=given.get("level", 0), checksum=bool(given.get("checksum", False)))
+    elif name == "gzip":
+        codec = numcodecs.GZip(level=given.get("level", 5))
+    elif name == "blosc":
+        size = given.get("typesize") or dtype.itemsize
+        shuffle = given.get("shuffle", "noshuffle")
+        codec = numcodecs.Blosc(
+            cname=given.get("cname", "zstd"), clevel=given.get("clevel", 5),
+            shuffle=_SHUFFLES.get(shuffle, shuffle), blocksize=given.get("blocksize", 0),
+        )  # fmt: skip
+        return _sized(codec.encode, size)
+    elif name.startswith("numcodecs.") and name.removeprefix("numcodecs.") in _BYTES:
+        codec = numcodecs.get_codec({**given, "id": name.removeprefix("numcodecs.")})
+    else:
+        raise _unknown(name, where)
+    return _plain(codec.encode)
+
+
+def _v2(document: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> Encoder:
+    """Return the encoder of a Zarr v2 array."""
+    import numcodecs
+
+    steps: list[Step] = []
+    undo: list[Callable[[Any], Any]] = []
+    filters = list(document.get("filters") or [])
+    is_text = dtype.kind == "O"
+    if is_text:
+        if not filters or filters.pop(0).get("id") != "vlen-utf8":
+            raise _unknown("object", where)
+        steps.append(_text)
+    else:
+        dtype = np.dtype(document["dtype"])
+    for stage in filters:
+        kind = stage.get("id")
+        if kind not in _NUMBERS | _BYTES:
+            raise _unknown(kind, where)
+        codec = numcodecs.get_codec(dict(stage))
+        steps.append(codec.encode)
+        undo.append(codec.decode)
+    has_loss = any(stage.get("id") in _LOSSY for stage in filters)
+    given = document.get("compressor")
+    if given:
+        if given.get("id") not in _BYTES:
+            raise _unknown(given.get("id"), where)
+        steps.append(numcodecs.get_codec(dict(given)).encode)
+    backward = document.get("order", "C") == "F"
+    return Encoder(dtype, None, backward, tuple(steps), tuple(undo) if has_loss else ())
+
+
+def shard_bytes(array: ZarrArray, chunks: Sequence[bytes | None]) -> bytes | None:
+    """Return a shard from its encoded chunks in C order, `None` of one that is not stored; `None` without any."""
+    configuration = _shards(array)
+    checks = [named(c) for c in configuration["index_codecs"]]
+    endian = checks[0][1].get("endian", "little")
+    if checks[0][0] != "bytes" or [n for n, _ in checks[1:]] not in ([], ["crc32c"]):
+        raise UnsupportedError(f"{array.store}: array {array.path!r} encodes the index of a shard in an unusual way")
+    if all(chunk is None for chunk in chunks):
+        return None
+    at_start = configuration.get("index_location", "end") == "start"
+    place = 16 * len(chunks) + 4 * (len(checks) > 1) if at_start else 0
+    index = np.full((len(chunks), 2), _ABSENT, "<u8" if endian == "little" else ">u8")
+    for k, chunk in enumerate(chunks):
+        if chunk is not None:
+            index[k] = place, len(chunk)
+            place += len(chunk)
+    told = index.tobytes()
+    if len(checks) > 1:
+        told = bytes(_crc32c(told))
+    body = [chunk for chunk in chunks if chunk is not None]
+    return b"".join([told, *body] if at_start else [*body, told])
+
+
+def _sized(encode: Step, size: int) -> Step:
+    """Return Blosc on elements of a size, by which it sorts their bytes."""
+    kind = np.dtype(f"u{size}") if size in (1, 2, 4, 8) else np.dtype(f"V{size}")
+
+    def sized(given: Any) -> Any:
+        raw = np.frombuffer(given, np.uint8)
+        return encode(raw.view(kind) if raw.size % size == 0 else raw)
+
+    return sized
+
+
+def _plain(encode: Step) -> Step:
+    """Return a codec on bytes, whatever they were before."""
+    return lambda given: encode(np.frombuffer(given, np.uint8))
+
+
+def _text(given: Any) -> Any:
+    import numcodecs
+
+    return numcodecs.VLenUTF8().encode(np.asarray(given, object))
+
+
+def _crc32c(given: Any) -> bytes:
+    """Return bytes with their checksum behind them."""
+    import google_crc32c
+
+    raw = np.frombuffer(given, np.uint8)
+    return raw.tobytes() + int(google_crc32c.value(raw)).to_bytes(4, "little")
+
+
+def _unknown(name: Any, where: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{where} is stored with the codec {str(name)[:60]!r}, which is not written here; convert the store first"
+    )
+
+
+def full_shape(array: ZarrArray, index: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape in which a chunk of ``array.grid`` is stored, whole."""
+    return tuple(
+        axis.chunk if isinstance(axis, Regular) else int(axis[i + 1] - axis[i])
+        for axis, i in zip(array.grid.axes, index, strict=True)
+    )
+
+
+def padded(chunk: npt.NDArray[Any], shape: Sequence[int], fill: Any) -> npt.NDArray[Any]:
+    """Return a chunk in its full shape, with the fill value where it overhangs the array."""
+    if chunk.shape == tuple(shape):
+        return chunk
+    whole = np.full(tuple(shape), fill, chunk.dtype)
+    whole[tuple(slice(0, n) for n in chunk.shape)] = chunk
+    return whole
