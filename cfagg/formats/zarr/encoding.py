@@ -88,9 +88,9 @@ def encoder(array: ZarrArray) -> Encoder:
     >>> import tempfile, numpy as np, zarr
     >>> from cfagg.formats.zarr.metadata import open_array
     >>> store = tempfile.mkdtemp()
-    >>> _ = zarr.create_array(store, name="tas", shape=(4,), chunks=(2,), dtype=">i2", compressors=None)
+    >>> _ = zarr.create_array(store, name="tas", shape=(4,), chunks=(2,), dtype="i2", compressors=None)
     >>> encoder(open_array(store, "tas")).encode(np.array([1, 2]))
-    b'\x00\x01\x00\x02'
+    b'\x01\x00\x02\x00'
     """
     document = array.document
     if array.objects is not array.grid:
