@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.aggregated import AggregationReader
-from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
-from cfagg.arrays.source import Group, OtherSource, Source, Variable, refuse_unreadable
-from cfagg.cf.header import Header
+from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
 from cfagg.conversion import packing
 from cfagg.conversion.chunks import RECTILINEAR_NOTE, check_dimensions, choose_chunks
 from cfagg.conversion.options import Options
 from cfagg.conversion.report import Report
 from cfagg.conversion.selection import select
-from cfagg.conversion.storage import cell_edges, stored_chunks
+from cfagg.conversion.storage import cell_edges
+from cfagg.conversion.variables import MAX_CHUNKS, values_of
 from cfagg.errors import LimitError, UnsupportedError
 from cfagg.findings.losses import Loss
-from cfagg.formats.zarr.attributes import fill_of, group_attributes, is_strict, variable_attributes, with_members
-from cfagg.model import Aggregation, Grid, Layout
+from cfagg.formats.zarr.attributes import fill_of, group_attributes, is_strict, variable_attributes
+from cfagg.model import Aggregation, Grid
 from cfagg.storage.access import Access
-from cfagg.storage.handles import handles
-from cfagg.storage.urls import absolute
 
 __all__ = ["Array", "Plan", "build_plan"]
-
-#: Chunks of one array at most: each is an object in the store.
-MAX_CHUNKS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,113 +175,32 @@ def _array(
     notes: list[str],
 ) -> Array:
     """Return what becomes of one variable."""
-    path = f"{group.path.strip('/')}/{variable.name}".lstrip("/")
-    where = f"file {source.path}, variable {path!r}"
-    _check_type(variable.dtype, where)
-    attributes = group.with_facts(variable.name, variable.attributes)
-    mode: Literal["error", "fill"] = "fill" if options.missing == "fill" else "error"
-    reader = open_reader(source, path, access, missing=mode, workers=1, word_size=options.word_size)
-    if isinstance(variable, Aggregation):
-        if options.packing == "keep":
-            packed, note = packing.shared_packing(variable, _headers(variable, reader, workers, options.missing))
-            notes.extend([note] if note else [])
-            if packed is not None:
-                variable, attributes = packed, group.with_facts(packed.name, packed.attributes)
-                reader = open_reader(
-                    source, path, access, missing=mode, workers=1, aggregation=packed, word_size=options.word_size
-                )
-        for name in ("units", "calendar"):
-            if getattr(variable, name) is not None:
-                attributes.setdefault(name, getattr(variable, name))
-    else:
-        if source.format.startswith("NETCDF3") and 0 not in variable.shape:
-            # A file that was cut, or whose number of records is wrong, is told before its terabytes are planned.
-            reader.read([slice(n - 1, n) for n in variable.shape])
-        attributes, named = with_members(attributes, variable.dtype, path)
-        notes += named
-    unpack: packing.Unpack | packing.Unwritten | None = None
-    if options.packing == "decode" and packing.is_packed(attributes) and variable.dtype.kind in "iuf":
-        unpack, attributes = packing.decoded(variable.dtype, attributes, where, netcdf=source.has_default_fills)
-    elif isinstance(variable, Variable) and "missing_value" in attributes and type(source) is Source:
-        unpack = packing.Unwritten.of(variable.dtype.newbyteorder("="), attributes, where)
-    dtype = variable.dtype if unpack is None else unpack.dtype
-    storage = None if isinstance(source, OtherSource) else reader.chunks
-    if isinstance(variable, Aggregation):
-        storage = stored_chunks(group.path, variable, access)
-    elif storage is not None:
-        _check_stored(variable.shape, storage, handles.get(absolute(source.path)).key.size, where)
+    made = values_of(source, group, variable, access, options, workers, notes)
+    path, dtype, reader, storage, where = made.path, made.dtype, made.reader, made.storage, made.where
     wanted = options.chunks if isinstance(options.chunks, str) else dict(options.chunks)
     itemsize = 32 if dtype.kind == "O" else dtype.itemsize
-    grid, rectilinear = choose_chunks(path, variable.dims, reader.grid, storage, itemsize, wanted, options.zarr_format)
+    grid, rectilinear = choose_chunks(path, made.dims, reader.grid, storage, itemsize, wanted, options.zarr_format)
     if grid.size > MAX_CHUNKS:
         raise LimitError(
-            f"{where}: an array of shape {variable.shape} would get {grid.size:,} chunks, more than {MAX_CHUNKS:,}; if "
+            f"{where}: an array of shape {made.shape} would get {grid.size:,} chunks, more than {MAX_CHUNKS:,}; if "
             "its shape is right, choose larger ones with chunks="
         )
     if rectilinear:
         notes.append(RECTILINEAR_NOTE.format(name=path))
     return Array(
         path=path,
-        dims=variable.dims,
-        shape=variable.shape,
-        dtype=np.dtype(object) if dtype.kind == "O" else dtype.newbyteorder("="),
-        attributes=variable_attributes(attributes, dtype),
-        fill=fill_of(attributes, dtype, where),
+        dims=made.dims,
+        shape=made.shape,
+        dtype=dtype,
+        attributes=variable_attributes(made.attributes, dtype),
+        fill=fill_of(made.attributes, dtype, where),
         grid=grid,
         rectilinear=rectilinear,
         cells=cell_edges(reader.grid, storage),
         reader=reader,
-        stored=np.dtype(object) if dtype.kind == "O" else variable.dtype.newbyteorder("="),
-        unpack=unpack,
-        unstored=reader.fill if unpack is None else None,
-    )
-
-
-def _check_stored(shape: Sequence[int], storage: Sequence[int], size: int, where: str) -> None:
-    """Refuse an array most of whose chunks cannot be in its file, which notes each by eight bytes."""
-    count = math.prod(-(-n // max(c, 1)) for n, c in zip(shape, storage, strict=True))
-    if count > max(MAX_CHUNKS, size // 8):
-        raise LimitError(
-            f"{where}: an array of shape {tuple(shape)} has {count:,} chunks, of which {size:,} bytes hold few; "
-            "if its shape is right, store it in larger chunks first"
-        )
-
-
-def _headers(
-    aggregation: Aggregation, reader: Any, workers: int, missing: str
-) -> Iterator[tuple[Layout, Header | None]]:
-    """Yield layout and header of every partition, None where it is missing and may be; a few threads read ahead."""
-    partitions = aggregation.partitions
-    rows = (i for i in range(len(partitions)) if partitions.present[i] and partitions.value[i] < 0)
-    with ThreadPoolExecutor(workers) as pool:
-        while batch := list(islice(rows, 64 * workers)):
-            heads = pool.map(lambda i: _header(reader, i, missing), batch)
-            for i, head in zip(batch, heads, strict=True):
-                yield partitions.layout_of(i), head
-
-
-def _header(reader: Any, i: int, missing: str) -> Header | None:
-    """Return the header of a partition, None where it is missing and may be."""
-    from cfagg.errors import FragmentNotFoundError
-
-    try:
-        header: Header = reader.header(i)
-    except FragmentNotFoundError:
-        if missing == "fill":
-            return None
-        raise
-    return header
-
-
-def _check_type(dtype: np.dtype[Any], where: str) -> None:
-    """Refuse types that Zarr and netCDF do not share."""
-    metadata: Mapping[str, Any] = dtype.metadata or {}
-    if dtype.kind in "iufb" or dtype == np.dtype("S1") or (dtype.kind == "O" and metadata.get("element_type") is str):
-        return
-    found = metadata.get("vlen", metadata.get("name", dtype))
-    raise UnsupportedError(
-        f"{where}: values of type {found} (neither numbers nor text) are not converted; "
-        "name the variables to convert with variables="
+        stored=made.stored,
+        unpack=made.unpack,
+        unstored=reader.fill if made.unpack is None else None,
     )
 
 

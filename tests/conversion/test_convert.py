@@ -8,7 +8,7 @@ import xarray as xr
 import zarr
 
 import cfagg
-from cfagg.conversion import Report, convert, plan
+from cfagg.conversion import Report, convert, plan, variables
 from cfagg.conversion.packing import Unwritten
 from cfagg.errors import (
     AccessError,
@@ -364,7 +364,7 @@ def test_more_chunks_than_a_store_can_have_are_refused(floats, tmp_path, monkeyp
 
 
 def test_an_array_of_mostly_absent_small_chunks_is_refused_before_hours_go_by(tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "MAX_CHUNKS", 1000)
+    monkeypatch.setattr(variables, "MAX_CHUNKS", 1000)
     with h5py.File(tmp_path / "a.nc", "w") as file:
         file.create_dataset("sparse", (4, 10**5), "i2", chunks=(2, 3))
         file.create_dataset("whole", (90, 90), "i2", np.ones((90, 90)), chunks=(2, 3))
