@@ -17,14 +17,14 @@ from cfagg.errors import CfaggWarning, TargetError, TargetExistsError
 from cfagg.runtime.publishing import read_own
 from cfagg.storage.objects import ObjectStore
 
-__all__ = ["DOCUMENTS", "NewStore"]
+__all__ = ["DOCUMENTS", "ROOT_DOCUMENTS", "NewStore"]
 
 #: What stands in a store that is not complete, and the folder of its journal.
 _MARK, _JOURNAL = ".cfagg-partial", ".cfagg-journal"
 
 #: Documents one of which every store has at its root, and those of all nodes.
-_ROOT = (".zarray", ".zgroup", "zarr.json")
-DOCUMENTS = frozenset({*_ROOT, ".zattrs", ".zmetadata"})
+ROOT_DOCUMENTS = (".zarray", ".zgroup", "zarr.json")
+DOCUMENTS = frozenset({*ROOT_DOCUMENTS, ".zattrs", ".zmetadata"})
 
 #: Objects that are written at the same time.
 _AT_ONCE = 16
@@ -47,7 +47,7 @@ class NewStore:
         if next(self.objects.listed(), None) is None:
             return
         partial = self.objects.size(_MARK) is not None
-        store = any(self.objects.size(name) is not None for name in _ROOT)
+        store = any(self.objects.size(name) is not None for name in ROOT_DOCUMENTS)
         if not (partial or store):
             raise TargetError(f"{path} holds objects that are no Zarr store; choose another target")
         if not self.overwrite and not (self.resume and partial):
@@ -103,11 +103,17 @@ class NewStore:
     def publish(self, documents: Mapping[str, bytes]) -> None:
         """Write the documents, those of the root last, unless another run has taken the place over."""
         self._check_mark()
-        *first, last = sorted(documents, key=lambda key: ("/" not in key, key in _ROOT))
+        *first, last = sorted(documents, key=lambda key: ("/" not in key, key in ROOT_DOCUMENTS))
         for key in first:
             self.objects.put(key, documents[key])
         self.objects.put(last, documents[last], create=True)
         self.objects.delete([*self._segments, _MARK])
+
+    def abandon(self) -> None:
+        """Remove what was written, unless another run has taken the place over; the mark goes last."""
+        self._check_mark()
+        self.objects.delete([key for key in self.objects.listed() if key != _MARK])
+        self.objects.delete([_MARK])
 
     def _check_mark(self) -> None:
         if self.objects.read(_MARK) != self._mark:

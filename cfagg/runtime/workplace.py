@@ -35,8 +35,8 @@ class Workplace(Staging):
     cut short after its store was put in place counts as this one.
     """
 
-    #: Names of what is in the directory besides the store.
-    names = frozenset({"journal"})
+    #: Names of what is in the directory besides the store; `parts` are files that are not whole yet.
+    names = frozenset({"journal", "parts"})
 
     #: What a process does that holds the lock.
     doing = "converting to the same target"
@@ -100,6 +100,11 @@ class Workplace(Staging):
             if isinstance(error, TargetError | TargetExistsError):
                 raise
             raise TargetError(f"{self.target} cannot be written: {reason(error, self.target)}") from error
+
+    @property
+    def may_replace(self) -> bool:
+        """Whether a store that is there, or an unfinished one, may be replaced."""
+        return self._overwrite
 
     @property
     def unfinished(self) -> bool:

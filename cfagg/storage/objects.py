@@ -195,6 +195,17 @@ class ObjectStore(RemoteSource):
             raise self._unwritten(key, error) from error
         return (made["e_tag"] or "").strip('"')
 
+    def copy(self, old: str, new: str) -> None:
+        """Let the server copy an object."""
+        import obstore
+        from obstore import exceptions
+
+        self._known.pop(new, None)
+        try:
+            obstore.copy(self._store, f"{self._prefix}{old}", f"{self._prefix}{new}")
+        except (exceptions.BaseError, OSError) as error:
+            raise self._unwritten(new, error) from error
+
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects; those that are not there are no error."""
         import obstore

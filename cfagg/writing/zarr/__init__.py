@@ -1,0 +1,1 @@
+"""New Zarr stores, and stores that grow."""

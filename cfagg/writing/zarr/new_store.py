@@ -1,0 +1,326 @@
+"""A new Zarr store at a path or URL: chunks first, documents last, and nothing there that is not complete.
+
+On this machine it is built beside its place, which it takes by a rename; in an object store its objects are written
+where they stay, and there is no store before the root's documents.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from cfagg.errors import CfaggError, FragmentReadError, StaleError, TargetError
+from cfagg.formats.zarr.metadata import Opens
+from cfagg.formats.zarr.remote import open_object
+from cfagg.runtime.files import write_whole
+from cfagg.runtime.object_publishing import ROOT_DOCUMENTS, NewStore
+from cfagg.runtime.publishing import opened, reason, write_all
+from cfagg.runtime.workplace import Workplace
+from cfagg.storage.files import close_read
+from cfagg.storage.objects import ObjectStore
+from cfagg.storage.tree import open_file
+from cfagg.storage.urls import Url, a_place, is_url, refuse_url
+
+__all__ = ["Keys", "LocalKeys", "NewPlace", "ObjectKeys", "Stored", "new_store"]
+
+#: Bytes that are copied at once.
+_BLOCK = 1 << 23
+
+#: What a system answers that cannot copy between two files.
+_NOT_HERE = frozenset({errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM})
+
+
+class Stored(NamedTuple):
+    """An object of a store: a directory, links in which may lead to `allow`, or a `Url`; `path` begins with it."""
+
+    store: str
+    path: str
+    allow: tuple[str, ...] = ()
+    #: Of stores that are neither, as of `cfagg.formats.zarr.metadata.ZarrArray`.
+    opens: Opens | None = None
+
+
+class Keys(Protocol):
+    """Where objects of a new store are written, by key.  It can be pickled, so that workers write through it."""
+
+    def put(self, key: str, data: Any) -> int:
+        """Write an object, whole or not at all, and return its bytes; one under the same key is replaced."""
+
+    def copy(self, key: str, source: Stored) -> int | None:
+        """Copy an object byte for byte and return its bytes; `None`, and nothing done, where there is none."""
+
+    def move(self, old: str, new: str) -> None:
+        """Give an object another key."""
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove objects; those that are not there are no error."""
+
+
+@dataclass(frozen=True)
+class LocalKeys:
+    """Files below a directory; what is not whole yet stands in another one."""
+
+    folder: str
+    parts: str
+
+    def put(self, key: str, data: Any) -> int:
+        """Write a file; see `Keys`."""
+        view = memoryview(data).cast("B")
+        self._make(key, lambda file: write_all(file, view))
+        return view.nbytes
+
+    def copy(self, key: str, source: Stored) -> int | None:
+        """Copy a file or what is in an object; see `Keys`."""
+        if source.opens is not None or isinstance(source.store, Url):
+            found = _fetched(source)
+            return None if found is None else self.put(key, found)
+        there = open_file(source.store, source.path, source.allow)
+        if there is None:
+            return None
+        fd, status = there
+        try:
+            self._make(key, lambda file: _copy(fd, file, status, source.path))
+        finally:
+            close_read(fd)
+        return status.st_size
+
+    def move(self, old: str, new: str) -> None:
+        """Rename a file; see `Keys`."""
+        self._place(f"{self.folder}/{old}", f"{self.folder}/{new}")
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove files; see `Keys`."""
+        for key in keys:
+            Path(self.folder, key).unlink(missing_ok=True)
+
+    def _make(self, key: str, write: Callable[[FileIO], None]) -> None:
+        # Under a name of its own: a task that is done twice must not find its file half written by the other.
+        part = f"{self.parts}/{secrets.token_hex(8)}"
+        try:
+            with opened(part, "wb") as file:
+                write(file)
+            self._place(part, f"{self.folder}/{key}")
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(part).unlink(missing_ok=True)
+            raise
+
+    @staticmethod
+    def _place(old: str, new: str) -> None:
+        try:
+            os.replace(old, new)  # noqa: PTH105
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(new), exist_ok=True)  # noqa: PTH103, PTH120
+            os.replace(old, new)  # noqa: PTH105
+
+
+@dataclass(frozen=True)
+class ObjectKeys:
+    """Objects of an object store, where they stay."""
+
+    objects: ObjectStore
+
+    def put(self, key: str, data: Any) -> int:
+        """Write an object; see `Keys`."""
+        view = memoryview(data).cast("B")
+        self.objects.put(key, view)
+        return view.nbytes
+
+    def copy(self, key: str, source: Stored) -> int | None:
+        """Write what is in a file or an object; see `Keys`."""
+        found = _fetched(source)
+        return None if found is None else self.put(key, found)
+
+    def move(self, old: str, new: str) -> None:
+        """Copy an object at the server, and remove it; see `Keys`."""
+        self.objects.copy(old, new)
+        self.delete([old])
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Remove objects; see `Keys`."""
+        self.objects.delete(keys)
+
+
+def _fetched(source: Stored) -> bytes | None:
+    """Return what is in an object, all of one state; `None` where there is none."""
+    if source.opens is not None:
+        found = source.opens(source.path)
+    elif isinstance(source.store, Url):
+        there = open_object(source.store, source.path, _BLOCK)
+        found = None if there is None else (there.pread, there.size, there.identity)
+    else:
+        found = open_file(source.store, source.path, source.allow)
+    if found is None:
+        return None
+    if len(found) == 3:
+        read, size, _ = found
+        return _all(read, size, source.path)
+    fd, status = found
+    try:
+        data = _all(lambda count, offset: os.pread(fd, count, offset), status.st_size, source.path)
+        _check_state(fd, status, source.path)
+    finally:
+        close_read(fd)
+    return data
+
+
+def _all(read: Callable[[int, int], bytes], size: int, path: str) -> bytes:
+    """Return so many bytes."""
+    parts, at = [], 0
+    while at < size:
+        try:
+            parts.append(read(min(_BLOCK, size - at), at))
+        except OSError as error:
+            raise FragmentReadError(f"{path} cannot be read: {error.strerror or error}") from error
+        if not parts[-1]:
+            raise StaleError(f"{path} was cut while it was copied; run again")
+        at += len(parts[-1])
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _copy(fd: int, file: FileIO, status: os.stat_result, path: str) -> None:
+    """Copy what is in a file to another one, by the system where it can."""
+    at = 0
+    try:
+        while hasattr(os, "copy_file_range") and at < status.st_size:
+            done = os.copy_file_range(fd, file.fileno(), status.st_size - at, at)
+            if not done:
+                break
+            at += done
+    except OSError as error:
+        if at or error.errno not in _NOT_HERE:
+            raise
+    while at < status.st_size:
+        try:
+            block = os.pread(fd, min(_BLOCK, status.st_size - at), at)
+        except OSError as error:
+            raise FragmentReadError(f"{path} cannot be read: {error.strerror or error}") from error
+        if not block:
+            break
+        write_all(file, block)
+        at += len(block)
+    _check_state(fd, status, path)
+
+
+def _check_state(fd: int, status: os.stat_result, path: str) -> None:
+    """Raise where a file has been written since it was opened."""
+    now = os.fstat(fd)
+    if (now.st_size, now.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
+        raise StaleError(f"{path} was written while it was copied; run again")
+
+
+class NewPlace:
+    """The place of a new store within `new_store`.
+
+    Attributes
+    ----------
+    path : str
+        Where the store will be.
+    keys : Keys
+        What writes its objects, in workers too.
+    """
+
+    def __init__(self, path: str, keys: Keys, publish: Callable[[Mapping[str, bytes]], None]) -> None:
+        self.path, self.keys, self._publish = path, keys, publish
+        self.published = False
+
+    def put(self, key: str, data: Any) -> int:
+        """Write an object, whole or not at all, and return its bytes; one under the same key is replaced."""
+        return self.keys.put(key, data)
+
+    def copy(self, key: str, source: Stored) -> int | None:
+        """Copy an object byte for byte and return its bytes; `None`, and nothing done, where there is none."""
+        return self.keys.copy(key, source)
+
+    def publish(self, documents: Mapping[str, bytes]) -> None:
+        """Write the documents by key, those of the root last: then there is the store, and before there is none."""
+        self._publish(documents)
+        self.published = True
+
+
+@contextmanager
+def new_store(
+    target: str | os.PathLike[str], *, overwrite: bool = False, target_options: Mapping[str, Any] | None = None
+) -> Iterator[NewPlace]:
+    """Give the place of a new store, which is there once it is published; of anything else nothing is left.
+
+    With `overwrite` a store that is there is replaced: on this machine it stays until the new one is complete, in an
+    object store it is removed first, with a warning.  One process writes a store at a time.
+    """
+    if is_url(os.fspath(target)) or target_options:
+        there = a_place(target, target_options, name="target", expected="name a directory for the store",
+                        options_name="target_options")  # fmt: skip
+        if isinstance(there, Url):
+            if there.lower().startswith("http"):
+                refuse_url(there, "written")
+            objects = ObjectStore(there, there.options.given, options_name="target_options")
+            yield from _in_objects(NewStore(objects, overwrite=overwrite))
+            return
+    yield from _beside(_Beside(target, overwrite=overwrite))
+
+
+def _in_objects(store: NewStore) -> Iterator[NewPlace]:
+    """Give the place of a store in an object store."""
+    place = NewPlace(store.objects.path, ObjectKeys(store.objects), store.publish)
+    store.begin()
+    try:
+        yield place
+    finally:
+        if not place.published:
+            # It says what prevented it already; what cannot be removed is marked as not complete.
+            with contextlib.suppress(CfaggError):
+                store.abandon()
+
+
+class _Beside(Workplace):
+    """The work directory of a new store."""
+
+    doing = "writing the same store"
+
+    @property
+    def parts(self) -> Path:
+        """Where files stand that are not whole yet."""
+        return self.root / "parts"
+
+    def finish(self, documents: Mapping[str, bytes]) -> None:
+        """Write the documents, and put the store in its place."""
+        for key in sorted(documents, key=lambda key: ("/" not in key, key in ROOT_DOCUMENTS)):
+            path = self.store / key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, documents[key])
+        self.check_target()
+        self.put_in_place()
+        self.remove_after()
+
+
+def _beside(work: _Beside) -> Iterator[NewPlace]:
+    """Give the place of a store that is built beside its place on this machine."""
+    place = NewPlace(str(work.target), LocalKeys(str(work.store), str(work.parts)), work.finish)
+    work.enter()
+    try:
+        if not work.may_replace:
+            work.check_unfinished()
+        work.start_anew()
+        work.parts.mkdir()
+        yield place
+    except KeyboardInterrupt:
+        done = "is complete" if place.published else "was not written"
+        raise KeyboardInterrupt(f"interrupted: {place.path} {done}") from None
+    except OSError as error:
+        if isinstance(error, CfaggError):
+            raise
+        done = "may not outlive a power loss" if place.published else "was not written"
+        raise TargetError(f"{place.path} {done}: {reason(error, place.path)}") from error
+    finally:
+        if not place.published:
+            work.take_back()
+            work.abandon_if_useless()
+        work.leave()
