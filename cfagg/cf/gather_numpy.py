@@ -69,12 +69,28 @@ def fill_missing(values: npt.NDArray[Any], rule: GatherRule) -> bool:
         return True
     for begin in range(0, values.size, _BLOCK):
         block = values[begin : begin + _BLOCK]
-        missing = _missing(block, rule) if rule.masked else None
+        missing = _missing(block, rule) if rule.masked and not _all_present(block, rule) else None
         if missing is not None and missing.any():
             if rule.lost:
                 return False
             np.copyto(block, rule.fill, where=missing)
     return True
+
+
+def _all_present(values: npt.NDArray[Any], rule: GatherRule) -> bool:
+    """Return whether the largest or the smallest value tells that none is missing: half the work of comparing all.
+
+    Where it does not tell, as among NaN, values may or may not be missing.
+    """
+    fills = [fill for fill in rule.fills if not rule.keeps(fill)]
+    if rule.bounded or not values.size:
+        return False
+    # The largest value is NaN where any is.
+    if not fills:
+        return values.dtype.kind == "f" and not np.isnan(values.max())
+    if min(fills) > 0:
+        return bool(values.max() < min(fills))
+    return bool(max(fills) < 0 and values.min() > max(fills))
 
 
 def _missing(values: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:

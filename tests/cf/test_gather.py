@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from cfagg.cf import gather as module
 from cfagg.cf.gather import gather
-from cfagg.cf.gather_numpy import gather_numpy
+from cfagg.cf.gather_numpy import fill_missing, gather_numpy
 from cfagg.cf.gather_rule import GatherRule
 from cfagg.errors import ConformError, UnsupportedError
 from tests import oracles, strategies
@@ -245,3 +246,23 @@ def test_types_that_are_no_plain_numbers_are_refused(dtype):
 def test_shapes_that_differ_are_refused():
     with pytest.raises(ConformError, match=r"\(1, 2\) does not fit its place of shape \(2,\)"):
         gather(np.zeros((1, 2)), np.zeros(2))
+
+
+@pytest.mark.parametrize("fill", [None, 7, 0])
+@pytest.mark.parametrize("name", ["f4", "i2", "u1"])
+def test_missing_values_are_filled_in_place_wherever_they_stand(name, fill):
+    dtype = np.dtype(name)
+    low = 0 if dtype.kind == "u" else -4
+    numbers = [low, 1, 3, 5, *([np.nan] if dtype.kind == "f" else [])]
+    for fills in [(), *product([low, 1, 3, 5], repeat=1), *product([low, 1, 3, 5], repeat=2)]:
+        rule = GatherRule.make(dtype, dtype, fills=fills, fill=fill)
+        for n in range(4):
+            for given_values in product(numbers, repeat=n):
+                values = np.array(given_values, dtype)
+                wrong = np.isin(values, np.array(fills, dtype)) | (values != values)  # noqa: PLR0124  NaN
+                expected = np.where(wrong, np.array(rule.fill, dtype), values)
+                if fill_missing(values, rule):
+                    assert same(values, expected), (given_values, fills)
+                else:
+                    assert rule.lost
+                    assert wrong.any()
