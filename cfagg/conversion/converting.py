@@ -1,35 +1,28 @@
-"""The conversion from beginning to end."""
+"""The conversion from beginning to end: what is asked for is checked, then given to what writes such a target."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from cfagg.arrays.opening import open_any
-from cfagg.arrays.source import Source
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.conversion.report import Report
-from cfagg.errors import AccessError, CfaggError, OptionError, TargetError, TargetExistsError
+from cfagg.conversion.request import Request, refuse_options
 from cfagg.errors.arguments import a_path, paths, texts
-from cfagg.formats.values.pool import close_files
 from cfagg.runtime.budget import parse_size, worker_count
-from cfagg.runtime.publishing import reason
-from cfagg.runtime.staging import is_known
 from cfagg.runtime.targets import DIALECTS, kind_of
-from cfagg.runtime.workplace import Workplace
-from cfagg.storage.access import Access
-from cfagg.storage.urls import Url, a_place, is_url, refuse_url
+from cfagg.storage.urls import a_place
 
 if TYPE_CHECKING:
-    from cfagg.conversion.plan import Array
     from cfagg.writing.report import Report as AggregationReport
 
 __all__ = ["convert"]
+
+#: Options that say nothing to an aggregation file, which refers to values where they are.
+_NOT_OF_DIALECTS = frozenset(
+    {"zarr_format", "chunks", "packing", "codec", "level", "missing", "resume", "verify", "workers", "memory"}
+)
 
 
 def convert(
@@ -155,23 +148,14 @@ def convert(
     >>> zarr.open_group(f"{folder}/a.zarr", mode="r")["v"][:]
     array([1., 2., 3.], dtype=float32)
     """
+    asked = locals()
     name = a_path(target, "target", expected="name a directory for the store")
     changes = texts(substitutions, "substitutions", "a mapping such as {'base': '/archive/'}")
     kind = kind_of(name, to, netcdf="netcdf")
+    given = _given(asked)
     if kind in DIALECTS:
-        senseless = {
-            "zarr_format": zarr_format != 3,
-            "chunks": chunks != "auto",
-            "packing": packing != "keep",
-            "codec": codec != "zstd",
-            "level": level is not None,
-            "missing": missing != "error",
-            "resume": resume,
-            "verify": verify,
-            "workers": workers is not None,
-            "memory": memory != DEFAULT_MEMORY,
-        }
-        _refuse_options(senseless, f"{name} is an aggregation file in {kind}, which refers to values where they are")
+        why = f"{name} is an aggregation file in {kind}, which refers to values where they are"
+        refuse_options([option for option in given if option in _NOT_OF_DIALECTS], why)
         from cfagg.writing.writing import target_of, translate
 
         file = target_of(name, kind, on_loss, relative_to, overwrite=overwrite, netcdf=kind, options=target_options)
@@ -179,13 +163,6 @@ def convert(
         return translate(
             place_of, file, variables=variables, allow=paths(allow), word_size=word_size, substitutions=changes
         )
-    if kind != "zarr":
-        raise OptionError(
-            f"{name} would be {'plain netCDF-4' if kind == 'netcdf' else 'Icechunk'}, which cannot be written yet; "
-            "name a Zarr store, for instance x.zarr, or say which aggregation file is meant, such as to='CF-1.13' "
-            "(--to CF-1.13)"
-        )
-    _refuse_options({"relative_to": relative_to is not None}, f"{name} is a Zarr store, which holds the values itself")
     options = Options.build(
         variables=variables,
         zarr_format=zarr_format,
@@ -199,187 +176,35 @@ def convert(
         substitutions=changes,
     )
     threads, budget = worker_count(workers), parse_size(memory)
-    path = a_place(source, storage_options, paths(allow), name="source")
-    if is_url(os.fspath(target)) or target_options:
-        there = a_place(
-            target,
-            target_options,
-            name="target",
-            expected="name a directory for the store",
-            options_name="target_options",
-        )
-        if isinstance(there, Url):
-            chosen = options, threads, budget
-            return _into_objects(path, there, chosen, paths(allow), overwrite, resume, check=verify, progress=progress)
-    place = Workplace(target, overwrite=overwrite, resume=resume)
-    if not isinstance(path, Url) and Path(os.path.realpath(path)).is_relative_to(place.target):
-        raise TargetError(f"{path} lies within {place.target}, which would replace it; choose another target")
-    if os.path.isdir(path) and place.target.is_relative_to(os.path.realpath(path)):  # noqa: PTH112
-        open_any(path, allow)  # a directory that is not a store is refused as that
-        raise TargetError(f"{place.target} lies within the source {path}; choose another target")
-    # Before anything expensive: a target that cannot be made is refused at once.
-    with _working(place, resume=resume, overwrite=overwrite):
-        opened = open_any(path, allow, substitutions=options.substitutions)
-        access = Access(path, allow)
-        return _convert(opened, access, place, options, threads, budget, check=verify, progress=progress)
-
-
-def _refuse_options(given: Mapping[str, bool], why: str) -> None:
-    """Refuse options that were given and make no sense."""
-    found = [f"{name}=" for name, is_given in given.items() if is_given]
-    if found:
-        raise OptionError(f"{why}: {', '.join(found)} {'has' if len(found) == 1 else 'have'} no meaning there")
-
-
-@contextmanager
-def _working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[None]:
-    """Hold the work directory; say in one sentence what the system refused, and leave nothing useless behind."""
-    place.enter()
-    try:
-        if not (resume or overwrite):
-            place.check_unfinished()
-        if not (resume and (place.unfinished or place.finished)):
-            place.start_anew()
-        yield
-    except KeyboardInterrupt:
-        what = f"{place.target} is complete" if is_known(lambda: place.finished) else f"{place.target} was not written"
-        raise KeyboardInterrupt(f"interrupted: {what}{_tidy(place)}") from None
-    except TargetExistsError:
-        _tidy(place)
-        raise
-    except AccessError:
-        # It is refused until other places are allowed; then it is another run.
-        place.take_back()
-        _tidy(place)
-        raise
-    except CfaggError:
-        _tidy(place)
-        raise
-    except OSError as error:
-        what = "may not outlive a power loss" if is_known(lambda: place.finished) else "was not written"
-        raise TargetError(f"{place.target} {what}: {reason(error, place.target)}{_tidy(place)}") from error
-    except BaseException:
-        _tidy(place)
-        raise
-    finally:
-        # Who converts may want to change the source next, which the libraries refuse while it is open.
-        close_files()
-        place.leave()
-
-
-def _tidy(place: Workplace) -> str:
-    """Remove a work directory in which nothing was achieved; say what remains."""
-    if is_known(lambda: place.finished):
-        return "; finish with resume=True (--resume)"
-    if is_known(lambda: place.unfinished):
-        return f"; what is done is kept, {place.remedy}"
-    place.abandon_if_useless()
-    return ""
-
-
-def _convert(
-    source: Source,
-    access: Access,
-    place: Workplace,
-    options: Options,
-    workers: int,
-    memory: int,
-    *,
-    check: bool,
-    progress: Callable[[int, int], None] | None,
-) -> Report:
-    """Do what `convert` describes, in a work directory that is held."""
-    from cfagg.conversion.journal import Journal, digest_of, identity_of
-    from cfagg.conversion.metadata import build_metadata, forget_metadata, write_metadata
-    from cfagg.conversion.plan import build_plan
-    from cfagg.conversion.run import cut, run
-    from cfagg.conversion.verify import distrust, verify
-    from cfagg.formats.zarr.written_codecs import Codec
-
-    plan = build_plan(source, access, options, workers)
-    arrays = plan.arrays
-    slabs, threads = cut(arrays, memory, workers)
-    codec = Codec(options.codec, options.level)
-    documents = build_metadata(plan.groups, arrays, codec, options.zarr_format)
-    identity = identity_of(source, access, options.identity())
-    build = digest_of(identity)
-    counts = [a.grid.size for a in arrays]
-    resumed = 0
-    if place.is_built(build):
-        place.remove()
-        stored = sum(_stored(a, place.target, options.zarr_format) for a in arrays)
-        return plan.report(str(place.target), stored, resumed=sum(counts), verified=False)
-    if place.journal.exists():
-        journal = Journal.resume(place.journal, identity, counts)
-        if place.finished and journal.committed:
-            resumed = sum(counts)
-        else:
-            forget_metadata(documents, place.store)
-            resumed = distrust(arrays, journal, place.store, options.zarr_format, workers, check)
-    else:
-        journal = Journal.create(place.journal, identity, counts)
-    with closing(journal):
-        if place.finished:
-            place.settle()
-            place.remove_after()
-        else:
-            run(arrays, slabs, place.store, journal, codec, options.zarr_format, threads, progress, checksums=check)
-            write_metadata(documents, place.store)
-            if check:
-                verify(arrays, slabs, journal, place.store, threads)
-            journal.commit()
-            place.publish(build)
-    stored = sum(int(d.size.sum()) for d in journal.done)
-    return plan.report(str(place.target), stored, resumed=resumed, verified=check)
-
-
-def _into_objects(
-    path: str,
-    target: Url,
-    chosen: tuple[Options, int, int],
-    allow: Sequence[str],
-    overwrite: bool,
-    resume: bool,
-    *,
-    check: bool,
-    progress: Callable[[int, int], None] | None,
-) -> Report:
-    """Do what `convert` describes, into an object store."""
-    if target.lower().startswith("http"):
-        refuse_url(target, "written")
-    if path.rstrip("/") == target.rstrip("/"):
-        raise TargetError(f"{target} is the source, which would be replaced; choose another target")
-    from cfagg.conversion.journal import identity_of
-    from cfagg.conversion.metadata import build_metadata
-    from cfagg.conversion.object_target import Job, write_objects
-    from cfagg.conversion.plan import build_plan
-    from cfagg.conversion.run import cut
-    from cfagg.formats.zarr.written_codecs import Codec
-    from cfagg.runtime.object_publishing import NewStore
-    from cfagg.storage.objects import ObjectStore
-
-    options, workers, memory = chosen
-    place = NewStore(
-        ObjectStore(target, target.options.given, options_name="target_options"), overwrite=overwrite, resume=resume
+    request = Request(
+        source=a_place(source, storage_options, paths(allow), name="source"),
+        target=target,
+        options=options,
+        given=given,
+        allow=tuple(paths(allow)),
+        workers=threads,
+        memory=budget,
+        overwrite=overwrite,
+        resume=resume,
+        verify=verify,
+        progress=progress,
+        target_options=target_options,
     )
-    place.check()
-    try:
-        source, access = open_any(path, allow, substitutions=chosen[0].substitutions), Access(path, allow)
-        plan = build_plan(source, access, options, workers)
-        slabs, threads = cut(plan.arrays, memory, workers)
-        codec = Codec(options.codec, options.level)
-        documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
-        form = options.zarr_format
-        job = Job(
-            plan.arrays, slabs, documents, codec, form, threads, check, identity_of(source, access, options.identity())
-        )
-        stored, resumed = write_objects(place, job, progress)
-    finally:
-        close_files()
-    return plan.report(str(target), stored, resumed=resumed, verified=check)
+    request.refuse(frozenset({"relative_to"}), f"{name} holds the values itself")
+    if kind == "zarr":
+        from cfagg.conversion.to_zarr import to_zarr
+
+        return to_zarr(request)
+    if kind == "netcdf":
+        from cfagg.conversion.to_netcdf import write_netcdf
+
+        return write_netcdf(request)
+    from cfagg.conversion.to_icechunk import write_icechunk
+
+    return write_icechunk(request)
 
 
-def _stored(array: Array, root: Path, zarr_format: int) -> int:
-    """Return the bytes of the chunks of an array that stands in its place."""
-    keys = (array.key(tuple(map(int, i)), zarr_format) for i in np.ndindex(array.grid.matrix_shape))
-    return sum((root / key).stat().st_size for key in keys)
+def _given(asked: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the options that differ from their defaults."""
+    defaults: Mapping[str, Any] = convert.__kwdefaults__ or {}
+    return tuple(n for n, default in defaults.items() if type(asked[n]) is not type(default) or asked[n] != default)

@@ -15,9 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.conversion.journal import Journal
-from cfagg.conversion.plan import Array
-from cfagg.conversion.run import run
+from cfagg.arrays.source import Source
+from cfagg.conversion.journal import Journal, identity_of
+from cfagg.conversion.metadata import build_metadata
+from cfagg.conversion.plan import Array, build_plan
+from cfagg.conversion.report import Report
+from cfagg.conversion.request import Request
+from cfagg.conversion.run import cut, run
 from cfagg.conversion.slabs import Slabs
 from cfagg.conversion.verify import chunk_index, verify
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
@@ -25,13 +29,14 @@ from cfagg.formats.metadata.remote_store import KeyStore
 from cfagg.formats.zarr.remote import number_of
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.object_publishing import DOCUMENTS, NewStore
+from cfagg.storage.access import Access
 from cfagg.storage.objects import ObjectStore
 
-__all__ = ["Job", "write_objects"]
+__all__ = ["write_objects"]
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class _Job:
     """What is written, and how; with `check` all of it is read back before it is published."""
 
     arrays: Sequence[Array]
@@ -45,7 +50,20 @@ class Job:
     identity: dict[str, Any]
 
 
-def write_objects(place: NewStore, job: Job, progress: Callable[[int, int], None] | None) -> tuple[int, int]:
+def write_objects(source: Source, access: Access, place: NewStore, request: Request) -> Report:
+    """Do what `convert` describes, into an object store."""
+    options, check = request.options, request.verify
+    plan = build_plan(source, access, options, request.workers)
+    slabs, threads = cut(plan.arrays, request.memory, request.workers)
+    codec = Codec(options.codec, options.level)
+    documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
+    identity = identity_of(source, access, options.identity())
+    job = _Job(plan.arrays, slabs, documents, codec, options.zarr_format, threads, check, identity)
+    stored, resumed = _write(place, job, request.progress)
+    return plan.report(place.objects.path, stored, resumed=resumed, verified=check)
+
+
+def _write(place: NewStore, job: _Job, progress: Callable[[int, int], None] | None) -> tuple[int, int]:
     """Write a store; return the bytes of its chunks, and how many of these an earlier run had written."""
     objects = place.objects
     with tempfile.TemporaryDirectory() as folder, closing(_journal(place, job, Path(folder) / "journal")) as journal:
@@ -74,7 +92,7 @@ def write_objects(place: NewStore, job: Job, progress: Callable[[int, int], None
     return stored, resumed
 
 
-def _journal(place: NewStore, job: Job, path: Path) -> Journal:
+def _journal(place: NewStore, job: _Job, path: Path) -> Journal:
     """Take the place, and go on with the journal that is there, or start one."""
     counts = [a.grid.size for a in job.arrays]
     text = place.journal()
@@ -107,7 +125,7 @@ def _recorded(place: NewStore, journal: Journal) -> Iterator[None]:
         raise
 
 
-def _distrust(objects: ObjectStore, job: Job, journal: Journal) -> int:
+def _distrust(objects: ObjectStore, job: _Job, journal: Journal) -> int:
     """Forget the chunks of a journal that are not there as they were written; return how many remain."""
     if not any(done.written.any() for done in journal.done):
         return 0

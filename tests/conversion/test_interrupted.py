@@ -271,7 +271,7 @@ def test_a_target_that_cannot_be_written_is_one_sentence(made):
 
 
 def test_verify_finds_a_chunk_that_changed_on_disk(made, tmp_path, monkeypatch):
-    from cfagg.conversion import converting, metadata
+    from cfagg.conversion import converting, local_target, metadata
 
     path, _, _ = made
     target = tmp_path / "out.zarr"
@@ -284,12 +284,12 @@ def test_verify_finds_a_chunk_that_changed_on_disk(made, tmp_path, monkeypatch):
         raw[-3] ^= 1
         first.write_bytes(raw)
 
-    monkeypatch.setattr(metadata, "write_metadata", damage)
+    monkeypatch.setattr(local_target, "write_metadata", damage)
     zarr.create_group(target, attributes={"old": True})
     with pytest.raises(TargetError, match="variable 'lat', chunk"):
         convert(path, target, chunks={"time": 1}, codec="none", verify=True, overwrite=True)
     assert zarr.open_group(target, mode="r").attrs["old"] is True
-    monkeypatch.setattr(metadata, "write_metadata", real)
+    monkeypatch.setattr(local_target, "write_metadata", real)
     again = {"chunks": {"time": 1}, "codec": "none", "overwrite": True, "resume": True}
     assert converting.convert(path, target, verify=True, **again).verified
     np.testing.assert_array_equal(zarr.open_group(target, mode="r")["lat"][:], np.linspace(-90, 90, killing.LAT))

@@ -1,0 +1,117 @@
+"""A conversion into a directory of this machine: the store is built beside the target and renamed into its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from cfagg.arrays.source import Source
+from cfagg.conversion.journal import Journal, digest_of, identity_of
+from cfagg.conversion.metadata import build_metadata, forget_metadata, write_metadata
+from cfagg.conversion.plan import Array, build_plan
+from cfagg.conversion.report import Report
+from cfagg.conversion.request import Request
+from cfagg.conversion.run import cut, run
+from cfagg.conversion.verify import distrust, verify
+from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
+from cfagg.formats.zarr.written_codecs import Codec
+from cfagg.runtime.publishing import reason
+from cfagg.runtime.staging import is_known
+from cfagg.runtime.workplace import Workplace
+from cfagg.storage.access import Access
+
+__all__ = ["working", "write_local"]
+
+
+@contextmanager
+def working(place: Workplace, *, resume: bool, overwrite: bool) -> Iterator[None]:
+    """Hold the work directory; say in one sentence what the system refused, and leave nothing useless behind."""
+    place.enter()
+    try:
+        if not (resume or overwrite):
+            place.check_unfinished()
+        if not (resume and (place.unfinished or place.finished)):
+            place.start_anew()
+        yield
+    except KeyboardInterrupt:
+        what = f"{place.target} is complete" if is_known(lambda: place.finished) else f"{place.target} was not written"
+        raise KeyboardInterrupt(f"interrupted: {what}{_tidy(place)}") from None
+    except TargetExistsError:
+        _tidy(place)
+        raise
+    except AccessError:
+        # It is refused until other places are allowed; then it is another run.
+        place.take_back()
+        _tidy(place)
+        raise
+    except CfaggError:
+        _tidy(place)
+        raise
+    except OSError as error:
+        what = "may not outlive a power loss" if is_known(lambda: place.finished) else "was not written"
+        raise TargetError(f"{place.target} {what}: {reason(error, place.target)}{_tidy(place)}") from error
+    except BaseException:
+        _tidy(place)
+        raise
+    finally:
+        place.leave()
+
+
+def _tidy(place: Workplace) -> str:
+    """Remove a work directory in which nothing was achieved; say what remains."""
+    if is_known(lambda: place.finished):
+        return "; finish with resume=True (--resume)"
+    if is_known(lambda: place.unfinished):
+        return f"; what is done is kept, {place.remedy}"
+    place.abandon_if_useless()
+    return ""
+
+
+def write_local(source: Source, access: Access, place: Workplace, request: Request) -> Report:
+    """Do what `convert` describes, in a work directory that is held."""
+    options, workers, check = request.options, request.workers, request.verify
+    plan = build_plan(source, access, options, workers)
+    arrays = plan.arrays
+    slabs, threads = cut(arrays, request.memory, workers)
+    codec = Codec(options.codec, options.level)
+    documents = build_metadata(plan.groups, arrays, codec, options.zarr_format)
+    identity = identity_of(source, access, options.identity())
+    build = digest_of(identity)
+    counts = [a.grid.size for a in arrays]
+    resumed = 0
+    if place.is_built(build):
+        place.remove()
+        stored = sum(_stored(a, place.target, options.zarr_format) for a in arrays)
+        return plan.report(str(place.target), stored, resumed=sum(counts), verified=False)
+    if place.journal.exists():
+        journal = Journal.resume(place.journal, identity, counts)
+        if place.finished and journal.committed:
+            resumed = sum(counts)
+        else:
+            forget_metadata(documents, place.store)
+            resumed = distrust(arrays, journal, place.store, options.zarr_format, workers, check)
+    else:
+        journal = Journal.create(place.journal, identity, counts)
+    with closing(journal):
+        if place.finished:
+            place.settle()
+            place.remove_after()
+        else:
+            run(arrays, slabs, place.store, journal, codec, options.zarr_format, threads, request.progress,
+                checksums=check)  # fmt: skip
+            write_metadata(documents, place.store)
+            if check:
+                verify(arrays, slabs, journal, place.store, threads)
+            journal.commit()
+            place.publish(build)
+    stored = sum(int(d.size.sum()) for d in journal.done)
+    return plan.report(str(place.target), stored, resumed=resumed, verified=check)
+
+
+def _stored(array: Array, root: Path, zarr_format: int) -> int:
+    """Return the bytes of the chunks of an array that stands in its place."""
+    keys = (array.key(tuple(map(int, i)), zarr_format) for i in np.ndindex(array.grid.matrix_shape))
+    return sum((root / key).stat().st_size for key in keys)

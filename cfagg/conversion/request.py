@@ -1,0 +1,63 @@
+"""A conversion as it was asked for, checked, before anything is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cfagg.arrays.opening import open_any
+from cfagg.arrays.source import Source
+from cfagg.conversion.options import Options
+from cfagg.errors import OptionError
+from cfagg.formats.values.pool import close_files
+from cfagg.storage.access import Access
+
+__all__ = ["Request"]
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is converted, into what and how; `given` are the names of options that differ from their defaults."""
+
+    source: str  # a path, or a `Url` with its options
+    target: str | os.PathLike[str]
+    options: Options  # what decides what is written
+    given: tuple[str, ...]
+    allow: tuple[str, ...]
+    workers: int
+    memory: int  # bytes of values in flight
+    overwrite: bool = False
+    resume: bool = False
+    verify: bool = False
+    progress: Callable[[int, int], None] | None = None
+    target_options: Mapping[str, Any] | None = None
+
+    def refuse(self, names: frozenset[str], why: str) -> None:
+        """Refuse options that were given and make no sense for this kind of target."""
+        refuse_options([name for name in self.given if name in names], why)
+
+    def open(self) -> tuple[Source, Access]:
+        """Open the source; a directory that is not a store is refused as that."""
+        opened = open_any(self.source, self.allow, substitutions=self.options.substitutions)
+        return opened, Access(self.source, self.allow)
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Source, Access]]:
+        """Open the source, and close all files in the end.
+
+        Who converts may want to change the source next, which the libraries refuse while it is open.
+        """
+        try:
+            yield self.open()
+        finally:
+            close_files()
+
+
+def refuse_options(given: list[str], why: str) -> None:
+    """Refuse options that were given and make no sense."""
+    if given:
+        found = ", ".join(f"{name}=" for name in given)
+        raise OptionError(f"{why}: {found} {'has' if len(given) == 1 else 'have'} no meaning there")

@@ -1,0 +1,66 @@
+"""Converting to Zarr: into a directory of this machine, or an object store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cfagg.conversion.report import Report
+from cfagg.conversion.request import Request
+from cfagg.errors import TargetError
+from cfagg.formats.values.pool import close_files
+from cfagg.runtime.workplace import Workplace
+from cfagg.storage.urls import Url, a_place, is_url, refuse_url
+
+__all__ = ["to_zarr"]
+
+
+def to_zarr(request: Request) -> Report:
+    """Write the source as a Zarr store with the same values."""
+    if is_url(os.fspath(request.target)) or request.target_options:
+        there = a_place(
+            request.target,
+            request.target_options,
+            name="target",
+            expected="name a directory for the store",
+            options_name="target_options",
+        )
+        if isinstance(there, Url):
+            return _into_objects(request, there)
+    from cfagg.conversion.local_target import working, write_local
+
+    path = request.source
+    place = Workplace(request.target, overwrite=request.overwrite, resume=request.resume)
+    if not isinstance(path, Url) and Path(os.path.realpath(path)).is_relative_to(place.target):
+        raise TargetError(f"{path} lies within {place.target}, which would replace it; choose another target")
+    if os.path.isdir(path) and place.target.is_relative_to(os.path.realpath(path)):  # noqa: PTH112
+        request.open()  # a directory that is not a store is refused as that
+        raise TargetError(f"{place.target} lies within the source {path}; choose another target")
+    # Before anything expensive: a target that cannot be made is refused at once.
+    with working(place, resume=request.resume, overwrite=request.overwrite):
+        try:
+            source, access = request.open()
+            return write_local(source, access, place, request)
+        finally:
+            # Who converts may want to change the source next, which the libraries refuse while it is open.
+            close_files()
+
+
+def _into_objects(request: Request, target: Url) -> Report:
+    """Do what `convert` describes, into an object store."""
+    if target.lower().startswith("http"):
+        refuse_url(target, "written")
+    if request.source.rstrip("/") == target.rstrip("/"):
+        raise TargetError(f"{target} is the source, which would be replaced; choose another target")
+    from cfagg.conversion.object_target import write_objects
+    from cfagg.runtime.object_publishing import NewStore
+    from cfagg.storage.objects import ObjectStore
+
+    place = NewStore(
+        ObjectStore(target, target.options.given, options_name="target_options"),
+        overwrite=request.overwrite,
+        resume=request.resume,
+    )
+    place.check()
+    with request.opened() as (source, access):
+        return write_objects(source, access, place, request)
