@@ -1,0 +1,237 @@
+"""A store in a directory of this machine that is written to: under a lock that dies with its process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cfagg.errors import LimitError, TargetError
+from cfagg.runtime.files import write_whole
+from cfagg.runtime.publishing import (
+    opened,
+    read_own,
+    reason,
+    replace_file,
+    sync_directory,
+    sync_file,
+    sync_tree,
+    write_synced,
+)
+from cfagg.runtime.staging import lock, release
+from cfagg.storage.store import MAX_OBJECT, check_key
+from cfagg.storage.tree import read_file
+
+__all__ = ["CLAIM", "LocalPlace"]
+
+#: What stands in a store while it is written to, and after a writer was killed.
+CLAIM = ".cfagg-append"
+
+#: Files that are forced to disk one by one; more of them all at once.
+_EACH = 64
+
+
+class LocalPlace:
+    """A store in a directory, whose path has no links."""
+
+    remote = False
+
+    def __init__(self, store: str) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+        self._folders: set[str] = set()  # those that are in the store, not behind a link out of it
+        self._written: list[str] = []
+        self._made: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"LocalPlace({self.store!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"store": self.store}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["store"])  # type: ignore[misc]
+
+    def read(self, key: str) -> tuple[bytes, Any] | None:
+        """Return what is stored and a tag that tells its state, `None` where there is nothing."""
+        path = self._path(key)
+        found = read_file(self.store, path, MAX_OBJECT)
+        if found is None:
+            return None
+        data, status = found
+        if len(data) > MAX_OBJECT:
+            raise LimitError(f"{path} has {status.st_size:,} bytes, read up to {MAX_OBJECT:,}")
+        return data, _tag(status)
+
+    def put(self, key: str, data: Any, *, new: bool = False) -> None:  # noqa: ARG002 - it makes no difference here
+        """Write a file aside, and rename it."""
+        path = self._path(key)
+        try:
+            self._make_folder(os.path.dirname(path))  # noqa: PTH120
+            write_whole(Path(path), data)
+        except OSError as error:
+            raise self._unwritten(path, error) from error
+        with self._lock:
+            self._written.append(path)
+
+    def swap(self, key: str, data: bytes, tag: Any) -> Any:
+        """Write a file that is in the state of a tag; it is on disk when this returns."""
+        path = self._path(key)
+        try:
+            self._make_folder(os.path.dirname(path))  # noqa: PTH120
+            part = Path(path).with_name(f".{os.path.basename(path)}.part")  # noqa: PTH119
+            with opened(part, "wb") as file:
+                left = memoryview(data)
+                while left.nbytes:
+                    left = left[file.write(left) :]
+            made = _tag(part.stat())
+            try:
+                now: Any = _tag(os.lstat(path))
+            except FileNotFoundError:
+                now = None
+            if now != tag:
+                part.unlink()
+                raise TargetError(f"{path} was written by somebody else meanwhile; it was left as it is; run again")
+            replace_file(part, Path(path))
+        except OSError as error:
+            raise self._unwritten(path, error) from error
+        return made
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Remove files, and what is left of them where they were not whole yet."""
+        for key in keys:
+            path = self._path(key)
+            folder, name = os.path.split(path)
+            try:
+                if self._is_inside(folder):
+                    for each in (path, f"{folder}/.{name}.part"):
+                        with contextlib.suppress(FileNotFoundError):
+                            os.unlink(each)  # noqa: PTH108
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise self._unwritten(path, error) from error
+
+    def sync(self) -> None:
+        """Force what was put to disk."""
+        with self._lock:
+            written, self._written = self._written, []
+            made, self._made = self._made, set()
+        try:
+            if len(written) > _EACH:
+                sync_tree(self.store)
+                return
+            for path in written:
+                with opened(path, "r+b") as file:
+                    sync_file(file.fileno())
+            # Names of files, then those of new folders above them.
+            for folder in sorted({os.path.dirname(p) for p in written} | made, key=len, reverse=True):  # noqa: PTH120
+                sync_directory(folder)
+        except OSError as error:
+            raise self._unwritten(self.store, error) from error
+
+    @contextmanager
+    def writer(self, doing: str) -> Iterator[_LocalClaim]:
+        """Hold the lock of the store; `TargetError` where another process has it."""
+        folder = Path(self.store) / CLAIM
+        for _ in range(100):
+            try:
+                folder.mkdir(exist_ok=True)
+                if folder.is_symlink():
+                    raise TargetError(f"{folder} is a link and was not made by cfagg; remove it")
+                file, held = lock(folder / "lock")
+            except FileNotFoundError:
+                continue  # whoever held it has just finished, and removed it
+            except OSError as error:
+                raise self._unwritten(str(folder), error) from error
+            if held is not False:
+                break
+            file.close()
+            if (folder / "lock").exists():
+                raise TargetError(f"{self.store}: another process is {doing} there; wait for it, or stop it")
+        else:
+            raise TargetError(f"{folder} was removed by other processes each time; run again")
+        claim = _LocalClaim(folder)
+        try:
+            yield claim
+        finally:
+            claim.leave()
+            release(file)
+
+    # ----
+
+    def _path(self, key: str) -> str:
+        return f"{self.store}/{check_key(self.store, key)}"
+
+    def _make_folder(self, folder: str) -> None:
+        """Make a folder in the store, with those above it, of which none may be behind a link out of it."""
+        if folder == self.store or folder in self._folders:
+            return
+        above = os.path.dirname(folder)  # noqa: PTH120
+        self._make_folder(above)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)  # noqa: PTH102
+            with self._lock:
+                self._made.add(above)
+        if not self._is_inside(folder):
+            raise TargetError(
+                f"{folder} is, or goes through, a link out of the store {self.store}; nothing is written there"
+            )
+
+    def _is_inside(self, folder: str) -> bool:
+        """Return whether a folder is in the store, where no link leads out of it."""
+        if folder in self._folders:
+            return True
+        real = os.path.realpath(folder)
+        if real != self.store and not real.startswith(f"{self.store.rstrip('/')}/"):
+            return False
+        if len(self._folders) < 10_000:
+            self._folders.add(folder)
+        return True
+
+    def _unwritten(self, path: str, error: OSError) -> TargetError:
+        if isinstance(error, TargetError):
+            return error
+        return TargetError(f"{path} cannot be written: {reason(error, path)}")
+
+
+class _LocalClaim:
+    """The lock of a store, and what its writer has recorded."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._intent = folder, folder / "intent"
+        try:
+            self.left: bytes | None = read_own(self._intent)
+        except FileNotFoundError:
+            self.left = None
+
+    def record(self, intent: bytes) -> None:
+        """Record what is about to be done."""
+        try:
+            write_synced(self._intent, intent)
+            sync_directory(self._folder.parent)
+        except OSError as error:
+            raise TargetError(f"{self._intent} cannot be written: {reason(error, self._intent)}") from error
+
+    def forget(self) -> None:
+        """Forget it."""
+        with contextlib.suppress(FileNotFoundError):
+            self._intent.unlink()
+        self.left = None
+
+    def leave(self) -> None:
+        """Remove the folder, where nothing is recorded."""
+        with contextlib.suppress(OSError):
+            if not self._intent.exists():
+                (self._folder / ".intent.part").unlink(missing_ok=True)
+                (self._folder / "lock").unlink(missing_ok=True)
+                self._folder.rmdir()
+
+
+def _tag(status: os.stat_result) -> tuple[int, ...]:
+    # A rename changes the time of change, and nothing else of these.
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,0 +1,261 @@
+"""A store of objects that is written to: one writer at a time, by puts that the server makes under a condition.
+
+The writer's claim is an object that it makes only where there is none, and renews.  A claim that is not renewed, or
+whose process is gone from this machine, is taken over.  A writer that was only slow finds then that it comes too late:
+chunks are written where they are in the state that it saw while its claim held, and the document that publishes them is
+written anew by whoever takes over, with other blanks at its end, so that it has another tag.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.storage.objects import ObjectStore
+from cfagg.storage.store import check_key
+from cfagg.storage.urls import Url
+from cfagg.writing.zarr.local_place import CLAIM
+
+__all__ = ["ObjectPlace"]
+
+#: Seconds after which a claim may be taken over, and after which its writer renews it.
+LEASE, RENEWED = 120.0, 30.0
+
+#: Documents that publish what was written, the first that is there.
+_PUBLISHING = ("zarr.json", ".zmetadata", ".zarray")
+
+
+class ObjectPlace:
+    """A store at the URL of an object store."""
+
+    remote = True
+
+    def __init__(self, store: Url, objects: ObjectStore) -> None:
+        self.store: str = store
+        self.objects = objects
+        self._holder: str | None = None
+
+    def __repr__(self) -> str:
+        return f"ObjectPlace({self.objects.path!r})"
+
+    def read(self, key: str) -> tuple[bytes, Any] | None:
+        """Return what is stored and its tag, `None` where there is nothing."""
+        while True:
+            before = self._tag(key)
+            if before is None:
+                return None
+            data = self.objects.read(key)
+            if data is not None and self._tag(key) == before:
+                return data, before
+
+    def put(self, key: str, data: Any, *, new: bool = False) -> None:
+        """Write an object, by a writer only while its claim holds."""
+        if self._holder is None:
+            self.objects.put(key, data)
+            return
+        try:
+            if new:
+                with contextlib.suppress(TargetExistsError):
+                    self.objects.put(key, data, create=True)
+                    return
+            tag = self._tag(key)
+            # In this order: whoever takes over writes after that, and the tag changes.
+            self._check_claim()
+            self.objects.put(key, data, create=tag is None, match=tag)
+        except TargetExistsError as error:
+            raise self._others(key) from error
+
+    def swap(self, key: str, data: bytes, tag: Any) -> Any:
+        """Write an object that has a tag, `None` for one that is not there; return its new tag."""
+        if self._holder is not None:
+            self._check_claim()
+        try:
+            return self.objects.put(key, data, create=tag is None, match=tag)
+        except TargetExistsError as error:
+            # An answer may have been lost on its way here.
+            found = self.read(key)
+            if found is not None and found[0] == data:
+                return found[1]
+            raise self._others(key) from error
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Remove objects, as far as they are there."""
+        self.objects.delete([check_key(self.objects.path, key) for key in keys])
+
+    def sync(self) -> None:
+        """Objects are there when the server has answered."""
+
+    @contextmanager
+    def writer(self, doing: str) -> Iterator[_ObjectClaim]:
+        """Hold the claim of the store; `TargetError` where another process has it."""
+        claim = _ObjectClaim(self.objects, doing)
+        claim.take()
+        self._holder = claim.holder
+        renewing = threading.Thread(target=claim.renew, name="cfagg-claim", daemon=True)
+        renewing.start()
+        try:
+            yield claim
+        finally:
+            claim.ended.set()
+            renewing.join()
+            self._holder = None
+            claim.leave()
+
+    def _tag(self, key: str) -> str | None:
+        found = self.objects._state(key)
+        return None if found is None else found.tag
+
+    def _check_claim(self) -> None:
+        held = self.objects.read(CLAIM)
+        if held is None or _content(held).get("holder") != self._holder:
+            raise TargetError(f"{self.objects.path} was taken over by another process; nothing of this was published")
+
+    def _others(self, key: str) -> TargetError:
+        return TargetError(
+            f"{self.objects.path}/{key} was written by somebody else meanwhile; it was left as it is; run again"
+        )
+
+
+class _ObjectClaim:
+    """The claim of one writer on a store, and what it has recorded."""
+
+    def __init__(self, objects: ObjectStore, doing: str) -> None:
+        self.objects, self.doing = objects, doing
+        self.holder = secrets.token_hex(16)
+        self.left: bytes | None = None
+        self.ended = threading.Event()
+        self._intent: str | None = None
+        self._tag: str | None = None
+        self._lock = threading.Lock()
+
+    def take(self) -> None:
+        """Make the claim, or take over that of a writer who is gone."""
+        try:
+            self._tag = self.objects.put(CLAIM, self._text(), create=True)
+        except TargetExistsError:
+            self._take_over()
+
+    def _take_over(self) -> None:
+        state, found = self.objects._state(CLAIM), self.objects.read(CLAIM)
+        if state is None or found is None:
+            raise TargetError(f"{self.objects.path}: another process has just ended {self.doing} there; run again")
+        content = _content(found)
+        age = (time.time_ns() - state.modified) / 1e9
+        if not content.get("released") and not _is_gone(content) and age < LEASE:
+            said = f"{content.get('doing', 'writing')}"
+            who = f"process {content.get('process')} of {content.get('host')}"
+            raise TargetError(
+                f"{self.objects.path}: another process is {said} there ({who}); wait for it, or stop it: if it was "
+                f"killed, its claim ends in {max(LEASE - age, 1):.0f} s"
+            )
+        left = content.get("intent")
+        self._intent = left if isinstance(left, str) else None
+        try:
+            self._tag = self.objects.put(CLAIM, self._text(), match=state.tag)
+        except TargetExistsError as error:
+            raise TargetError(f"{self.objects.path}: another process is {self.doing} there; wait for it") from error
+        self.left = None if self._intent is None else self._intent.encode()
+        self._fence()
+
+    def _fence(self) -> None:
+        """Give the document that publishes another tag, so that the former writer cannot."""
+        for key in _PUBLISHING:
+            state = self.objects._state(key)
+            if state is None:
+                continue
+            text = (self.objects.read(key) or b"").rstrip()
+            blanks = b" " * secrets.randbelow(200) + b"\n"
+            try:
+                self.objects.put(key, text + blanks, match=state.tag)
+            except TargetExistsError as error:
+                raise TargetError(
+                    f"{self.objects.path}/{key} is being written by another process; run again"
+                ) from error
+            return
+
+    def record(self, intent: bytes) -> None:
+        """Record what is about to be done."""
+        self._intent = intent.decode()
+        self._write()
+
+    def forget(self) -> None:
+        """Forget it; the claim itself is removed soon."""
+        self._intent = self.left = None
+
+    def renew(self) -> None:
+        """Renew the claim until the work is done."""
+        while not self.ended.wait(RENEWED):
+            with contextlib.suppress(CfaggError):  # whoever writes next finds that it is lost
+                self._write()
+
+    def leave(self) -> None:
+        """Remove the claim, or leave what is recorded to the next writer."""
+        with contextlib.suppress(CfaggError):
+            if self._intent is not None:
+                self._write(released=True)
+            elif _content(self.objects.read(CLAIM) or b"").get("holder") == self.holder:
+                self.objects.delete([CLAIM])
+
+    def _write(self, **more: Any) -> None:
+        with self._lock:
+            try:
+                self._tag = self.objects.put(CLAIM, self._text(**more), match=self._tag)
+            except TargetExistsError as error:
+                said = f"{self.objects.path} was taken over by another process; nothing of this was published"
+                raise TargetError(said) from error
+
+    def _text(self, **more: Any) -> bytes:
+        content = {"holder": self.holder, "doing": self.doing, "intent": self._intent, **_who(), **more}
+        # No two are alike, so that each has a tag of its own.
+        return json.dumps({**content, "nonce": secrets.token_hex(8)}).encode()
+
+
+def _content(text: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _who() -> dict[str, Any]:
+    """Return what tells this process from all others."""
+    return {"host": socket.gethostname(), "machine": _machine(), "process": os.getpid(), "since": _began(os.getpid())}
+
+
+def _is_gone(claimed: dict[str, Any]) -> bool:
+    """Return whether the process that made a claim was one of this machine and is there no more."""
+    process, machine = claimed.get("process"), _machine()
+    if machine is None or claimed.get("machine") != machine or type(process) is not int:
+        return False
+    return _began(process) != claimed.get("since")
+
+
+def _machine() -> str | None:
+    """Return what tells this machine, since it was started, and this container of it; `None` where nothing does."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115
+    except OSError:
+        return None
+
+
+def _began(process: int) -> str | None:
+    """Return when a process began, `None` where there is none."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text()
+    except (OSError, ValueError):
+        return None
+    rest = text.rpartition(")")[2].split()
+    # A process that has ended and is not waited for is none.
+    return None if rest[0] in "ZX" else rest[19]
