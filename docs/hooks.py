@@ -22,6 +22,7 @@ for _folder in (HERE, HERE.parent):
 # MkDocs takes the folders off the path again once this file is loaded: all is imported here.
 from making import boxes, costs, coverage, gallery, pages, translation, vocabulary, windows  # noqa: E402
 
+from cfagg.formats.zarr import readers  # noqa: E402
 from tests.benchmarks import numerics  # noqa: E402
 from tests.writing import test_peers  # noqa: E402
 
@@ -38,6 +39,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "survives": translation.survives,
     "translations": translation.translations,
     "peers": test_peers.table,
+    "readers": readers.readers_table,
 }
 
 

@@ -11,17 +11,12 @@ import numpy.typing as npt
 from cfagg.errors import OptionError, UnsupportedError
 from cfagg.model import Grid
 
-__all__ = ["RECTILINEAR_NOTE", "auto_chunks", "choose_chunks", "is_regular"]
+__all__ = ["auto_chunks", "choose_chunks", "is_regular"]
 
 Int64 = npt.NDArray[np.int64]
 
 #: Bytes of an automatic chunk, before compression.
 TARGET = 4 << 20
-
-RECTILINEAR_NOTE = (
-    "variable {name!r} has chunks of unequal sizes (a rectilinear grid): cfagg reads it, and zarr-python 3.2 or later "
-    'after zarr.config.set({{"array.rectilinear_chunks": True}}), also through xarray; other libraries do not yet'
-)
 
 
 def is_regular(sizes: Sequence[int]) -> bool:

@@ -14,7 +14,7 @@ from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
 from cfagg.conversion import packing
-from cfagg.conversion.chunks import RECTILINEAR_NOTE, check_dimensions, choose_chunks
+from cfagg.conversion.chunks import check_dimensions, choose_chunks
 from cfagg.conversion.options import Options
 from cfagg.conversion.report import Report
 from cfagg.conversion.selection import select
@@ -23,6 +23,7 @@ from cfagg.conversion.variables import MAX_CHUNKS, values_of
 from cfagg.errors import LimitError, UnsupportedError
 from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import fill_of, group_attributes, is_strict, variable_attributes
+from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Aggregation, Grid
 from cfagg.storage.access import Access
 
@@ -186,7 +187,7 @@ def _array(
             "its shape is right, choose larger ones with chunks="
         )
     if rectilinear:
-        notes.append(RECTILINEAR_NOTE.format(name=path))
+        notes.append(rectilinear_note(path))
     return Array(
         path=path,
         dims=made.dims,

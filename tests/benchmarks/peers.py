@@ -29,6 +29,16 @@ PEERS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     # It reads aggregation variables of CFA-0.6.2.
     "cfapyx": (("CFAPyX==2026.10.2", "dask", "netCDF4"), "CFAGG_CFAPYX_PYTHON"),
+    # They read chunks of unequal lengths, or do not; and zarr-python when it did not yet, and when it first did.
+    "rectilinear": (
+        (
+            *("zarr==3.4.2", "zarrista==0.1.0", "zarrs==0.2.3", "tensorstore==0.1.86", "icechunk==2.3.0"),
+            *("virtualizarr==2.8.0", "obstore", "xarray==2026.9.0"),
+        ),
+        "CFAGG_RECTILINEAR_PYTHON",
+    ),
+    "zarr_3_1": (("zarr==3.1.6",), "CFAGG_ZARR_3_1_PYTHON"),
+    "zarr_3_2": (("zarr==3.2.0",), "CFAGG_ZARR_3_2_PYTHON"),
 }
 
 #: Lets a program find the UDUNITS that cf-units brings along where the system has none.

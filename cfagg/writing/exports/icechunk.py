@@ -18,6 +18,7 @@ import numpy as np
 from cfagg.errors import TargetError, UnsupportedError
 from cfagg.errors.extras import require
 from cfagg.formats.zarr.attributes import encoded_fill, variable_attributes
+from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.runtime.publishing import public_name
 from cfagg.storage.files import FileKey
@@ -76,12 +77,7 @@ def _write(root: Node, folder: Path) -> tuple[str, ...]:
     notes = [
         f"readers of virtual chunks allow access to them: authorize_virtual_chunk_access={{{_told(places)}}}"
     ] if places else []  # fmt: skip
-    notes += [
-        f"variable {a.path!r} has chunks of unequal sizes (a rectilinear grid): zarr-python 3.2 or later reads it "
-        'after zarr.config.set({"array.rectilinear_chunks": True})'
-        for a in arrays
-        if not a.is_regular
-    ]
+    notes += [rectilinear_note(a.path) for a in arrays if not a.is_regular]
     return tuple(notes)
 
 
