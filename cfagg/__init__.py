@@ -22,12 +22,14 @@ _HOMES = {
     "accumulate": "cfagg.accumulation.accumulating",
     "aggregate": "cfagg.aggregation.aggregating",
     "check": "cfagg.checking.checking",
+    "concatenate": "cfagg.arrays.concatenating",
     "convert": "cfagg.conversion",
     "create_observations": "cfagg.observations.creating",
     "index": "cfagg.aggregation.indexing",
     "join_observations": "cfagg.observations.joining",
     "open_accumulated": "cfagg.accumulation.accumulated",
     "open_aggregation": "cfagg.api.reading",
+    "open_array": "cfagg.arrays.lazy",
     "open_observations": "cfagg.observations.opening",
     "read": "cfagg.api.reading",
     "rebase": "cfagg.writing.rebasing",
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from cfagg.api.reading import open_aggregation as open_aggregation
     from cfagg.api.reading import read as read
     from cfagg.api.showing import show as show
+    from cfagg.arrays.concatenating import concatenate as concatenate
+    from cfagg.arrays.lazy import open_array as open_array
     from cfagg.checking.checking import check as check
     from cfagg.conversion import convert as convert
     from cfagg.errors import CfaggError as CfaggError

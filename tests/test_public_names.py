@@ -20,8 +20,8 @@ def test_a_public_name_is_found_and_listed(name: str) -> None:
 #: What `import cfagg` has offered so far.  A name that is to go first warns for one minor version.
 PUBLIC = {
     "Aggregation", "CfaggError", "Grid", "Layout", "Partitions", "__version__", "accumulate", "aggregate", "check",
-    "convert", "create_observations", "index", "join_observations", "open_accumulated", "open_aggregation",
-    "open_observations", "read", "rebase", "show", "write",
+    "concatenate", "convert", "create_observations", "index", "join_observations", "open_accumulated",
+    "open_aggregation", "open_array", "open_observations", "read", "rebase", "show", "write",
 }  # fmt: skip
 
 
@@ -47,6 +47,7 @@ READERS = {
     "accumulate": lambda name: cfagg.accumulate(name, "tas"),
     "open_accumulated": lambda name: cfagg.open_accumulated(name, "tas"),
     "open_aggregation": lambda name: cfagg.open_aggregation(name, "tas"),
+    "open_array": lambda name: cfagg.open_array(name, "tas"),
     "open_observations": lambda name: cfagg.open_observations(name),
     "create_observations": lambda name: cfagg.create_observations(f"{name}.yaml", f"{name}.zarr"),
 }

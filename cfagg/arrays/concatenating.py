@@ -1,0 +1,305 @@
+"""Arrays one after the other as one lazy array, whose chunks are those of its parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.blocks import THREAD_BYTES, Work, place, run
+from cfagg.arrays.given import reader_of
+from cfagg.arrays.lazy import LazyArray
+from cfagg.arrays.plan import Plan, plan
+from cfagg.arrays.reader import Reader, Selection
+from cfagg.errors import ConformError, OptionError
+from cfagg.model import Grid, Regular
+
+__all__ = ["ConcatenatedReader", "concatenate"]
+
+#: Attributes that say what the stored values mean: where they differ, the same number means two things.
+MEANINGS = (
+    "units", "calendar", "scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "valid_min",
+    "valid_max", "valid_range", "flag_values", "flag_masks", "flag_meanings", "positive",
+)  # fmt: skip
+
+#: Bits that a floating-point number has for digits.
+_DIGITS = {2: 11, 4: 24, 8: 53}
+
+
+def concatenate(arrays: Sequence[Any], axis: int | tuple[int, ...] = 0) -> LazyArray:
+    """Return arrays one after the other as one lazy array: nothing is read.
+
+    Its chunks are those of the parts, so that `cfagg.write` copies them to a Zarr store without decoding them.
+
+    Parameters
+    ----------
+    arrays : sequence
+        What `cfagg.open_array` or this function returned, and arrays of zarr-python, dask or NumPy.  For several axes,
+        sequences of sequences: the outermost for the first of `axis`.
+    axis : int or tuple of int
+        Along which they follow each other.
+
+    Returns
+    -------
+    LazyArray
+        Its type holds those of all parts.  Attributes are those that the parts agree on; arrays without attributes
+        take those of the others.  Where the lengths of chunks along other axes differ, its own are those of most.
+
+    Raises
+    ------
+    ConformError
+        If shapes, names of dimensions, or types do not go together; or if stored values mean different things, as
+        where units, packing or missing values differ.
+    OptionError
+        If an object is no array, or lists are not nested as `axis` says.
+
+    Examples
+    --------
+    >>> import cfagg, numpy as np, tempfile, zarr
+    >>> store = tempfile.mkdtemp()
+    >>> a = zarr.create_array(store, name="a", data=np.arange(100), chunks=(100,))
+    >>> b = zarr.create_array(store, name="b", data=np.arange(100), chunks=(50,))
+    >>> both = cfagg.concatenate([a, b])
+    >>> both.chunks, both[98:103]
+    (((100, 50, 50),), array([98, 99,  0,  1,  2]))
+    >>> cfagg.concatenate([[a[:2], b[:3]]], axis=(0, 1))
+    Traceback (most recent call last):
+    ...
+    cfagg.errors.OptionError: axis 1 is outside an array of 1 dimensions
+    """
+    axes: tuple[Any, ...] = axis if isinstance(axis, tuple) else (axis,)
+    if not axes or any(isinstance(a, bool) or not isinstance(a, int | np.integer) for a in axes):
+        raise OptionError(f"axis={axis!r}: expected an integer, or a tuple of several")
+    return _nested(arrays, tuple(int(a) for a in axes), "")
+
+
+def _nested(arrays: Any, axes: tuple[int, ...], where: str) -> LazyArray:
+    """Return the arrays of nested sequences along several axes."""
+    if isinstance(arrays, str | bytes | Mapping | LazyArray | np.ndarray) or not isinstance(arrays, Sequence):
+        depth = "a sequence of arrays" if len(axes) == 1 else "sequences of sequences, one for each axis"
+        raise OptionError(f"arrays{where} is an object of type {type(arrays).__name__}; expected {depth}")
+    if not arrays:
+        raise OptionError(f"arrays{where} is empty; give one array or more")
+    if len(axes) > 1:
+        parts = [_nested(part, axes[1:], f"{where}[{k}]") for k, part in enumerate(arrays)]
+    else:
+        parts = [_as_lazy(part, f"arrays{where}[{k}]") for k, part in enumerate(arrays)]
+    ndim = parts[0].ndim
+    if not -ndim <= axes[0] < ndim:
+        raise OptionError(f"axis {axes[0]} is outside an array of {ndim} dimensions")
+    if len({a % ndim for a in axes}) != len(axes):
+        raise OptionError(f"axis={axes!r}: each axis can be named once")
+    return _along(parts, axes[0] % ndim, where)
+
+
+def _as_lazy(array: Any, where: str) -> LazyArray:
+    if isinstance(array, LazyArray):
+        return array
+    if isinstance(array, list | tuple):
+        raise OptionError(
+            f"{where} is a {type(array).__name__}: for nested lists name an axis for each, as axis=(0, 1)"
+        )
+    return LazyArray(reader_of(array, where))
+
+
+def _along(parts: Sequence[LazyArray], axis: int, where: str) -> LazyArray:
+    """Return arrays along one axis."""
+    first = parts[0]
+    for k, part in enumerate(parts):
+        if part.ndim != first.ndim or any(
+            n != m for d, (n, m) in enumerate(zip(part.shape, first.shape, strict=True)) if d != axis
+        ):
+            raise ConformError(
+                f"arrays{where}[{k}] has shape {part.shape}, and arrays{where}[0] {first.shape}: but for axis {axis} "
+                "they have to be equal"
+            )
+    dims = _dims(parts, where)
+    dtype = _dtype(parts, where)
+    attributes = _attributes(parts, where)
+    names = [part.name for part in parts if part.name is not None]
+    reader = ConcatenatedReader([part.reader for part in parts], axis, dtype, dims, attributes)
+    return LazyArray(reader, attributes=attributes, name=names[0] if names else None)
+
+
+def _dims(parts: Sequence[LazyArray], where: str) -> tuple[str, ...]:
+    """Return the names of the dimensions."""
+    found: list[str] = []
+    for d in range(parts[0].ndim):
+        named = [(part.dims[d], k) for k, part in enumerate(parts) if part.dims[d] != f"dim_{d}"]
+        other = next(((name, k) for name, k in named if name != named[0][0]), None)
+        if other is not None:
+            raise ConformError(
+                f"dimension {d} is called {named[0][0]!r} in arrays{where}[{named[0][1]}] and {other[0]!r} in "
+                f"arrays{where}[{other[1]}]; transpose one of them"
+            )
+        found.append(named[0][0] if named else f"dim_{d}")
+    return tuple(found)
+
+
+def _dtype(parts: Sequence[LazyArray], where: str) -> np.dtype[Any]:
+    """Return a type that holds the values of all parts."""
+    types = {part.dtype: k for k, part in reversed(list(enumerate(parts)))}
+    if len(types) == 1:
+        return parts[0].dtype
+    numbers = all(t.kind in "biuf" for t in types)
+    if numbers:
+        result = np.result_type(*types)
+        if all(_holds(result, t) for t in types):
+            return result
+    one, *_, other = types
+    raise ConformError(
+        f"arrays{where}[{types[one]}] is of type {one} and arrays{where}[{types[other]}] of type {other}: no type "
+        "holds the values of all of them; convert one of them first"
+    )
+
+
+def _holds(result: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
+    """Return whether a type holds all values of another."""
+    if result.kind == "f" and dtype.kind in "iu":
+        return 8 * dtype.itemsize - (dtype.kind == "i") <= _DIGITS.get(result.itemsize, 64)
+    return bool(np.can_cast(dtype, result, "safe"))
+
+
+def _attributes(parts: Sequence[LazyArray], where: str) -> dict[str, Any]:
+    """Return the attributes that parts agree on; those without any take those of the others."""
+    told = [(k, part.attributes) for k, part in enumerate(parts) if part.attributes]
+    if not told:
+        return {}
+    k, first = told[0]
+    for other, found in told[1:]:
+        for name in MEANINGS:
+            if not _same(first.get(name), found.get(name)):
+                raise ConformError(
+                    f"{name} is {_shown(first.get(name))} in arrays{where}[{k}] and {_shown(found.get(name))} in "
+                    f"arrays{where}[{other}], so that stored values mean different things; decode them first, as "
+                    "cfagg.read does, or make the attributes the same"
+                )
+    return {name: value for name, value in first.items() if all(_same(value, a.get(name)) for _, a in told[1:])}
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two values of an attribute are equal; NaN is equal to itself, and nothing to no value."""
+    if one is None or other is None:
+        return one is other
+    a, b = np.asarray(one), np.asarray(other)
+    if a.size != b.size or (a.dtype.kind in "biuf") != (b.dtype.kind in "biuf"):
+        return False
+    a, b = a.reshape(-1), b.reshape(-1)
+    if a.dtype.kind == b.dtype.kind == "f":
+        return bool(np.array_equal(a, b, equal_nan=True))
+    return bool(a.tolist() == b.tolist())
+
+
+def _shown(value: Any) -> str:
+    return "not given" if value is None else repr(value.item() if isinstance(value, np.generic) else value)
+
+
+class ConcatenatedReader(Reader):
+    """Parts one after the other along an axis."""
+
+    def __init__(
+        self,
+        parts: Sequence[Reader],
+        axis: int,
+        dtype: np.dtype[Any],
+        dims: tuple[str, ...],
+        attributes: Mapping[str, Any],
+    ) -> None:
+        lengths = [p.shape[axis] for p in parts]
+        self.axis, self.dims, self.dtype, self.attributes, self.encoding = axis, dims, dtype, attributes, {}
+        shape = list(parts[0].shape)
+        shape[axis] = sum(lengths)
+        self.shape = tuple(shape)
+        #: Those that have any elements along the axis.
+        self.parts = [p for p, n in zip(parts, lengths, strict=True) if n] or list(parts[:1])
+        self.label = f"{len(parts)} arrays along axis {axis}, the first {parts[0].label}"
+
+    def __repr__(self) -> str:
+        return f"<ConcatenatedReader of {len(self.parts)} parts {self.shape} {self.dtype}>"
+
+    @cached_property
+    def cells(self) -> Grid:
+        """The parts."""
+        axes: list[Any] = [Regular(n, max(n, 1)) for n in self.shape]
+        lengths = [p.shape[self.axis] for p in self.parts]
+        axes[self.axis] = np.concatenate([[0], np.cumsum([n for n in lengths if n], dtype=np.int64)])
+        return Grid(axes, self.shape)
+
+    @cached_property
+    def grid(self) -> Grid:  # type: ignore[override]
+        """The chunks of the parts; along other axes those of most parts."""
+        grids = [_grid(p) for p in self.parts]
+        axes: list[Any] = []
+        for d, size in enumerate(self.shape):
+            if d == self.axis:
+                axes.append(_joined([g.axes[d] for g in grids], [p.shape[d] for p in self.parts], size))
+                continue
+            votes: Counter[Any] = Counter()
+            for g, p in zip(grids, self.parts, strict=True):
+                votes[_hashable(g.axes[d])] += p.shape[self.axis]
+            best = votes.most_common(1)[0][0]
+            axes.append(next(g.axes[d] for g in grids if _hashable(g.axes[d]) == best))
+        return Grid(axes, self.shape)
+
+    def read(self, selection: Selection, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+        """Return the selected values; see `cfagg.arrays.reader.Reader.read`."""
+        made = plan(self.cells, selection)
+        if out is None or not len(made) or made.dropped:
+            return super().read(selection, out)
+        if out.shape != made.shape or out.dtype != self.dtype:
+            return super().read(selection, out)
+        self._run(made, out)
+        return out
+
+    def _run(self, made: Plan, out: npt.NDArray[Any]) -> None:
+        if out.nbytes >= THREAD_BYTES * len(made):
+            # Threads read within each of these.
+            for work in self._blocks(made, out):
+                work()
+        else:
+            run(self._blocks(made, out), out.nbytes, self.workers, len(made))
+
+    def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
+        for k in range(len(made)):
+            yield partial(self._read, made, k, out)
+
+    def _read(self, made: Plan, k: int, out: npt.NDArray[Any]) -> None:
+        part = self.parts[made.index(k)[self.axis]]
+        place(out, made.target(k), partial(_fill, part, made.source(k)))
+
+
+def _fill(part: Reader, source: Selection, view: npt.NDArray[Any]) -> None:
+    """Read a part's elements into their place."""
+    if view.dtype == part.dtype:
+        part.read(source, view)
+    else:
+        view[...] = part.read(source)
+
+
+def _grid(reader: Reader) -> Grid:
+    """Return the chunks of a part."""
+    return LazyArray(reader).grid
+
+
+def _joined(axes: Sequence[Regular | npt.NDArray[np.int64]], sizes: Sequence[int], size: int) -> Any:
+    """Return the edges of parts one after the other; those within are where a part ends."""
+    chunks = {a.chunk if isinstance(a, Regular) else None for a in axes}
+    if len(chunks) == 1 and None not in chunks:
+        (chunk,) = chunks
+        if chunk is not None and all(n % chunk == 0 for n in sizes[:-1]):
+            return Regular(size, chunk)
+    edges, start = [np.zeros(1, np.int64)], 0
+    for k, (axis, n) in enumerate(zip(axes, sizes, strict=True)):
+        found = (axis.expand() if isinstance(axis, Regular) else axis)[1:]
+        # Only the last chunk of all may overhang.
+        edges.append(start + (found if k == len(axes) - 1 else np.minimum(found, n)))
+        start += n
+    return np.concatenate(edges)
+
+
+def _hashable(axis: Regular | npt.NDArray[np.int64]) -> Any:
+    return axis if isinstance(axis, Regular) else axis.tobytes()

@@ -1,0 +1,154 @@
+"""Indexing as NumPy does, of what a `Reader` reads: every key, with the shape and the order that NumPy gives.
+
+A reader takes one slice, integer or list of indices per dimension, each applied on its own.  NumPy means single
+elements where a key has several lists: these are read cell by cell, each cell once.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.reader import Reader
+from cfagg.errors import SelectionError
+from cfagg.model import Regular
+
+__all__ = ["outer", "read_like_numpy"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+def read_like_numpy(reader: Reader, key: Any) -> Any:
+    """Return what ``array[key]`` is for NumPy: a scalar where all dimensions are indexed by integers."""
+    given = _expanded(key, reader.shape)
+    entries = [e for e in given if e is not None]
+    lists = [d for d, e in enumerate(entries) if isinstance(e, np.ndarray)]
+    if not lists:
+        found = reader.read(entries)
+        place = tuple(None if e is None else slice(None) for e in given if not isinstance(e, int))
+        found = found[place]
+        return found[()] if not found.ndim and not _has_ellipsis(key) else found
+    # Beside lists, NumPy takes integers for lists of one.
+    advanced = [d for d, e in enumerate(entries) if not isinstance(e, slice)]
+    try:
+        index = np.broadcast_arrays(*(np.asarray(entries[d], np.int64) for d in advanced))
+    except ValueError as error:
+        shapes = [np.shape(entries[d]) for d in advanced]
+        raise SelectionError(f"{reader.label}: indices of shapes {shapes} do not go together") from error
+    if len(lists) == 1:
+        (axis,) = lists
+        found = reader.read([e.reshape(-1) if isinstance(e, np.ndarray) else e for e in entries])
+        found = np.moveaxis(found, axis - sum(isinstance(e, int) for e in entries[:axis]), 0)
+    else:
+        found = _scattered(reader, advanced, [i.reshape(-1) for i in index], entries)
+    shape = index[0].shape
+    found = found.reshape(shape + found.shape[1:])
+    return _arranged(found, given, len(shape))
+
+
+def outer(reader: Reader, key: Any) -> npt.NDArray[Any]:
+    """Return what a slice, an integer, a mask or a list of indices per dimension selects, each on its own."""
+    entries = [e for e in _expanded(key, reader.shape, masks=False) if e is not None]
+    return reader.read(entries)
+
+
+def _arranged(found: npt.NDArray[Any], given: Sequence[Any], count: int) -> npt.NDArray[Any]:
+    """Return what was read, its `count` dimensions of lists first, as NumPy arranges it."""
+    is_list = [not (e is None or isinstance(e, slice)) for e in given]
+    rest = [e for e, listed in zip(given, is_list, strict=True) if not listed]
+    found = found[(slice(None),) * count + tuple(None if e is None else slice(None) for e in rest)]
+    first = is_list.index(True)
+    last = len(is_list) - is_list[::-1].index(True)
+    if all(is_list[first:last]):
+        found = np.moveaxis(found, range(count), range(first, first + count))
+    return found
+
+
+def _scattered(reader: Reader, axes: Sequence[int], index: Sequence[Int64], entries: Sequence[Any]) -> npt.NDArray[Any]:
+    """Return elements by lists of indices along `axes`, and what slices take along the others, points first."""
+    places = [_forward(reader, i, d) for i, d in zip(index, axes, strict=True)]
+    rest = [len(range(*e.indices(n))) for e, n in zip(entries, reader.shape, strict=True) if isinstance(e, slice)]
+    out = np.empty((len(places[0]), *rest), reader.dtype)
+    cell = np.zeros(len(places[0]), np.int64)
+    for i, d in zip(places, axes, strict=True):
+        axis = reader.grid.axes[d]
+        within = i // axis.chunk if isinstance(axis, Regular) else np.searchsorted(axis, i, "right") - 1
+        cell = cell * reader.grid.matrix_shape[d] + within
+    order = np.argsort(cell, kind="stable")
+    for part in np.split(order, np.flatnonzero(np.diff(cell[order])) + 1) if len(order) else ():
+        wanted, where = list(entries), []
+        for i, d in zip(places, axes, strict=True):
+            wanted[d], inverse = np.unique(i[part], return_inverse=True)
+            where.append(inverse)
+        block = np.moveaxis(reader.read(wanted), axes, range(len(axes)))
+        out[part] = block[tuple(where)]
+    return out
+
+
+def _expanded(key: Any, shape: Sequence[int], *, masks: bool = True) -> list[Any]:
+    """Return a slice, an integer or an array of integers per dimension, and `None` for each new one.
+
+    With `masks`, one of several dimensions counts for these; without, a mask has one.
+    """
+    given = list(key) if isinstance(key, tuple) else [key]
+    entries: list[Any] = []
+    for entry in given:
+        entries += _entries(entry, masks)
+    missing = len(shape) - sum(e is not None and e is not Ellipsis for e in entries)
+    dots = [k for k, e in enumerate(entries) if e is Ellipsis]
+    if missing < 0 or len(dots) > 1:
+        said = "more than one ellipsis" if len(dots) > 1 else f"{len(shape) - missing} indices"
+        raise SelectionError(f"the array has {len(shape)} dimensions; found {said}")
+    at = dots[0] if dots else len(entries)
+    entries[at : at + len(dots)] = [slice(None)] * missing
+    d = 0
+    for k, entry in enumerate(entries):
+        if entry is None:
+            continue
+        if isinstance(entry, _Mask):
+            if entry.size != shape[d]:
+                raise SelectionError(f"dimension {d}: a mask of {entry.size} elements, expected {shape[d]}")
+            entries[k] = entry.places
+        d += 1
+    return entries
+
+
+class _Mask:
+    """Where one dimension of a mask is true; `size` is that of the dimension."""
+
+    __slots__ = ("places", "size")
+
+    def __init__(self, places: Int64, size: int) -> None:
+        self.places, self.size = places, size
+
+
+def _entries(entry: Any, masks: bool) -> list[Any]:
+    """Return what one entry of a key means, of a mask an entry per dimension."""
+    if entry is None or entry is Ellipsis or isinstance(entry, slice):
+        return [entry]
+    if not isinstance(entry, bool | np.bool_) and hasattr(entry, "__index__") and not np.ndim(entry):
+        return [operator.index(entry)]
+    array = np.asarray(entry)
+    if array.dtype == bool and array.ndim and (masks or array.ndim == 1):
+        return [_Mask(i, n) for i, n in zip(np.nonzero(array), array.shape, strict=True)]
+    if not array.size and not isinstance(entry, np.ndarray):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu" or (not masks and array.ndim > 1):
+        raise SelectionError(f"an array cannot be indexed by {entry!r}; give slices, integers, lists of them or masks")
+    return [array.astype(np.int64)]
+
+
+def _has_ellipsis(key: Any) -> bool:
+    return key is Ellipsis or (isinstance(key, tuple) and any(e is Ellipsis for e in key))
+
+
+def _forward(reader: Reader, index: Int64, dimension: int) -> Int64:
+    """Return indices counted from the start."""
+    size = reader.shape[dimension]
+    if index.size and not -size <= int(index.min()) <= int(index.max()) < size:
+        raise SelectionError(f"{reader.label}: dimension {dimension}: an index is outside size {size}")
+    return np.where(index < 0, index + size, index)

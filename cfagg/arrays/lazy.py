@@ -1,0 +1,253 @@
+"""The lazy array of analysis code: NumPy's indexing and dask's chunks over any array that is read.
+
+Values are those that are stored, of an aggregation those of the array that it describes: nothing is masked or
+scaled, as attributes say how to.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.reader import Reader
+from cfagg.errors.arguments import a_text, paths
+from cfagg.model import Grid
+from cfagg.storage.urls import Url, a_place
+
+if TYPE_CHECKING:
+    from cfagg.arrays.source import Source
+
+__all__ = ["LazyArray", "open_array"]
+
+
+class LazyArray:
+    """An array whose values are read when it is indexed, as NumPy is, or made one: ``a[...]``, ``np.asarray(a)``.
+
+    Made by `cfagg.open_array` and `cfagg.concatenate`.  It can be pickled, for workers, where its source can.
+
+    Attributes
+    ----------
+    shape, dtype
+        As of NumPy's arrays; the type is in native byte order.
+    dims : tuple of str
+        Names of its dimensions.
+    attributes : dict
+        As they are written, such as ``units``.
+    name : str, optional
+        Of the variable.
+    grid : Grid
+        Its chunks or partitions.
+    """
+
+    def __init__(self, reader: Reader, *, attributes: Mapping[str, Any] | None = None, name: str | None = None) -> None:
+        self.reader, self.name = reader, name
+        self.attributes = dict(reader.attributes if attributes is None else attributes)
+        self.shape: tuple[int, ...] = tuple(int(n) for n in reader.shape)
+        self.dtype = reader.dtype
+        self.dims = tuple(reader.dims)
+        self._token = uuid.uuid4().hex
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Its chunks or partitions."""
+        reader = self.reader
+        if reader.grid.size <= 1 and reader.chunks is not None and len(reader.chunks) == len(self.shape):
+            return Grid.regular(self.shape, [max(min(c, n), 1) for c, n in zip(reader.chunks, self.shape, strict=True)])
+        return reader.grid
+
+    @cached_property
+    def chunks(self) -> tuple[tuple[int, ...], ...]:
+        """Lengths of the chunks or partitions along each dimension, as dask has them."""
+        return tuple(sizes or (0,) for sizes in self.grid.sizes)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        n = 1
+        for m in self.shape:
+            n *= m
+        return n
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements in memory."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def oindex(self) -> Outer:
+        """Indexing by a slice, integer, mask or list of indices per dimension, each applied on its own."""
+        return Outer(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Read what a key selects, as NumPy does."""
+        from cfagg.arrays.indexing import read_like_numpy
+
+        return read_like_numpy(self.reader, key)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Read all of it."""
+        if copy is False:
+            raise ValueError(f"{self!r} is read into new memory: NumPy was told not to copy")
+        found: npt.NDArray[Any] = np.asarray(self.reader.read([slice(None)] * self.ndim))
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def __len__(self) -> int:
+        """Return the length of the first dimension."""
+        if not self.shape:
+            raise TypeError("an array without dimensions has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Read it part by part along the first dimension."""
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        """Read the one element; of more there is no truth."""
+        if self.size != 1:
+            raise ValueError(f"the truth of an array of {self.size:,} elements is ambiguous; use .any() of its values")
+        return bool(np.asarray(self).reshape(())[()])
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f" {self.name!r}"
+        dims = ", ".join(f"{d}: {n}" for d, n in zip(self.dims, self.shape, strict=True))
+        cells = " x ".join(map(str, self.grid.matrix_shape))
+        return f"<LazyArray{name} ({dims}) {self.dtype}, {cells or 1} chunks>"
+
+    def __dask_tokenize__(self) -> tuple[str, str]:
+        # Two of them are never one to dask: the values may have been written in between.
+        return "cfagg.LazyArray", self._token
+
+    def to_dask(self, chunks: Any = None) -> Any:
+        """Return an array of dask, by default with a chunk for each chunk or partition.
+
+        Parameters
+        ----------
+        chunks : optional
+            As `dask.array.from_array` takes them.
+
+        Examples
+        --------
+        >>> import cfagg, numpy as np
+        >>> made = cfagg.concatenate([np.arange(3), np.arange(2)])
+        >>> made.to_dask().chunks, made.to_dask(chunks=5).chunks
+        (((3, 2),), ((5,),))
+        """
+        from cfagg.errors.extras import require
+
+        require("arrays of dask", "dask")
+        import dask.array
+
+        meta = np.empty((0,) * self.ndim, self.dtype)
+        # Lists of indices stay with dask, which applies one after the other.
+        return dask.array.from_array(
+            self, chunks=self.chunks if chunks is None else chunks, asarray=False, fancy=False, meta=meta
+        )
+
+
+class Outer:
+    """``array.oindex[key]``."""
+
+    def __init__(self, array: LazyArray) -> None:
+        self._array = array
+
+    def __getitem__(self, key: Any) -> npt.NDArray[Any]:
+        """Read what a key selects."""
+        from cfagg.arrays.indexing import outer
+
+        return outer(self._array.reader, key)
+
+
+def open_array(
+    path: str | os.PathLike[str],
+    variable: str,
+    *,
+    group: str | None = None,
+    allow: Iterable[str | os.PathLike[str]] = (),
+    missing: Literal["error", "fill"] = "error",
+    storage_options: Mapping[str, Any] | None = None,
+    index: bool | str | os.PathLike[str] = True,
+    workers: int | None = None,
+) -> LazyArray:
+    """Return one variable of a file or store as an array that reads what is indexed, and nothing before.
+
+    Values are those that are stored, without masking or scaling; of an aggregation those of the array that it
+    describes.  Use `cfagg.read` for labels, dates, and missing values.
+
+    Parameters
+    ----------
+    path : str or path-like
+        An aggregation file, a netCDF or PP file, references, or a Zarr store; or its URL.
+    variable : str
+        Name or path of the variable.
+    group : str, optional
+        The group that `variable` is in, by default the root.
+    allow : iterable of str or path-like
+        Places that partitions may be read from, or links of a store may lead to, besides their own directory.
+    missing : {"error", "fill"}
+        What to do if values are read from a partition whose file is missing: raise, or return missing values.
+    storage_options : mapping, optional
+        Of a URL, as for `cfagg.read`.
+    index : bool or path-like
+        The byte-offset index by which fragments are read, as for `cfagg.read`.
+    workers : int, optional
+        Threads that one read may use; by default the processors of this process, at most 8.
+
+    Returns
+    -------
+    LazyArray
+        With ``.shape``, ``.dtype``, ``.chunks`` (lengths of its chunks or partitions), and ``.to_dask()``.
+
+    Raises
+    ------
+    SourceError
+        If there is no such file or variable.
+    ConventionError
+        If the variable is an aggregation that cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile, cfagg, numpy as np, zarr
+    >>> store = tempfile.mkdtemp()
+    >>> _ = zarr.create_array(store, name="tas", data=np.arange(10), chunks=(4,), dimension_names=["time"])
+    >>> tas = cfagg.open_array(store, "tas")
+    >>> tas.shape, tas.chunks, tas.dims
+    ((10,), ((4, 4, 2),), ('time',))
+    >>> tas[2:8:3], tas[[9, 0]], tas[-1]
+    (array([2, 5]), array([9, 0]), np.int64(9))
+    """
+    from cfagg.arrays.opening import open_any, open_reader
+    from cfagg.storage.handles import handles
+
+    a_text(variable, "variable", "the name or path of a variable")
+    if group is not None:
+        variable = f"{a_text(group, 'group', 'the path of a group').strip('/')}/{variable.lstrip('/')}"
+    places = paths(allow)
+    place = a_place(path, storage_options, places)
+    if isinstance(place, Url):
+        handles.renew(place)  # as it is now, whatever was kept of it
+    source = open_any(place, places)
+    reader = open_reader(source, variable, source.access(places), missing=missing, workers=workers, index=index)
+    return LazyArray(reader, attributes=_attributes(source, variable), name=variable.rstrip("/").rpartition("/")[2])
+
+
+def _attributes(source: Source, variable: str) -> dict[str, Any]:
+    """Return the attributes of a variable, and of an aggregation what it says of units itself."""
+    from cfagg.model import Aggregation
+
+    _, found = source.find(variable)
+    known = dict(found.attributes)
+    if isinstance(found, Aggregation):
+        said = {"units": found.units, "calendar": found.calendar}
+        known.update({name: value for name, value in said.items() if value is not None})
+    return known

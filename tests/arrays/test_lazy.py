@@ -1,0 +1,194 @@
+"""The lazy array: NumPy's indexing, pickles, dask, and every format that is opened."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import h5py
+import netCDF4
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hn
+
+import cfagg
+from cfagg.arrays.given import MemoryReader
+from cfagg.arrays.lazy import LazyArray
+from cfagg.demo import sample
+from cfagg.errors import SelectionError, SourceError, SourceNotFoundError
+
+VALUES = np.arange(7 * 5 * 4).reshape(7, 5, 4)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("lazy") / "a.zarr"
+    zarr.create_array(str(made), name="g/tas", data=VALUES, chunks=(3, 5, 3), attributes={"units": "K"})
+    return made
+
+
+@pytest.fixture(scope="module")
+def lazy(store: Path) -> LazyArray:
+    return cfagg.open_array(store, "tas", group="/g")
+
+
+def keys() -> st.SearchStrategy[Any]:
+    """Keys of every kind that NumPy takes."""
+    ints = hn.integer_array_indices((7,), result_shape=hn.array_shapes(min_dims=1, max_dims=2, max_side=3))
+    lists = ints.map(lambda found: found[0])
+    small = st.one_of(lists.map(lambda i: i % 4), lists.map(lambda i: -(i % 4) - 1))
+    masks = hn.arrays(bool, 5)
+    ranges = st.slices(4)
+    entry = st.one_of(st.integers(-4, 3), ranges, small, st.none())
+    mixed = st.tuples(st.one_of(st.slices(7), st.integers(-7, 6), lists.map(lambda i: i[..., :1])), entry, entry)
+    return st.one_of(
+        hn.basic_indices((7, 5, 4), allow_newaxis=True, allow_ellipsis=True),
+        st.tuples(st.slices(7), masks, st.integers(-4, 3)),
+        st.tuples(hn.arrays(bool, (7, 5)), ranges),
+        mixed,
+    )
+
+
+@given(keys())
+def test_indexing_is_that_of_numpy(lazy: LazyArray, key: Any) -> None:
+    try:
+        expected = VALUES[key]
+    except IndexError:
+        with pytest.raises(IndexError):
+            lazy[key]
+        return
+    found = lazy[key]
+    assert np.shape(found) == np.shape(expected)
+    assert np.array_equal(found, expected)
+
+
+@given(st.tuples(st.lists(st.integers(-7, 6)), st.slices(5), hn.arrays(bool, 4)))
+def test_outer_indexing_is_that_of_ix(lazy: LazyArray, key: tuple[Any, ...]) -> None:
+    rows, columns, mask = key
+    assert np.array_equal(lazy.oindex[key], VALUES[np.asarray(rows, int)][:, columns][:, :, mask])
+
+
+@pytest.mark.parametrize(
+    "key", [(0, 0, 0, 0), (..., ...), 7, [9], "x", 1.5, (slice(None), np.ones(3, bool)), ([0, 1], [0, 1, 2])]
+)
+def test_keys_that_numpy_refuses_are_refused(lazy: LazyArray, key: Any) -> None:
+    with pytest.raises(SelectionError):
+        lazy[key]
+
+
+def test_it_says_what_it_is_and_opens_no_chunk(store: Path, lazy: LazyArray) -> None:
+    assert (lazy.shape, lazy.dtype, lazy.ndim, lazy.size, lazy.nbytes) == ((7, 5, 4), VALUES.dtype, 3, 140, 1120)
+    assert lazy.chunks == ((3, 3, 1), (5,), (3, 1))
+    assert (lazy.name, lazy.attributes, len(lazy)) == ("tas", {"units": "K"}, 7)
+    assert "3 x 1 x 2 chunks" in repr(lazy)
+
+
+def test_it_becomes_an_array_of_numpy(lazy: LazyArray) -> None:
+    assert np.array_equal(np.asarray(lazy), VALUES)
+    assert np.asarray(lazy, "f4").dtype == np.float32
+    assert np.array_equal(np.stack(list(lazy)), VALUES)
+    assert np.sum(lazy) == VALUES.sum()
+    with pytest.raises(ValueError, match="not to copy"):
+        np.array(lazy, copy=False)
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(lazy)
+
+
+def test_it_is_pickled(lazy: LazyArray) -> None:
+    again = pickle.loads(pickle.dumps(lazy))
+    assert np.array_equal(again[1], VALUES[1])
+    assert (again.chunks, again.name, again.attributes) == (lazy.chunks, lazy.name, lazy.attributes)
+
+
+def test_dask_has_its_edges(lazy: LazyArray) -> None:
+    found = lazy.to_dask()
+    assert found.chunks == lazy.chunks == da.from_array(lazy, chunks=lazy.chunks).chunks
+    assert np.array_equal(found[[5, 0]][:, [1, 1]].compute(scheduler="synchronous"), VALUES[[5, 0]][:, [1, 1]])
+    assert lazy.to_dask(chunks=(7, 5, 4)).npartitions == 1
+    assert da.from_array(lazy).sum().compute(scheduler="synchronous") == VALUES.sum()
+
+
+def test_two_of_one_variable_are_not_one_to_dask(store: Path) -> None:
+    one, other = (cfagg.open_array(store, "g/tas").to_dask() for _ in range(2))
+    assert one.name != other.name
+
+
+def test_rectilinear_chunks_are_its_chunks(tmp_path: Path) -> None:
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        made = zarr.create_array(str(tmp_path), name="x", shape=(10,), chunks=[[4, 1, 5]], dtype="i4")
+        made[:] = np.arange(10)
+    found = cfagg.open_array(tmp_path, "x")
+    assert found.chunks == ((4, 1, 5),)
+    assert found[::-2].tolist() == list(range(9, 0, -2))
+
+
+def test_an_aggregation_has_its_partitions_and_units() -> None:
+    path = sample("temperature.nca")
+    found, whole = cfagg.open_array(path, "tas"), cfagg.open_aggregation(path, "tas")
+    assert found.chunks == whole.grid.sizes
+    assert found.attributes["units"] == whole.units
+    expected = cfagg.read(path, decode_times=False, mask_and_scale=False).tas.values
+    assert np.array_equal(found[5:20, 3], expected[5:20, 3])
+
+
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC"])
+def test_values_of_netcdf_are_as_stored_with_the_chunks_of_the_file(tmp_path: Path, form: Any) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format=form) as nc:
+        nc.createDimension("x", 10)
+        more = {"chunksizes": (4,)} if form == "NETCDF4" else {}
+        v = nc.createVariable("v", "i2", ("x",), **more)
+        v.scale_factor = 0.5
+        v.set_auto_maskandscale(False)
+        v[:] = np.arange(10)
+    found = cfagg.open_array(tmp_path / "a.nc", "v")
+    assert found[7:].tolist() == [7, 8, 9]
+    assert found.attributes["scale_factor"] == 0.5
+    assert found.chunks == (((4, 4, 2),) if form == "NETCDF4" else ((10,),))
+
+
+def test_fields_of_pp_files_are_read() -> None:
+    path = next(iter(sorted(Path(sample("temperature.nca")).parent.rglob("*.pp"))))
+    name = next(iter(cfagg.read(path).data_vars))
+    assert np.array_equal(cfagg.open_array(path, str(name))[...], cfagg.read(path, mask_and_scale=False)[name].values)
+
+
+def test_scalars_and_empty_arrays(tmp_path: Path) -> None:
+    group = zarr.create_group(str(tmp_path))
+    group.create_array("s", data=np.array(3.5))
+    group.create_array("e", shape=(0, 4), chunks=(2, 2), dtype="i2")
+    scalar, empty = cfagg.open_array(tmp_path, "s"), cfagg.open_array(tmp_path, "e")
+    assert (scalar[()], scalar[...].shape, float(np.asarray(scalar)), scalar.chunks) == (3.5, (), 3.5, ())
+    assert (empty[...].shape, empty.chunks) == ((0, 4), ((0,), (2, 2)))
+    assert empty.to_dask().shape == (0, 4)
+    with pytest.raises(TypeError, match="no length"):
+        len(scalar)
+
+
+def test_text_is_read(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file["t"] = np.array(["ab", "c"], h5py.string_dtype())
+    zarr.create_array(str(tmp_path / "a.zarr"), name="t", data=np.array(["ab", "c"]), chunks=(1,))
+    for path in ("a.nc", "a.zarr"):
+        assert cfagg.open_array(tmp_path / path, "t")[:].tolist() == ["ab", "c"]
+
+
+def test_what_is_not_there_is_refused(store: Path, tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFoundError):
+        cfagg.open_array(tmp_path / "no.nc", "x")
+    with pytest.raises(SourceError, match="no variable 'g/pr'"):
+        cfagg.open_array(store, "g/pr")
+
+
+def test_a_path_that_is_no_path_is_refused() -> None:
+    with pytest.raises(cfagg.CfaggError):
+        cfagg.open_array(["a.nc", "b.nc"], "x")  # type: ignore[arg-type]
+
+
+def test_memory_is_read_by_the_same_interface() -> None:
+    found = LazyArray(MemoryReader(VALUES.astype(">i8"), "memory"))
+    assert found[2, ::-2, [3, 0]].tolist() == VALUES[2, ::-2, [3, 0]].tolist()
