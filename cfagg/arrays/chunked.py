@@ -1,4 +1,4 @@
-"""Reading Zarr arrays chunk by chunk, without zarr-python."""
+"""Reading Zarr arrays, many chunks at a time or one by one, without zarr-python."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.batched import batches, cut
 from cfagg.arrays.blocks import Work, constant, copy, place
 from cfagg.arrays.plan import Plan
 from cfagg.arrays.reader import Reader
@@ -43,8 +44,8 @@ class ZarrReader(Reader):
     ) -> npt.NDArray[Any] | None:
         """Return the elements of one chunk of the grid, or of a box of it; `None` where it is not stored.
 
-        Every element is read by this method.  `seen` is called with the stored bytes of a whole chunk, as
-        `cfagg.formats.zarr.read_chunk` does.
+        A class that has another method of this name reads every element by it.  `seen` is called with the stored bytes
+        of a whole chunk, as `cfagg.formats.zarr.read_chunk` does.
         """
         return read_chunk(self.array, index, seen) if box is None else read_box(self.array, index, box)
 
@@ -56,9 +57,12 @@ class ZarrReader(Reader):
         return found
 
     def _blocks(self, made: Plan, out: npt.NDArray[Any]) -> Iterator[Work]:
-        return (partial(self._read, made, k, out) for k in range(len(made)))
+        decoder = self.array.decoder
+        if type(self).chunk is not _CHUNK or decoder is None or not out.flags.writeable:
+            return (partial(self._read, made, out, k) for k in range(len(made)))
+        return batches(self.array, decoder, made, out, partial(self._read, made, out))
 
-    def _read(self, made: Plan, k: int, out: npt.NDArray[Any]) -> None:
+    def _read(self, made: Plan, out: npt.NDArray[Any], k: int) -> None:
         """Read what cell `k` of a plan takes of one chunk."""
         source, target = made.source(k), made.target(k)
         box = tuple(s if isinstance(s, slice) else slice(int(s[0]), int(s[-1]) + 1) for s in source)
@@ -66,12 +70,12 @@ class ZarrReader(Reader):
         if block is None:
             constant(out, target, self.fill)()
             return
-        for d, s in enumerate(source):
-            if not isinstance(s, slice):
-                block = block.take(s - s[0], axis=d)
-            elif s.step not in (None, 1):
-                block = block[(slice(None),) * d + (slice(None, None, s.step),)]
-        place(out, target, partial(copy, block))
+        shifted = [slice(None, None, s.step) if isinstance(s, slice) else s - s[0] for s in source]
+        place(out, target, partial(copy, cut(block, shifted)))
+
+
+#: How chunks are read one by one where no class has it otherwise.
+_CHUNK = ZarrReader.chunk
 
 
 def local_reader(store: Store, path: str) -> ZarrReader | None:

@@ -36,28 +36,57 @@ class Decoder:
         """Whether elements are stored as they are, so that parts of a chunk can be read alone."""
         return not self.steps and self.order is None
 
-    def decode(self, stored: Any, nbytes: int) -> Bytes:
-        """Return the `nbytes` bytes of a chunk, writable, in the stored byte order; another number is damage."""
+    def decode(self, stored: Any, nbytes: int, out: Bytes | None = None) -> Bytes:
+        """Return the `nbytes` bytes of a chunk, writable, in the stored byte order; another number is damage.
+
+        They are in `out`, contiguous memory of as many bytes, where that is given.
+        """
+        if out is not None:
+            self._into(stored, nbytes, out)
+            return out
         if len(self.steps) == 1:
             one = self.steps[0].undo(stored, nbytes, nbytes)
             if type(one) is np.ndarray and one.size == nbytes and one.flags.writeable:
                 return one
             return self._whole(one, nbytes)
-        # The last step gives the chunk, the one before it what the last one takes, and so on.
+        if self.steps:
+            stored = self.steps[-1].undo(self._before_last(stored, nbytes), nbytes, nbytes)
+        return self._whole(stored, nbytes)
+
+    def _into(self, stored: Any, nbytes: int, out: Bytes) -> None:
+        """Decode into memory."""
+        if self.steps:
+            stored = self._before_last(stored, nbytes)
+            last = self.steps[-1]
+            if last.places:
+                last.undo(stored, nbytes, nbytes, out)
+                return
+            stored = last.undo(stored, nbytes, nbytes)
+        out[...] = self._checked(stored, nbytes)
+
+    def _before_last(self, stored: Any, nbytes: int) -> Any:
+        """Return what the last step takes: it gives the chunk, the one before it what the last one takes, and so on."""
+        if len(self.steps) == 1:
+            return stored
         bounds = [(nbytes, nbytes)]
         for step in self.steps[:0:-1]:
             bounds.append(step.sizes(bounds[-1]))
-        # strict=False: without steps there is nothing to bound.
-        for step, (fewest, most) in zip(self.steps, reversed(bounds), strict=False):
+        for step, (fewest, most) in zip(self.steps[:-1], bounds[:0:-1], strict=True):
             stored = step.undo(stored, fewest, most)
-        return self._whole(stored, nbytes)
+        return stored
 
     @staticmethod
-    def _whole(decoded: Any, nbytes: int) -> Bytes:
-        """Return decoded bytes as memory of their own, if there are as many as there must be."""
-        out: Bytes = np.frombuffer(decoded, np.uint8)
-        if out.size != nbytes:
-            raise DamagedError(f"it decodes to {out.size:,} bytes, expected {nbytes:,}")
+    def _checked(decoded: Any, nbytes: int) -> Bytes:
+        """Return decoded bytes, if there are as many as there must be."""
+        found: Bytes = np.frombuffer(decoded, np.uint8)
+        if found.size != nbytes:
+            raise DamagedError(f"it decodes to {found.size:,} bytes, expected {nbytes:,}")
+        return found
+
+    @classmethod
+    def _whole(cls, decoded: Any, nbytes: int) -> Bytes:
+        """Return decoded bytes as memory of their own."""
+        out = cls._checked(decoded, nbytes)
         return out if out.flags.writeable else out.copy()
 
     def placed(self, elements: npt.NDArray[Any], lengths: Sequence[int]) -> npt.NDArray[Any]:
@@ -193,11 +222,11 @@ def _shuffle(size: int) -> Step:
 
 
 _STEPS: Mapping[str, Step] = {
-    "zstd": Step(codecs.unzstd, _packed),
-    "blosc": Step(codecs.unblosc, _packed),
-    "lz4": Step(codecs.unlz4, _packed),
-    "gzip": Step(codecs.inflate, _packed),
-    "zlib": Step(codecs.inflate, _packed),
+    "zstd": Step(codecs.unzstd, _packed, True),
+    "blosc": Step(codecs.unblosc, _packed, True),
+    "lz4": Step(codecs.unlz4, _packed, True),
+    "gzip": Step(codecs.inflate, _packed, True),
+    "zlib": Step(codecs.inflate, _packed, True),
     "bz2": Step(codecs.bunzip2, _packed),
     "lzma": Step(codecs.unlzma, _packed),
     "crc32c": Step(_exact(codecs.strip_crc32c), _longer),

@@ -18,9 +18,10 @@ Sizes = tuple[int, int]
 class Step(NamedTuple):
     """One codec."""
 
-    # from stored bytes, and the fewest and most that may come out, to decoded bytes
-    undo: Callable[[Any, int, int], Any]
+    # from stored bytes, and the fewest and most that may come out, to decoded bytes; with `places`, into given memory
+    undo: Callable[..., Any]
     sizes: Callable[[Sizes], Sizes]  # from the sizes of decoded bytes to those of encoded bytes
+    places: bool = False  # `undo` takes the memory for what it gives as one more argument
 
 
 #: Names of numcodecs' classes by identifier, and the keys of their types, encoded and decoded.

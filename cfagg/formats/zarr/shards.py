@@ -52,18 +52,11 @@ class Shards:
         index: Sequence[int],
     ) -> tuple[int, int] | None:
         """Return offset and size of a chunk in a shard that is read by `pread`, `None` where it is not stored."""
-        counts, position = [], []
+        position = []
         for axis, inner, h, i in zip(objects.axes, self.inner, held, index, strict=True):
-            a, b = (h * axis.chunk, (h + 1) * axis.chunk) if isinstance(axis, Regular) else (axis[h], axis[h + 1])
-            counts.append(int(b - a) // inner)
-            position.append(i - int(a) // inner)
-        key = (*identity, *held)
-        entries = self._known.get(key)
-        if entries is None:
-            entries = self._read(pread, size, math.prod(counts))
-            if len(self._known) >= _KEPT or sum(e.nbytes for e in self._known.values()) > _KEPT_BYTES:
-                self._known.clear()
-            self._known[key] = entries
+            position.append(i - int(h * axis.chunk if isinstance(axis, Regular) else axis[h]) // inner)
+        entries = self.table(pread, size, identity, objects, held)
+        counts = self.counts(objects, held)
         flat = 0
         for n, p in zip(counts, position, strict=True):
             flat = flat * n + p
@@ -73,6 +66,31 @@ class Shards:
         if offset + nbytes > size:
             raise DamagedError(f"its index puts the chunk at bytes {offset:,} to {offset + nbytes:,} of {size:,}")
         return offset, nbytes
+
+    def counts(self, objects: Grid, held: Sequence[int]) -> list[int]:
+        """Return how many chunks a shard has along each dimension."""
+        found = []
+        for axis, inner, h in zip(objects.axes, self.inner, held, strict=True):
+            found.append(int(axis.chunk if isinstance(axis, Regular) else axis[h + 1] - axis[h]) // inner)
+        return found
+
+    def table(
+        self,
+        pread: Callable[[int, int], bytes],
+        size: int,
+        identity: tuple[int, ...],
+        objects: Grid,
+        held: Sequence[int],
+    ) -> Index:
+        """Return offset and size of every chunk of a shard in C order; those of the last shards are kept."""
+        key = (*identity, *held)
+        entries = self._known.get(key)
+        if entries is None:
+            entries = self._read(pread, size, math.prod(self.counts(objects, held)))
+            if len(self._known) >= _KEPT or sum(e.nbytes for e in self._known.values()) > _KEPT_BYTES:
+                self._known.clear()
+            self._known[key] = entries
+        return entries
 
     def _read(self, pread: Callable[[int, int], bytes], size: int, chunks: int) -> Index:
         """Return offset and size of every chunk of a shard."""

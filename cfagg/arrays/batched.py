@@ -1,0 +1,250 @@
+"""Reading the chunks that a plan touches many at a time, straight into the output where they lie there in a row.
+
+A plan is cut into batches: products of runs of its rows, which are of one kind (chunks that are taken whole, or not)
+and of one shard.  A batch is read into one stretch of memory by `cfagg.formats.zarr.batches`, where possible that of
+the output itself, and goes from there to its place by one copy.  What takes another look is left to a function that
+reads one chunk.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.blocks import Work, constant, copy, place
+from cfagg.arrays.plan import AxisPlan, Plan
+from cfagg.formats.zarr.batches import MISSING, ODD, READ, Memory, positions, read_chunks, read_shard
+from cfagg.formats.zarr.codecs import Decoder
+from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.model import Regular
+
+__all__ = ["batches"]
+
+Int64 = npt.NDArray[np.int64]
+
+#: Decoded bytes and chunks of one batch; one chunk alone may be larger.
+BATCH_BYTES = 1 << 22
+BATCH_CHUNKS = 4096
+
+#: Of larger chunks whose elements are stored as they are, only those bytes are read that are needed.
+LARGE = 1 << 16
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a plan along one dimension, as columns."""
+
+    plan: AxisPlan
+    cell: Int64
+    length: Int64  # elements of the stored chunk, also those beyond the array's end
+    whole: npt.NDArray[np.bool_]  # the chunk is taken as it is
+    shard: Int64 | None  # number of the shard
+    within: Int64 | None  # position in the shard
+
+    def runs(self, most: int) -> list[slice]:
+        """Return runs of at most so many rows, of one kind and one shard each."""
+        count = len(self.cell)
+        differs = self.whole[1:] != self.whole[:-1]
+        if self.shard is not None:
+            differs |= self.shard[1:] != self.shard[:-1]
+        ends = [0, *(np.flatnonzero(differs) + 1).tolist(), count]
+        return [slice(i, min(i + most, b)) for a, b in itertools.pairwise(ends) for i in range(a, b, most)]
+
+
+def batches(
+    array: ZarrArray, decoder: Decoder, made: Plan, out: npt.NDArray[Any], alone: Callable[[int], None]
+) -> Iterator[Work]:
+    """Yield the work that fills `out` with what a plan takes of an array; `alone` reads one cell of the plan."""
+    rows = [_rows(array, d, axis) for d, axis in enumerate(made.axes)]
+    itemsize = array.dtype.itemsize
+    largest = itemsize * math.prod(int(r.length.max()) if len(r.cell) else 0 for r in rows)
+    room = min(max(BATCH_BYTES // max(largest, 1), 1), BATCH_CHUNKS)
+    runs: list[list[slice]] = []
+    for r in reversed(rows):
+        found = r.runs(room)
+        runs.insert(0, found)
+        room = max(room // max((s.stop - s.start for s in found), default=1), 1)
+    for box in itertools.product(*runs):
+        yield partial(_read, array, decoder, rows, box, made, out, alone)
+
+
+def _rows(array: ZarrArray, d: int, axis: AxisPlan) -> _Rows:
+    """Return what is to be known of the rows of one dimension."""
+    grid, cell = array.grid.axes[d], axis.cell
+    if isinstance(grid, Regular):
+        length = np.broadcast_to(np.int64(grid.chunk), cell.shape)
+    else:
+        length = grid[cell + 1] - grid[cell]
+    whole = (axis.start == 0) & (axis.count == length) & (axis.index is None) & (axis.sign > 0)
+    if axis.step != 1:
+        whole &= length == 1
+    shard = within = None
+    if array.objects is not array.grid:
+        inner: Any = grid  # chunks within shards are all of one length
+        start = cell * inner.chunk
+        held = array.objects.axes[d]
+        if isinstance(held, Regular):
+            shard = start // held.chunk
+            within = (start - shard * held.chunk) // inner.chunk
+        else:
+            shard = np.searchsorted(held, start, "right") - 1
+            within = (start - held[shard]) // inner.chunk
+    return _Rows(axis, cell, length, whole, shard, within)
+
+
+def _read(
+    array: ZarrArray,
+    decoder: Decoder,
+    rows: Sequence[_Rows],
+    box: tuple[slice, ...],
+    made: Plan,
+    out: npt.NDArray[Any],
+    alone: Callable[[int], None],
+) -> None:
+    """Read one batch and put it in its place."""
+    lengths = [r.length[s] for r, s in zip(rows, box, strict=True)]
+    counts = tuple(len(n) for n in lengths)
+    total = math.prod(counts)
+    equal = all(bool((n == n[0]).all()) for n in lengths)
+    whole = all(bool(r.whole[s.start]) for r, s in zip(rows, box, strict=True))
+    itemsize = array.dtype.itemsize
+    if equal:
+        size = itemsize * math.prod(int(n[0]) for n in lengths)
+        sizes, starts = [size] * total, list(range(0, size * total, max(size, 1)))
+    else:
+        each = np.full(1, itemsize, np.int64)
+        for n in lengths:
+            each = np.multiply.outer(each, n).reshape(-1)
+        sizes, starts = each.tolist(), [0, *np.cumsum(each)[:-1].tolist()]
+    if decoder.plain and not whole and max(sizes) > LARGE:
+        for k in _numbers(made, box):
+            alone(k)
+        return
+    view = _joined(rows, box, lengths, out, decoder) if whole and equal else None
+    straight = view if view is not None and view.flags.c_contiguous else None
+    raw = np.empty(sum(sizes), np.uint8) if straight is None else straight.reshape(-1).view(np.uint8)
+    memory = Memory(raw, starts, sizes)
+    done = _fill(array, rows, box, memory)
+    if decoder.swap:
+        raw.view(array.dtype).byteswap(inplace=True)
+    if view is not None:
+        if straight is None:
+            view[...] = raw.view(array.dtype).reshape(view.shape)
+        if not any(done):
+            return
+    _place(array, decoder, rows, box, made, out, alone, memory, done, placed=view is not None)
+
+
+def _numbers(made: Plan, box: Sequence[slice]) -> list[int]:
+    """Return the numbers in a plan of the cells of a batch."""
+    flat = np.zeros(1, np.int64)
+    for n, s in zip(made.counts, box, strict=True):
+        flat = np.add.outer(flat * n, np.arange(s.start, s.stop)).reshape(-1)
+    found: list[int] = flat.tolist()
+    return found
+
+
+def _joined(
+    rows: Sequence[_Rows], box: Sequence[slice], lengths: Sequence[Int64], out: npt.NDArray[Any], decoder: Decoder
+) -> npt.NDArray[Any] | None:
+    """Return the place of a batch of equal, whole chunks in the output: rows of chunks, then elements as stored."""
+    region: list[Any] = []
+    split: list[int] = []
+    for r, s, n in zip(rows, box, lengths, strict=True):
+        begin, length = int(r.plan.out[s.start]), int(n[0])
+        region.append(slice(begin, begin + len(n) * length))
+        split += [len(n), length]
+    ndim = len(rows)
+    order = range(ndim) if decoder.order is None else decoder.order
+    view = out[(*region, ...)].reshape(split)
+    return view.transpose([*range(0, 2 * ndim, 2), *(2 * d + 1 for d in order)])
+
+
+def _fill(array: ZarrArray, rows: Sequence[_Rows], box: Sequence[slice], memory: Memory) -> list[int]:
+    """Read the chunks of a batch into memory, and return what became of each."""
+    if array.shards is not None:
+        held, places = [], []
+        for r, s in zip(rows, box, strict=True):
+            assert r.shard is not None  # noqa: S101
+            assert r.within is not None  # noqa: S101
+            held.append(int(r.shard[s.start]))
+            places.append(r.within[s])
+        inside = positions(array.shards.counts(array.objects, held), places)
+        return read_shard(array, array.shards, held, inside, memory)
+    done: list[int] = []
+    folder, prefix, separator = array.folder, array.prefix, array.separator
+    if not rows:
+        read_chunks(array, folder, [array.key(())], memory, 0, done)
+        return done
+    cells = [list(map(str, r.cell[s].tolist())) for r, s in zip(rows, box, strict=True)]
+    last = cells.pop()
+    joins = separator == "/"
+    for head in itertools.product(*cells):
+        front = separator.join((prefix, *head) if prefix else head)
+        if joins:
+            read_chunks(array, f"{folder}/{front}" if front else folder, last, memory, len(done), done)
+        else:
+            names = [f"{front}{separator}{n}" for n in last] if front else last
+            read_chunks(array, folder, names, memory, len(done), done)
+    return done
+
+
+def _place(
+    array: ZarrArray,
+    decoder: Decoder,
+    rows: Sequence[_Rows],
+    box: Sequence[slice],
+    made: Plan,
+    out: npt.NDArray[Any],
+    alone: Callable[[int], None],
+    memory: Memory,
+    done: Sequence[int],
+    *,
+    placed: bool,
+) -> None:
+    """Put chunks in their places one by one: all, or of a batch that has been placed those that are not stored."""
+    numbers = _numbers(made, box)
+    shapes = itertools.product(*(r.length[s].tolist() for r, s in zip(rows, box, strict=True)))
+    sources = itertools.product(*(_slices(r.plan, s, source=True) for r, s in zip(rows, box, strict=True)))
+    targets = itertools.product(*(_slices(r.plan, s, source=False) for r, s in zip(rows, box, strict=True)))
+    for k, (shape, source, target) in enumerate(zip(shapes, sources, targets, strict=True)):
+        state = done[k]
+        if state == MISSING:
+            constant(out, target, array.fill_value)()
+        elif state == ODD:
+            alone(numbers[k])
+        elif state == READ and not placed:
+            chunk = decoder.placed(memory.place(k).view(array.dtype), shape)
+            if all(type(s) is slice for s in (*source, *target)):
+                out[(*target, ...)] = chunk[(*source, ...)]
+            else:
+                place(out, target, partial(copy, cut(chunk, source)))
+
+
+def cut(chunk: npt.NDArray[Any], source: Sequence[slice | Int64]) -> npt.NDArray[Any]:
+    """Return what a plan takes of a chunk."""
+    for d, s in enumerate(source):
+        chunk = chunk[(slice(None),) * d + (s,)] if isinstance(s, slice) else chunk.take(s, axis=d)
+    return chunk
+
+
+def _slices(axis: AxisPlan, rows: slice, *, source: bool) -> list[Any]:
+    """Return what to take of each cell, or where that goes, as `AxisPlan.source` and `AxisPlan.target` have it."""
+    if axis.index is not None:
+        return [(axis.source if source else axis.target)(row) for row in range(rows.start, rows.stop)]
+    counts = axis.count[rows].tolist()
+    if source:
+        step = axis.step
+        starts = axis.start[rows].tolist()
+        return [slice(a, a + (n - 1) * step + 1, step) for a, n in zip(starts, counts, strict=True)]
+    outs = axis.out[rows].tolist()
+    if axis.sign > 0:
+        return [slice(a, a + n) for a, n in zip(outs, counts, strict=True)]
+    return [slice(a, a - n if a >= n else None, -1) for a, n in zip(outs, counts, strict=True)]

@@ -1,0 +1,274 @@
+"""Reading many chunks of one Zarr array into memory at once, with as little as possible done for each.
+
+Only what is plain to see is done here: a regular file without links on the way that decodes to the bytes expected.
+Whatever else there is, `cfagg.formats.zarr.chunks` reads, or says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import FragmentReadError, LimitError
+from cfagg.formats.codecs import stored_most
+from cfagg.formats.zarr.codecs import DamagedError, Decoder
+from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.shards import Shards
+from cfagg.storage.files import close_read
+from cfagg.storage.tree import FILE, open_file, open_quickly
+
+__all__ = ["MISSING", "ODD", "READ", "Memory", "positions", "read_chunks", "read_shard"]
+
+#: What became of a chunk: it was read, it is not stored, or it takes another look.
+READ, MISSING, ODD = 0, 1, 2
+
+Int64 = npt.NDArray[np.int64]
+
+#: Fewer files than these are opened by their whole paths, and not in their directory.
+_FEW = 3
+
+#: Reading two runs of bytes of a file by one call is faster than by two where at most so many bytes lie between them.
+_GAP = 16384
+#: Bytes of a shard that are read by one call, where that makes several chunks of them.
+_MOST = 1 << 23
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Where chunks go: each has its place in one stretch of bytes."""
+
+    raw: npt.NDArray[np.uint8]
+    starts: list[int]
+    sizes: list[int]
+
+    def place(self, k: int) -> npt.NDArray[np.uint8]:
+        """Return the place of a chunk."""
+        return self.raw[self.starts[k] : self.starts[k] + self.sizes[k]]
+
+
+def read_chunks(
+    array: ZarrArray, folder: str, names: Sequence[str], memory: Memory, first: int, done: list[int]
+) -> None:
+    """Read the files of chunks in a directory of the store; `done` gets for each what became of it.
+
+    The first goes to place `first` of the memory, and so on.
+    """
+    decoder = array.decoder
+    if decoder is None or array.opens is not None or len(names) < _FEW:
+        done += [_read_alone(array, f"{folder}/{n}", decoder, memory, first + k) for k, n in enumerate(names)]
+        return
+    try:
+        within = open_quickly(array.store, folder)
+    except (FileNotFoundError, NotADirectoryError):
+        done += [MISSING] * len(names)
+        return
+    except (OSError, ValueError):
+        within = -1
+    if within < 0:
+        done += [ODD] * len(names)
+        return
+    try:
+        if decoder.steps:
+            _decode_files(names, within, decoder, memory, first, done)
+        else:
+            _read_files(names, within, memory, first, done)
+    finally:
+        close_read(within)
+
+
+def _read_files(names: Sequence[str], within: int, memory: Memory, first: int, done: list[int]) -> None:
+    """Read files that hold elements as they are."""
+    # Every name here is looked up for every chunk.
+    open_, fstat, preadv, regular = os.open, os.fstat, os.preadv, stat.S_ISREG
+    view, starts, sizes = memoryview(memory.raw), memory.starts, memory.sizes
+    flags, add = FILE, done.append
+    for k, name in enumerate(names, first):
+        try:
+            file = open_(name, flags, dir_fd=within)
+        except FileNotFoundError:
+            add(MISSING)
+            continue
+        except (OSError, ValueError):
+            add(ODD)
+            continue
+        try:
+            status, size = fstat(file), sizes[k]
+            start = starts[k]
+            good = status.st_size == size and regular(status.st_mode)
+            add(READ if good and preadv(file, [view[start : start + size]], 0) == size else ODD)
+        except OSError:
+            add(ODD)
+        finally:
+            close_read(file)
+
+
+def _decode_files(
+    names: Sequence[str], within: int, decoder: Decoder, memory: Memory, first: int, done: list[int]
+) -> None:
+    """Read files and decode them."""
+    open_, fstat, pread, regular = os.open, os.fstat, os.pread, stat.S_ISREG
+    raw, starts, sizes, decode = memory.raw, memory.starts, memory.sizes, decoder.decode
+    flags, add = FILE, done.append
+    for k, name in enumerate(names, first):
+        try:
+            file = open_(name, flags, dir_fd=within)
+        except FileNotFoundError:
+            add(MISSING)
+            continue
+        except (OSError, ValueError):
+            add(ODD)
+            continue
+        size = sizes[k]
+        try:
+            status = fstat(file)
+            held = status.st_size
+            stored = pread(file, held, 0) if regular(status.st_mode) and held <= stored_most(size) else b""
+        except OSError:
+            stored = b""
+        finally:
+            close_read(file)
+        start = starts[k]
+        try:
+            decode(stored, size, raw[start : start + size])
+        except (DamagedError, LimitError):
+            add(ODD)
+        else:
+            add(READ)
+
+
+def _read_alone(array: ZarrArray, path: str, decoder: Decoder | None, memory: Memory, k: int) -> int:
+    """Read one file, by its whole path."""
+    if decoder is None or array.opens is not None:
+        return ODD
+    size = memory.sizes[k]
+    try:
+        file = open_quickly(array.store, path)
+    except (FileNotFoundError, NotADirectoryError):
+        return MISSING
+    except (OSError, ValueError):
+        return ODD
+    if file < 0:
+        return ODD
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > stored_most(size):
+            return ODD
+        if decoder.steps:
+            decoder.decode(os.pread(file, status.st_size, 0), size, memory.place(k))
+            return READ
+        return READ if status.st_size == size == os.preadv(file, [memory.place(k)], 0) else ODD
+    except (OSError, DamagedError, LimitError):
+        return ODD
+    finally:
+        close_read(file)
+
+
+def read_shard(array: ZarrArray, shards: Shards, held: Sequence[int], inside: Int64, memory: Memory) -> list[int]:
+    """Read chunks of one shard by their numbers in it, and return what became of each."""
+    path = f"{array.folder}/{array.key(held)}"
+    if array.opens is not None:
+        return [ODD] * len(inside)
+    opened = open_file(array.store, path, array.allow)
+    if opened is None:
+        return [MISSING] * len(inside)
+    file, status = opened
+    try:
+        table = shards.table(
+            lambda count, offset: os.pread(file, count, offset),
+            status.st_size,
+            (status.st_ino, status.st_size, status.st_mtime_ns),
+            array.objects,
+            held,
+        )
+        runs = shard_runs(table, inside, status.st_size, memory.sizes, _GAP)
+        done = runs.done
+        for a, b, members in runs.ranges:
+            stored = _exactly(file, b - a, a)
+            for k, start, size in members:
+                done[k] = decode_part(shards.decoder, stored, start - a, size, memory, k)
+    except (OSError, DamagedError, FragmentReadError):
+        return [ODD] * len(inside)
+    finally:
+        close_read(file)
+    return done
+
+
+@dataclass
+class Runs:
+    """Which bytes of a shard are read by one call each, and what became of chunks of which none are."""
+
+    done: list[int]
+    #: Where a range begins and ends, and for each chunk in it its number in the memory, and its place and size.
+    ranges: list[tuple[int, int, list[tuple[int, int, int]]]]
+
+
+def shard_runs(table: npt.NDArray[np.uint64], inside: Int64, size: int, sizes: Sequence[int], gap: int) -> Runs:
+    """Return the ranges of bytes that hold chunks of a shard, close ones joined.
+
+    >>> table = np.array([[0, 10], [2**64 - 1, 2**64 - 1], [12, 8], [900, 300]], np.uint64)
+    >>> runs = shard_runs(table, np.array([2, 0, 1, 3]), 1000, [100] * 4, gap=4)
+    >>> runs.ranges, runs.done
+    ([(0, 20, [(1, 0, 10), (0, 12, 8)])], [2, 2, 1, 2])
+    """
+    absent = np.uint64(2**64 - 1)
+    offsets, lengths = table[inside, 0], table[inside, 1]
+    done = [ODD] * len(inside)
+    missing = (offsets == absent) & (lengths == absent)
+    for k in np.flatnonzero(missing).tolist():
+        done[k] = MISSING
+    # Sums cannot overflow: either part is compared first.
+    whole = np.uint64(size)
+    good = ~missing & (lengths <= whole) & (offsets <= whole)
+    good &= np.where(good, offsets, 0) + np.where(good, lengths, 0) <= whole
+    order = np.flatnonzero(good)[np.argsort(offsets[good], kind="stable")]
+    ranges: list[tuple[int, int, list[tuple[int, int, int]]]] = []
+    begin = end = 0
+    members: list[tuple[int, int, int]] = []
+    for k, offset, length in zip(order.tolist(), offsets[order].tolist(), lengths[order].tolist(), strict=True):
+        if length > stored_most(sizes[k]):
+            continue
+        if members and offset - end <= gap and max(end, offset + length) - begin <= _MOST:
+            end = max(end, offset + length)
+        else:
+            if members:
+                ranges.append((begin, end, members))
+            begin, end, members = offset, offset + length, []
+        members.append((k, offset, length))
+    if members:
+        ranges.append((begin, end, members))
+    return Runs(done, ranges)
+
+
+def decode_part(decoder: Decoder, stored: Any, start: int, size: int, memory: Memory, k: int) -> int:
+    """Decode a chunk whose bytes are a part of some, and return what became of it."""
+    part = memoryview(stored)[start : start + size]
+    try:
+        decoder.decode(part, memory.sizes[k], memory.place(k))
+    except (DamagedError, LimitError):
+        return ODD
+    return READ
+
+
+def _exactly(file: int, count: int, offset: int) -> bytes:
+    """Return bytes of a file; fewer where it ends before."""
+    stored = os.pread(file, count, offset)
+    while len(stored) < count:
+        more = os.pread(file, count - len(stored), offset + len(stored))
+        if not more:
+            break
+        stored += more
+    return stored
+
+
+def positions(counts: Sequence[int], cells: Iterable[Int64]) -> Int64:
+    """Return the numbers in a shard of so many chunks of the product of positions along each dimension."""
+    flat = np.zeros(1, np.int64)
+    for n, c in zip(counts, cells, strict=True):
+        flat = np.add.outer(flat * n, c).reshape(-1)
+    return flat
