@@ -46,6 +46,7 @@ IMPORTERS = {
         "cfagg/formats/zarr/settings.py",  # opens what is not decoded here
         "cfagg/formats/metadata/stores.py",
         "cfagg/formats/metadata/remote_store.py",
+        "cfagg/arrays/given.py",  # arrays that users give
         "cfagg/accumulation/provenance.py",
         "cfagg/conversion/verify.py",
         "cfagg/writing/exports/icechunk.py",  # writes
