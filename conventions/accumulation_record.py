@@ -33,6 +33,7 @@ from cfagg.conventions.accumulation_model import Dims, Table
 from cfagg.conventions.dtypes import is_known, numpy_dtype
 from cfagg.errors import ModelError
 from cfagg.model import Grid, Regular
+from cfagg.model.runs import run_lengths
 
 __all__ = [
     "VERSION",
@@ -90,16 +91,6 @@ def _read_chunks(value: Any, place: Place) -> Chunks:
 
 def _is_numeric(value: Any) -> bool:
     return isinstance(value, str) and is_known(value) and getattr(numpy_dtype(value), "kind", "O") in "biuf"
-
-
-def run_lengths(lengths: npt.ArrayLike) -> tuple[tuple[int, int], ...]:
-    """Return lengths of chunks as runs."""
-    array = np.asarray(lengths, dtype=np.int64)
-    if not array.size:
-        return ()
-    starts = np.flatnonzero(np.concatenate([[True], array[1:] != array[:-1]]))
-    runs = np.diff(np.concatenate([starts, [array.size]]))
-    return tuple(zip(array[starts].tolist(), runs.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

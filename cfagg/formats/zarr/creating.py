@@ -10,12 +10,12 @@ import base64
 import json
 import math
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cfagg.formats.zarr.grids import chunk_grid
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.files import write_whole
 
@@ -91,7 +91,7 @@ def _version_3(array: NewArray) -> Documents:
     document = {
         "shape": list(array.shape),
         "data_type": names.get(array.dtype.kind, "string" if array.dtype.kind == "O" else array.dtype.name),
-        "chunk_grid": _grid(array.chunks),
+        "chunk_grid": chunk_grid(array.chunks),
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": array.separator or "/"}},
         "fill_value": _fill(array.fill, array.dtype),
         "codecs": _codecs(array),
@@ -102,17 +102,6 @@ def _version_3(array: NewArray) -> Documents:
         "storage_transformers": [],
     }
     return {"zarr.json": document}
-
-
-def _grid(chunks: Sequence[Any]) -> dict[str, Any]:
-    """Return a chunk grid; of an irregular one, a run of equal lengths is a pair of length and number."""
-    if all(isinstance(c, int) for c in chunks):
-        return {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}
-    shapes = []
-    for lengths in chunks:
-        runs = [(int(n), len(list(same))) for n, same in groupby(lengths)]
-        shapes.append([[n, count] if count > 1 else n for n, count in runs])
-    return {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": shapes}}
 
 
 def _codecs(array: NewArray) -> list[dict[str, Any]]:

@@ -19,7 +19,8 @@ from cfagg.conventions.findings import shorten
 from cfagg.errors import ConventionError, Problem, SourceError, UnsupportedError
 from cfagg.formats.zarr.codecs import Decoder, decoder
 from cfagg.formats.zarr.documents import node_folder, parse, read_document, read_text, store_path
-from cfagg.formats.zarr.fields import data_type, dim_names, fill_number, grid_v2, grid_v3, key_form
+from cfagg.formats.zarr.fields import data_type, dim_names, fill_number, key_form
+from cfagg.formats.zarr.grids import grid_v2, grid_v3
 from cfagg.formats.zarr.shards import Shards, find_shards
 from cfagg.model import Grid, Regular
 from cfagg.storage.tree import prefixes

@@ -308,7 +308,7 @@ def test_deep_nesting_and_large_documents_are_refused(tmp_path):
 
 def test_endless_chunks_are_refused(tmp_path):
     create(tmp_path, "x", (2,), (2,), dtype="i4")
-    edit(tmp_path / "x/zarr.json", chunk_grid=rectilinear([[[1, 2**50]]]))
+    edit(tmp_path / "x/zarr.json", chunk_grid=rectilinear([[[1, 2**50], 2]]), shape=[2**50 + 1])
     with pytest.raises(LimitError, match="chunks"):
         open_array(tmp_path, "x")
 

@@ -1,0 +1,231 @@
+"""Chunk grids of Zarr, both ways: metadata → `Grid`, and lengths of chunks → metadata.
+
+Sources: the regular grid of the Zarr v2 and v3 core specifications, which NCZarr uses too; the extension
+``rectilinear`` of version 3, and ``rectangular``, as the draft of ZEP 3 called it.
+
+A dimension of a rectilinear grid is one number, a list of lengths, or a list with runs ``[length, count]`` among them;
+chunks may go on beyond the array's end.
+Dimensions of equal chunks cost O(1) and all others O(runs), up to the columns of edges that `Grid` has.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions import limits
+from cfagg.conventions.findings import shorten
+from cfagg.errors import LimitError, ModelError, Problem, SourceError, UnsupportedError
+from cfagg.formats.zarr.codecs import named
+from cfagg.model import Grid, Regular
+from cfagg.model.runs import run_lengths
+
+__all__ = ["chunk_grid", "grid_v2", "grid_v3", "grown", "is_rectilinear"]
+
+Int64 = npt.NDArray[np.int64]
+
+#: Name of a grid whose chunks differ -> where its lengths stand.
+_VARIABLE = {"rectilinear": "chunk_shapes", "rectangular": "chunk_shape"}
+
+#: No length, and no end of an array, is as large as this, so that sums of two stay within 64 bits.
+_BEYOND = 2**62
+
+
+def grid_v2(chunks: Any, shape: tuple[int, ...], problems: list[Problem]) -> Grid:
+    """Return the grid of a Zarr v2 array, one of NCZarr included."""
+    return _regular(chunks, shape, "chunks", problems)
+
+
+def grid_v3(
+    document: Mapping[str, Any], shape: tuple[int, ...], problems: list[Problem], where: str
+) -> tuple[Grid, Grid]:
+    """Return the chunks to decode and the objects that are stored; they are one and the same without shards."""
+    name, configuration = named(document.get("chunk_grid"))
+    if name == "regular":
+        objects = _regular(configuration.get("chunk_shape"), shape, "chunk_grid", problems)
+    elif name in _VARIABLE:
+        if configuration.get("kind", "inline") != "inline":
+            raise UnsupportedError(f"{where} has chunk edges of kind {shorten(configuration['kind'])}, not 'inline'")
+        key = _VARIABLE[name]
+        objects = _variable(configuration.get(key), shape, f"chunk_grid.{key}", problems, where)
+    else:
+        raise UnsupportedError(f"{where} has the chunk grid {shorten(name)}; regular and rectilinear grids are read")
+    codecs = document.get("codecs")
+    if not isinstance(codecs, list) or not codecs or not all(named(c)[0] for c in codecs):
+        problems.append(Problem("codecs", f"expected a list of codecs, found {shorten(codecs)}"))
+        return objects, objects
+    shards = [named(c)[1] for c in codecs if named(c)[0] == "sharding_indexed"]
+    if not shards or len(codecs) > 1:
+        # Codecs around the shards turn or compress them whole: then a shard is what can be decoded.
+        return objects, objects
+    inner = _regular(shards[0].get("chunk_shape"), shape, "codecs.sharding_indexed.chunk_shape", problems)
+    if problems:
+        return objects, objects
+    for d, (a, outer) in enumerate(zip(inner.axes, objects.axes, strict=True)):
+        lengths = np.int64(outer.chunk) if isinstance(outer, Regular) else np.diff(outer)
+        chunk = a.chunk if isinstance(a, Regular) else 1
+        if np.any(lengths % chunk):
+            problems.append(Problem(f"codecs.sharding_indexed.chunk_shape[{d}]", f"{chunk} does not divide the shards"))
+    return inner, objects
+
+
+def is_rectilinear(document: Mapping[str, Any]) -> bool:
+    """Whether an array's document tells the length of each chunk; its chunks may all be equal nevertheless.
+
+    >>> is_rectilinear({"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}})
+    False
+    """
+    return named(document.get("chunk_grid"))[0] in _VARIABLE
+
+
+def chunk_grid(chunks: Sequence[Any]) -> dict[str, Any]:
+    """Return the chunk grid of a Zarr v3 array.
+
+    Parameters
+    ----------
+    chunks : sequence of int, or of sequences of int
+        The length of all chunks along each dimension, which makes a regular grid; or per dimension the lengths of all
+        its chunks, as `NewArray.chunks` has them, which makes a rectilinear one.
+
+    Notes
+    -----
+    Of a rectilinear grid, equal lengths one after the other are a run, a pair of length and number.  The shortest form
+    of equal chunks, one number for the dimension, is never written: icechunk refuses it.
+
+    >>> chunk_grid([[5, 5, 5, 2], [64]])["configuration"]["chunk_shapes"]
+    [[[5, 3], 2], [64]]
+    """
+    if all(isinstance(c, int) for c in chunks):
+        return {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}
+    shapes = [_as_json(run_lengths(lengths)) for lengths in chunks]
+    return {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": shapes}}
+
+
+def grown(grid: Mapping[str, Any], shape: Sequence[int], axis: int, lengths: Sequence[int]) -> dict[str, Any]:
+    """Return a rectilinear chunk grid with chunks of these lengths added at the array's end along a dimension.
+
+    The edges are not expanded: the cost is that of the runs.  Chunks that the grid has beyond the array's end are
+    dropped; an array that ends within a chunk cannot grow by an edge, which is a `SourceError`.
+
+    >>> rectilinear = chunk_grid([[31, 28, 1, 1]])
+    >>> grown(rectilinear, (61,), 0, [1, 1, 30])["configuration"]["chunk_shapes"]
+    [[31, 28, [1, 4], 30]]
+    """
+    name, configuration = named(grid)
+    key = _VARIABLE[str(name)]
+    problems: list[Problem] = []
+    size = shape[axis]
+    found = _runs(configuration[key][axis], size, f"chunk_grid.{key}[{axis}]", problems)
+    if found is None:
+        raise SourceError("not a chunk grid", problems)
+    end = int(np.dot(*found))
+    if end != size:
+        raise SourceError(f"the array ends at {size} along axis {axis}, within its last chunk, which ends at {end}")
+    runs: list[tuple[int, int]] = []
+    for length, count in (*zip(*(c.tolist() for c in found), strict=True), *run_lengths(lengths)):
+        before = runs.pop()[1] if runs and runs[-1][0] == length else 0
+        # An empty array has no chunk of the length that it tells.
+        runs += [(length, before + count)] if before + count else []
+    out = copy.copy(configuration[key])
+    out[axis] = _as_json(runs)
+    return {"name": name, "configuration": {**configuration, key: out}}
+
+
+def _as_json(runs: Sequence[tuple[int, int]]) -> list[int | list[int]]:
+    """Return runs as a rectilinear grid has them: a length that is alone is a number."""
+    return [[length, count] if count > 1 else length for length, count in runs]
+
+
+def _regular(chunks: Any, shape: tuple[int, ...], where: str, problems: list[Problem]) -> Grid:
+    """Return the grid of equal chunks."""
+    good = isinstance(chunks, list) and len(chunks) == len(shape) and all(_is_length(n, 0) for n in chunks)
+    # A dimension of size 0 has no chunk, and some writers say that its chunks have size 0.
+    if good and all(c >= 1 or (c == 0 and n == 0) for c, n in zip(chunks, shape, strict=True)):
+        return Grid.regular(shape, [max(c, 1) for c in chunks])
+    problems.append(Problem(where, f"expected {len(shape)} chunk lengths of at least 1, found {shorten(chunks)}"))
+    return Grid.regular(shape, [max(n, 1) for n in shape])
+
+
+def _is_length(value: Any, least: int = 1) -> bool:
+    return type(value) is int and least <= value < _BEYOND
+
+
+def _variable(given: Any, shape: tuple[int, ...], key: str, problems: list[Problem], where: str) -> Grid:
+    """Return the grid of chunks whose lengths are told dimension by dimension."""
+    whole = Grid.regular(shape, [max(n, 1) for n in shape])
+    if not isinstance(given, list) or len(given) != len(shape):
+        problems.append(Problem(key, f"expected the chunk lengths of {len(shape)} dimensions, found {shorten(given)}"))
+        return whole
+    axes: list[Regular | Int64] = []
+    for d, (entry, n) in enumerate(zip(given, shape, strict=True)):
+        found = _runs(entry, n, f"{key}[{d}]", problems)
+        if found is not None:
+            axes.append(_axis(*found, n, f"{where}, dimension {d}"))
+    if len(axes) < len(shape):
+        return whole
+    try:
+        return Grid(axes, shape)
+    except ModelError as error:
+        problems.append(Problem(key, str(error)))
+        return whole
+
+
+def _axis(lengths: Int64, counts: Int64, size: int, where: str) -> Regular | Int64:
+    """Return the edges along a dimension of a size, described in O(1) where all chunks are equal."""
+    if len(lengths) == 1:
+        return Regular(size, int(lengths[0]))
+    if int(counts.sum()) > limits.MAX_PARTITIONS:
+        raise LimitError(f"{where} has {int(counts.sum())} chunks, more than {limits.MAX_PARTITIONS}")
+    edges = np.zeros(int(counts.sum()) + 1, np.int64)
+    np.cumsum(np.repeat(lengths, counts), out=edges[1:])
+    return edges
+
+
+def _runs(entry: Any, size: int, where: str, problems: list[Problem]) -> tuple[Int64, Int64] | None:
+    """Return lengths and numbers of chunks up to the end of a dimension, neighbours of one length in one run.
+
+    `None` where they are none, or end too early.  An empty dimension has its first length, and no chunk of it.
+    """
+    if _is_length(entry):
+        return np.array([entry]), np.array([-(-size // entry)])
+    columns = _columns(entry)
+    if columns is None:
+        problems.append(Problem(where, f"expected lengths of at least 1 or runs of them, found {shorten(entry)}"))
+        return None
+    lengths, counts = columns
+    # No run needs more chunks than reach the end by themselves: so their product stays within 64 bits, and sums of
+    # millions of runs, which may not, are told by their being smaller than what went before.
+    counts = np.minimum(counts, -(-size // lengths))
+    ends = np.cumsum(lengths * counts)
+    wrapped = np.flatnonzero(ends < 0)
+    reached = ends[: wrapped[0]] if len(wrapped) else ends
+    last = int(np.searchsorted(reached, size))
+    if last == len(ends):
+        problems.append(Problem(where, f"chunks end at {ends[-1]}, before the dimension's end at {size}"))
+        return None
+    before = int(ends[last - 1]) if last else 0
+    lengths, counts = lengths[: last + 1], counts[: last + 1]
+    counts[last] = -(-(size - before) // int(lengths[last]))
+    starts = np.flatnonzero(np.diff(lengths, prepend=0))
+    return lengths[starts], np.add.reduceat(counts, starts)
+
+
+def _columns(entry: Any) -> tuple[Int64, Int64] | None:
+    """Return lengths and numbers of the runs that a list has, `None` where it is something else."""
+    if not isinstance(entry, list) or not entry:
+        return None
+    if set(map(type, entry)) <= {int}:
+        lengths, counts = entry, [1]
+    else:
+        runs = [[e, 1] if type(e) is int else e for e in entry]
+        if not all(type(r) is list and len(r) == 2 and type(r[0]) is type(r[1]) is int for r in runs):
+            return None
+        lengths, counts = ([r[k] for r in runs] for k in (0, 1))
+    if not (min(lengths) >= 1 and max(lengths) < _BEYOND and min(counts) >= 1 and max(counts) < _BEYOND):
+        return None
+    columns = np.array(lengths, np.int64), np.array(counts, np.int64)
+    return columns[0], np.broadcast_to(columns[1], columns[0].shape)
