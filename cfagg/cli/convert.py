@@ -41,7 +41,7 @@ command with --resume.
 #: Options that are arguments of `cfagg.convert` as they are.
 _OPTIONS = (
     "variables", "zarr_format", "chunks", "packing", "codec", "level", "allow", "missing", "word_size", "on_loss",
-    "overwrite", "resume", "verify", "workers", "to", "relative_to",
+    "overwrite", "resume", "verify", "workers", "to", "relative_to", "shards", "client",
 )  # fmt: skip
 
 
@@ -90,6 +90,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="'auto', 'partitions', or lengths such as time=12,lat=64; -1 is a whole dimension (default: auto)",
     )
     what.add_argument(
+        "--shards",
+        metavar="SHARDS",
+        type=_lengths,
+        help="objects that hold several chunks, by their lengths, such as time=360; -1 is a whole dimension (Zarr v3)",
+    )
+    what.add_argument(
         "--packing",
         choices=("keep", "decode"),
         default="keep",
@@ -128,6 +134,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_flag(how, "--resume", "finish a killed run with the same options")
     add_flag(how, "--verify", "read everything back and compare checksums")
     add_workers(how)
+    how.add_argument("--dask", metavar="ADDRESS", dest="client", help="a Dask scheduler whose workers do the work")
     how.add_argument(
         "--memory",
         metavar="SIZE",
@@ -203,6 +210,11 @@ def _chunks(text: str) -> str | dict[str, int]:
         if text not in ("auto", "partitions"):
             raise argparse.ArgumentTypeError(f"{text!r} is not 'auto', 'partitions' or lengths like time=12,lat=64")
         return text
+    return _lengths(text)
+
+
+def _lengths(text: str) -> dict[str, int]:
+    """Return lengths by dimension."""
     chunks: dict[str, int] = {}
     for item in text.split(","):
         name, _, length = item.partition("=")

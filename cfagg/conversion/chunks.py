@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cfagg.errors import OptionError, UnsupportedError
 from cfagg.model import Grid
 
-__all__ = ["auto_chunks", "choose_chunks", "is_regular"]
+__all__ = ["auto_chunks", "choose_chunks", "choose_shards", "is_regular"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -57,12 +57,51 @@ def choose_chunks(
     return Grid.regular(shape, auto_chunks(partitions, storage, itemsize, fixed)), False
 
 
-def check_dimensions(chunks: Mapping[str, int], known: set[str], where: str) -> None:
+def choose_shards(
+    name: str,
+    dims: Sequence[str],
+    chunks: Grid,
+    wanted: Mapping[str, int],
+    fixed: Collection[str],
+) -> tuple[Grid, tuple[int, ...]]:
+    """Return the grid of the shards of one array, and the lengths of the chunks within them.
+
+    Chunks along the dimensions of `fixed` were asked for, so that a shard whose length is no multiple of theirs is
+    refused; others are made to divide it.  Along a dimension that is not named, shards have the length of chunks.
+
+    >>> grid, inner = choose_shards("tas", ("time", "lat"), Grid.regular((365, 90), (31, 64)), {"time": 120}, ())
+    >>> grid.sizes, inner
+    (((120, 120, 120, 5), (64, 26)), (30, 64))
+    """
+    shards, inner = [], []
+    for dim, axis, n in zip(dims, chunks.axes, chunks.shape, strict=True):
+        chunk = axis.chunk  # type: ignore[union-attr]
+        length = wanted.get(dim, chunk)
+        if dim in wanted and length > 0 and length % chunk:
+            if dim in fixed:
+                raise OptionError(
+                    f"variable {name!r}: shards of {length} along {dim!r} are no multiple of its chunks of {chunk}; "
+                    f"choose, for instance, {max(1, round(length / chunk)) * chunk}"
+                )
+            chunk = _nearest_divisor(length, chunk)
+        most = -(-max(n, 1) // chunk) * chunk
+        shards.append(most if length < 0 else min(length, most))
+        inner.append(chunk)
+    return Grid.regular(chunks.shape, shards), tuple(inner)
+
+
+def _nearest_divisor(length: int, wanted: int) -> int:
+    """Return the divisor of `length` that is nearest to a wanted one, by their ratio."""
+    small = [n for n in range(1, math.isqrt(length) + 1) if length % n == 0]
+    return min({*small, *(length // n for n in small)}, key=lambda n: (max(n / wanted, wanted / n), n))
+
+
+def check_dimensions(chunks: Mapping[str, int], known: set[str], where: str, what: str = "chunks") -> None:
     """Raise where explicit chunks name a dimension that no converted variable has."""
     unknown = [d for d in chunks if d not in known]
     if unknown:
         raise OptionError(
-            f"chunks of {', '.join(map(repr, unknown))}: no converted variable of {where} has this dimension; "
+            f"{what} of {', '.join(map(repr, unknown))}: no converted variable of {where} has this dimension; "
             f"they have {', '.join(sorted(known)) or 'none'}"
         )
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from cfagg.conversion.options import DEFAULT_MEMORY, Options
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request, refuse_options
+from cfagg.errors import OptionError
 from cfagg.errors.arguments import a_path, paths, texts
+from cfagg.errors.extras import require
 from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.runtime.targets import DIALECTS, kind_of
 from cfagg.storage.urls import a_place
@@ -21,7 +23,20 @@ __all__ = ["convert"]
 
 #: Options that say nothing to an aggregation file, which refers to values where they are.
 _NOT_OF_DIALECTS = frozenset(
-    {"zarr_format", "chunks", "packing", "codec", "level", "missing", "resume", "verify", "workers", "memory"}
+    {
+        "zarr_format",
+        "chunks",
+        "shards",
+        "packing",
+        "codec",
+        "level",
+        "missing",
+        "resume",
+        "verify",
+        "workers",
+        "memory",
+        "client",
+    }
 )
 
 
@@ -32,6 +47,7 @@ def convert(
     variables: Sequence[str] | None = None,
     zarr_format: int = 3,
     chunks: str | Mapping[str, int] = "auto",
+    shards: Mapping[str, int] | None = None,
     packing: str = "keep",
     codec: str | None = "zstd",
     level: int | None = None,
@@ -50,6 +66,7 @@ def convert(
     target_options: Mapping[str, Any] | None = None,
     to: str | None = None,
     relative_to: str | os.PathLike[str] | None = None,
+    client: Any = None,
 ) -> Report | AggregationReport:
     """Write an aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
 
@@ -72,6 +89,10 @@ def convert(
         ``"auto"`` makes chunks of about 4 MiB that follow the source.  ``"partitions"`` makes each partition a chunk: a
         rectilinear grid (Zarr v3 only) where they differ in size.  A mapping gives lengths by dimension name, -1 for
         the whole dimension.
+    shards : mapping, optional
+        Lengths of shards by dimension name (Zarr v3 only): objects that hold several chunks each, so that a store of
+        many small chunks has few files.  They are multiples of the lengths of chunks, -1 for the whole dimension; along
+        other dimensions a shard is one chunk long.  A shard is made in memory.
     packing : {"keep", "decode"}
         ``"keep"`` writes packed integers as stored, including those of partitions that are all packed alike.
         ``"decode"`` writes the floats that they represent.
@@ -114,6 +135,9 @@ def convert(
         only `variables`, `allow`, `word_size`, `substitutions`, `on_loss`, `overwrite` and `storage_options` count.
     relative_to : path, optional
         Directory at which references of an aggregation file start, by default its own; ``"/"`` makes them absolute.
+    client : distributed.Client or str, optional
+        Dask cluster whose workers read, encode and write, or the address of its scheduler.  They see the source, and a
+        target that is a directory, by the same paths.  `memory` is then for each worker; `workers` has no meaning.
 
     Returns
     -------
@@ -167,6 +191,7 @@ def convert(
         variables=variables,
         zarr_format=zarr_format,
         chunks=chunks,
+        shards=shards,
         packing=packing,
         codec=codec,
         level=level,
@@ -176,6 +201,10 @@ def convert(
         substitutions=changes,
     )
     threads, budget = worker_count(workers), parse_size(memory)
+    if client is not None:
+        require("conversions on a Dask cluster (client=)", "distributed")
+        if workers is not None:
+            raise OptionError("workers= are threads of this process, and client= is a Dask cluster; give one of them")
     request = Request(
         source=a_place(source, storage_options, paths(allow), name="source"),
         target=target,
@@ -189,6 +218,8 @@ def convert(
         verify=verify,
         progress=progress,
         target_options=target_options,
+        client=client,
+        threads=threads,
     )
     request.refuse(frozenset({"relative_to"}), f"{name} holds the values itself")
     if kind == "zarr":

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from cfagg.arrays.source import Source
 from cfagg.conversion.journal import Journal, digest_of, identity_of
 from cfagg.conversion.metadata import build_metadata, forget_metadata, write_metadata
+from cfagg.conversion.places import Files
 from cfagg.conversion.plan import Array, build_plan
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request
 from cfagg.conversion.run import cut, run
+from cfagg.conversion.slab_writer import Job
 from cfagg.conversion.verify import distrust, verify
 from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
 from cfagg.formats.zarr.written_codecs import Codec
@@ -72,10 +77,11 @@ def _tidy(place: Workplace) -> str:
 
 def write_local(source: Source, access: Access, place: Workplace, request: Request) -> Report:
     """Do what `convert` describes, in a work directory that is held."""
-    options, workers, check = request.options, request.workers, request.verify
-    plan = build_plan(source, access, options, workers)
+    options, check = request.options, request.verify
+    plan = build_plan(source, access, options, request.threads)
     arrays = plan.arrays
-    slabs, threads = cut(arrays, request.memory, workers)
+    slabs, threads = cut(arrays, request.memory, request.workers)
+    client = request.client
     codec = Codec(options.codec, options.level)
     documents = build_metadata(plan.groups, arrays, codec, options.zarr_format)
     identity = identity_of(source, access, options.identity())
@@ -92,7 +98,7 @@ def write_local(source: Source, access: Access, place: Workplace, request: Reque
             resumed = sum(counts)
         else:
             forget_metadata(documents, place.store)
-            resumed = distrust(arrays, journal, place.store, options.zarr_format, workers, check)
+            resumed = distrust(arrays, journal, place.store, options.zarr_format, request.threads, check)
     else:
         journal = Journal.create(place.journal, identity, counts)
     with closing(journal):
@@ -100,8 +106,9 @@ def write_local(source: Source, access: Access, place: Workplace, request: Reque
             place.settle()
             place.remove_after()
         else:
-            run(arrays, slabs, place.store, journal, codec, options.zarr_format, threads, request.progress,
-                checksums=check)  # fmt: skip
+            with _aside(place.root / "aside", client) as aside:
+                job = Job(arrays, slabs, Files(place.store, aside), codec, options.zarr_format, check)
+                run(job, journal, threads, request.progress, client)
             write_metadata(documents, place.store)
             if check:
                 verify(arrays, slabs, journal, place.store, threads)
@@ -109,6 +116,22 @@ def write_local(source: Source, access: Access, place: Workplace, request: Reque
             place.publish(build)
     stored = sum(int(d.size.sum()) for d in journal.done)
     return plan.report(str(place.target), stored, resumed=resumed, verified=check)
+
+
+@contextmanager
+def _aside(folder: Path, client: Any) -> Iterator[Path | None]:
+    """Give a directory in which workers of a cluster write chunks, so that these appear whole; of this run only."""
+    if client is None:
+        yield None
+        return
+    # A worker that was left over from an earlier run may still be writing where that had its directory.
+    shutil.rmtree(folder, ignore_errors=True)
+    made = folder / uuid.uuid4().hex
+    made.mkdir(parents=True)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _stored(array: Array, root: Path, zarr_format: int) -> int:

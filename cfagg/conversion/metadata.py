@@ -64,6 +64,7 @@ def _new(array: Array, codec: Codec, zarr_format: int) -> NewArray:
         codec=codec,
         attributes=attributes,
         separator="/" if zarr_format == 3 else ".",
+        inner=array.inner,
     )
 
 

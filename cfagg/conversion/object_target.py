@@ -7,7 +7,7 @@ it.  A chunk that has this tag still is the one that was written, so that nothin
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,12 @@ import numpy as np
 from cfagg.arrays.source import Source
 from cfagg.conversion.journal import Journal, identity_of
 from cfagg.conversion.metadata import build_metadata
-from cfagg.conversion.plan import Array, build_plan
+from cfagg.conversion.places import Objects
+from cfagg.conversion.plan import build_plan
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request
 from cfagg.conversion.run import cut, run
-from cfagg.conversion.slabs import Slabs
+from cfagg.conversion.slab_writer import Job
 from cfagg.conversion.verify import chunk_index, verify
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.formats.metadata.remote_store import KeyStore
@@ -36,49 +37,41 @@ __all__ = ["write_objects"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Job:
-    """What is written, and how; with `check` all of it is read back before it is published."""
+class _Store:
+    """A store to be written; where checksums are taken, all of it is read back before it is published."""
 
-    arrays: Sequence[Array]
-    slabs: Sequence[Slabs]
+    job: Job
     documents: Mapping[str, bytes]
-    codec: Codec
-    zarr_format: int
     threads: int
-    check: bool
     #: What tells this conversion from others: its source, options and version.
     identity: dict[str, Any]
+    client: Any = None
 
 
 def write_objects(source: Source, access: Access, place: NewStore, request: Request) -> Report:
     """Do what `convert` describes, into an object store."""
     options, check = request.options, request.verify
-    plan = build_plan(source, access, options, request.workers)
+    plan = build_plan(source, access, options, request.threads)
     slabs, threads = cut(plan.arrays, request.memory, request.workers)
     codec = Codec(options.codec, options.level)
     documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
     identity = identity_of(source, access, options.identity())
-    job = _Job(plan.arrays, slabs, documents, codec, options.zarr_format, threads, check, identity)
-    stored, resumed = _write(place, job, request.progress)
+    job = Job(plan.arrays, slabs, Objects(place.objects), codec, options.zarr_format, check)
+    stored, resumed = _write(place, _Store(job, documents, threads, identity, request.client), request.progress)
     return plan.report(place.objects.path, stored, resumed=resumed, verified=check)
 
 
-def _write(place: NewStore, job: _Job, progress: Callable[[int, int], None] | None) -> tuple[int, int]:
+def _write(place: NewStore, store: _Store, progress: Callable[[int, int], None] | None) -> tuple[int, int]:
     """Write a store; return the bytes of its chunks, and how many of these an earlier run had written."""
-    objects = place.objects
-    with tempfile.TemporaryDirectory() as folder, closing(_journal(place, job, Path(folder) / "journal")) as journal:
+    objects, job = place.objects, store.job
+    with tempfile.TemporaryDirectory() as folder, closing(_journal(place, store, Path(folder) / "journal")) as journal:
         resumed = _distrust(objects, job, journal)
-
-        def put(key: str, data: Any) -> int:
-            return number_of(objects.put(key, data))
-
         with _recorded(place, journal):
-            run(job.arrays, job.slabs, put, journal, job.codec, job.zarr_format, job.threads, progress,
-                checksums=job.check)  # fmt: skip
-        if job.check:
+            run(job, journal, store.threads, progress, store.client)
+        if job.checksums:
             try:
-                unpublished = KeyStore(_Unpublished(objects, job.documents))
-                verify(job.arrays, job.slabs, journal, unpublished, job.threads)
+                unpublished = KeyStore(_Unpublished(objects, store.documents))
+                verify(job.arrays, job.slabs, journal, unpublished, store.threads)
             except TargetError as error:
                 said = f"{objects.path}: {error.message.partition('; check the')[0]}"
                 raise TargetError(f"{said}; convert again with overwrite=True (--overwrite)") from error
@@ -88,19 +81,19 @@ def _write(place: NewStore, job: _Job, progress: Callable[[int, int], None] | No
                 "resume=True (--resume)"
             )
         stored = sum(int(done.size.sum()) for done in journal.done)
-    place.publish(job.documents)
+    place.publish(store.documents)
     return stored, resumed
 
 
-def _journal(place: NewStore, job: _Job, path: Path) -> Journal:
+def _journal(place: NewStore, store: _Store, path: Path) -> Journal:
     """Take the place, and go on with the journal that is there, or start one."""
-    counts = [a.grid.size for a in job.arrays]
+    counts = [a.grid.size for a in store.job.arrays]
     text = place.journal()
     if text is None:
         place.begin()
-        return Journal.create(path, job.identity, counts, place.record)
+        return Journal.create(path, store.identity, counts, place.record)
     path.write_bytes(text)
-    journal = Journal.resume(path, job.identity, counts, place.objects.path, place.record)
+    journal = Journal.resume(path, store.identity, counts, place.objects.path, place.record)
     try:
         place.take_over()
     except BaseException:
@@ -125,7 +118,7 @@ def _recorded(place: NewStore, journal: Journal) -> Iterator[None]:
         raise
 
 
-def _distrust(objects: ObjectStore, job: _Job, journal: Journal) -> int:
+def _distrust(objects: ObjectStore, job: Job, journal: Journal) -> int:
     """Forget the chunks of a journal that are not there as they were written; return how many remain."""
     if not any(done.written.any() for done in journal.done):
         return 0
@@ -139,7 +132,7 @@ def _distrust(objects: ObjectStore, job: _Job, journal: Journal) -> int:
         for i in np.flatnonzero(done.written).tolist():
             key = array.key(chunk_index(array, i), job.zarr_format)
             found = there.get(key) == (done.size[i], done.stored[i])
-            done.written[i] = found and not (job.check and done.content[i] < 0)
+            done.written[i] = found and not (job.checksums and done.content[i] < 0)
             kept += bool(done.written[i])
     return kept
 

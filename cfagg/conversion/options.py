@@ -31,6 +31,7 @@ class Options:
     on_loss: str
     word_size: int | None = None  # of addresses in PP files
     substitutions: Mapping[str, str] = field(default_factory=dict)  # in names of files of aggregations
+    shards: tuple[tuple[str, int], ...] | None = None  # a length per dimension; None is one object a chunk
 
     @classmethod
     def build(
@@ -46,6 +47,7 @@ class Options:
         on_loss: str = "error",
         word_size: int | None = None,
         substitutions: Mapping[str, str] | None = None,
+        shards: Mapping[str, int] | None = None,
     ) -> Options:
         """Return checked options."""
         _one_of("zarr_format", zarr_format, (3, 2))
@@ -71,13 +73,16 @@ class Options:
             on_loss,
             word_size,
             substitutions or {},
+            _shards(shards, zarr_format, chunks),
         )
 
     def identity(self) -> dict[str, Any]:
         """Return the options as JSON keeps them, to be compared when a run is resumed."""
         chunks = self.chunks if isinstance(self.chunks, str) else dict(self.chunks)
         variables = None if self.variables is None else list(self.variables)
-        return {**self.__dict__, "chunks": chunks, "variables": variables, "substitutions": dict(self.substitutions)}
+        shards = {} if self.shards is None else {"shards": dict(self.shards)}
+        kept = {k: v for k, v in self.__dict__.items() if k != "shards"}
+        return {**kept, "chunks": chunks, "variables": variables, "substitutions": dict(self.substitutions), **shards}
 
 
 def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:
@@ -93,7 +98,29 @@ def _chunks(chunks: str | Mapping[str, Any]) -> str | tuple[tuple[str, int], ...
         return chunks
     if not isinstance(chunks, Mapping):
         raise OptionError(f"chunks={chunks!r} is neither 'auto', 'partitions' nor a mapping such as {{'time': 12}}")
-    for dim, length in chunks.items():
+    return _lengths(chunks, "chunks", "a chunk")
+
+
+def _shards(
+    shards: Mapping[str, Any] | None, zarr_format: int, chunks: str | Mapping[str, Any]
+) -> tuple[tuple[str, int], ...] | None:
+    """Return checked shards."""
+    if shards is None:
+        return None
+    if not isinstance(shards, Mapping):
+        raise OptionError(f"shards={shards!r} is no mapping such as {{'time': 360}}")
+    if zarr_format == 2:
+        raise UnsupportedError("Zarr v2 has no shards; choose zarr_format=3, or leave out shards=")
+    if isinstance(chunks, str) and chunks == "partitions":
+        raise UnsupportedError(
+            "chunks='partitions' are objects of their own; leave out shards=, or choose other chunks"
+        )
+    return _lengths(shards, "shards", "a shard")
+
+
+def _lengths(given: Mapping[str, Any], what: str, one: str) -> tuple[tuple[str, int], ...]:
+    """Return checked lengths by dimension."""
+    for dim, length in given.items():
         if isinstance(length, bool) or not isinstance(length, int) or (length < 1 and length != -1):
-            raise LimitError(f"chunks of {length!r} along {dim!r}: a chunk length is at least 1, or -1 for the whole")
-    return tuple((str(d), int(n)) for d, n in chunks.items())
+            raise LimitError(f"{what} of {length!r} along {dim!r}: {one} length is at least 1, or -1 for the whole")
+    return tuple((str(d), int(n)) for d, n in given.items())

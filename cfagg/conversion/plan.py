@@ -14,7 +14,7 @@ from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
 from cfagg.conversion import packing
-from cfagg.conversion.chunks import check_dimensions, choose_chunks
+from cfagg.conversion.chunks import check_dimensions, choose_chunks, choose_shards
 from cfagg.conversion.options import Options
 from cfagg.conversion.report import Report
 from cfagg.conversion.selection import select
@@ -46,11 +46,12 @@ class Array:
     reader: Reader
     stored: np.dtype[Any]  # type that `reader` gives
     unpack: packing.Unpack | packing.Unwritten | None = None  # how values become those that are written
+    inner: tuple[int, ...] | None = None  # lengths of the chunks in shards, where `grid` is that of shards
     unstored: Any = None  # what a Zarr source gives for chunks that are not stored, where no fill value is declared
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
-        """Lengths of a chunk of a regular grid."""
+        """Lengths of a stored object of a regular grid: a chunk, or a shard."""
         return tuple(a.chunk for a in self.grid.axes)  # type: ignore[union-attr]
 
     @property
@@ -124,6 +125,8 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
             arrays.append(_array(source, group, variable, access, options, workers, notes))
     if not isinstance(options.chunks, str):
         check_dimensions(dict(options.chunks), known, source.path)
+    if options.shards is not None:
+        check_dimensions(dict(options.shards), known, source.path, "shards")
     notes.extend(_readers(groups, arrays, options.zarr_format))
     return Plan(groups, tuple(arrays), tuple(notes), losses)
 
@@ -181,6 +184,10 @@ def _array(
     wanted = options.chunks if isinstance(options.chunks, str) else dict(options.chunks)
     itemsize = 32 if dtype.kind == "O" else dtype.itemsize
     grid, rectilinear = choose_chunks(path, made.dims, reader.grid, storage, itemsize, wanted, options.zarr_format)
+    inner = None
+    if options.shards is not None and made.dims:
+        fixed = () if isinstance(wanted, str) else tuple(wanted)
+        grid, inner = choose_shards(path, made.dims, grid, dict(options.shards), fixed)
     if grid.size > MAX_CHUNKS:
         raise LimitError(
             f"{where}: an array of shape {made.shape} would get {grid.size:,} chunks, more than {MAX_CHUNKS:,}; if "
@@ -201,6 +208,7 @@ def _array(
         reader=reader,
         stored=made.stored,
         unpack=made.unpack,
+        inner=inner,
         unstored=reader.fill if made.unpack is None else None,
     )
 

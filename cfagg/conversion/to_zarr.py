@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request
 from cfagg.errors import TargetError
 from cfagg.formats.values.pool import close_files
+from cfagg.runtime.clusters import cluster_of
 from cfagg.runtime.workplace import Workplace
 from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
@@ -17,6 +19,15 @@ __all__ = ["to_zarr"]
 
 def to_zarr(request: Request) -> Report:
     """Write the source as a Zarr store with the same values."""
+    if request.client is None:
+        return _written(request)
+    from cfagg.conversion.cluster import threads_of
+
+    with cluster_of(request.client) as client:
+        return _written(replace(request, client=client, workers=threads_of(client)))
+
+
+def _written(request: Request) -> Report:
     if is_url(os.fspath(request.target)) or request.target_options:
         there = a_place(
             request.target,

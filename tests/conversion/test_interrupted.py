@@ -189,8 +189,8 @@ def test_the_command_that_is_interrupted_ends_with_130_and_can_be_resumed(made, 
     target = tmp_path / "out.zarr"
     code = "import sys\nfrom cfagg.cli.main import main\nsys.exit(main(sys.argv[1:]))\n"
     command = ["convert", path, target, "--chunks", "time=1", "--workers", "1"]
-    slow = "import cfagg.conversion.run as run, time\nreal = run._Writer.write\n"
-    slow += "run._Writer.write = lambda *a: (time.sleep(0.1), real(*a))[1]\n"
+    slow = "import cfagg.conversion.slab_writer as w, time\nreal = w.SlabWriter.write\n"
+    slow += "w.SlabWriter.write = lambda *a: (time.sleep(0.1), real(*a))[1]\n"
     process = subprocess.Popen([sys.executable, "-c", slow + code, *command], stderr=subprocess.PIPE, text=True)
     journal = tmp_path / ".out.zarr.cfagg-partial" / "journal"
     while not journal.exists() or journal.read_text().count("\n") < 4:

@@ -37,7 +37,7 @@ IMPORTERS = {
         "cfagg/formats/zarr/numeric.py",
         "cfagg/formats/zarr/encoding.py",  # writes, as all below
         "cfagg/formats/zarr/written_codecs.py",
-        "cfagg/conversion/run.py",
+        "cfagg/conversion/slab_writer.py",
         "cfagg/writing/exports/kerchunk.py",
     },
     "zarr": {

@@ -17,7 +17,7 @@ from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.model import Regular
 
-__all__ = ["Encoder", "encoder", "encoder_of", "full_shape", "padded", "shard_bytes"]
+__all__ = ["Encoder", "encoder", "encoder_of", "full_shape", "joined", "padded", "shard_bytes"]
 
 #: Offset and size of a chunk that a shard does not hold.
 _ABSENT = 2**64 - 1
@@ -192,17 +192,24 @@ def shard_bytes(array: ZarrArray, chunks: Sequence[bytes | None]) -> bytes | Non
     endian = checks[0][1].get("endian", "little")
     if checks[0][0] != "bytes" or [n for n, _ in checks[1:]] not in ([], ["crc32c"]):
         raise UnsupportedError(f"{array.store}: array {array.path!r} encodes the index of a shard in an unusual way")
+    at_start = configuration.get("index_location", "end") == "start"
+    return joined(chunks, endian=endian, checksum=len(checks) > 1, at_start=at_start)
+
+
+def joined(
+    chunks: Sequence[Any], *, endian: str = "little", checksum: bool = True, at_start: bool = False
+) -> bytes | None:
+    """Return a shard from its encoded chunks, as `shard_bytes` does, whose index is made as given."""
     if all(chunk is None for chunk in chunks):
         return None
-    at_start = configuration.get("index_location", "end") == "start"
-    place = 16 * len(chunks) + 4 * (len(checks) > 1) if at_start else 0
+    place = 16 * len(chunks) + 4 * checksum if at_start else 0
     index = np.full((len(chunks), 2), _ABSENT, "<u8" if endian == "little" else ">u8")
     for k, chunk in enumerate(chunks):
         if chunk is not None:
             index[k] = place, len(chunk)
             place += len(chunk)
     told = index.tobytes()
-    if len(checks) > 1:
+    if checksum:
         told = bytes(_crc32c(told))
     body = [chunk for chunk in chunks if chunk is not None]
     return b"".join([told, *body] if at_start else [*body, told])

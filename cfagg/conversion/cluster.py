@@ -1,0 +1,110 @@
+"""Slabs written by the workers of a Dask cluster, which read the source and write the target themselves.
+
+A task is a few slabs of whole chunks (or shards), and does the same whoever does it and however often: where a worker
+dies, Dask gives what it had to another one.  Few tasks are given out at a time, so that the scheduler holds little.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+import warnings
+from collections.abc import Generator, Iterator
+from itertools import islice
+from typing import Any
+
+from cfagg.conversion.journal import Chunk
+from cfagg.conversion.slab_writer import Job, SlabWriter, Task
+from cfagg.errors import CfaggError, TargetError
+
+__all__ = ["run_workers", "threads_of"]
+
+#: Bytes of values in one task: large enough that the way to the worker does not count.
+_BATCH = 32 << 20
+
+#: Tasks that are given out at a time, for each thread of the workers.
+_AHEAD = 2
+
+#: Times that a task may lose its worker, beyond what Dask allows by itself.
+_RETRIES = 3
+
+#: What this process, a worker, writes with; of the last job only.
+_writers: dict[str, SlabWriter] = {}
+_making = threading.Lock()
+
+Written = list[tuple[Task, list[Chunk]]]
+
+
+def threads_of(client: Any) -> int:
+    """Return the threads of the worker that has most of them, which share its memory."""
+    found = client.nthreads()
+    return max(found.values(), default=1)
+
+
+def run_workers(job: Job, todo: Iterator[Task], client: Any) -> Generator[tuple[Task, list[Chunk]]]:
+    """Yield tasks and what was written by them, as they are done; the first error is raised."""
+    from distributed import as_completed
+
+    token = uuid.uuid4().hex
+    # By a task rather than scattered: what a worker took along when it died is made again.
+    with warnings.catch_warnings():
+        # Dask warns of tasks of some megabytes, which an aggregation of very many files is.
+        warnings.simplefilter("ignore", UserWarning)
+        sent = client.submit(_sent, job, key=f"cfagg-job-{token}")
+    batches = _batches(job, todo)
+
+    def submit(batch: list[Task]) -> Any:
+        return client.submit(_write, sent, token, batch, pure=False, retries=_RETRIES, key=f"cfagg-{uuid.uuid4().hex}")
+
+    ahead = [submit(b) for b in islice(batches, _AHEAD * max(1, sum(client.nthreads().values())))]
+    pending = as_completed(ahead, with_results=True, raise_errors=True)
+    try:
+        for future, written in pending:
+            yield from written
+            future.release()
+            following = next(batches, None)
+            if following is not None:
+                pending.add(submit(following))
+    except CfaggError:
+        raise
+    except Exception as error:
+        from distributed.client import FutureCancelledError
+        from distributed.scheduler import KilledWorker
+
+        if not isinstance(error, KilledWorker | FutureCancelledError | ConnectionError):
+            raise
+        raise TargetError(
+            f"workers of the Dask cluster were lost again and again ({str(error).splitlines()[0][:300]}); see whether "
+            "they have enough memory; what is done is kept"
+        ) from error
+    finally:
+        client.cancel([*pending.futures, sent], force=True)
+
+
+def _batches(job: Job, todo: Iterator[Task]) -> Iterator[list[Task]]:
+    """Yield tasks that are given to a worker together."""
+    batch: list[Task] = []
+    size = 0
+    for task in todo:
+        batch.append(task)
+        size += job.nbytes(task)
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _sent(job: Job) -> Job:
+    """Return a job as workers hold it."""
+    return job
+
+
+def _write(job: Job, token: str, batch: list[Task]) -> Written:
+    """Write slabs, in a worker."""
+    with _making:
+        writer = _writers.get(token)
+        if writer is None:
+            _writers.clear()
+            writer = _writers[token] = SlabWriter(job, threading.Event())
+    return [(task, writer.write(task)) for task in batch]

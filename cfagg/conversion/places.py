@@ -1,0 +1,68 @@
+"""Where chunks of a conversion are put: a directory or an object store; workers in other processes write there too."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cfagg.errors import TargetError
+from cfagg.formats.fastzlib import crc32
+from cfagg.formats.zarr.remote import number_of
+from cfagg.runtime.publishing import begin_sync, opened, write_all
+from cfagg.storage.objects import ObjectStore
+
+__all__ = ["Files", "Objects"]
+
+#: Bytes of a chunk from which on the disk is given it at once; smaller ones it takes better many at a time.
+_LARGE = 1 << 18
+
+
+@dataclass(eq=False)
+class Files:
+    """A directory; a chunk is known by its checksum.
+
+    With `aside` a chunk is written there and renamed, so that a task that two workers do at the same time, as Dask may
+    let them where one seemed to be gone, leaves a whole chunk.  A worker that is left over from a run that has ended
+    finds its `aside` gone, and can change nothing.
+    """
+
+    root: Path
+    aside: Path | None = None
+    _made: set[Path] = field(default_factory=set, repr=False)
+
+    def __call__(self, key: str, encoded: Any) -> int:
+        """Write a chunk, and return its checksum."""
+        path = self.root / key
+        if path.parent not in self._made:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._made.add(path.parent)
+        there = path if self.aside is None else self.aside / uuid.uuid4().hex
+        try:
+            with opened(there, "wb") as file:
+                write_all(file, encoded)
+                if len(encoded) >= _LARGE:
+                    begin_sync(file.fileno())
+            if there is not path:
+                os.replace(there, path)  # noqa: PTH105
+        except FileNotFoundError as error:
+            if self.aside is None:
+                raise
+            raise TargetError(
+                f"{path}: a Dask worker does not find the directory in which the store is built, or the run has ended; "
+                "workers need the file system of the target by the same path"
+            ) from error
+        return crc32(encoded)
+
+
+@dataclass(frozen=True)
+class Objects:
+    """An object store; a chunk is known by the tag that the server gives it."""
+
+    store: ObjectStore
+
+    def __call__(self, key: str, encoded: Any) -> int:
+        """Write a chunk, and return its tag as a number."""
+        return number_of(self.store.put(key, encoded))

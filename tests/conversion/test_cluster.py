@@ -1,0 +1,145 @@
+"""Conversions whose chunks are written by the workers of a Dask cluster."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import zarr
+from distributed import Client, LocalCluster
+
+from cfagg.conversion import cluster as tasks
+from cfagg.conversion import convert
+from cfagg.errors import FragmentNotFoundError, OptionError
+from tests.conversion import killing
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=None
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """An aggregation, and what threads make of it."""
+    folder = tmp_path_factory.mktemp("cluster")
+    path, values = killing.source(folder)
+    convert(path, folder / "whole.zarr", chunks={"time": 1})
+    return path, values, killing.contents(folder / "whole.zarr")
+
+
+@pytest.fixture
+def small_tasks(monkeypatch):
+    monkeypatch.setattr(tasks, "_BATCH", 40_000)
+
+
+def test_a_cluster_writes_what_threads_write(cluster, made, tmp_path, small_tasks):
+    path, values, whole = made
+    seen = []
+    with Client(cluster) as client:
+        report = convert(
+            path,
+            tmp_path / "out.zarr",
+            chunks={"time": 1},
+            client=client,
+            memory="300KiB",
+            progress=lambda done, total: seen.append((done, total)),
+        )
+    assert killing.contents(tmp_path / "out.zarr") == whole
+    assert report.chunks == 3 * len(values) + 2
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert len(seen) >= 8
+    assert seen[-1][0] == seen[-1][1] == report.bytes
+    assert [p.name for p in tmp_path.iterdir()] == ["out.zarr"]
+
+
+def test_the_address_of_a_scheduler_will_do_and_shards_are_tasks(cluster, made, tmp_path):
+    path, values, _ = made
+    address = cluster.scheduler_address
+    convert(path, tmp_path / "out.zarr", chunks={"time": 1}, shards={"time": 5}, client=address, verify=True)
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "out.zarr", mode="r")["tas"][:], values)
+
+
+def test_an_error_of_a_worker_is_raised_here(cluster, made, tmp_path, small_tasks):
+    path = made[0]
+    (path.parent / "part7.nc").rename(path.parent / "away.nc")
+    options = {"chunks": {"time": 1}, "packing": "decode", "memory": "300KiB"}
+    try:
+        with Client(cluster) as client, pytest.raises(FragmentNotFoundError, match=r"part7\.nc"):
+            convert(path, tmp_path / "out.zarr", client=client, **options)
+    finally:
+        (path.parent / "away.nc").rename(path.parent / "part7.nc")
+    assert not (tmp_path / "out.zarr").exists()
+
+
+def test_what_makes_no_sense_with_a_cluster_is_refused(made, tmp_path):
+    path, _, _ = made
+    with pytest.raises(OptionError, match="give one of them"):
+        convert(path, tmp_path / "out.zarr", client="tcp://127.0.0.1:1", workers=2)
+    with pytest.raises(OptionError, match=r"give a distributed\.Client"):
+        convert(path, tmp_path / "out.zarr", client=5)
+    assert not list(tmp_path.iterdir())
+
+
+def _dask(*command: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli." + command[0], *command[1:]],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+@pytest.mark.full
+def test_workers_over_tcp_may_be_killed_and_others_finish(made, tmp_path, monkeypatch):
+    path, _, whole = made
+    monkeypatch.setattr(tasks, "_BATCH", 40_000)
+    running = [_dask("dask_scheduler", "--port", "0", "--scheduler-file", str(tmp_path / "s.json"), "--no-dashboard")]
+    try:
+        worker = ("dask_worker", "--scheduler-file", str(tmp_path / "s.json"), "--nthreads", "1", "--no-nanny")
+        running += [_dask(*worker, "--no-dashboard") for _ in range(2)]
+        with Client(scheduler_file=str(tmp_path / "s.json"), timeout="60s") as client:
+            client.wait_for_workers(2, timeout=60)
+            killed = threading.Event()
+
+            def kill(done: int, total: int) -> None:
+                if not killed.is_set() and done > total / 4:
+                    running[1].send_signal(signal.SIGKILL)
+                    killed.set()
+                time.sleep(0.02)
+
+            convert(path, tmp_path / "out.zarr", chunks={"time": 1}, client=client, memory="300KiB", progress=kill)
+        assert killed.is_set()
+        assert killing.contents(tmp_path / "out.zarr") == whole
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.full
+def test_a_run_on_a_cluster_that_is_killed_is_finished_by_resume(cluster, made, tmp_path, small_tasks):
+    path, _, whole = made
+    target = tmp_path / "out.zarr"
+    code = (
+        "import sys, time\nfrom cfagg.conversion import convert, cluster\ncluster._BATCH = 40_000\n"
+        "convert(sys.argv[1], sys.argv[2], chunks={'time': 1}, client=sys.argv[3], memory=300_000, "
+        "progress=lambda *a: time.sleep(0.1))\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, path, target, cluster.scheduler_address])
+    journal = tmp_path / ".out.zarr.cfagg-partial" / "journal"
+    while not journal.exists() or journal.read_text().count("\n") < 8:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    report = convert(path, target, chunks={"time": 1}, client=cluster.scheduler_address, resume=True)
+    assert report.resumed > 0
+    assert killing.contents(target) == whole
