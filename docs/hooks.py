@@ -20,7 +20,7 @@ for _folder in (HERE, HERE.parent):
         sys.path.insert(0, str(_folder))
 
 # MkDocs takes the folders off the path again once this file is loaded: all is imported here.
-from making import boxes, costs, coverage, gallery, pages, translation, vocabulary, windows  # noqa: E402
+from making import boxes, costs, coverage, gallery, pages, projection, translation, vocabulary, windows  # noqa: E402
 
 from cfagg.formats.zarr import readers  # noqa: E402
 from tests.benchmarks import numerics  # noqa: E402
@@ -40,13 +40,21 @@ TABLES: dict[str, Callable[[], str]] = {
     "translations": translation.translations,
     "peers": test_peers.table,
     "readers": readers.readers_table,
+    "cases": projection.table,
 }
 
 
 @functools.cache
 def pictures() -> dict[str, bytes]:
     """Return all pictures by name."""
-    drawn = {"boxes.svg": boxes.draw(), "costs.svg": costs.draw(), "windows.svg": windows.draw(), **gallery.pictures()}
+    drawn = {
+        "boxes.svg": boxes.draw(),
+        "costs.svg": costs.draw(),
+        "projection.svg": projection.draw(),
+        "projection_plane.svg": projection.draw_plane(),
+        "windows.svg": windows.draw(),
+        **gallery.pictures(),
+    }
     for page in RUN:
         with tempfile.TemporaryDirectory() as folder:
             drawn.update(pages.run((HERE / page).read_text(encoding="utf-8"), Path(folder)))

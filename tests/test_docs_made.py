@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -43,7 +44,8 @@ def test_every_picture_on_a_page_is_made_and_every_picture_made_is_on_a_page(hoo
     drawn = {name for p in hooks.RUN for name in re.findall(r"^\$ cfagg .*--plot (\S+)", PAGES[p], re.MULTILINE)}
     samples = (*hooks.gallery.AGGREGATIONS, *hooks.gallery.FIELDS)
     shown = {name for text in PAGES.values() for name in re.findall(r"\]\(made/([^)]+)\)", text)}
-    assert shown == {*drawn, "boxes.svg", "costs.svg", "windows.svg", *map(hooks.gallery.name_of, samples)}
+    made = {"boxes.svg", "costs.svg", "projection.svg", "projection_plane.svg", "windows.svg"}
+    assert shown == {*drawn, *made, *map(hooks.gallery.name_of, samples)}
 
 
 def test_the_boxes_are_drawn_and_their_pieces_add_up(hooks: ModuleType) -> None:
@@ -78,6 +80,23 @@ def test_windows_are_drawn_and_their_rows_counted(hooks: ModuleType) -> None:
     assert list(hooks.windows.HOURS) == sorted(hooks.windows.HOURS)
     assert hooks.windows.draw() == hooks.windows.draw()
     assert hooks.windows.draw().startswith(b"<?xml")
+
+
+def test_cases_of_projection_are_those_of_numpy_and_are_drawn(hooks: ModuleType) -> None:
+    projection = hooks.projection
+    assert doctest.testmod(projection).failed == 0
+    for case in projection.CASES:
+        chosen = case.selection if isinstance(case.selection, slice) else np.array(case.selection)
+        expected = np.atleast_1d(np.arange(case.grid.shape[0])[chosen])
+        assert projection.result(case) == expected.tolist(), case.name
+    names = [c.name for c in projection.CASES]
+    assert len(set(names)) == len(names)
+    # The cases that the page promises.
+    wanted = ("empty selection", "empty dimension", "step longer than a chunk", "partial last chunk", "negative step")
+    assert {*wanted, "variable edges", *projection.DRAWN} <= {*names}
+    for draw in (projection.draw, projection.draw_plane):
+        assert draw() == draw()
+        assert draw().startswith(b"<?xml")
 
 
 def test_blocks_and_commands_of_a_page_are_found(hooks: ModuleType) -> None:

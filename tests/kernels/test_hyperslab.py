@@ -1,10 +1,14 @@
 """The procedures of the original text, corrected, against NumPy indexing of the whole array."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cfagg.kernels import projection
 from cfagg.kernels.hyperslab import (
     apply_chunk_indices,
     compute_all_slice_projections,
@@ -128,3 +132,16 @@ def test_arrays_of_the_wrong_size_are_refused_before_anything_is_written():
         evaluate_slices(slices, lengths, chunks, np.zeros((3, 4), int), np.zeros(8, int))
     with pytest.raises(ValueError, match="one slice are needed per dimension"):
         evaluate_slices(np.array([[0, 9, 1]] * 2), lengths, chunks, np.zeros((3, 4), int), np.zeros(9, int))
+
+
+def test_the_page_names_a_kernel_for_each_procedure_of_the_text():
+    page = (Path(__file__).parents[2] / "docs/projection.md").read_text(encoding="utf-8")
+    table = page.partition("| in the text |")[2].partition("\n\n")[0]
+    rows = [re.findall(r"`([\w.]+)`", line) for line in table.splitlines() if line.startswith("| `")]
+    procedures = ["EvaluateSlices", "ApplyChunkIndices", "GetData", "computelinearoffset", "Odometer.new"]
+    assert {*procedures, "compute_all_slice_projections", "compute_perslice_projections"} <= {row[0] for row in rows}
+    named = {name for row in rows for name in row if name.islower() and "_" in name}
+    assert len(named) == 10
+    for name in named:
+        kernel = getattr(projection, name)
+        assert len(kernel.__doc__.splitlines()) > 1, name
