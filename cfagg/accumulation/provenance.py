@@ -137,7 +137,9 @@ def _stored(array: Any) -> Origin:
 
 
 def _read(array: ZarrArray) -> Origin:
-    if array.opens is not None:
+    from cfagg.storage.urls import Url
+
+    if array.opens is not None or isinstance(array.store, Url):
         raise UntracedError("its store is not a directory")
     picked = tuple(range(n) for n in array.shape)
     return Origin(array.store, array.path, array.shape, array.dtype, picked, allow=array.allow)

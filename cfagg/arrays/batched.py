@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.blocks import Work, constant, copy, place
+from cfagg.arrays.blocks import Work, constant, copy, place, run
 from cfagg.arrays.plan import AxisPlan, Plan
 from cfagg.formats.zarr.batches import MISSING, ODD, READ, Memory, positions, read_chunks, read_shard
 from cfagg.formats.zarr.codecs import Decoder
 from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.remote_batches import AT_ONCE, read_remote_chunks, read_remote_shard
 from cfagg.model import Regular
+from cfagg.storage.urls import Url
 
 __all__ = ["batches"]
 
@@ -32,6 +34,12 @@ Int64 = npt.NDArray[np.int64]
 #: Decoded bytes and chunks of one batch; one chunk alone may be larger.
 BATCH_BYTES = 1 << 22
 BATCH_CHUNKS = 4096
+
+#: Chunks on another machine that one thread reads before others are asked whether they have time.
+_ASKED = 64
+
+#: So many bytes are worth threads, whatever they hold.
+FORCED = 1 << 62
 
 #: Of larger chunks whose elements are stored as they are, only those bytes are read that are needed.
 LARGE = 1 << 16
@@ -48,10 +56,10 @@ class _Rows:
     shard: Int64 | None  # number of the shard
     within: Int64 | None  # position in the shard
 
-    def runs(self, most: int) -> list[slice]:
-        """Return runs of at most so many rows, of one kind and one shard each."""
+    def runs(self, most: int, *, mixed: bool) -> list[slice]:
+        """Return runs of at most so many rows, of one shard each, and of one kind unless they may be `mixed`."""
         count = len(self.cell)
-        differs = self.whole[1:] != self.whole[:-1]
+        differs = (self.whole[1:] != self.whole[:-1]) & (not mixed)
         if self.shard is not None:
             differs |= self.shard[1:] != self.shard[:-1]
         ends = [0, *(np.flatnonzero(differs) + 1).tolist(), count]
@@ -59,20 +67,47 @@ class _Rows:
 
 
 def batches(
-    array: ZarrArray, decoder: Decoder, made: Plan, out: npt.NDArray[Any], alone: Callable[[int], None]
+    array: ZarrArray,
+    decoder: Decoder,
+    made: Plan,
+    out: npt.NDArray[Any],
+    alone: Callable[[int], None],
+    at_once: int | None = None,
 ) -> Iterator[Work]:
-    """Yield the work that fills `out` with what a plan takes of an array; `alone` reads one cell of the plan."""
+    """Yield the work that fills `out` with what a plan takes of an array; `alone` reads one cell of the plan.
+
+    Of an array on another machine that is one work, which has `at_once` requests wait at the same time.
+    """
     rows = [_rows(array, d, axis) for d, axis in enumerate(made.axes)]
-    itemsize = array.dtype.itemsize
-    largest = itemsize * math.prod(int(r.length.max()) if len(r.cell) else 0 for r in rows)
+    largest = array.dtype.itemsize * math.prod(int(r.length.max()) if len(r.cell) else 0 for r in rows)
     room = min(max(BATCH_BYTES // max(largest, 1), 1), BATCH_CHUNKS)
+    read = partial(_read, array, decoder, rows, made, out, alone)
+    if not _is_remote(array):
+        yield from (partial(read, box, 1) for box in _boxes(rows, room, mixed=False))
+        return
+    threads = AT_ONCE if at_once is None else max(at_once, 1)
+    if array.shards is None:
+        room = max(min(room, len(made) // threads, _ASKED), 1)
+    # Putting chunks in their places one by one costs less than another request.
+    few = list(itertools.islice(_boxes(rows, room, mixed=True), threads))
+    each = max(threads // max(len(few), 1), 1)
+    works = (partial(read, box, each) for box in _boxes(rows, room, mixed=True))
+    yield partial(run, works, FORCED, len(few))
+
+
+def _is_remote(array: ZarrArray) -> bool:
+    """Return whether every read of an object is a request to another machine."""
+    return isinstance(array.store, Url) and array.opens is None
+
+
+def _boxes(rows: Sequence[_Rows], room: int, *, mixed: bool) -> Iterator[tuple[slice, ...]]:
+    """Yield batches of at most so many chunks, in C order."""
     runs: list[list[slice]] = []
     for r in reversed(rows):
-        found = r.runs(room)
+        found = r.runs(room, mixed=mixed)
         runs.insert(0, found)
         room = max(room // max((s.stop - s.start for s in found), default=1), 1)
-    for box in itertools.product(*runs):
-        yield partial(_read, array, decoder, rows, box, made, out, alone)
+    return itertools.product(*runs)
 
 
 def _rows(array: ZarrArray, d: int, axis: AxisPlan) -> _Rows:
@@ -103,17 +138,18 @@ def _read(
     array: ZarrArray,
     decoder: Decoder,
     rows: Sequence[_Rows],
-    box: tuple[slice, ...],
     made: Plan,
     out: npt.NDArray[Any],
     alone: Callable[[int], None],
+    box: tuple[slice, ...],
+    at_once: int,
 ) -> None:
     """Read one batch and put it in its place."""
     lengths = [r.length[s] for r, s in zip(rows, box, strict=True)]
     counts = tuple(len(n) for n in lengths)
     total = math.prod(counts)
     equal = all(bool((n == n[0]).all()) for n in lengths)
-    whole = all(bool(r.whole[s.start]) for r, s in zip(rows, box, strict=True))
+    whole = all(bool(r.whole[s].all()) for r, s in zip(rows, box, strict=True))
     itemsize = array.dtype.itemsize
     if equal:
         size = itemsize * math.prod(int(n[0]) for n in lengths)
@@ -131,7 +167,7 @@ def _read(
     straight = view if view is not None and view.flags.c_contiguous else None
     raw = np.empty(sum(sizes), np.uint8) if straight is None else straight.reshape(-1).view(np.uint8)
     memory = Memory(raw, starts, sizes)
-    done = _fill(array, rows, box, memory)
+    done = _fill(array, decoder, rows, box, memory, at_once)
     if decoder.swap:
         raw.view(array.dtype).byteswap(inplace=True)
     if view is not None:
@@ -167,7 +203,9 @@ def _joined(
     return view.transpose([*range(0, 2 * ndim, 2), *(2 * d + 1 for d in order)])
 
 
-def _fill(array: ZarrArray, rows: Sequence[_Rows], box: Sequence[slice], memory: Memory) -> list[int]:
+def _fill(
+    array: ZarrArray, decoder: Decoder, rows: Sequence[_Rows], box: Sequence[slice], memory: Memory, at_once: int
+) -> list[int]:
     """Read the chunks of a batch into memory, and return what became of each."""
     if array.shards is not None:
         held, places = [], []
@@ -177,22 +215,27 @@ def _fill(array: ZarrArray, rows: Sequence[_Rows], box: Sequence[slice], memory:
             held.append(int(r.shard[s.start]))
             places.append(r.within[s])
         inside = positions(array.shards.counts(array.objects, held), places)
+        if _is_remote(array):
+            return read_remote_shard(array, array.shards, held, inside, memory, at_once)
         return read_shard(array, array.shards, held, inside, memory)
+    if _is_remote(array):
+        cells = itertools.product(*(r.cell[s].tolist() for r, s in zip(rows, box, strict=True)))
+        return read_remote_chunks(array, decoder, [array.key(c) for c in cells], memory, at_once)
     done: list[int] = []
     folder, prefix, separator = array.folder, array.prefix, array.separator
     if not rows:
         read_chunks(array, folder, [array.key(())], memory, 0, done)
         return done
-    cells = [list(map(str, r.cell[s].tolist())) for r, s in zip(rows, box, strict=True)]
-    last = cells.pop()
+    names = [list(map(str, r.cell[s].tolist())) for r, s in zip(rows, box, strict=True)]
+    last = names.pop()
     joins = separator == "/"
-    for head in itertools.product(*cells):
+    for head in itertools.product(*names):
         front = separator.join((prefix, *head) if prefix else head)
         if joins:
             read_chunks(array, f"{folder}/{front}" if front else folder, last, memory, len(done), done)
         else:
-            names = [f"{front}{separator}{n}" for n in last] if front else last
-            read_chunks(array, folder, names, memory, len(done), done)
+            keys = [f"{front}{separator}{n}" for n in last] if front else last
+            read_chunks(array, folder, keys, memory, len(done), done)
     return done
 
 

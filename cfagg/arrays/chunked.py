@@ -60,7 +60,7 @@ class ZarrReader(Reader):
         decoder = self.array.decoder
         if type(self).chunk is not _CHUNK or decoder is None or not out.flags.writeable:
             return (partial(self._read, made, out, k) for k in range(len(made)))
-        return batches(self.array, decoder, made, out, partial(self._read, made, out))
+        return batches(self.array, decoder, made, out, partial(self._read, made, out), self.workers)
 
     def _read(self, made: Plan, out: npt.NDArray[Any], k: int) -> None:
         """Read what cell `k` of a plan takes of one chunk."""

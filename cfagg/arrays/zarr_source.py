@@ -51,14 +51,18 @@ class ZarrSource(OtherSource):
             if isinstance(self.store, LocalStore):
                 array = open_array(self.store.path, slab.path, allow=self.store.allow)
             else:
-                array = array_of(self.store.source, slab.path, self.store.read, self.store.opens)
+                source = self.store.source
+                where = source.beside(source.rstrip("/")) if isinstance(source, Url) else source
+                array = array_of(where, slab.path, self.store.read, self.store.opens)
         except CfaggError:
             pass  # strings and the like, which zarr-python reads; damaged metadata raise when values are read
         else:
             fill = array.fill_value
             if array.ndim == len(variable.dims):  # NCZarr's scalars are arrays of one element
                 grid = array.grid
-                here = isinstance(self.store, LocalStore) or self.store.opens is not None
+                here = (
+                    isinstance(self.store, LocalStore) or self.store.opens is not None or isinstance(array.store, Url)
+                )
                 fits = (array.shape, array.dtype) == (variable.shape, variable.dtype)
                 if here and fits and array.decoder is not None:
                     return ZarrReader(array, workers=workers)

@@ -16,11 +16,19 @@ from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 from xarray.backends.zarr import ZarrArrayWrapper, ZarrStore
 from xarray.core import indexing
+from zarr.core.buffer import default_buffer_prototype
 
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.cf.unpackable import check_packing, real_packing
 from cfagg.conventions import limits
-from cfagg.errors import CfaggError, FragmentReadError, LimitError, SourceError
+from cfagg.errors import (
+    CfaggError,
+    ConventionError,
+    FragmentReadError,
+    LimitError,
+    SourceError,
+    UnsupportedError,
+)
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.metadata.remote_store import KeyStore
 from cfagg.formats.metadata.stores import LocalStore
@@ -28,7 +36,7 @@ from cfagg.formats.metadata.url import is_consolidated, store_at
 from cfagg.formats.metadata.zarr import open_store, read_node
 from cfagg.formats.zarr.checked_store import CheckedStore
 from cfagg.formats.zarr.documents import node_folder, read_document
-from cfagg.formats.zarr.metadata import open_array
+from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
 from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.formats.zarr.zipped import CheckedZip
 from cfagg.labelled.lazy import LazyArray
@@ -54,13 +62,31 @@ class _Store(ZarrStore):
         store = self.zarr_group.store
         if type(wrapper) is ZarrArrayWrapper and isinstance(store, CheckedStore | CheckedZip | KeyStore):
             array: Any = wrapper._array
-            found = None if isinstance(store, KeyStore) else store.decoded(array.path)
+            found = _remote_array(store, array) if isinstance(store, KeyStore) else store.decoded(array.path)
             if found is None:
                 wrapper._array = _Array(array)
             else:
                 lazy: Any = indexing.LazilyIndexedArray(LazyArray(ZarrReader(found), wrapper.dtype))
                 variable._data = lazy
         return variable
+
+
+def _remote_array(store: KeyStore, array: Any) -> ZarrArray | None:
+    """Return an array on another machine whose chunks are decoded here, by the metadata that zarr-python has of it."""
+    if not isinstance(store.path, Url):
+        return None
+    front = f"{array.path}/" if array.path else ""
+    documents = array.metadata.to_buffer_dict(default_buffer_prototype())
+
+    def read(key: str) -> bytes | None:
+        found = documents.get(key.removeprefix(front))
+        return None if found is None else bytes(found.to_bytes())
+
+    try:
+        made = array_of(store.path, array.path, read, None)
+    except (UnsupportedError, ConventionError, SourceError):
+        return None  # whatever is wrong with it, zarr-python took it
+    return None if made.decoder is None else made
 
 
 class _Array:
@@ -137,7 +163,7 @@ class ZarrEntrypoint(BackendEntrypoint):
             open_store(known)  # says in one sentence why it cannot be opened
             if consolidated is None and not group:
                 consolidated = is_consolidated(known)
-            store = KeyStore(known.remote)
+            store = KeyStore(known.remote, filename_or_obj.beside(filename_or_obj.rstrip("/")))
         elif os.path.isdir(filename_or_obj):  # noqa: PTH112
             store = CheckedStore(filename_or_obj, allow=allow)
             # zarr-python keeps whole grids of chunks in mind, so their number is looked at first.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 from cfagg.errors import FragmentReadError, LimitError, StaleError
@@ -72,6 +73,12 @@ class RemoteObject:
     def identity(self) -> tuple[int, ...]:
         """What tells its state from others."""
         return number_of(self._tag or ""), self.size
+
+    def without_head(self) -> RemoteObject:
+        """Return the same state of it without bytes of it, so that every answer is of the server."""
+        found = copy(self)
+        found._head = b""
+        return found
 
     def pread(self, count: int, offset: int) -> bytes:
         """Return bytes from `offset` on; fewer where it ends before."""

@@ -1,0 +1,115 @@
+"""Reading many chunks of a Zarr array on another machine: few requests, several at a time, each of one state.
+
+As in `cfagg.formats.zarr.batches`, what is not as it should be takes another look by `cfagg.formats.zarr.chunks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import CfaggError, FragmentReadError
+from cfagg.formats.codecs import stored_most
+from cfagg.formats.zarr.batches import MISSING, ODD, READ, Memory, decode_part, shard_runs
+from cfagg.formats.zarr.codecs import DamagedError, Decoder
+from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.remote import RemoteObject, open_object
+from cfagg.formats.zarr.shards import Shards
+
+__all__ = ["AT_ONCE", "read_remote_chunks", "read_remote_shard"]
+
+#: Requests that wait for answers at the same time.
+AT_ONCE = 16
+
+#: A request takes as long as so many bytes: ranges of a shard with no more between them are asked for as one.
+_GAP = 1 << 19
+
+#: Bytes of a shard that are read at first, from the end where its index is.
+_EDGE = 1 << 16
+
+#: Shards whose state is kept, so that their chunks are asked for without asking for the index again.
+_KEPT = 64
+
+
+def read_remote_chunks(
+    array: ZarrArray, decoder: Decoder, keys: Sequence[str], memory: Memory, at_once: int
+) -> list[int]:
+    """Read objects that hold one chunk each into memory, and return what became of each."""
+
+    def read(k: int) -> int:
+        size = memory.sizes[k]
+        try:
+            found = open_object(array.store, f"{array.folder}/{keys[k]}", stored_most(size))  # type: ignore[arg-type]
+            if found is None:
+                return MISSING
+            stored = found.pread(found.size, 0)
+        except FragmentReadError:
+            return ODD
+        return decode_part(decoder, stored, 0, len(stored), memory, k) if len(stored) == found.size else ODD
+
+    return _each(read, range(len(keys)), at_once)
+
+
+def read_remote_shard(
+    array: ZarrArray, shards: Shards, held: Sequence[int], inside: npt.NDArray[np.int64], memory: Memory, at_once: int
+) -> list[int]:
+    """Read chunks of one shard by their numbers in it, and return what became of each."""
+    known: dict[tuple[int, ...], RemoteObject] = array.__dict__.setdefault("_remote_shards", {})
+    kept = known.get(tuple(held))
+    if kept is not None:
+        done = _read_of(kept, array, shards, held, inside, memory, at_once)
+        # Nothing but an answer tells that the shard is still what it was.
+        if done is not None and READ in done and ODD not in done:
+            return done
+    path = f"{array.folder}/{array.key(held)}"
+    try:
+        found = open_object(array.store, path, _EDGE if shards.at_start else None)  # type: ignore[arg-type]
+    except FragmentReadError:
+        return [ODD] * len(inside)
+    if found is None:
+        known.pop(tuple(held), None)
+        return [MISSING] * len(inside)
+    done = _read_of(found, array, shards, held, inside, memory, at_once)
+    if len(known) >= _KEPT:
+        known.clear()
+    known[tuple(held)] = found.without_head()
+    return [ODD] * len(inside) if done is None else done
+
+
+def _read_of(
+    shard: RemoteObject,
+    array: ZarrArray,
+    shards: Shards,
+    held: Sequence[int],
+    inside: npt.NDArray[np.int64],
+    memory: Memory,
+    at_once: int,
+) -> list[int] | None:
+    """Read chunks of a shard; `None` where that fails."""
+    try:
+        table = shards.table(shard.pread, shard.size, shard.identity, array.objects, held)
+        runs = shard_runs(table, inside, shard.size, memory.sizes, _GAP)
+
+        def read(one: tuple[int, int, list[tuple[int, int, int]]]) -> None:
+            begin, end, members = one
+            stored = shard.pread(end - begin, begin)
+            for k, start, size in members:
+                runs.done[k] = decode_part(shards.decoder, stored, start - begin, size, memory, k)
+
+        _each(read, runs.ranges, at_once)
+    except (CfaggError, DamagedError):  # also where it was written meanwhile
+        return None
+    return runs.done
+
+
+def _each[T, R](work: Callable[[T], R], tasks: Iterable[T], at_once: int) -> list[R]:
+    """Return what work makes of each task, several at a time."""
+    waiting: Any = list(tasks)
+    if at_once < 2 or len(waiting) < 2:
+        return [work(t) for t in waiting]
+    with ThreadPoolExecutor(min(at_once, len(waiting)), "cfagg") as pool:
+        return list(pool.map(work, waiting))

@@ -1,0 +1,149 @@
+"""Reading many chunks of Zarr arrays on other machines: the values of NumPy, by few requests, each of one state."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+import zarr.codecs as zc
+
+import cfagg
+from cfagg.arrays.chunked import ZarrReader
+from cfagg.arrays.opening import open_reader
+from cfagg.formats.zarr import open_array
+from cfagg.storage.urls import a_place
+from tests.observations.servers import Server, served
+
+SELECTIONS: list[Any] = [
+    [slice(None), slice(None)],
+    [slice(None, None, -3), np.array([5, 0, 0, 17])],
+    [3, np.arange(20) % 3 == 0],
+    [slice(2, 2), slice(None)],
+]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Any:
+    with served(tmp_path) as found:
+        found.dated = True
+        yield found
+
+
+def values() -> np.ndarray[Any, Any]:
+    return np.random.default_rng(3).integers(0, 99, (30, 20)).astype("f4")
+
+
+def store(folder: Path, name: str, **more: Any) -> np.ndarray[Any, Any]:
+    """Write an array, of which some chunks are not stored."""
+    found = values()
+    found[10:15] = 7
+    group = zarr.open_group(folder / "s.zarr", zarr_format=more.pop("zarr_format", 3))
+    made = group.create_array(name, shape=(30, 20), dtype="f4", fill_value=7, **more)
+    zarr.consolidate_metadata(folder / "s.zarr")
+    made[:10], made[15:] = found[:10], found[15:]
+    return found
+
+
+def reader(server: Server, name: str) -> ZarrReader:
+    found = open_reader(f"{server.url}/s.zarr", name)
+    assert type(found) is ZarrReader
+    return found
+
+
+@pytest.mark.parametrize("selection", SELECTIONS, ids=["all", "turned", "one row", "none"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"chunks": (5, 7)},
+        {"chunks": (5, 7), "compressors": None, "zarr_format": 2},
+        {"chunks": (5, 4), "shards": (10, 20)},
+        {"chunks": (5, 4), "shards": {"shape": (10, 20), "index_location": "start"}},
+    ],
+    ids=["v3", "v2", "shards", "index first"],
+)
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+def test_any_selection_is_that_of_numpy(tmp_path: Path, server: Server, more: dict[str, Any], selection: Any) -> None:
+    expected = store(tmp_path, "x", **dict(more))
+    found = reader(server, "x")
+    picked = [np.atleast_1d(np.arange(n)[s]) for n, s in zip((30, 20), selection, strict=True)]
+    wanted = expected[np.ix_(*picked)]
+    wanted = wanted[0] if isinstance(selection[0], int) else wanted
+    for _ in range(2):  # the second time where the shards are known
+        np.testing.assert_array_equal(found.read(selection), wanted)
+
+
+def test_close_chunks_of_a_shard_are_one_request_and_its_index_is_asked_for_once(tmp_path, server) -> None:
+    rng = np.random.default_rng(0)
+    data = rng.integers(0, 2**31, 100_000).astype("i4")
+    zarr.create_array(tmp_path / "s.zarr", name="x", data=data, chunks=(1000,), shards=(100_000,), compressors=None)
+    found = ZarrReader(open_array(a_place(f"{server.url}/s.zarr"), "x"))
+    server.seen.clear()
+    np.testing.assert_array_equal(found.read([slice(1000, 9000)]), data[1000:9000])
+    assert len(server.seen) == 2
+    np.testing.assert_array_equal(found.read([slice(21_500, 80_000, 7)]), data[21_500:80_000:7])
+    assert len(server.seen) == 3
+
+
+def test_a_shard_that_was_written_since_is_read_as_it_is_now(tmp_path, server) -> None:
+    def write(data: np.ndarray[Any, Any]) -> None:
+        zarr.create_array(tmp_path / "s.zarr", name="x", data=data, chunks=(10,), shards=(100,), overwrite=True)
+        times.append(times[-1] + 10)
+        os.utime(tmp_path / "s.zarr/x/c/0", (times[-1], times[-1]))
+
+    times = [10**9]
+    write(np.arange(100))
+    found = ZarrReader(open_array(a_place(f"{server.url}/s.zarr"), "x"))
+    assert found.read([slice(None)]).tolist() == list(range(100))
+    write(np.arange(100)[::-1] * 12345)
+    assert found.read([slice(None)]).tolist() == (np.arange(100)[::-1] * 12345).tolist()
+    write(np.concatenate([np.zeros(50, int), np.arange(50)]))  # half of its chunks are not stored any more
+    assert found.read([slice(0, 50)]).tolist() == [0] * 50
+
+
+def test_requests_wait_for_each_other_no_more_than_they_must(tmp_path, server, monkeypatch) -> None:
+    import threading
+    import time
+
+    data = np.arange(64)
+    zarr.create_array(tmp_path / "s.zarr", name="x", data=data, chunks=(1,))
+    found = ZarrReader(open_array(a_place(f"{server.url}/s.zarr"), "x"))
+    answer, waiting, most, lock = server.answer, [0], [0], threading.Lock()
+
+    def slow(request: Any) -> None:
+        with lock:
+            waiting[0] += 1
+            most[0] = max(most[0], waiting[0])
+        time.sleep(0.02)
+        with lock:
+            waiting[0] -= 1
+        answer(request)
+
+    monkeypatch.setattr(server, "answer", slow)
+    assert found.read([slice(None)]).tolist() == data.tolist()
+    assert 8 <= most[0] <= 16
+    most[0] = 0
+    found.workers = 2
+    assert found.read([slice(None)]).tolist() == data.tolist()
+    assert most[0] <= 2
+
+
+def test_a_dataset_in_a_bucket_is_read_without_zarr_python(bucket, tmp_path, monkeypatch) -> None:
+    import xarray as xr
+
+    made = xr.Dataset({"v": (("t", "x"), values(), {"units": "K"})})
+    made.to_zarr(tmp_path / "b.zarr", encoding={"v": {"chunks": (5, 10), "shards": (10, 20)}}, zarr_format=3)
+    url = bucket.put(tmp_path / "b.zarr", "batches")
+    monkeypatch.setattr(zarr.Array, "__getitem__", None)
+    found = cfagg.read(url, storage_options=bucket.options)
+    np.testing.assert_array_equal(found.v.isel(t=slice(None, None, -2)).values, made.v.values[::-2])
+
+
+def test_a_damaged_chunk_elsewhere_is_named(tmp_path, server) -> None:
+    store(tmp_path, "x", chunks=(5, 7), compressors=zc.ZstdCodec())
+    (tmp_path / "s.zarr/x/c/1/1").write_bytes(b"nothing")
+    with pytest.raises(cfagg.errors.FragmentReadError, match=r"array 'x', chunk \(1, 1\)"):
+        reader(server, "x").read([slice(None), slice(None)])
