@@ -1,0 +1,191 @@
+"""Attributes of any source as netCDF can hold them: JSON has one type of numbers, and values that netCDF has not.
+
+What a source in JSON (Zarr) says without a type is given the type that it must have beside its variable: fill values,
+valid ranges and flags that of the values.  Other whole numbers become ``int``, ``int64`` or ``uint64``, the first that
+holds them all; reals become ``float`` where they are plainly the decimal expansion of one, else ``double``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.findings.losses import Loss
+
+__all__ = ["name_flaw", "netcdf_attributes"]
+
+#: Attributes of the type of the values beside which they stand (netCDF User Guide; CF sections 2.5.1, 3.5).
+_OF_VALUES = frozenset({"missing_value", "flag_values", "flag_masks"})
+#: And those that may speak of packed values or of what they stand for; then the latter are reals.
+_OF_EITHER = frozenset({"valid_min", "valid_max", "valid_range", "actual_range"})
+
+#: Names that the netCDF library keeps for itself.
+_RESERVED = frozenset(
+    {
+        "CLASS", "DIMENSION_LIST", "NAME", "REFERENCE_LIST", "_IsNetcdf4", "_NCProperties", "_Netcdf4Coordinates",
+        "_Netcdf4Dimid", "_SuperblockVersion", "_nc3_strict", "_NCCOPY", "_Codecs", "_Format",
+    }
+)  # fmt: skip
+
+_ILLEGAL = re.compile(r"[\x00-\x1f\x7f/]")
+#: Significant digits beyond which a real is the expansion of a shorter type and no decimal that somebody wrote.
+_DIGITS = 9
+#: Characters of a value that a loss shows.
+_SHOWN = 60
+
+
+def name_flaw(name: str) -> str | None:
+    """Return why netCDF cannot have a name of a variable, dimension, group or attribute, `None` where it can.
+
+    >>> name_flaw("sea_ice"), name_flaw("a/b")
+    (None, 'netCDF names hold neither slashes nor control characters')
+    """
+    if not name or name.endswith(" "):
+        return "netCDF names are not empty and do not end with a blank"
+    if _ILLEGAL.search(name):
+        return "netCDF names hold neither slashes nor control characters"
+    try:
+        raw = name.encode()
+    except UnicodeEncodeError:
+        return "it is no Unicode text"
+    if len(raw) > 256:
+        return "netCDF names have at most 256 bytes"
+    if not (name[0].isalnum() or name[0] == "_" or ord(name[0]) > 127):
+        return "netCDF names begin with a letter, a digit or an underscore"
+    if unicodedata.normalize("NFC", name) != name:
+        return "netCDF has no other form of this name than the composed one (NFC)"
+    return None
+
+
+def netcdf_attributes(
+    attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, path: str
+) -> tuple[dict[str, Any], tuple[Loss, ...]]:
+    """Return attributes as netCDF can hold them, and losses of those that it cannot.
+
+    Parameters
+    ----------
+    attributes : mapping
+        Of a variable without ``_FillValue``, or of a group.
+    dtype : numpy.dtype or None
+        Of the variable; `None` of a group.
+    path : str
+        Of the variable or group, for the losses.
+
+    Examples
+    --------
+    >>> found, losses = netcdf_attributes({"valid_min": 0, "n": 3, "crs": {"a": 1}}, np.dtype("i2"), "tas")
+    >>> found
+    {'valid_min': np.int16(0), 'n': np.int32(3)}
+    >>> str(losses[0])
+    "variable 'tas': attribute 'crs' ({'a': 1}) is lost: netCDF has numbers and texts, and lists of either"
+    """
+    kept, losses = {}, []
+    packed = dtype is not None and dtype.kind in "iu" and ("scale_factor" in attributes or "add_offset" in attributes)
+    for name, given in attributes.items():
+        why = name_flaw(name) or ("the netCDF library keeps the name for itself" if name in _RESERVED else None)
+        value = None
+        if why is None:
+            value, why = _value(given, _type_beside(name, given, dtype, packed=packed))
+        if why is None:
+            kept[name] = value
+        else:
+            losses.append(Loss(path, None, f"attribute {name!r}", _short(given), why))
+    return kept, tuple(losses)
+
+
+def _type_beside(name: str, given: Any, dtype: np.dtype[Any] | None, *, packed: bool) -> np.dtype[Any] | None:
+    """Return the type that an attribute has because of its variable's, `None` where any will do."""
+    if dtype is None or dtype.kind not in "iuf" or (name not in _OF_VALUES and name not in _OF_EITHER):
+        return None
+    if packed and name in _OF_EITHER and any(isinstance(v, float) for v in (given if type(given) is list else [given])):
+        return None
+    return dtype
+
+
+def _value(given: Any, dtype: np.dtype[Any] | None) -> tuple[Any, str | None]:
+    """Return a value in a type of netCDF, or why there is none."""
+    if isinstance(given, np.ndarray | np.generic):
+        return _typed(given)
+    if isinstance(given, str):
+        return given, _text_flaw(given)
+    if isinstance(given, bytes):
+        return np.frombuffer(given, "S1"), None
+    values = list(given) if isinstance(given, list | tuple) else [given]
+    if values and all(isinstance(v, str) for v in values):
+        return values, next(filter(None, map(_text_flaw, values)), None)
+    if any(isinstance(v, bool | np.bool_) for v in values):
+        return None, "netCDF has no booleans"
+    if not all(isinstance(v, int | float | np.number) for v in values):
+        return None, "netCDF has numbers and texts, and lists of either"
+    try:
+        found = _numbers(values, dtype)
+    except OverflowError:
+        found = None
+    if found is None:
+        return None, "netCDF has no integers of more than 64 bits"
+    return (found if isinstance(given, list | tuple) else found[0]), None
+
+
+def _typed(given: Any) -> tuple[Any, str | None]:
+    """Return a value that has a type already."""
+    found = np.asarray(given)
+    if found.dtype.kind in "OU":
+        texts = [str(v) for v in found.reshape(-1)]
+        return np.array(texts, object), next(filter(None, map(_text_flaw, texts)), None)
+    if found.dtype.kind == "b":
+        return None, "netCDF has no booleans"
+    if found.dtype == np.float16:
+        return found.astype("f4")[()], None
+    if found.dtype.kind not in "iufS" or found.dtype.itemsize > 8:
+        return None, f"netCDF has no type {found.dtype}"
+    return given, None
+
+
+def _text_flaw(text: str) -> str | None:
+    """Return why a text cannot be an attribute."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "it is no Unicode text"
+    return "netCDF ends a text at its first null character" if "\0" in text else None
+
+
+def _numbers(values: list[Any], dtype: np.dtype[Any] | None) -> npt.NDArray[Any] | None:
+    """Return numbers in the type they must have, or in the least that holds them; `None` where there is none."""
+    if dtype is not None:
+        made = _exactly(values, dtype)
+        if made is not None:
+            return made
+    if values and all(isinstance(v, int | np.integer) for v in values):
+        return next((m for kind in ("i4", "i8", "u8") if (m := _exactly(values, np.dtype(kind))) is not None), None)
+    reals = np.array([float(v) for v in values], "f8")
+    narrow = reals.astype("f4", copy=True) if not np.any(np.abs(reals[np.isfinite(reals)]) > 3.4e38) else reals
+    expanded = np.array_equal(narrow.astype("f8"), reals, equal_nan=True)
+    if expanded and any(np.isfinite(v) and float(f"{v:.{_DIGITS - 1}e}") != v for v in reals.tolist()):
+        return narrow
+    return reals
+
+
+def _exactly(values: list[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    """Return numbers in a type, `None` where one would be another there."""
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            made = np.array([float(v) for v in values], "f8").astype(dtype)
+        same = [np.isnan(v) if np.isnan(m) else float(m) == v for m, v in zip(made, values, strict=True)]
+    else:
+        info = np.iinfo(dtype)
+        same = [abs(v) != math.inf and v == v // 1 and info.min <= v <= info.max for v in values]
+        made = np.array([int(v) for v in values], dtype) if all(same) else np.empty(0, dtype)
+    return made if all(same) else None
+
+
+def _short(given: Any) -> str:
+    """Return a value as a loss shows it."""
+    text = given if isinstance(given, str) else repr(given)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
