@@ -30,6 +30,7 @@ examples:
   cfagg convert temperature.nca temperature.zarr --chunks partitions --packing decode
   cfagg convert temperature.nca temperature.zarr --resume
   cfagg convert old.zarr new.zarr --chunks time=-1,lat=16,lon=16 --zarr-format 3
+  cfagg convert store.zarr values.nc
   cfagg convert old.nca new.nc --to CF-1.13
   cfagg convert old.nca new.nc --to CF-1.13 --on-loss materialise
 
@@ -73,8 +74,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     what.add_argument(
         "--to",
         metavar="KIND",
-        help="zarr, or the dialect of an aggregation file: CF-1.13, CFA-0.6.2, CFA-0.4, NCA-0.1 (default: as TARGET is "
-        "named: .zarr, .nca)",
+        help="zarr, netcdf, or the dialect of an aggregation file: CF-1.13, CFA-0.6.2, CFA-0.4, NCA-0.1 (default: as "
+        "TARGET is named: .zarr, .nc, .nca)",
     )
     what.add_argument(
         "--relative-to",
@@ -102,7 +103,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="write packed integers as stored, or the floats they represent (default: keep)",
     )
     what.add_argument(
-        "--codec", choices=("zstd", "blosc", "gzip", "none"), default="zstd", help="compression (default: zstd)"
+        "--codec",
+        choices=("auto", "zstd", "blosc", "gzip", "none"),
+        default="auto",
+        help="compression (default: zstd; in netCDF that of the source)",
     )
     what.add_argument("--level", type=int, metavar="N", help="compression level")
     what.add_argument(

@@ -49,7 +49,7 @@ def convert(
     chunks: str | Mapping[str, int] = "auto",
     shards: Mapping[str, int] | None = None,
     packing: str = "keep",
-    codec: str | None = "zstd",
+    codec: str | None = "auto",
     level: int | None = None,
     allow: Sequence[str | os.PathLike[str]] = (),
     missing: str = "error",
@@ -70,7 +70,7 @@ def convert(
 ) -> Report | AggregationReport:
     """Write an aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
 
-    Or write an aggregation file, of one in another dialect or of any of these: see `to`.  What is written is built
+    Or write one netCDF-4 file with these values, or an aggregation file: see `to`.  What is written is built
     beside the target and moved into place when it is complete, so the target is never half written.  Memory is bounded,
     whatever the size.
 
@@ -96,8 +96,8 @@ def convert(
     packing : {"keep", "decode"}
         ``"keep"`` writes packed integers as stored, including those of partitions that are all packed alike.
         ``"decode"`` writes the floats that they represent.
-    codec : {"zstd", "blosc", "gzip", "none"}
-        Compression.
+    codec : {"auto", "zstd", "blosc", "gzip", "none"}
+        Compression; ``"auto"`` is zstd in Zarr, and in netCDF-4 that of the source where it is gzip (deflate) or none.
     level : int, optional
         Compression level; by default 1 for zstd, 5 for the others.
     allow : sequence of path
@@ -128,11 +128,13 @@ def convert(
         Of the source's URL, as for `cfagg.read`.
     target_options : mapping, optional
         Of the target's URL, likewise.
-    to : {"zarr", "CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"}, optional
-        What to write, by default what the name of the target says: a Zarr store, or NCA-0.1 in ``.nca``.  A file in
-        another dialect refers to the same partitions, and its ordinary variables are copied; values of Zarr stores
-        go to fragments beside it, and those of PP files where the dialect cannot refer to them.  Of the other options
-        only `variables`, `allow`, `word_size`, `substitutions`, `on_loss`, `overwrite` and `storage_options` count.
+    to : {"zarr", "netcdf", "CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"}, optional
+        What to write, by default what the name of the target says: a Zarr store, netCDF-4 in ``.nc``, or NCA-0.1 in
+        ``.nca``.  To netCDF, chunks and compression are those of the source where it can have them; what it cannot say
+        is refused, or left out with `on_loss` ``"drop"``.  An aggregation file in another dialect refers to the same
+        partitions, and its ordinary variables are copied; values of Zarr stores go to fragments beside it, and those of
+        PP files where the dialect cannot refer to them.  Of the other options only `variables`, `allow`, `word_size`,
+        `substitutions`, `on_loss`, `overwrite` and `storage_options` count.
     relative_to : path, optional
         Directory at which references of an aggregation file start, by default its own; ``"/"`` makes them absolute.
     client : distributed.Client or str, optional

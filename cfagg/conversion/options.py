@@ -55,7 +55,7 @@ class Options:
         _one_of("missing", missing, ("error", "fill"))
         _one_of("on_loss", on_loss, ("error", "drop"))
         _one_of("word_size", word_size, (None, 1, 4, 8))
-        codec = "none" if codec is None else codec
+        codec = "none" if codec is None else "zstd" if codec == "auto" else codec
         _one_of("codec", codec, tuple(CODECS))
         low, high = CODECS[codec]
         if level is not None and not low <= an_integer(level, "level") <= high:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Aggregation, Grid
 from cfagg.storage.access import Access
 
-__all__ = ["Array", "Plan", "build_plan"]
+__all__ = ["Array", "Plan", "build_plan", "dialects_of", "unreadable"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,6 @@ class Plan:
     def report(self, target: str, stored: int, *, resumed: int, verified: bool) -> Report:
         """Return what was done, when it is done."""
         arrays = self.arrays
-        read = {a.reader.aggregation.dialect for a in arrays if isinstance(a.reader, AggregationReader)} - {""}
         return Report(
             target=target,
             variables=tuple(a.path for a in arrays),
@@ -98,14 +97,20 @@ class Plan:
             verified=verified,
             notes=self.notes,
             losses=self.losses,
-            dialects=tuple(sorted(read)),
+            dialects=dialects_of(arrays),
         )
+
+
+def dialects_of(arrays: Sequence[Array]) -> tuple[str, ...]:
+    """Return the conventions of the aggregations that arrays are read from."""
+    read = {a.reader.aggregation.dialect for a in arrays if isinstance(a.reader, AggregationReader)} - {""}
+    return tuple(sorted(read))
 
 
 def build_plan(source: Source, access: Access, options: Options, workers: int) -> Plan:
     """Return the plan of a conversion; headers of partitions are read where packing must be decided."""
     chosen = select(source.root, options.variables, source.path)
-    losses = _losses(source, chosen, options)
+    losses = unreadable(source, chosen, options)
     groups: dict[str, dict[str, Any]] = {"": group_attributes(source.root.attributes)}
     arrays: list[Array] = []
     notes: list[str] = []
@@ -131,7 +136,7 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
     return Plan(groups, tuple(arrays), tuple(notes), losses)
 
 
-def _losses(source: Source, chosen: set[str], options: Options) -> tuple[Loss, ...]:
+def unreadable(source: Source, chosen: set[str], options: Options) -> tuple[Loss, ...]:
     """Return the aggregations among those chosen that cannot be read; raise where a loss is not accepted."""
     found = [e for g in source.root.walk() for e in g.unreadable.values() if chosen.issuperset(e.variables)]
     if options.on_loss == "error":

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from cfagg.runtime.reports import WrittenReport
 
-__all__ = ["Report"]
+__all__ = ["NetcdfReport", "Report"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -40,6 +40,7 @@ class Report(WrittenReport):
     """
 
     title: ClassVar[str] = "Conversion to Zarr"
+    what: ClassVar[str] = "store"
 
     bytes: int
     stored: int
@@ -63,10 +64,18 @@ class Report(WrittenReport):
         from cfagg.display.sizes import count_text, size_text
 
         return (
-            ("store", self.target),
+            (self.what, self.target),
             ("read from", " and ".join(self.dialects) or None),
             ("values", size_text(self.bytes)),
             ("stored", f"{size_text(self.stored)} in {count_text(self.chunks, 'chunk')}"),
             ("resumed", f"{count_text(self.resumed, 'chunk')} of an earlier run" if self.resumed else None),
             ("verified", "read back and compared" if self.verified else None),
         )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NetcdfReport(Report):
+    """What a conversion to netCDF-4 did: `target` is a file, and `stored` its size."""
+
+    title: ClassVar[str] = "Conversion to netCDF-4"
+    what: ClassVar[str] = "file"

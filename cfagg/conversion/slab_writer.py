@@ -18,7 +18,7 @@ from cfagg.conversion.slabs import Slabs
 from cfagg.formats.zarr.encoding import joined
 from cfagg.formats.zarr.written_codecs import Codec, content_checksum
 
-__all__ = ["Job", "Put", "SlabWriter", "Task"]
+__all__ = ["Job", "Put", "Scratch", "SlabWriter", "Task", "read_slab"]
 
 #: Writes a chunk under its key, and returns what its state is known by; it can be pickled where workers write.
 Put = Callable[[str, Any], int]
@@ -51,7 +51,7 @@ class Job:
 
 
 @dataclass(eq=False)
-class _Scratch(threading.local):
+class Scratch(threading.local):
     """Memory that one thread uses again and again, so that the system need not provide it anew for each slab."""
 
     held: dict[str, npt.NDArray[np.uint8]] = field(default_factory=dict)
@@ -67,19 +67,31 @@ class _Scratch(threading.local):
         return block[:count].view(dtype).reshape(shape)
 
 
+def read_slab(array: Array, extent: tuple[slice, ...], scratch: Scratch) -> npt.NDArray[Any]:
+    """Return a box of an array as it is written, in memory that the next call uses again."""
+    shape = tuple(e.stop - e.start for e in extent)
+    stored = scratch.array("stored", shape, array.stored)
+    array.reader.read(extent, stored)
+    if array.unpack is None:
+        return stored
+    block = scratch.array("unpacked", shape, array.dtype)
+    array.unpack(stored, block)
+    return block
+
+
 class SlabWriter:
     """Reads, encodes and writes one slab; any thread may use it."""
 
     def __init__(self, job: Job, stop: threading.Event) -> None:
         self._job, self._stop = job, stop
         self._encode = job.codec.encoder()
-        self._scratch = _Scratch()
+        self._scratch = Scratch()
 
     def write(self, task: Task) -> list[Chunk]:
         """Write all chunks of a slab and return what the journal notes of them."""
         job = self._job
         array, slabs = job.arrays[task.array], job.slabs[task.array]
-        block = self._read(array, slabs.extent(task.slab))
+        block = read_slab(array, slabs.extent(task.slab), self._scratch)
         shape = array.grid.matrix_shape
         out = []
         for index, box in slabs.walk(task.slab):
@@ -94,16 +106,6 @@ class SlabWriter:
             content = content_checksum(values) if job.checksums else -1
             out.append((number, len(encoded), state, content))
         return out
-
-    def _read(self, array: Array, extent: tuple[slice, ...]) -> npt.NDArray[Any]:
-        shape = tuple(e.stop - e.start for e in extent)
-        stored = self._scratch.array("stored", shape, array.stored)
-        array.reader.read(extent, stored)
-        if array.unpack is None:
-            return stored
-        block = self._scratch.array("unpacked", shape, array.dtype)
-        array.unpack(stored, block)
-        return block
 
     def _shard(self, array: Array, values: npt.NDArray[Any]) -> memoryview:
         """Return the bytes of one shard: its chunks that reach into the array, and where they are."""

@@ -1,19 +1,78 @@
-"""Converting to netCDF-4."""
+"""Converting to netCDF-4: one file, written aside and renamed; of an object store, put there as a whole."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-from cfagg.conversion.report import Report
+from cfagg.conversion.netcdf_file import write_file
+from cfagg.conversion.netcdf_plan import plan_netcdf
+from cfagg.conversion.plan import dialects_of
+from cfagg.conversion.report import NetcdfReport
 from cfagg.conversion.request import Request
-from cfagg.errors import OptionError
+from cfagg.errors import TargetError, UnsupportedError
+from cfagg.runtime.object_files import check_object, exists, written_object
+from cfagg.storage.urls import Url, a_place
+from cfagg.writing.aggregation_file import written
 
 __all__ = ["write_netcdf"]
 
+#: Options that say nothing to a single file.
+_SENSELESS = frozenset({"zarr_format", "resume", "shards", "client"})
 
-def write_netcdf(request: Request) -> Report:
+
+def _check(path: Path, request: Request) -> None:
+    """Refuse a file that cannot or must not be written."""
+    if path.is_dir():
+        raise TargetError(f"{path} is a directory; give the name of a file")
+    if not path.parent.is_dir():
+        raise TargetError(f"{path} cannot be written: there is no directory {path.parent}")
+    if not isinstance(request.source, Url):
+        source = Path(os.path.realpath(request.source))
+        if path == source or path.is_relative_to(source):
+            raise TargetError(f"{path} is the source or within it; choose another target")
+    if os.path.lexists(path) and not request.overwrite:
+        raise exists(path)
+
+
+def write_netcdf(request: Request) -> NetcdfReport:
     """Write what `request.open()` gives to `request.target`."""
-    raise OptionError(
-        f"{os.fspath(request.target)} would be plain netCDF-4, which cannot be written yet; name a Zarr store, "
-        "for instance x.zarr, or say which aggregation file is meant, such as to='CF-1.13' (--to CF-1.13)"
+    request.refuse(_SENSELESS, f"{os.fspath(request.target)} is one netCDF file, which is written as a whole")
+    if "codec" in request.given and request.options.codec not in ("gzip", "none"):
+        raise UnsupportedError(
+            f"codec={request.options.codec!r}: not every reader of netCDF-4 has it; choose 'gzip' or 'none'"
+        )
+    target = a_place(
+        request.target,
+        request.target_options,
+        name="target",
+        expected="name a file",
+        options_name="target_options",
+    )
+    if isinstance(target, Url):
+        check_object(target, overwrite=request.overwrite)
+    path = Path(os.path.realpath(target))
+    if not isinstance(target, Url):
+        _check(path, request)
+    with request.opened() as (source, access):
+        plan = plan_netcdf(source, access, request)
+        if isinstance(target, Url):
+            with written_object(target, create=not request.overwrite) as aside:
+                write_file(plan, aside, request)
+                stored = aside.stat().st_size
+        else:
+            with written(path) as aside:
+                write_file(plan, aside, request)
+            stored = path.stat().st_size
+    arrays = [v.array for v in plan.variables]
+    return NetcdfReport(
+        target=str(target if isinstance(target, Url) else path),
+        variables=tuple(a.path for a in arrays),
+        bytes=sum(a.nbytes for a in arrays),
+        stored=stored,
+        chunks=sum(v.array.grid.size if v.chunks else 1 for v in plan.variables),
+        verified=request.verify,
+        losses=plan.losses,
+        notes=plan.notes,
+        dialects=dialects_of(arrays),
     )

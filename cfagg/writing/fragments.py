@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from cfagg.runtime.threads import run_threads
 from cfagg.storage.access import Access
 from cfagg.storage.urls import is_url
 from cfagg.writing.content import Read
-from cfagg.writing.netcdf import BLOCK, blocks, define
+from cfagg.writing.netcdf import BLOCK, blocks, define, locked
 from cfagg.writing.plan import Work
 from cfagg.writing.references import home_of
 
@@ -136,7 +135,7 @@ def _write(path: Path, aggregation: Aggregation, box: tuple[tuple[int, int], ...
         for slices in blocks(shape, aggregation.dtype.itemsize, BLOCK)
     )
     first = next(parts, None)  # what cannot be read leaves no file
-    with _locked(lambda: closing_written(created(lambda: netCDF4.Dataset(path, "w"), path), path)) as file:
+    with locked(lambda: closing_written(created(lambda: netCDF4.Dataset(path, "w"), path), path)) as file:
         with LIBRARY:
             file.setncattr("Conventions", "CF-1.6")
             for dim, size in zip(aggregation.dims, shape, strict=True):
@@ -145,22 +144,6 @@ def _write(path: Path, aggregation: Aggregation, box: tuple[tuple[int, int], ...
         for slices, values in chain([] if first is None else [first], parts):
             with LIBRARY:
                 made[slices if shape else ...] = values
-
-
-@contextmanager
-def _locked(make: Callable[[], AbstractContextManager[Any]]) -> Iterator[Any]:
-    """Open and close a file while no other thread is in the libraries, which only the block leaves to others."""
-    with LIBRARY:
-        made = make()
-        file = made.__enter__()
-    try:
-        yield file
-    except BaseException as error:
-        with LIBRARY:
-            made.__exit__(type(error), error, error.__traceback__)
-        raise
-    with LIBRARY:
-        made.__exit__(None, None, None)
 
 
 def _attributes(aggregation: Aggregation, to: str) -> dict[str, Any]:

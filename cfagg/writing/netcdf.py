@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import UnsupportedError
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.writing.content import Held
 
-__all__ = ["BLOCK", "blocks", "define", "set_attributes", "write_held", "write_small"]
+__all__ = ["BLOCK", "blocks", "define", "locked", "set_attributes", "write_held", "write_small"]
 
 #: Bytes of values that are read and written at once.
 BLOCK = 2**26
@@ -93,3 +95,19 @@ def blocks(shape: tuple[int, ...], itemsize: int, most: int = BLOCK) -> Iterator
             continue
         for inner in blocks(shape[1:], itemsize, most):
             yield (slice(start, stop), *inner)
+
+
+@contextmanager
+def locked(make: Callable[[], AbstractContextManager[Any]]) -> Iterator[Any]:
+    """Open and close a file while no other thread is in the libraries, which only the block leaves to others."""
+    with LIBRARY:
+        made = make()
+        file = made.__enter__()
+    try:
+        yield file
+    except BaseException as error:
+        with LIBRARY:
+            made.__exit__(type(error), error, error.__traceback__)
+        raise
+    with LIBRARY:
+        made.__exit__(None, None, None)

@@ -17,10 +17,12 @@ IMPORTERS = {
         "cfagg/arrays/source.py",  # a type only
         "cfagg/cli/output.py",  # writes
         "cfagg/writing/aggregation_file.py",  # writes
+        "cfagg/conversion/netcdf_file.py",  # writes, and reads that back
         "cfagg/writing/fragments.py",  # writes
         "cfagg/writing/rebasing.py",  # changes the copy of what was read through the gate
     },
     "h5py": {
+        "cfagg/conversion/netcdf_file.py",  # writes into its own file
         "cfagg/formats/hdf5/library.py",  # opens
         "cfagg/formats/hdf5/links.py",  # lists what leads out of a file
         "cfagg/formats/hdf5/proof.py",  # proves attributes

@@ -550,9 +550,11 @@ def test_a_name_that_contradicts_to_or_says_nothing_is_refused(tmp_path, name, t
         cfagg.write(np.ones(3), tmp_path / name, to=to)
 
 
-def test_convert_takes_nc_for_plain_netcdf_which_it_does_not_write_yet(parts):
-    with pytest.raises(OptionError, match=r"plain netCDF-4, which cannot be written yet.*CF-1.13"):
-        cfagg.convert(parts / "a.nca", parts / "b.nc")
+def test_convert_takes_nc_for_plain_netcdf(parts):
+    cfagg.convert(parts / "a.nca", parts / "b.nc")
+    with netCDF4.Dataset(parts / "b.nc") as file:
+        assert "tas" in file.variables
+        assert "nca_array" not in file["tas"].ncattrs()
 
 
 @pytest.mark.parametrize("option", [{"chunks": {"time": 1}}, {"codec": "gzip"}, {"resume": True}, {"workers": 2}])

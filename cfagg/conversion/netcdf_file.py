@@ -1,0 +1,234 @@
+"""Writing the file of a conversion to netCDF-4: described by the netCDF library, values by a few threads.
+
+Chunks that only shuffle and deflate pack are packed by these threads and stored as they are; everything else goes
+through the library, one thread at a time.  Memory is bounded as in `cfagg.conversion.run`: a slab for each thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conversion.netcdf_plan import NetcdfGroup, NetcdfPlan, NetcdfVariable
+from cfagg.conversion.request import Request
+from cfagg.conversion.run import cut
+from cfagg.conversion.slab_writer import Scratch, Task, read_slab
+from cfagg.conversion.slabs import Slabs
+from cfagg.errors import TargetError, UnsupportedError
+from cfagg.formats.hdf5.encoding import chunk_encoder
+from cfagg.formats.values.locks import LIBRARY
+from cfagg.formats.zarr.written_codecs import content_checksum
+from cfagg.runtime.netcdf_files import closing_written, created
+from cfagg.runtime.publishing import sync_file
+from cfagg.runtime.threads import run_threads
+from cfagg.writing.netcdf import define, locked, set_attributes
+
+__all__ = ["write_file"]
+
+#: Bytes of chunks that the library keeps of a variable: slabs are whole chunks, so that it need not keep any.
+_CACHE = 1 << 20
+
+#: Numbers of HDF5's filters.
+_DEFLATE, _SHUFFLE = 1, 2
+
+Write = Callable[[NetcdfVariable, tuple[slice, ...], npt.NDArray[Any]], None]
+
+
+def write_file(plan: NetcdfPlan, path: Path, request: Request) -> None:
+    """Write all of a plan into a new file, forced to disk, and read it back where that was asked for."""
+    import netCDF4
+
+    variables = plan.variables
+    slabs, threads = cut([v.array for v in variables], request.memory, request.workers)
+    job = _Job(variables, slabs, threads, request)
+    packed = {i for i, v in enumerate(variables) if _is_packed_here(v)}
+    with locked(lambda: closing_written(created(lambda: netCDF4.Dataset(path, "w"), path), path)) as file:
+        with LIBRARY:
+            _define(file, plan.root)
+        job.run([i for i in range(len(variables)) if i not in packed], _Through(file, variables))
+    if packed:
+        with locked(lambda: closing(_opened(path))) as file:
+            job.run(sorted(packed), _Packing(file, variables))
+            with LIBRARY:
+                file.flush()
+        with path.open("rb") as same:
+            sync_file(same.fileno())
+    if request.verify:
+        with locked(lambda: closing(netCDF4.Dataset(path))) as file:
+            job.verify(_flat(file), path)
+
+
+def _opened(path: Path) -> Any:
+    """Return a file that the netCDF library has made, opened by HDF5 alone."""
+    import h5py
+
+    return h5py.File(path, "r+")
+
+
+def _define(file: Any, group: NetcdfGroup) -> None:
+    """Describe a group with all below it."""
+    for name, size in group.dimensions.items():
+        file.createDimension(name, None if name in group.unlimited else size)
+    set_attributes(file, group.attributes)
+    for one in group.variables:
+        storage: dict[str, Any] = {"contiguous": True} if one.chunks is None else {"chunksizes": one.chunks}
+        dtype = as_stored(one)
+        # The library would shuffle unasked.
+        filters = {"shuffle": False, **one.filters}
+        made = define(file, one.name, one.dims, dtype, one.attributes, **(storage | filters if one.dims else {}))
+        if one.chunks is not None:
+            made.set_var_chunk_cache(_CACHE, 1009, 1.0)
+    for inner in group.groups:
+        _define(file.createGroup(inner.name), inner)
+
+
+def as_stored(one: NetcdfVariable) -> np.dtype[Any]:
+    """Return the type that a variable has in the file: of Booleans and half floats, the next one that netCDF has."""
+    dtype = one.array.dtype
+    if dtype.kind == "b":
+        return np.dtype("i1")
+    return np.dtype("f4") if dtype == np.float16 else dtype
+
+
+def _is_packed_here(one: NetcdfVariable) -> bool:
+    """Whether the chunks of a variable are packed without the library."""
+    return one.chunks is not None and one.array.dtype.kind != "O" and not one.filters.get("fletcher32")
+
+
+class _Job:
+    """The slabs of all variables, and what was written of each."""
+
+    def __init__(
+        self, variables: Sequence[NetcdfVariable], slabs: Sequence[Slabs], threads: int, request: Request
+    ) -> None:
+        self.variables, self.slabs, self.threads, self.request = variables, slabs, threads, request
+        self.total = sum(v.array.nbytes for v in variables)
+        self.done = 0
+        self.checksums: dict[tuple[int, int], int] = {}
+        self._scratch = Scratch()
+        if request.progress is not None:
+            request.progress(0, self.total)
+
+    def run(self, numbers: Sequence[int], write: Write) -> None:
+        """Read and write the slabs of some variables."""
+        stop = threading.Event()
+        todo: Iterator[Task] = (
+            Task(i, k) for i in numbers for k in range(len(self.slabs[i])) if 0 not in self.variables[i].array.shape
+        )
+
+        def work(task: Task) -> tuple[Task, int, int]:
+            one = self.variables[task.array]
+            extent = self.slabs[task.array].extent(task.slab)
+            values = read_slab(one.array, extent, self._scratch)
+            if not stop.is_set():
+                write(one, extent, _texts(one, values))
+            return task, values.nbytes, content_checksum(_texts(one, values)) if self.request.verify else 0
+
+        with closing(run_threads(work, todo, self.threads, "convert", stop)) as results:
+            for task, count, checksum in results:
+                self.done += count
+                if self.request.verify:
+                    self.checksums[task.array, task.slab] = checksum
+                if self.request.progress is not None:
+                    self.request.progress(self.done, self.total)
+
+    def verify(self, found: dict[str, Any], path: Path) -> None:
+        """Compare what the netCDF library reads with what was written."""
+        for (i, k), checksum in self.checksums.items():
+            one, extent = self.variables[i], self.slabs[i].extent(k)
+            with LIBRARY:
+                values = np.asarray(found[one.array.path][extent or ...])
+            if content_checksum(values) != checksum:
+                raise TargetError(
+                    f"{path.name}: variable {one.array.path!r}, {extent}: what was read back differs from what was "
+                    "written; check the disk and convert again"
+                )
+
+
+def _texts(one: NetcdfVariable, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return values in the type of the file; texts that it would cut off are refused."""
+    if values.dtype.kind != "O":
+        return values.astype(as_stored(one), copy=False)
+    for text in values.reshape(-1).tolist():
+        if not isinstance(text, str) or "\0" in text:
+            raise UnsupportedError(
+                f"variable {one.array.path!r} holds the text {str(text)[:40]!r}, which netCDF would cut off at its "
+                "null character; leave the variable out with variables= (--variable)"
+            )
+    return values
+
+
+def _flat(group: Any) -> dict[str, Any]:
+    """Return all variables of a `netCDF4.Dataset` by their paths, each without masking and scaling."""
+    found = {}
+    for variable in group.variables.values():
+        variable.set_auto_maskandscale(False)
+        variable.set_auto_chartostring(False)
+        found[f"{group.path.strip('/')}/{variable.name}".lstrip("/")] = variable
+    for inner in group.groups.values():
+        found |= _flat(inner)
+    return found
+
+
+class _Through:
+    """Writes through the netCDF library."""
+
+    def __init__(self, file: Any, variables: Sequence[NetcdfVariable]) -> None:
+        with LIBRARY:
+            found = _flat(file)
+            self._variables = {v.array.path: found[v.array.path] for v in variables}
+
+    def __call__(self, one: NetcdfVariable, extent: tuple[slice, ...], values: npt.NDArray[Any]) -> None:
+        with LIBRARY:
+            self._variables[one.array.path][extent or ...] = values
+
+
+class _Packing:
+    """Packs chunks, and stores them as they are."""
+
+    def __init__(self, file: Any, variables: Sequence[NetcdfVariable]) -> None:
+        self._scratch = Scratch()
+        self._datasets, self._encoders = {}, {}
+        with LIBRARY:
+            for one in variables:
+                if _is_packed_here(one):
+                    path = one.array.path
+                    dataset = file[path]
+                    if dataset.shape != one.array.shape:
+                        dataset.resize(one.array.shape)  # of a dimension that grows
+                    self._datasets[path] = dataset.id
+                    self._encoders[path] = _encoder(dataset)
+
+    def __call__(self, one: NetcdfVariable, extent: tuple[slice, ...], values: npt.NDArray[Any]) -> None:
+        path, array = one.array.path, one.array
+        dataset, encode = self._datasets[path], self._encoders[path]
+        lengths = one.chunks or ()
+        first = tuple(e.start for e in extent)
+        counts = [range(0, n, c) for n, c in zip(values.shape, lengths, strict=True)]
+        for index in np.ndindex(*map(len, counts)):
+            at = tuple(r[i] for r, i in zip(counts, index, strict=True))
+            part = values[tuple(slice(a, a + c) for a, c in zip(at, lengths, strict=True))]
+            if part.shape != lengths:
+                whole = self._scratch.array("chunk", lengths, values.dtype)
+                whole[...] = array.padding
+                whole[tuple(slice(n) for n in part.shape)] = part
+                part = whole
+            stored = encode(np.ascontiguousarray(part))
+            with LIBRARY:
+                dataset.write_direct_chunk(tuple(a + b for a, b in zip(first, at, strict=True)), stored)
+
+
+def _encoder(dataset: Any) -> Callable[[npt.NDArray[Any]], Any]:
+    """Return what packs the chunks of a dataset as the file says, which alone tells its readers."""
+    given = dataset.id.get_create_plist()
+    found = {number: values for number, _, values, _ in (given.get_filter(k) for k in range(given.get_nfilters()))}
+    shuffle, level = found.pop(_SHUFFLE, None), found.pop(_DEFLATE, None)
+    if found:
+        raise UnsupportedError(f"variable {dataset.name!r} has filters that are not packed here: {sorted(found)}")
+    return chunk_encoder(shuffle=shuffle is not None, level=None if level is None else level[0])

@@ -1,0 +1,94 @@
+"""How netCDF-4 stores an array: chunks and filters, those of the source where it can have them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from cfagg.arrays.chunked import ZarrReader
+from cfagg.arrays.stored import NetcdfReader
+from cfagg.conversion.chunks import auto_chunks, choose_chunks
+from cfagg.conversion.request import Request
+from cfagg.conversion.variables import Values
+from cfagg.errors import UnsupportedError
+from cfagg.model import Regular
+
+__all__ = ["itemsize_of", "storage_of"]
+
+#: Bytes of a chunk of HDF5, which it counts with 32 bits.
+_LARGEST = 2**32 - 1
+
+#: Level of compression where the source tells none, and where one is asked for without a level.
+_LEVEL, _ASKED = 1, 5
+
+
+def itemsize_of(dtype: np.dtype[Any]) -> int:
+    """Return the bytes of an element in a file; of a text, about as many."""
+    return 32 if dtype.kind == "O" else dtype.itemsize
+
+
+def storage_of(
+    values: Values, dtype: np.dtype[Any], request: Request, notes: list[str], *, growing: bool
+) -> tuple[tuple[int, ...] | None, dict[str, Any]]:
+    """Return chunks, `None` for one piece, and filters by the names of netCDF4-python.
+
+    `growing`: one of its dimensions is unlimited, so that it has chunks in any case.
+    """
+    if not values.shape:
+        return None, {}
+    filters = _filters(values, dtype, request)
+    own = _asked(values, dtype, request) or _own_chunks(values, dtype, notes)
+    if own is None and not (growing or filters):
+        return None, {}
+    if own is None or math.prod(own) * itemsize_of(dtype) > _LARGEST:
+        own = auto_chunks(values.reader.grid, values.storage, itemsize_of(dtype))
+    # Of a dimension that cannot grow, no chunk is longer than all of it.
+    return tuple(max(1, min(c, n) if n else c) for c, n in zip(own, values.shape, strict=True)), filters
+
+
+def _asked(values: Values, dtype: np.dtype[Any], request: Request) -> tuple[int, ...] | None:
+    """Return the chunks that were asked for, `None` where nothing was said of this array."""
+    wanted = request.options.chunks
+    if wanted == "auto" or (not isinstance(wanted, str) and dict(wanted).keys().isdisjoint(values.dims)):
+        return None
+    given = wanted if isinstance(wanted, str) else dict(wanted)
+    try:
+        grid, _ = choose_chunks(
+            values.path, values.dims, values.reader.grid, values.storage, itemsize_of(dtype), given, 2
+        )
+    except UnsupportedError as error:
+        raise UnsupportedError(
+            f"variable {values.path!r}: its partitions differ in size, and netCDF-4 has chunks of one size only; "
+            "choose chunks='auto' or explicit chunks"
+        ) from error
+    return tuple(axis.chunk for axis in grid.axes if isinstance(axis, Regular))
+
+
+def _own_chunks(values: Values, dtype: np.dtype[Any], notes: list[str]) -> tuple[int, ...] | None:
+    """Return the chunks in which the source stores an array, `None` where there are none."""
+    if values.storage is not None or not isinstance(values.reader, ZarrReader):
+        return values.storage or values.reader.chunks
+    axes = [axis for axis in values.reader.grid.axes if isinstance(axis, Regular)]
+    if len(axes) == len(values.shape):
+        return tuple(axis.chunk for axis in axes)
+    notes.append(f"variable {values.path!r} has chunks of unequal sizes in the source; netCDF-4 has equal ones")
+    return auto_chunks(values.reader.grid, None, itemsize_of(dtype))
+
+
+def _filters(values: Values, dtype: np.dtype[Any], request: Request) -> dict[str, Any]:
+    """Return how values are compressed: as asked for, as in the source, or by deflate where that does otherwise."""
+    options, given = request.options, request.given
+    deflate = {"zlib": True, "complevel": _LEVEL, "shuffle": dtype.itemsize > 1}
+    if dtype.kind == "O" or (options.codec == "none" and "codec" in given):
+        return {}
+    if "codec" in given or options.level is not None:
+        return {**deflate, "complevel": _ASKED if options.level is None else options.level}
+    if isinstance(values.reader, NetcdfReader):
+        known = values.reader.encoding
+        found = {k: known[k] for k in ("zlib", "complevel", "shuffle", "fletcher32") if known.get(k)}
+        return found if "zlib" in found or "fletcher32" in found else {}
+    if isinstance(values.reader, ZarrReader) and values.reader.array.decoder is not None:
+        return deflate if values.reader.array.decoder.steps else {}
+    return deflate
