@@ -161,6 +161,9 @@ class Outer:
     def __init__(self, array: LazyArray) -> None:
         self._array = array
 
+    def __repr__(self) -> str:
+        return f"<outer indexing of {self._array!r}>"
+
     def __getitem__(self, key: Any) -> npt.NDArray[Any]:
         """Read what a key selects."""
         from cfagg.arrays.indexing import outer

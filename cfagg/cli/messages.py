@@ -54,6 +54,7 @@ KEYWORDS = frozenset(
         "respect_valid",
         "resume",
         "rtol",
+        "shards",
         "select",
         "skip_errors",
         "statistics",

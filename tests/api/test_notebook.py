@@ -24,8 +24,8 @@ LINES, LENGTH = 10, 800
 #: What is reached through public attributes, is no result of its own, and shows itself by its repr.
 INNER = {
     "ArrayReport", "BTreeIndex", "BisectIndex", "Columns", "Explanations", "Group", "GroupFacts", "JoinedFacts",
-    "Labels", "LazyArray", "Loss", "ObservationStore", "PagesIndex", "Plan", "SampleDates", "Source", "Step", "Window",
-    "ZarrArray",
+    "Labels", "LazyArray", "Loss", "ObservationStore", "Outer", "PagesIndex", "Plan", "SampleDates", "Source", "Step", "Window",
+    "ZarrArray", "ZarrReader",
 }  # fmt: skip
 
 
@@ -61,6 +61,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     made["open_aggregation"] = opened = cfagg.open_aggregation(sample("sst.nca"), "surface_temperature")
     made["Aggregation"], made["Grid"], made["Partitions"] = opened, opened.grid, opened.partitions
     made["Layout"] = opened.partitions.layouts[0]
+    made["open_array"] = lazy = cfagg.open_array(store, "tas")
+    made["concatenate"] = cfagg.concatenate([lazy, lazy])
     made["show"] = cfagg.show(sample("sst.nca"), rows=1)
     made["check"] = checked = cfagg.check(sample("sst.nca"))
     made["check, one source"], made["check, one finding"] = checked[0], checked.findings[0]

@@ -19,6 +19,7 @@ ONLY_IN_PYTHON = frozenset(
     [
         "access_key_id",
         "authorize_virtual_chunk_access",
+        "axis",
         "by",
         "dates",
         "decode_coords",

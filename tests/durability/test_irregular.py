@@ -169,10 +169,10 @@ def test_what_others_left_beside_a_report_is_not_waited_for(tmp_path):
 
 def test_a_chunk_of_an_unfinished_store_that_became_a_fifo_is_refused(tmp_path, capfd, monkeypatch):
     writers.prepare_conversion(tmp_path, old=False)
-    from cfagg.conversion import metadata
+    from cfagg.conversion import local_target
 
     with monkeypatch.context() as patch:
-        patch.setattr(metadata, "write_metadata", lambda *_: 1 / 0)
+        patch.setattr(local_target, "write_metadata", lambda *_: 1 / 0)
         with contextlib.suppress(ZeroDivisionError):
             writers.convert(tmp_path)
     chunk = tmp_path / "out" / ".a.zarr.cfagg-partial" / "store" / "tas" / "c" / "0" / "0" / "0"

@@ -35,6 +35,7 @@ IMPORTERS = {
     },
     "numcodecs": {
         "cfagg/formats/codecs.py",  # decodes, within bounds
+        "cfagg/formats/fastzstd.py",  # decodes, within bounds
         "cfagg/formats/hdf5/lookup3.py",  # checksums
         "cfagg/formats/zarr/numeric.py",
         "cfagg/formats/zarr/encoding.py",  # writes, as all below
@@ -49,6 +50,7 @@ IMPORTERS = {
         "cfagg/formats/metadata/stores.py",
         "cfagg/formats/metadata/remote_store.py",
         "cfagg/arrays/given.py",  # arrays that users give
+        "cfagg/labelled/zarr.py",  # gives xarray what this library reads
         "cfagg/accumulation/provenance.py",
         "cfagg/conversion/verify.py",
         "cfagg/writing/exports/icechunk.py",  # writes

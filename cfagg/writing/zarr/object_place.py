@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -230,7 +230,7 @@ def _content(text: bytes) -> dict[str, Any]:
 
 def _who() -> dict[str, Any]:
     """Return what tells this process from all others."""
-    return {"host": socket.gethostname(), "machine": _machine(), "process": os.getpid(), "since": _began(os.getpid())}
+    return {"host": platform.node(), "machine": _machine(), "process": os.getpid(), "since": _began(os.getpid())}
 
 
 def _is_gone(claimed: dict[str, Any]) -> bool:
