@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -16,9 +16,10 @@ from cfagg.arrays.lazy import LazyArray
 from cfagg.arrays.plan import Plan, plan
 from cfagg.arrays.reader import Reader, Selection
 from cfagg.errors import ConformError, OptionError
+from cfagg.formats.zarr.attributes import with_number
 from cfagg.model import Grid, Regular
 
-__all__ = ["ConcatenatedReader", "concatenate"]
+__all__ = ["ConcatenatedReader", "concatenate", "grid_along"]
 
 #: Attributes that say what the stored values mean: where they differ, the same number means two things.
 MEANINGS = (
@@ -103,7 +104,9 @@ def _as_lazy(array: Any, where: str) -> LazyArray:
         raise OptionError(
             f"{where} is a {type(array).__name__}: for nested lists name an axis for each, as axis=(0, 1)"
         )
-    return LazyArray(reader_of(array, where))
+    reader = reader_of(array, where)
+    name = str(getattr(array, "path", "") or "").rpartition("/")[2] or None
+    return LazyArray(reader, attributes=with_number(reader.attributes, reader.dtype), name=name)
 
 
 def _along(parts: Sequence[LazyArray], axis: int, where: str) -> LazyArray:
@@ -232,18 +235,7 @@ class ConcatenatedReader(Reader):
     @cached_property
     def grid(self) -> Grid:  # type: ignore[override]
         """The chunks of the parts; along other axes those of most parts."""
-        grids = [_grid(p) for p in self.parts]
-        axes: list[Any] = []
-        for d, size in enumerate(self.shape):
-            if d == self.axis:
-                axes.append(_joined([g.axes[d] for g in grids], [p.shape[d] for p in self.parts], size))
-                continue
-            votes: Counter[Any] = Counter()
-            for g, p in zip(grids, self.parts, strict=True):
-                votes[_hashable(g.axes[d])] += p.shape[self.axis]
-            best = votes.most_common(1)[0][0]
-            axes.append(next(g.axes[d] for g in grids if _hashable(g.axes[d]) == best))
-        return Grid(axes, self.shape)
+        return grid_along(self, lambda reader: LazyArray(reader).grid)
 
     def read(self, selection: Selection, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
         """Return the selected values; see `cfagg.arrays.reader.Reader.read`."""
@@ -280,9 +272,22 @@ def _fill(part: Reader, source: Selection, view: npt.NDArray[Any]) -> None:
         view[...] = part.read(source)
 
 
-def _grid(reader: Reader) -> Grid:
-    """Return the chunks of a part."""
-    return LazyArray(reader).grid
+def grid_along(reader: Reader, of: Callable[[Reader], Grid]) -> Grid:
+    """Return the grid of an array: `of` each part along its axis, and along other axes of most parts."""
+    if not isinstance(reader, ConcatenatedReader):
+        return of(reader)
+    grids = [grid_along(p, of) for p in reader.parts]
+    axes: list[Any] = []
+    for d, size in enumerate(reader.shape):
+        if d == reader.axis:
+            axes.append(_joined([g.axes[d] for g in grids], [p.shape[d] for p in reader.parts], size))
+            continue
+        votes: Counter[Any] = Counter()
+        for g, p in zip(grids, reader.parts, strict=True):
+            votes[_hashable(g.axes[d])] += p.shape[reader.axis]
+        best = votes.most_common(1)[0][0]
+        axes.append(next(g.axes[d] for g in grids if _hashable(g.axes[d]) == best))
+    return Grid(axes, reader.shape)
 
 
 def _joined(axes: Sequence[Regular | npt.NDArray[np.int64]], sizes: Sequence[int], size: int) -> Any:

@@ -20,6 +20,7 @@ from cfagg.writing.content import Content
 from cfagg.writing.plan import OnLoss
 from cfagg.writing.report import Report
 from cfagg.writing.sources import aggregated, content_of
+from cfagg.writing.zarr.report import StoreReport
 
 __all__ = ["target_of", "translate", "write"]
 
@@ -34,8 +35,9 @@ def write(
     overwrite: bool = False,
     allow: Iterable[str | os.PathLike[str]] = (),
     target_options: Mapping[str, Any] | None = None,
-) -> Report:
-    """Write an aggregation file that refers to values where they are.
+    workers: int | None = None,
+) -> Report | StoreReport:
+    """Write an aggregation file that refers to values where they are, or a Zarr store that holds them.
 
     Coordinates, bounds and scalars are written into the file itself.  Values that stand in no netCDF file, as they were
     computed, are in memory or in Zarr, and of PP files where the convention has no addresses, are written to
@@ -44,7 +46,7 @@ def write(
 
     Parameters
     ----------
-    obj : xarray.Dataset, xarray.DataArray, Aggregation, dask or NumPy array
+    obj : xarray.Dataset, xarray.DataArray, Aggregation, lazy, dask or NumPy array
         What to write.  Variables that `cfagg.read` opened and that nothing changed stay aggregations; of an
         `Aggregation` with a source, the coordinates that it refers to come with it.
     path : path
@@ -89,6 +91,13 @@ def write(
     >>> cfagg.read(f"{folder}/tas.nca").tas.values.tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
+    name = a_path(path, expected="name a file, or a directory for a Zarr store")
+    if kind_of(name, to, netcdf="CF-1.13") == "zarr":
+        if relative_to is not None:
+            raise OptionError(
+                f"{name} is a Zarr store, which holds the values itself: relative_to= has no meaning there"
+            )
+        return _write_store(obj, path, overwrite=overwrite, target_options=target_options, workers=workers)
     target = target_of(path, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13", options=target_options)
     if isinstance(obj, Aggregation):
         content, losses = _of_aggregation(obj, target, paths(allow))
@@ -96,6 +105,21 @@ def write(
     from cfagg.writing.datasets import content_of_dataset
 
     return write_file(content_of_dataset(_as_dataset(obj), target.to, str(target.path)), target)
+
+
+def _write_store(obj: Any, path: str | os.PathLike[str], **options: Any) -> StoreReport:
+    """Write a Zarr store."""
+    if isinstance(obj, Aggregation):
+        raise OptionError("an Aggregation is metadata: give what cfagg.read or cfagg.open_array returns of its file")
+    from cfagg.arrays.lazy import LazyArray
+
+    if isinstance(obj, LazyArray):
+        from cfagg.writing.zarr.copying import write_lazy
+
+        return write_lazy(obj, path, **options)
+    from cfagg.writing.zarr.datasets import write_dataset
+
+    return write_dataset(_as_dataset(obj), path, **options)
 
 
 def translate(
@@ -185,10 +209,14 @@ def _as_dataset(obj: Any) -> Any:
         if obj.name is None:
             raise OptionError("the array has no name, which the variable needs: give it one with array.rename('tas')")
         return obj.to_dataset()
+    from cfagg.arrays.lazy import LazyArray
+
+    if isinstance(obj, LazyArray):
+        return xr.Dataset({obj.name or "data": (obj.dims, obj.to_dask(), obj.attributes)})
     if isinstance(obj, np.ndarray) or hasattr(obj, "__dask_graph__"):
         dims = [f"dim_{d}" for d in range(obj.ndim)]
         return xr.Dataset({"data": (dims, obj)})
     raise OptionError(
-        f"an object of type {type(obj).__name__} cannot be written; give a dataset, a named DataArray, an Aggregation "
-        "or an array of dask"
+        f"an object of type {type(obj).__name__} cannot be written; give a dataset, a named DataArray, an Aggregation, "
+        "what cfagg.open_array returned or an array of dask"
     )

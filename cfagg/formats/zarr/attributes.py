@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import math
 import re
 import struct
@@ -22,6 +23,7 @@ __all__ = [
     "jsonable",
     "variable_attributes",
     "with_members",
+    "with_number",
 ]
 
 #: Attributes that describe the aggregation and not the array.
@@ -166,6 +168,21 @@ def encoded_fill(fill: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu":
         return int(fill)
     return base64.standard_b64encode(struct.pack("<d", float(fill))).decode()
+
+
+def with_number(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Return attributes of a stored array with the fill value that `encoded_fill` wrote as a number.
+
+    >>> with_number({"_FillValue": "AAAAAAAA8D8=", "units": "K"}, np.dtype("f4"))
+    {'_FillValue': np.float32(1.0), 'units': 'K'}
+    """
+    found = dict(attributes)
+    text = found.get("_FillValue")
+    if dtype.kind == "f" and isinstance(text, str):
+        # Another writer's text is shown as it is.
+        with contextlib.suppress(ValueError, struct.error):
+            found["_FillValue"] = dtype.type(struct.unpack("<d", base64.standard_b64decode(text))[0])
+    return found
 
 
 def _is_nan(value: Any) -> bool:

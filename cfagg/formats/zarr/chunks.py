@@ -27,7 +27,7 @@ from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import open_file
 from cfagg.storage.urls import Url
 
-__all__ = ["chunk_bytes", "partial", "read_box", "read_chunk"]
+__all__ = ["chunk_bytes", "partial", "read_box", "read_chunk", "stored_chunk"]
 
 Chunk = npt.NDArray[Any]
 
@@ -130,6 +130,13 @@ def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> 
 def partial(array: ZarrArray) -> bool:
     """Return whether `read_box` reads no more than the bytes that a box needs."""
     return array.decoder is not None and array.decoder.plain
+
+
+def stored_chunk(array: ZarrArray, index: Sequence[int]) -> bytes | None:
+    """Return one chunk of ``array.grid`` as it is stored, also of a shard; `None` where it is not."""
+    lengths, _ = _shapes(array, index)
+    with _Place(array, index) as place:
+        return place.read(stored_most(array.dtype.itemsize * math.prod(lengths))) if place.there else None
 
 
 def chunk_bytes(array: ZarrArray, index: Sequence[int]) -> int:

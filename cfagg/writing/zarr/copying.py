@@ -1,0 +1,338 @@
+"""A lazy array as a Zarr store: stored chunks are copied byte for byte where the new array may take them as they are.
+
+It may where type, codecs and place in the grid agree: a chunk comes to stand in a cell of the very lengths that it
+has.  All others are read and encoded, among them a partial last chunk that comes to stand inside, which may not
+decode to more than it contributes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.chunked import ZarrReader
+from cfagg.arrays.concatenating import ConcatenatedReader, grid_along
+from cfagg.arrays.lazy import LazyArray
+from cfagg.arrays.reader import Reader
+from cfagg.conventions import limits
+from cfagg.errors import LimitError, StaleError, TargetError
+from cfagg.formats.zarr.chunks import stored_chunk
+from cfagg.formats.zarr.encoding import encoder, full_shape, padded, shard_bytes
+from cfagg.formats.zarr.metadata import ZarrArray, current_signature
+from cfagg.formats.zarr.readers import rectilinear_note
+from cfagg.model import Grid, Regular
+from cfagg.runtime.budget import worker_count
+from cfagg.runtime.threads import run_threads
+from cfagg.storage.urls import Url, covers
+from cfagg.writing.zarr.described import as_regular, described, fit, is_regular, planned, store_documents
+from cfagg.writing.zarr.forms import Form, form_of
+from cfagg.writing.zarr.new_store import Keys, Stored, new_store
+from cfagg.writing.zarr.report import StoreReport
+
+__all__ = ["write_lazy"]
+
+#: Chunks that one task copies.
+_AT_ONCE = 32
+
+Int64 = npt.NDArray[np.int64]
+
+
+def write_lazy(
+    array: LazyArray,
+    target: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    target_options: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+) -> StoreReport:
+    """Write an array into a new store, as the one variable of its root."""
+    name = array.name or "data"
+    leaves = list(_leaves(array.reader, (0,) * array.ndim))
+    form, grid = _target(array, leaves)
+    document = described(name, array.dims, array.dtype, grid, array.attributes, form)
+    made = planned(name, document)
+    _refuse_sources_within(target, leaves)
+    job = _Job(array, made, form, leaves)
+    with new_store(target, overwrite=overwrite, target_options=target_options) as place:
+        job.run(place.keys, worker_count(workers))
+        _check_sources(leaves)
+        place.publish(store_documents({name: document}, {}))
+    notes = () if is_regular(grid) else (rectilinear_note(name),)
+    return StoreReport(
+        target=place.path, variables=(name,), chunks=job.chunks, copied=job.copied, stored=job.stored, notes=notes
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaf:
+    """An array that is stored or given, where it begins in the whole, and the form of its chunks."""
+
+    reader: Reader
+    origin: tuple[int, ...]
+    array: ZarrArray | None = None
+    form: Form | None = None
+
+
+def _leaves(reader: Reader, origin: tuple[int, ...]) -> Iterator[_Leaf]:
+    """Yield what an array is put together of, in order."""
+    if isinstance(reader, ConcatenatedReader):
+        start = list(origin)
+        for part in reader.parts:
+            yield from _leaves(part, tuple(start))
+            start[reader.axis] += part.shape[reader.axis]
+    elif type(reader) is ZarrReader:
+        yield _Leaf(reader, origin, reader.array, form_of(reader.array))
+    else:
+        yield _Leaf(reader, origin)
+
+
+def _target(array: LazyArray, leaves: Sequence[_Leaf]) -> tuple[Form | None, Grid]:
+    """Return the form of the new array, which most of its elements have already, and what will be stored apart."""
+    votes: Counter[tuple[str, str]] = Counter()
+    forms: dict[tuple[str, str], Form] = {}
+    for leaf in leaves:
+        if leaf.form is not None and leaf.reader.dtype == array.dtype:
+            key = leaf.form.key, leaf.form.shard_key
+            forms.setdefault(key, leaf.form)
+            votes[key] += math.prod(leaf.reader.shape)
+    if 0 in array.shape:
+        form = next(iter(forms.values())).without_shards() if forms else None
+        return form, Grid.regular(array.shape, [max(n, 1) for n in array.shape])
+    if not votes:
+        return None, fit(as_regular(array.grid), array.dtype)
+    form = forms[votes.most_common(1)[0][0]]
+    if form.shards is not None:
+        grid = as_regular(grid_along(array.reader, _objects))
+        if _divisible(grid, form.shards["chunk_shape"]):
+            return form, grid
+        # A part ends within a chunk of a shard: chunks stand alone then.
+        form = form.without_shards()
+    return form, fit(as_regular(array.grid), array.dtype)
+
+
+def _objects(reader: Reader) -> Grid:
+    """Return what is stored apart of an array: shards, else chunks."""
+    return reader.array.objects if type(reader) is ZarrReader else LazyArray(reader).grid
+
+
+def _divisible(grid: Grid, inner: Sequence[int]) -> bool:
+    """Return whether all shards can be cut into whole chunks."""
+    return all(
+        not np.any((axis.chunk if isinstance(axis, Regular) else np.diff(axis)) % n)
+        for axis, n in zip(grid.axes, inner, strict=True)
+    )
+
+
+def _refuse_sources_within(target: str | os.PathLike[str], leaves: Sequence[_Leaf]) -> None:
+    """Refuse to remove what is copied: in an object store the old store goes first."""
+    for leaf in leaves:
+        if leaf.array is not None and isinstance(leaf.array.store, Url):
+            source, there = str(leaf.array.store).rstrip("/"), str(target).rstrip("/")
+            if covers(there, source):
+                raise TargetError(
+                    f"{source} is read from, and lies in {there}, which would be replaced; choose another"
+                )
+
+
+def _check_sources(leaves: Sequence[_Leaf]) -> None:
+    """Raise where metadata of a source have changed, or are gone: so may its chunks be."""
+    for leaf in leaves:
+        array = leaf.array
+        if array is not None and array.opens is None and current_signature(array) != array.signature:
+            raise StaleError(f"{array.store}: array {array.path!r} was written while it was copied; run again")
+
+
+@dataclass(eq=False)
+class _Job:
+    """Writing all chunks of one array."""
+
+    array: LazyArray
+    made: ZarrArray
+    form: Form | None
+    leaves: Sequence[_Leaf]
+    chunks: int = 0
+    copied: int = 0
+    stored: int = 0
+    _fills: dict[Any, bytes] = field(default_factory=dict)
+
+    @cached_property
+    def _here(self) -> list[Int64]:
+        """The edges of what is stored of the new array."""
+        return [_edges(axis) for axis in self.made.objects.axes]
+
+    def run(self, keys: Keys, workers: int) -> None:
+        """Write them by a few threads."""
+        objects = self.made.objects
+        largest = math.prod(
+            (a.chunk if isinstance(a, Regular) else int(np.diff(a).max(initial=0))) for a in objects.axes
+        )
+        if largest * max(self.made.dtype.itemsize, 1) > limits.MAX_CHUNK:
+            raise LimitError(f"{self.array!r} has chunks of {largest:,} elements, which are too large to be written")
+        prefix = f"{self.made.path}/"
+        with closing(run_threads(_do, self._tasks(keys, prefix), workers, "write")) as results:
+            for chunks, copied, stored in results:
+                self.chunks += chunks
+                self.copied += copied
+                self.stored += stored
+
+    def _tasks(self, keys: Keys, prefix: str) -> Iterator[_Copies | _Encoded]:
+        """Yield the tasks, each of which writes some chunks."""
+        cells = self.made.objects.matrix_shape
+        if math.prod(cells) > limits.MAX_PARTITIONS:
+            raise LimitError(f"{self.array!r} has {math.prod(cells):,} chunks, more than {limits.MAX_PARTITIONS:,}")
+        done = np.zeros(cells, bool)
+        for leaf in self.leaves:
+            matched = self._matched(leaf)
+            if matched is None:
+                continue
+            rows, own, whole = matched
+            done[np.ix_(*rows)] = True
+            for some in itertools.batched(itertools.product(*map(range, map(len, rows))), _AT_ONCE):
+                yield _Copies(self, keys, prefix, leaf, rows, own, whole, some)
+        for index in zip(*np.nonzero(~done), strict=True) if cells else [()] * (not done):
+            yield _Encoded(self, keys, prefix, tuple(map(int, index)))
+
+    def _matched(self, leaf: _Leaf) -> tuple[list[Int64], list[Int64], bool] | None:
+        """Return, per dimension, cells of the new array that chunks of a source fill exactly, and these chunks.
+
+        And whether these are whole objects, not parts of shards; `None` where there are none.
+        """
+        if leaf.array is None or leaf.form is None or self.form is None or leaf.form.key != self.form.key:
+            return None
+        if leaf.reader.dtype != self.made.dtype or 0 in self.made.shape:
+            return None
+        whole = leaf.form.shards is None
+        if self.form.shards is not None:
+            if leaf.form.shard_key != self.form.shard_key:
+                return None
+            whole = True
+        grid = leaf.array.objects if whole else leaf.array.grid
+        rows, own = [], []
+        ends = [o + n for o, n in zip(leaf.origin, leaf.reader.shape, strict=True)]
+        for here, size, other, origin, end in zip(
+            self._here, self.made.shape, grid.axes, leaf.origin, ends, strict=True
+        ):
+            there = _edges(other) + origin
+            k = np.minimum(np.searchsorted(here, there[:-1]), len(here) - 2)
+            fits = (here[k] == there[:-1]) & (here[k + 1] == there[1:])
+            if end < size:
+                # What goes beyond the end of a part would cover the next one.
+                fits &= there[1:] <= end
+            rows.append(k[fits])
+            own.append(np.flatnonzero(fits))
+        if not all(len(r) for r in rows):
+            return None
+        return rows, own, whole
+
+    def filled(self, shape: tuple[int, ...], value: Any) -> bytes:
+        """Return a chunk of one value as it is stored."""
+        key = shape, np.asarray(value).tobytes()
+        if key not in self._fills:
+            self._fills[key] = self.encoded(np.full(shape, value, self.made.dtype), shape)
+        return self._fills[key]
+
+    def encoded(self, values: npt.NDArray[Any], shape: tuple[int, ...]) -> bytes:
+        """Return an object, a chunk or a shard, as it is stored; values beyond the array's end are filled."""
+        made = self.made
+        encode = encoder(made).encode
+        if made.objects is made.grid:
+            return encode(padded(values, shape, made.fill_value))
+        whole = padded(values, shape, made.fill_value)
+        inner = [a.chunk if isinstance(a, Regular) else 1 for a in made.grid.axes]
+        starts = itertools.product(*(range(0, n, m) for n, m in zip(shape, inner, strict=True)))
+        boxes = (tuple(slice(a, a + m) for a, m in zip(start, inner, strict=True)) for start in starts)
+        found = shard_bytes(made, [encode(whole[box]) for box in boxes])
+        return b"" if found is None else found
+
+
+@dataclass(frozen=True, eq=False)
+class _Copies:
+    """Some chunks of a source that are taken over as they are."""
+
+    job: _Job
+    keys: Keys
+    prefix: str
+    leaf: _Leaf
+    rows: Sequence[Int64]
+    own: Sequence[Int64]
+    whole: bool
+    cells: Sequence[tuple[int, ...]]
+
+    def __call__(self) -> tuple[int, int, int]:
+        """Copy them; return how many are stored, how many were copied, and their bytes."""
+        array, made = self.leaf.array, self.job.made
+        if array is None:
+            raise TypeError("chunks are copied of stored arrays")
+        chunks = copied = stored = 0
+        same = _same_fill(array, made)
+        for cell in self.cells:
+            index = tuple(int(r[k]) for r, k in zip(self.rows, cell, strict=True))
+            source = tuple(int(r[k]) for r, k in zip(self.own, cell, strict=True))
+            key = f"{self.prefix}{made.key(index)}"
+            if self.whole:
+                path = f"{array.folder}/{array.key(source)}"
+                size = self.keys.copy(key, Stored(array.store, path, array.allow, array.opens))
+            else:
+                data = stored_chunk(array, source)
+                size = None if data is None else self.keys.put(key, data)
+            if size is not None:
+                copied += 1
+            elif same:
+                continue
+            else:
+                size = self.keys.put(key, self.job.filled(_object_shape(made, index), array.fill_value))
+            chunks += 1
+            stored += size
+        return chunks, copied, stored
+
+
+@dataclass(frozen=True, eq=False)
+class _Encoded:
+    """One chunk that is read and encoded."""
+
+    job: _Job
+    keys: Keys
+    prefix: str
+    index: tuple[int, ...]
+
+    def __call__(self) -> tuple[int, int, int]:
+        """Write it; return how many chunks were stored, none copied, and their bytes."""
+        made = self.job.made
+        box = [slice(a, b) for a, b in made.objects.extent(self.index)]
+        values = self.job.array.reader.read(box)
+        data = self.job.encoded(values, _object_shape(made, self.index))
+        return 1, 0, self.keys.put(f"{self.prefix}{made.key(self.index)}", data)
+
+
+def _do(task: _Copies | _Encoded) -> tuple[int, int, int]:
+    return task()
+
+
+def _object_shape(made: ZarrArray, index: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape in which a chunk, or a shard, is stored."""
+    if made.objects is made.grid:
+        return full_shape(made, index)
+    return tuple(
+        a.chunk if isinstance(a, Regular) else int(a[i + 1] - a[i])
+        for a, i in zip(made.objects.axes, index, strict=True)
+    )
+
+
+def _same_fill(array: ZarrArray, made: ZarrArray) -> bool:
+    """Return whether chunks that are not stored hold the same in both arrays."""
+    one, other = (np.asarray(a.fill_value, a.dtype) for a in (array, made))
+    return one.tobytes() == other.tobytes()
+
+
+def _edges(axis: Regular | Int64) -> Int64:
+    return axis.expand() if isinstance(axis, Regular) else axis

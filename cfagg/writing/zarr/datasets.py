@@ -1,0 +1,199 @@
+"""A dataset of xarray as a Zarr store: each dask chunk becomes a chunk, also where their lengths differ."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import OptionError, TargetError, UnsupportedError
+from cfagg.formats.zarr.attributes import group_attributes
+from cfagg.formats.zarr.encoding import encoder, full_shape, padded
+from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.readers import rectilinear_note
+from cfagg.model import Grid
+from cfagg.runtime.budget import worker_count
+from cfagg.runtime.threads import run_threads
+from cfagg.storage.urls import covers, is_url
+from cfagg.writing.zarr.described import as_regular, described, fit, is_regular, planned, store_documents
+from cfagg.writing.zarr.new_store import Keys, new_store
+from cfagg.writing.zarr.report import StoreReport
+
+__all__ = ["write_dataset"]
+
+
+def write_dataset(
+    dataset: Any,
+    target: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    target_options: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+) -> StoreReport:
+    """Write a dataset of xarray into a new store.
+
+    Arrays of dask are computed by the scheduler that dask is set to, and others are read by threads.
+    """
+    import xarray
+
+    _refuse_own_source(dataset, target)
+    variables, attributes = xarray.conventions.encode_dataset_coordinates(dataset)
+    jobs = [_job(str(name), variable) for name, variable in variables.items()]
+    documents = {job.made.path: job.document for job in jobs}
+    with new_store(target, overwrite=overwrite, target_options=target_options) as place:
+        computed = [job.computed(place.keys) for job in jobs if job.is_dask]
+        sizes = [int(n) for found in _compute(computed) for n in np.asarray(found).reshape(-1) if n >= 0]
+        tasks = (task for job in jobs if not job.is_dask for task in job.tasks(place.keys))
+        with closing(run_threads(_do, tasks, worker_count(workers), "write")) as results:
+            sizes += results
+        place.publish(store_documents(documents, group_attributes(attributes)))
+    notes = tuple(rectilinear_note(job.made.path) for job in jobs if not is_regular(job.made.grid))
+    return StoreReport(target=place.path, variables=tuple(documents), chunks=len(sizes), stored=sum(sizes), notes=notes)
+
+
+def _refuse_own_source(dataset: Any, target: str | os.PathLike[str]) -> None:
+    """Refuse to remove what is read: in an object store the old store goes first."""
+    name = os.fspath(target)
+    if not is_url(name):
+        return
+    found = [dataset.encoding.get("source"), *(v.encoding.get("source") for v in dataset.variables.values())]
+    for source in found:
+        if isinstance(source, str) and covers(name.rstrip("/"), source.rstrip("/")):
+            raise TargetError(f"{source} lies in {name}, which would be replaced, and is read; choose another target")
+
+
+def _compute(arrays: list[Any]) -> tuple[Any, ...]:
+    """Compute arrays of dask at once, so that what two of them need is computed once."""
+    if not arrays:
+        return ()
+    import dask
+
+    found: tuple[Any, ...] = dask.compute(*arrays)
+    return found
+
+
+def _do(task: _Block) -> int:
+    return task()
+
+
+def _job(name: str, variable: Any) -> _Job:
+    """Return how a variable is written."""
+    from xarray.conventions import encode_cf_variable
+
+    encoded = encode_cf_variable(variable, name=name)
+    dtype = encoded.dtype
+    if dtype.kind in "UT":
+        encoded = encoded.astype(object)
+        dtype = np.dtype(object)
+    if dtype.kind == "O" and not encoded.chunks and not all(isinstance(v, str) for v in encoded.values.flat):
+        raise UnsupportedError(f"variable {name!r} holds objects other than strings, which cannot be written")
+    if "/" in name:
+        raise OptionError(f"variable {name!r} has a slash in its name, which Zarr takes for a group; rename it")
+    grid = _grid(name, encoded, variable.encoding)
+    native = dtype.newbyteorder("=")
+    document = described(name, tuple(map(str, encoded.dims)), native, grid, encoded.attrs, None)
+    return _Job(encoded, planned(name, document), document)
+
+
+def _grid(name: str, variable: Any, encoding: Mapping[str, Any]) -> Grid:
+    """Return the chunks of a variable: those of dask, else those that it had where it was read."""
+    shape = variable.shape
+    if variable.chunks:
+        if any(np.isnan(n) for sizes in variable.chunks for n in sizes):
+            raise OptionError(
+                f"variable {name!r} has chunks of unknown lengths; give the array of dask itself, or find the lengths "
+                "with array.compute_chunk_sizes()"
+            )
+        if 0 in shape:
+            return Grid.regular(shape, [max(n, 1) for n in shape])
+        return as_regular(Grid.from_sizes([n for n in sizes if n] for sizes in variable.chunks))
+    preferred = encoding.get("preferred_chunks") or {}
+    if 0 in shape or any(d not in preferred for d in variable.dims):
+        return fit(Grid.regular(shape, [max(n, 1) for n in shape]), variable.dtype)
+    sizes = []
+    for d, n in zip(variable.dims, shape, strict=True):
+        given = preferred[d]
+        if isinstance(given, int):
+            given = [given] * (n // given) + ([n % given] if n % given else [])
+        if sum(given) != n:  # it was cut since it was read
+            return fit(Grid.regular(shape, [max(n, 1) for n in shape]), variable.dtype)
+        sizes.append([m for m in given if m])
+    return fit(as_regular(Grid.from_sizes(sizes)), variable.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """A variable, encoded, and the array that it will be."""
+
+    variable: Any
+    made: ZarrArray
+    document: dict[str, Any]
+
+    @property
+    def is_dask(self) -> bool:
+        """Whether its values are computed by dask."""
+        return bool(self.variable.chunks) and 0 not in self.made.shape
+
+    def computed(self, keys: Keys) -> Any:
+        """Return an array of dask with a number for each chunk: its stored bytes once it is computed, and written."""
+        data = self.variable.data
+        # Chunks of dask that hold nothing are none of the store.
+        numbers = tuple(np.where(np.array(s) > 0, np.cumsum(np.array(s) > 0) - 1, -1) for s in data.chunks)
+        ones = tuple((1,) * len(sizes) for sizes in data.chunks)
+        return data.map_blocks(
+            _write_block, keys, self.made, numbers, chunks=ones, dtype=np.int64, meta=np.empty((0,) * data.ndim, "i8")
+        )
+
+    def tasks(self, keys: Keys) -> Iterator[_Block]:
+        """Yield what writes one chunk each."""
+        for index in itertools.product(*map(range, self.made.grid.matrix_shape)):
+            yield _Block(self.variable, keys, self.made, index)
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """One chunk of a variable that is in memory, or read when it is indexed."""
+
+    variable: Any
+    keys: Keys
+    made: ZarrArray
+    index: tuple[int, ...]
+
+    def __call__(self) -> int:
+        """Write it and return its stored bytes."""
+        box = tuple(slice(a, b) for a, b in self.made.grid.extent(self.index))
+        return _put(np.asarray(self.variable[box].values), self.keys, self.made, self.index)
+
+
+def _write_block(
+    block: npt.NDArray[Any],
+    keys: Keys,
+    made: ZarrArray,
+    numbers: tuple[npt.NDArray[np.int64], ...],
+    block_info: Any = None,
+) -> npt.NDArray[np.int64]:
+    """Write one chunk of dask; as often as it is done, the same is written under the same key."""
+    place = block_info[0]["chunk-location"] if block_info else (0,) * len(numbers)
+    index = tuple(int(n[k]) for n, k in zip(numbers, place, strict=True))
+    size = -1 if -1 in index else _put(np.asarray(block), keys, made, index)
+    return np.full((1,) * len(numbers), size, np.int64)
+
+
+def _put(values: npt.NDArray[Any], keys: Keys, made: ZarrArray, index: tuple[int, ...]) -> int:
+    """Encode and write one chunk."""
+    if values.dtype.kind == "O" and not all(isinstance(v, str) for v in values.flat):
+        raise UnsupportedError(f"variable {made.path!r} holds objects other than strings, which cannot be written")
+    expected = tuple(b - a for a, b in made.grid.extent(index))
+    if values.shape != expected:
+        raise OptionError(
+            f"variable {made.path!r}, chunk {index}: dask gave values of shape {values.shape}, expected {expected} by "
+            "the lengths of its chunks; correct what made the array"
+        )
+    data = encoder(made).encode(padded(values, full_shape(made, index), made.fill_value))
+    return keys.put(f"{made.path}/{made.key(index)}", data)

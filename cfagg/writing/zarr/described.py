@@ -1,0 +1,114 @@
+"""The documents of a new store of arrays: what each will be, and the array itself before it is there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cfagg.errors import UnsupportedError
+from cfagg.formats.zarr.attributes import encoded_fill, fill_of, variable_attributes
+from cfagg.formats.zarr.consolidated import consolidated
+from cfagg.formats.zarr.creating import NewArray, array_documents, document_bytes, group_documents
+from cfagg.formats.zarr.metadata import ZarrArray, array_of
+from cfagg.formats.zarr.written_codecs import Codec
+from cfagg.model import Grid, Regular
+from cfagg.writing.zarr.forms import Form
+
+__all__ = ["as_regular", "described", "fit", "is_regular", "planned", "store_documents"]
+
+#: Bytes of a chunk of what has none that are fit for it, and those up to which chunks of a source are kept.
+_CHUNK, _MOST = 2**22, 2**28
+
+
+def described(
+    name: str,
+    dims: Sequence[str],
+    dtype: np.dtype[Any],
+    grid: Grid,
+    attributes: Mapping[str, Any],
+    form: Form | None,
+) -> dict[str, Any]:
+    """Return the ``zarr.json`` of an array; in its form, or else compressed as cfagg does it."""
+    declared = fill_of(attributes, dtype, f"variable {name!r}")
+    fill = declared
+    if fill is None:
+        fill = {"O": "", "S": b""}.get(dtype.kind, 0)
+    more = variable_attributes(attributes, dtype)
+    encoded = encoded_fill(declared, dtype)
+    if encoded is not None:
+        more["_FillValue"] = encoded
+    new = NewArray(tuple(dims), grid.shape, dtype, _lengths(grid), fill, Codec("zstd"), more)
+    try:
+        document: dict[str, Any] = array_documents(new, 3)["zarr.json"]
+    except (TypeError, ValueError) as error:
+        raise UnsupportedError(f"variable {name!r} cannot be described in Zarr v3: {error}") from error
+    if form is not None:
+        document |= {"data_type": form.data_type, "codecs": form.all_codecs, "fill_value": form.fill}
+    return document
+
+
+def planned(name: str, document: Mapping[str, Any]) -> ZarrArray:
+    """Return an array by its document before it is there; its type may be text."""
+    known = document
+    if document["data_type"] == "string" or not isinstance(document["data_type"], str):
+        known = {**document, "data_type": "uint8", "fill_value": 0}
+    text = document_bytes(known)
+    made = array_of("the new store", name, {f"{name}/zarr.json": text}.get, None)
+    if known is document:
+        return made
+    dtype, fill = (np.dtype(object), "") if document["data_type"] == "string" else (np.dtype("S1"), b"")
+    return replace(made, dtype=dtype, fill_value=fill, document=document)
+
+
+def store_documents(arrays: Mapping[str, Mapping[str, Any]], attributes: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return the documents of a store by key, consolidated."""
+    nodes = {"": group_documents(attributes, 3), **{name: {"zarr.json": dict(d)} for name, d in arrays.items()}}
+    documents = {f"{name}/zarr.json": document_bytes(d) for name, d in arrays.items()}
+    return {**documents, "zarr.json": document_bytes(consolidated(nodes, 3)["zarr.json"])}
+
+
+def as_regular(grid: Grid) -> Grid:
+    """Return a grid with its dimensions of equal chunks, of which the last may be shorter, as regular ones."""
+    axes = [_as_regular(axis, n) for axis, n in zip(grid.axes, grid.shape, strict=True)]
+    return Grid(axes, grid.shape)
+
+
+def is_regular(grid: Grid) -> bool:
+    """Return whether all chunks are equal."""
+    return all(isinstance(axis, Regular) for axis in grid.axes)
+
+
+def fit(grid: Grid, dtype: np.dtype[Any]) -> Grid:
+    """Return a grid, or another one of small chunks where its own are too large to be read at once."""
+    itemsize = max(dtype.itemsize, 1)
+    lengths = [a.chunk if isinstance(a, Regular) else int(np.diff(a).max()) for a in grid.axes]
+    if math.prod(lengths) * itemsize <= _MOST:
+        return grid
+    chunks = [min(c, n) for c, n in zip(lengths, grid.shape, strict=True)]
+    for d in range(len(chunks)):
+        rest = math.prod(chunks[d + 1 :]) * itemsize * math.prod(chunks[:d])
+        chunks[d] = min(chunks[d], max(1, _CHUNK // max(rest, 1)))
+    return Grid.regular(grid.shape, chunks)
+
+
+def _as_regular(axis: Any, size: int) -> Any:
+    if isinstance(axis, Regular):
+        return axis
+    lengths = np.diff(axis)
+    if not len(lengths):
+        return Regular(size, max(size, 1))
+    first = int(lengths[0])
+    if (lengths[:-1] == first).all() and size - int(axis[-2]) <= first:
+        return Regular(size, first)
+    return axis
+
+
+def _lengths(grid: Grid) -> list[Any]:
+    """Return the lengths of chunks as stored: one for each dimension, or a list for each."""
+    if is_regular(grid):
+        return [axis.chunk for axis in grid.axes]  # type: ignore[union-attr]
+    return [[axis.chunk] * axis.count if isinstance(axis, Regular) else np.diff(axis).tolist() for axis in grid.axes]

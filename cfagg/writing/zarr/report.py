@@ -1,0 +1,57 @@
+"""What the writing of a Zarr store did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cfagg.runtime.reports import WrittenReport
+
+__all__ = ["StoreReport"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class StoreReport(WrittenReport):
+    """What was written.
+
+    Parameters
+    ----------
+    target : str
+        The store.
+    variables : tuple of str
+        Paths of its arrays.
+    chunks : int
+        Chunks that are stored, or shards; those that hold fill values alone may not be.
+    copied : int
+        How many of them are those of a source, byte for byte.
+    stored : int
+        Bytes of all of them.
+    losses, notes : tuple
+        What is not in the store, and what a user should know about it.
+    """
+
+    title: ClassVar[str] = "Zarr store"
+
+    chunks: int
+    copied: int = 0
+    stored: int = 0
+
+    def __str__(self) -> str:
+        from cfagg.display.sizes import count_text, size_text
+
+        copied = f", {self.copied:,} of them copied as they were" if self.copied else ""
+        return (
+            f"{self.target}: {count_text(len(self.variables), 'variable')}, {count_text(self.chunks, 'chunk')} "
+            f"({size_text(self.stored)}){copied}"
+        )
+
+    @property
+    def facts(self) -> tuple[tuple[str, object], ...]:
+        """What a notebook shows, by name."""
+        from cfagg.display.sizes import count_text, size_text
+
+        return (
+            ("store", self.target),
+            ("stored", f"{size_text(self.stored)} in {count_text(self.chunks, 'chunk')}"),
+            ("copied", f"{count_text(self.copied, 'chunk')} as they were" if self.copied else None),
+        )
