@@ -542,7 +542,7 @@ def test_the_suffix_decides_only_without_to(tmp_path, name, to, found):
         ("a.nc", "zarr", "which is not 'zarr'"),
         ("a.nc", "CF-1.12", "is not one of"),
         ("a.cfa", None, "ends with '.cfa'"),
-        ("a.zarr", None, "use cfagg.convert"),
+        ("a.icechunk", None, "use cfagg.convert"),
     ],
 )
 def test_a_name_that_contradicts_to_or_says_nothing_is_refused(tmp_path, name, to, message):
