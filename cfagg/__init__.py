@@ -21,6 +21,7 @@ _HOMES = {
     "Partitions": "cfagg.model",
     "accumulate": "cfagg.accumulation.accumulating",
     "aggregate": "cfagg.aggregation.aggregating",
+    "append": "cfagg.api.appending",
     "check": "cfagg.checking.checking",
     "concatenate": "cfagg.arrays.concatenating",
     "convert": "cfagg.conversion",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from cfagg.accumulation.accumulating import accumulate as accumulate
     from cfagg.aggregation.aggregating import aggregate as aggregate
     from cfagg.aggregation.indexing import index as index
+    from cfagg.api.appending import append as append
     from cfagg.api.reading import open_aggregation as open_aggregation
     from cfagg.api.reading import read as read
     from cfagg.api.showing import show as show

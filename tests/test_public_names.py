@@ -19,8 +19,8 @@ def test_a_public_name_is_found_and_listed(name: str) -> None:
 
 #: What `import cfagg` has offered so far.  A name that is to go first warns for one minor version.
 PUBLIC = {
-    "Aggregation", "CfaggError", "Grid", "Layout", "Partitions", "__version__", "accumulate", "aggregate", "check",
-    "concatenate", "convert", "create_observations", "index", "join_observations", "open_accumulated",
+    "Aggregation", "CfaggError", "Grid", "Layout", "Partitions", "__version__", "accumulate", "aggregate", "append",
+    "check", "concatenate", "convert", "create_observations", "index", "join_observations", "open_accumulated",
     "open_aggregation", "open_array", "open_observations", "read", "rebase", "show", "write",
 }  # fmt: skip
 
@@ -44,6 +44,7 @@ READERS = {
     "check": lambda name: cfagg.check(name),
     "convert": lambda name: cfagg.convert(name, f"{name}.out"),
     "index": lambda name: cfagg.index(name),
+    "append": lambda name: cfagg.append(name, {}, "time"),
     "accumulate": lambda name: cfagg.accumulate(name, "tas"),
     "open_accumulated": lambda name: cfagg.open_accumulated(name, "tas"),
     "open_aggregation": lambda name: cfagg.open_aggregation(name, "tas"),

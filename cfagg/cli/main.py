@@ -31,6 +31,7 @@ COMMANDS = {
     "convert": ("cfagg.cli.convert", "write an aggregation or a netCDF file as a Zarr store, or in another dialect"),
     "aggregate": ("cfagg.cli.aggregate", "put many files together as one dataset"),
     "index": ("cfagg.cli.index", "note where values stand, so that thousands of fragments are read quickly"),
+    "append": ("cfagg.cli.append", "append files to a Zarr store, each whole or not at all"),
     "rebase": ("cfagg.cli.rebase", "move the references of an aggregation file to another directory"),
     "check": ("cfagg.cli.check", "check datasets against the CF conventions"),
     "explain": ("cfagg.cli.explain", "explain the rules of cfagg check"),

@@ -116,6 +116,12 @@ class LocalPlace:
             except OSError as error:
                 raise self._unwritten(path, error) from error
 
+    def children(self, folder: str) -> list[str]:
+        """Return the names of folders below a folder, ``""`` for the store itself."""
+        path = self._path(folder) if folder else self.store
+        with os.scandir(path) as entries:
+            return sorted(e.name for e in entries if not e.name.startswith(".") and e.is_dir())
+
     def sync(self) -> None:
         """Force what was put to disk."""
         with self._lock:

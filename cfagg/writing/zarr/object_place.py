@@ -92,6 +92,10 @@ class ObjectPlace:
         """Remove objects, as far as they are there."""
         self.objects.delete([check_key(self.objects.path, key) for key in keys])
 
+    def children(self, folder: str) -> list[str]:
+        """Return the names of folders below a folder, ``""`` for the store itself."""
+        return sorted(name for name in self.objects.children(folder) if not name.startswith("."))
+
     def sync(self) -> None:
         """Objects are there when the server has answered."""
 

@@ -59,6 +59,9 @@ class Place(Protocol):
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects, as far as they are there."""
 
+    def children(self, folder: str) -> Iterable[str]:
+        """Return the names of folders below a folder, ``""`` for the store itself."""
+
     def sync(self) -> None:
         """Make sure that what was written is there after a power loss."""
 

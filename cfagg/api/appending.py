@@ -1,0 +1,130 @@
+"""Appending to a store what any path or dataset holds, and extending the accumulations beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from cfagg.errors import OptionError
+from cfagg.errors.arguments import a_path, a_text
+from cfagg.storage.urls import Url, a_place
+
+if TYPE_CHECKING:
+    from cfagg.writing.zarr.appending import Appended
+
+__all__ = ["append"]
+
+
+def append(
+    store: str | os.PathLike[str],
+    data: Any,
+    dim: str,
+    *,
+    group: str | None = None,
+    on_loss: Literal["error", "drop"] = "error",
+    any_order: bool = False,
+    allow: Iterable[str | os.PathLike[str]] = (),
+    storage_options: Mapping[str, Any] | None = None,
+    data_options: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+    after: Iterable[Callable[[Any, Any], Any]] | None = None,
+) -> Appended:
+    """Append to a Zarr store along one dimension, so that readers see all of it or nothing.
+
+    All arrays of the group along the dimension grow in one call.  On a regular grid the last chunk is filled first; on
+    a rectilinear one each call adds one edge, of whatever length.  A killed call leaves the store as it was, and the
+    next one completes.
+
+    Parameters
+    ----------
+    store : str or path-like
+        A Zarr store of version 2 or 3: a directory, or a URL ``s3://``, ``gs://`` or ``az://``.
+    data : str, path-like, xarray.Dataset, xarray.DataArray or mapping of str to array
+        What is appended: a file or store that `read` opens, a dataset, or arrays by name, which hold the values
+        themselves, not packed ones, in the units of the store.
+    dim : str
+        The dimension that grows.
+    group : str, optional
+        A group of the store; the root by default.
+    on_loss : {"error", "drop"}
+        What is done with attributes and variables that the store does not have: nothing is appended, or they are left
+        out and listed.
+    any_order : bool
+        Append also where the coordinate of the dimension overlaps that of the store, or is out of order.
+    allow : iterable of str or path-like
+        As for `read`, where `data` is a path.
+    storage_options : mapping, optional
+        Of the store, if it is a URL.
+    data_options : mapping, optional
+        Of `data`, if that is a URL.
+    workers : int, optional
+        Threads that encode and write chunks; by default the processors of this process, at most 8.
+    after : iterable of callable, optional
+        Functions of the store and the report that run once all is published; by default accumulations beside the
+        arrays are extended.
+
+    Returns
+    -------
+    Appended
+        What was written: ``start`` and ``stop`` along the dimension, ``variables``, ``chunks``, ``losses``, ``notes``.
+
+    Raises
+    ------
+    TargetError
+        If another process is writing there, or the store was changed by other software meanwhile.
+    ConformError
+        If values cannot be stored exactly as the arrays are: type, packing, units, calendar; or if variables that do
+        not grow, or the order of the coordinate, differ.
+    LossError
+        If something would be left out, and `on_loss` is not ``"drop"``.
+    OptionError
+        If a variable along the dimension is missing.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, xarray as xr
+    >>> store = tempfile.mkdtemp() + "/tas.zarr"
+    >>> day = xr.Dataset({"tas": ("time", np.array([280.5, 281.0]))}, coords={"time": [0, 1]})
+    >>> _ = day.to_zarr(store, zarr_format=2)
+    >>> append(store, {"tas": np.array([279.0]), "time": np.array([2])}, "time")
+    <Report of ...: 1 step of 'time' appended to 2 arrays, 3 now>
+    >>> xr.open_zarr(store).tas.values
+    array([280.5, 281. , 279. ])
+    """
+    from cfagg.writing.zarr.appending import append_to
+
+    a_path(store, "store", expected="name a Zarr store")
+    a_text(dim, "dim", "the name of a dimension")
+    if isinstance(data, str | bytes | os.PathLike):
+        data = _opened(data, allow, data_options)
+    elif data_options:
+        raise OptionError("data_options are those of a URL, and data is no path")
+    whole = "" if group is None else a_text(group, "group", "the path of a group")
+    calls = [partial(_extend, workers=workers)] if after is None else list(after)
+    return append_to(
+        store, data, dim, group=whole, on_loss=on_loss, any_order=any_order, storage_options=storage_options,
+        workers=workers, after=[partial(_run, each, storage_options) for each in calls],
+    )  # fmt: skip
+
+
+def _opened(path: Any, allow: Iterable[str | os.PathLike[str]], options: Mapping[str, Any] | None) -> Any:
+    """Return a dataset of values as they are stored, so that what is packed alike is not unpacked."""
+    from cfagg.api.reading import read
+
+    return read(path, allow=allow, storage_options=options, decode_times=False, mask_and_scale=False)
+
+
+def _run(each: Callable[[Any, Any], Any], options: Mapping[str, Any] | None, place: Any, report: Appended) -> None:
+    """Call a function with the store, a path or a URL with its options, and the report."""
+    each(a_place(place.store, options), report)
+
+
+def _extend(store: Any, _: Any, workers: int | None) -> None:
+    """Extend the accumulations beside arrays."""
+    from cfagg.accumulation.updating import accumulated_arrays, update
+
+    options = store.options.given if isinstance(store, Url) else None
+    if found := accumulated_arrays(store, options):
+        update(store, variables=found, storage_options=options, workers=workers)

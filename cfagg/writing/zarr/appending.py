@@ -1,0 +1,309 @@
+"""Appending to a Zarr store: chunks first, then the document of each array, and last the one that publishes all.
+
+The state of a store is what the consolidated metadata at its root say.  Until they are replaced, by one rename or one
+put, readers through the group see the store as it was: new chunks are beyond the end of what they know, and the last
+former chunk, where it was not full, holds what it held and more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import CfaggError, ConformError, LossError, OptionError, SourceError, UnsupportedError
+from cfagg.findings.losses import Loss
+from cfagg.formats.zarr.chunks import read_chunk
+from cfagg.formats.zarr.creating import document_bytes
+from cfagg.runtime.budget import worker_count
+from cfagg.runtime.reports import WrittenReport
+from cfagg.runtime.threads import run_threads
+from cfagg.writing.zarr.chunk_writing import Slab, check_growth, put_object, slabs
+from cfagg.writing.zarr.group_state import GroupState, Node, below, digest, load, take_back
+from cfagg.writing.zarr.growing import Growth, grow
+from cfagg.writing.zarr.increments import Increment, increment_of
+from cfagg.writing.zarr.place import Claim, Place, place_of
+
+__all__ = ["Appended", "append_to"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Appended(WrittenReport):
+    """What was appended.
+
+    Parameters
+    ----------
+    target : str
+        The store.
+    group : str
+        The group in it, ``""`` for the root.
+    variables : tuple of str
+        Paths of the arrays that grew.
+    dim : str
+        The dimension along which they grew.
+    start, stop : int
+        Where along it the new elements are.
+    chunks, stored : int
+        Objects that were written, and their bytes.
+    losses : tuple of Loss
+        What was appended has and the store does not: attributes, and variables that it has no array for.
+    notes : tuple of str
+        What a user should know about it.
+    """
+
+    title: ClassVar[str] = "Appended"
+
+    group: str
+    dim: str
+    start: int
+    stop: int
+    chunks: int = 0
+    stored: int = 0
+
+    def __str__(self) -> str:
+        from cfagg.display.sizes import count_text
+
+        count = count_text(self.stop - self.start, "step")
+        arrays = count_text(len(self.variables), "array")
+        return f"{self.target}: {count} of {self.dim!r} appended to {arrays}, {self.stop:,} now"
+
+    @property
+    def facts(self) -> tuple[tuple[str, object], ...]:
+        """What a notebook shows, by name."""
+        return (
+            ("store", self.target),
+            ("group", self.group or None),
+            ("dimension", self.dim),
+            ("appended", f"{self.start:,} to {self.stop:,}"),
+            ("chunks written", f"{self.chunks:,}"),
+        )
+
+
+def append_to(
+    store: str | os.PathLike[str],
+    data: Any,
+    dim: str,
+    *,
+    group: str = "",
+    on_loss: str = "error",
+    any_order: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+    after: Sequence[Callable[[Place, Appended], Any]] = (),
+) -> Appended:
+    """Append a dataset, or arrays by name, to a group of a store; `cfagg.api.appending.append` describes it.
+
+    The callables `after` run once all is published, while no other process can write there.
+    """
+    if on_loss not in ("error", "drop"):
+        raise OptionError(f"on_loss={on_loss!r} is neither 'error' nor 'drop'")
+    place = place_of(store, storage_options)
+    if not place.remote:
+        _check_is_store(place, group)
+    with place.writer("appending") as claim:
+        recovered = take_back(place, claim)
+        state = load(place, group)
+        growing = _growing(state, dim)
+        increment = increment_of(data, state, dim, growing)
+        _refuse_losses(place, increment.losses, on_loss)
+        notes = _notes(state, recovered=recovered)
+        size = _size(state, growing, dim)
+        if not any_order and increment.coordinate is not None:
+            _check_order(state, growing[dim], dim, increment.coordinate)
+        report = Appended(
+            target=place.store, group=group.strip("/"), variables=tuple(n.path for n in growing.values()), dim=dim,
+            start=size, stop=size + increment.count, losses=increment.losses, notes=notes,
+        )  # fmt: skip
+        if increment.count:
+            report = _write(place, claim, state, growing, increment, report, worker_count(workers))
+        for each in after:
+            each(place, report)
+    return report
+
+
+def _check_is_store(place: Place, group: str) -> None:
+    """Refuse what is no store, before a lock is made in it."""
+    names = ("zarr.json", ".zgroup", ".zarray")
+    if not any(place.read(f"{folder}{name}") for folder in {"", f"{group.strip('/')}/".lstrip("/")} for name in names):
+        raise SourceError(f"{place.store} is not a Zarr store: it has neither zarr.json nor .zgroup; name one that has")
+
+
+def _growing(state: GroupState, dim: str) -> dict[str, Node]:
+    """Return the arrays along a dimension, which all grow."""
+    store, found = state.place.store, {n: node for n, node in state.nodes.items() if dim in node.dims}
+    if not found:
+        dims = sorted({str(d) for node in state.nodes.values() for d in node.dims if d is not None})
+        raise OptionError(
+            f"{store}: no array has the dimension {dim!r}; there are {', '.join(map(repr, dims)) or 'none'}"
+        )
+    for node in found.values():
+        if node.dims.count(dim) > 1 or len(node.dims) != len(node.shape):
+            raise UnsupportedError(f"{store}: array {node.path!r} has the dimensions {node.dims}, and cannot grow")
+    others = [node.path for node in below(state) if dim in node.dims]
+    if others:
+        raise UnsupportedError(
+            f"{store}: {', '.join(map(repr, others[:5]))} in groups below have the dimension {dim!r} too; a call "
+            "appends to one group, and these would be left behind"
+        )
+    return found
+
+
+def _size(state: GroupState, growing: Mapping[str, Node], dim: str) -> int:
+    """Return the length of a dimension, which is that of all arrays along it."""
+    sizes = {node.path: node.shape[node.dims.index(dim)] for node in growing.values()}
+    if len(set(sizes.values())) > 1:
+        raise SourceError(f"{state.place.store}: arrays differ in length along {dim!r}: {sizes}; write the store again")
+    return next(iter(sizes.values()))
+
+
+def _refuse_losses(place: Place, losses: tuple[Loss, ...], on_loss: str) -> None:
+    if losses and on_loss == "error":
+        things = f"{len(losses)} thing{'s'[: len(losses) > 1]}"
+        raise LossError(
+            f"nothing was appended to {place.store}, which has no place for {things} of what is appended; leave them "
+            "out, or pass on_loss='drop' (--on-loss drop)",
+            losses,
+        )
+
+
+def _notes(state: GroupState, *, recovered: bool) -> tuple[str, ...]:
+    notes = []
+    if recovered:
+        notes.append("what an earlier run was killed over was taken back first")
+    if state.made:
+        notes.append("the store has consolidated metadata now, by which whole appends are published")
+    return tuple(notes)
+
+
+def _check_order(state: GroupState, node: Node, dim: str, new: npt.NDArray[Any]) -> None:
+    """Refuse values of the coordinate that do not go on in the direction of those of the store."""
+    end = grow(state.place.store, node.path, node.documents, 0, 1).tail
+    former = end.shape[0] - 1
+    last: list[Any] = []
+    # At most the two last chunks: what is looked at does not grow with the store.
+    for index in range(end.grid.matrix_shape[0]):
+        (a, b), *_ = end.grid.extent((index,))
+        if a < former and b > former - 2 * max(b - a, 1):
+            found = read_chunk(end, (index,)) if end.decoder is not None else None
+            last += [] if found is None else found[: former - a].tolist()
+    last = last[-2:]
+    values = [*last, *new.tolist()]
+    if any(v != v for v in values):  # noqa: PLR0124 - NaN
+        raise ConformError(
+            f"{state.place.store}: coordinate {dim!r} has missing values; pass any_order=True to append them"
+        )
+    steps = np.sign(np.diff(np.array(values, dtype=new.dtype).astype("O")))
+    is_down = bool(len(steps)) and steps[0] < 0 and (len(last) != 1 or len(new) > 1)
+    wrong = [k for k, s in enumerate(steps) if s != (-1 if is_down else 1)]
+    if wrong:
+        k = wrong[0]
+        raise ConformError(
+            f"{state.place.store}: coordinate {dim!r} goes from {values[k]} to {values[k + 1]} "
+            f"({'in what is appended' if k >= len(last) else 'where what is appended begins'}), expected "
+            f"{'less' if is_down else 'more'}: it overlaps what is there, or is out of order; pass any_order=True "
+            "(--any-order) to append it as it is"
+        )
+
+
+def _write(
+    place: Place,
+    claim: Claim,
+    state: GroupState,
+    growing: Mapping[str, Node],
+    increment: Increment,
+    report: Appended,
+    workers: int,
+) -> Appended:
+    """Write chunks and documents, and publish them."""
+    own = state.own(list(growing.values()))
+    growths = {
+        name: grow(place.store, node.path, node.documents, node.dims.index(report.dim), increment.count)
+        for name, node in growing.items()
+    }
+    encoders = {name: check_growth(growth) for name, growth in growths.items()}
+    documents = {state.key(node): growths[name].document for name, node in growing.items()}
+    own_keys = {state.key(node): own[name] for name, node in growing.items()}
+    if state.levels:
+        *lower, top = [(level.key, level.changed(documents), level.tag) for level in reversed(state.levels)]
+    else:
+        ((key, document),) = documents.items()
+        lower, top = [], (key, document_bytes(document), own_keys.pop(key)[1])
+        documents = {}
+    writes = [(key, document_bytes(documents[key]), own_keys[key][1]) for key in documents]
+    writes += lower
+    former = {key: own_keys[key][0] for key in documents}
+    former |= {level.key: document_bytes(level.document) for level in state.levels[1:]}
+    intent = {
+        "publishes": top[0],
+        "published": digest(top[1].rstrip()),
+        "former": {key: [former[key].decode(), digest(text.rstrip())] for key, text, _ in writes},
+        "objects": [_objects(growth) for growth in growths.values()],
+    }
+    claim.record(json.dumps(intent).encode())
+    try:
+        chunks, stored = _put_all(place, _tasks(growths, increment, encoders), workers)
+        place.sync()
+        for key, text, tag in writes:
+            place.swap(key, text, tag)
+        place.swap(*top)
+    except BaseException:
+        # As a killed run would be taken back by the next one.
+        with contextlib.suppress(CfaggError):
+            claim.left = json.dumps(intent).encode()
+            take_back(place, claim)
+        raise
+    claim.forget()
+    return Appended(**{**vars(report), "chunks": chunks, "stored": stored})
+
+
+def _objects(growth: Growth) -> list[Any]:
+    """Return which objects were not part of an array, as they are recorded."""
+    tail = growth.tail
+    ranges = [[0, n] for n in tail.objects.matrix_shape]
+    first = growth.objects.start
+    index = [0] * tail.ndim
+    if growth.objects:
+        index[tail.axis] = first
+        if tail.objects.extent(index)[tail.axis][0] + tail.start < growth.former:
+            first += 1
+    ranges[tail.axis] = [first + tail.before, growth.objects.stop + tail.before]
+    prefix = f"{tail.path}/" if tail.path else ""
+    return [f"{prefix}{tail.prefix}{tail.separator if tail.prefix else ''}", tail.separator, ranges]
+
+
+def _tasks(
+    growths: Mapping[str, Growth], increment: Increment, encoders: Mapping[str, Any]
+) -> Iterator[tuple[Slab, Sequence[int]]]:
+    """Yield objects to write, with the values that they take, of which one row at a time is in memory."""
+    for name, growth in growths.items():
+        for slab in slabs(growth, increment.values[name], encoders[name]):
+            yield from ((slab, index) for index in slab.indices)
+
+
+def _put_all(place: Place, tasks: Iterator[tuple[Slab, Sequence[int]]], workers: int) -> tuple[int, int]:
+    """Write objects; return their number and bytes."""
+    first: list[tuple[Slab, Sequence[int]]] = []
+    for task in tasks:
+        first.append(task)
+        if len(first) > 8:
+            break
+    if len(first) <= 8 and not place.remote:
+        sizes = [put_object(place, *task) for task in first]  # threads would cost more than they save
+        return len(sizes), sum(sizes)
+
+    def every() -> Iterator[tuple[Slab, Sequence[int]]]:
+        yield from first
+        yield from tasks
+
+    count = stored = 0
+    for size in run_threads(
+        lambda task: put_object(place, *task), every(), max(workers, 8 if place.remote else 1), "append"
+    ):
+        count, stored = count + 1, stored + size
+    return count, stored

@@ -1,0 +1,186 @@
+"""Writing the chunks of what an array grows by: whole objects, the last former one with what it held."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions import limits
+from cfagg.errors import FragmentReadError, LimitError, UnsupportedError
+from cfagg.formats.codecs import DamagedError
+from cfagg.formats.zarr.chunks import read_chunk
+from cfagg.formats.zarr.encoding import Encoder, encoder, full_shape, shard_bytes
+from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.shards import find_shards
+from cfagg.model import Regular
+from cfagg.writing.zarr.growing import Growth, Tail
+from cfagg.writing.zarr.place import Place
+
+__all__ = ["Slab", "check_growth", "new_keys", "put_object", "slabs"]
+
+#: Values of an increment along its dimension, from one place to another.
+Values = Callable[[int, int], npt.NDArray[Any]]
+
+
+class Slab:
+    """New values of one row of objects: all those at one place along the dimension."""
+
+    def __init__(self, growth: Growth, k: int, values: npt.NDArray[Any], encode: Encoder) -> None:
+        self.growth, self.k, self.values, self.encode = growth, k, values, encode
+        self.indices = [
+            (*before, k, *after)
+            for before in product(*map(range, growth.tail.objects.matrix_shape[: growth.tail.axis]))
+            for after in product(*map(range, growth.tail.objects.matrix_shape[growth.tail.axis + 1 :]))
+        ]
+
+
+def check_growth(growth: Growth) -> Encoder:
+    """Return how new chunks are encoded; refuse what cannot be, before anything is written."""
+    tail = growth.tail
+    encode = encoder(tail)
+    counts = tail.objects.matrix_shape
+    for k in {*growth.objects[:1], *growth.objects[-1:]}:
+        index = [0] * tail.ndim
+        index[tail.axis] = k
+        shape = [b - a for a, b in _full(tail, index)]
+        nbytes = math.prod(shape) * tail.dtype.itemsize
+        if nbytes > limits.MAX_CHUNK:
+            raise LimitError(
+                f"{tail.store}: array {tail.path!r} would have a chunk of {nbytes:,} bytes, at most "
+                f"{limits.MAX_CHUNK:,} are read; append in several parts"
+            )
+    if math.prod(counts[: tail.axis] + counts[tail.axis + 1 :]) * len(growth.objects) > limits.MAX_PARTITIONS:
+        raise LimitError(f"{tail.store}: array {tail.path!r} would have more than {limits.MAX_PARTITIONS:,} new chunks")
+    return encode
+
+
+def slabs(growth: Growth, values: Values, encode: Encoder) -> Iterator[Slab]:
+    """Yield the new values of an array, as much at a time as one row of objects takes."""
+    tail = growth.tail
+    for k in growth.objects:
+        index = [0] * tail.ndim
+        index[tail.axis] = k
+        a, b = tail.objects.extent(index)[tail.axis]
+        low, high = max(a + tail.start, growth.former), min(b + tail.start, growth.size)
+        yield Slab(growth, k, values(low - growth.former, high - growth.former), encode)
+
+
+def new_keys(growth: Growth) -> Iterator[str]:
+    """Yield the keys of objects that were not part of the array, below its folder."""
+    tail = growth.tail
+    for k in growth.objects:
+        index = [0] * tail.ndim
+        index[tail.axis] = k
+        if tail.objects.extent(index)[tail.axis][0] + tail.start < growth.former:
+            continue
+        for at in Slab(growth, k, np.empty(0), None).indices:  # type: ignore[arg-type]
+            yield tail.key(at)
+
+
+def put_object(place: Place, slab: Slab, index: Sequence[int]) -> int:
+    """Write one object; return its bytes."""
+    growth, tail = slab.growth, slab.growth.tail
+    extent = tail.objects.extent(index)
+    begin = extent[tail.axis][0] + tail.start
+    is_new = begin >= growth.former
+    key = f"{tail.path}/{tail.key(index)}".lstrip("/")
+    cut = tuple(slice(None) if d == tail.axis else slice(a, b) for d, (a, b) in enumerate(extent))
+    values = slab.values[cut]
+    data = (_chunk if tail.objects is tail.grid else _shard)(place, slab, index, key, values, begin)
+    place.put(key, data, new=is_new)
+    return len(data)
+
+
+def _chunk(
+    place: Place, slab: Slab, index: Sequence[int], key: str, values: npt.NDArray[Any], begin: int
+) -> bytes:  # fmt: skip
+    """Return a chunk with its former and its new values."""
+    del place, key
+    growth, tail = slab.growth, slab.growth.tail
+    whole = np.full(full_shape(tail, index), tail.fill_value, tail.dtype)
+    if begin < growth.former:
+        _take(whole, _former(tail, index), tail.axis, growth.former - begin)
+    _fill(whole, values, tail.axis, max(growth.former - begin, 0))
+    return slab.encode.encode(whole)
+
+
+def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt.NDArray[Any], begin: int) -> bytes:
+    """Return a shard: chunks that were complete as they were, those that hold something new encoded."""
+    growth, tail = slab.growth, slab.growth.tail
+    extent = _full(tail, index)
+    inner = [axis.chunk if isinstance(axis, Regular) else 1 for axis in tail.grid.axes]
+    counts = [(b - a) // n for (a, b), n in zip(extent, inner, strict=True)]
+    stored = place.read(key) if begin < growth.former else None
+    parts: list[bytes | None] = []
+    for at in product(*map(range, counts)):
+        chunk = [a // n + i for (a, _), n, i in zip(extent, inner, at, strict=True)]
+        lows = [i * n for n, i in zip(inner, at, strict=True)]
+        d = tail.axis
+        low = begin + lows[d]
+        if any(c * n >= size for c, n, size in zip(chunk, inner, tail.shape, strict=True)):
+            parts.append(None)
+        elif low + inner[d] <= growth.former:
+            parts.append(None if stored is None else _part(tail, stored[0], index, chunk, key))
+        else:
+            whole = np.full(inner, tail.fill_value, tail.dtype)
+            if low < growth.former:
+                _take(whole, _former(tail, chunk), d, growth.former - low)
+            box = [slice(a, min(a + n, m)) for a, n, m in zip(lows, inner, values.shape, strict=True)]
+            from_ = max(low, growth.former)
+            first = max(begin, growth.former)
+            box[d] = slice(from_ - first, min(low + inner[d], growth.size) - first)
+            _fill(whole, values[tuple(box)], d, from_ - low)
+            parts.append(slab.encode.encode(whole))
+    return shard_bytes(tail, parts) or b""
+
+
+def _former(tail: Tail, index: Sequence[int]) -> npt.NDArray[Any] | None:
+    """Return what a chunk holds that is not full."""
+    if tail.decoder is None:
+        raise UnsupportedError(
+            f"{tail.store}: array {tail.path!r} has codecs that are not decoded here, and its last chunk is not full; "
+            "convert the store first"
+        )
+    return read_chunk(tail, index)
+
+
+def _part(tail: Tail, shard: bytes, held: Sequence[int], index: Sequence[int], key: str) -> bytes | None:
+    """Return the stored bytes of a chunk of a shard."""
+    shards = find_shards(tail.document, tail.dtype)
+    if shards is None:
+        raise UnsupportedError(f"{tail.store}: array {tail.path!r} has shards that are not read here; convert it first")
+    try:
+        found = shards.locate(lambda n, at: shard[at : at + n], len(shard), (), tail.objects, held, index)
+    except DamagedError as error:
+        raise FragmentReadError(f"{tail.store}/{key} is damaged: {error}; write the shard again") from error
+    return None if found is None else shard[found[0] : found[0] + found[1]]
+
+
+def _take(whole: npt.NDArray[Any], former: npt.NDArray[Any] | None, axis: int, count: int) -> None:
+    """Copy the first `count` elements of what a chunk held."""
+    if former is not None:
+        cut = former[(slice(None),) * axis + (slice(0, count),)]
+        whole[tuple(slice(0, n) for n in cut.shape)] = cut
+
+
+def _fill(whole: npt.NDArray[Any], values: npt.NDArray[Any], axis: int, start: int) -> None:
+    """Copy new values behind the former ones."""
+    box = [slice(0, n) for n in values.shape]
+    box[axis] = slice(start, start + values.shape[axis])
+    whole[tuple(box)] = values
+
+
+def _full(array: ZarrArray, index: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the extent of an object, whole, even where it overhangs the array."""
+    found = []
+    for axis, i in zip(array.objects.axes, index, strict=True):
+        if isinstance(axis, Regular):
+            found.append((i * axis.chunk, (i + 1) * axis.chunk))
+        else:
+            found.append((int(axis[i]), int(axis[i + 1])))
+    return found

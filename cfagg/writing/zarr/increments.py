@@ -1,0 +1,285 @@
+"""What is appended: variables of a dataset, or arrays by name, each matched with the array of the store that grows.
+
+Everything that can be wrong with them is found before anything is written, but values that an array cannot hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.chunked import ZarrReader
+from cfagg.errors import ConformError, OptionError, UnsupportedError
+from cfagg.findings.losses import Loss
+from cfagg.formats.zarr.attributes import jsonable
+from cfagg.formats.zarr.fallback import open_by_zarr, store_of
+from cfagg.formats.zarr.metadata import array_of
+from cfagg.writing.zarr.group_state import GroupState, Node
+from cfagg.writing.zarr.stored_form import DECODING, Form, form_of, storing
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Increment", "increment_of"]
+
+#: Attributes that say what values mean: another one is refused, whatever may be lost.
+_MEANING = frozenset(
+    {
+        "axis", "bounds", "cell_methods", "climatology", "flag_masks", "flag_meanings", "flag_values", "formula_terms",
+        "grid_mapping", "positive", "standard_name", "valid_max", "valid_min", "valid_range",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Increment:
+    """What is appended to the arrays of a group, by name, each as the function of a range along the dimension."""
+
+    count: int
+    values: Mapping[str, Callable[[int, int], npt.NDArray[Any]]]
+    losses: tuple[Loss, ...]
+    #: The values of the dimension's coordinate, as they are stored; `None` where there is none.
+    coordinate: npt.NDArray[Any] | None
+
+
+def increment_of(data: Any, state: GroupState, dim: str, growing: Mapping[str, Node]) -> Increment:
+    """Return what is appended along a dimension to the arrays that grow, each of which it must have."""
+    dataset, plain = _dataset(data, state)
+    store = state.place.store
+    missing = sorted(set(growing) - set(map(str, dataset.variables)))
+    if missing:
+        raise OptionError(
+            f"{store}: {', '.join(map(repr, missing))} {'grow' if len(missing) > 1 else 'grows'} along {dim!r} too, "
+            "and what is appended has no such variable; all variables along a dimension are appended in one call"
+        )
+    if dim not in dataset.sizes:
+        raise OptionError(
+            f"what is appended has no dimension {dim!r}; its dimensions are {', '.join(map(repr, dataset.sizes))}"
+        )
+    count = int(dataset.sizes[dim])
+    losses: list[Loss] = []
+    values = {}
+    for name, variable in dataset.variables.items():
+        node = growing.get(str(name))
+        if node is not None:
+            values[str(name)] = _part(variable, node, state, dim, growing, losses, plain=plain)
+        elif str(name) in state.nodes:
+            _check_equal(variable, state.nodes[str(name)], state, dim, losses, plain=plain)
+        else:
+            losses.append(
+                _loss(str(name), "the variable", f"dimensions {variable.dims}", "the store has no such array")
+            )
+    _compare_group(dataset.attrs, state, losses)
+    coordinate = None
+    if dim in growing and len(growing[dim].shape) == 1:
+        coordinate = values[dim](0, count)
+        values[dim] = _held(coordinate)
+    return Increment(count, values, tuple(losses), coordinate)
+
+
+def _held(values: npt.NDArray[Any]) -> Callable[[int, int], npt.NDArray[Any]]:
+    return lambda low, high: values[low:high]
+
+
+def _dataset(data: Any, state: GroupState) -> tuple[xr.Dataset, bool]:
+    """Return data as a dataset, and whether it is plain values without attributes."""
+    import xarray as xr
+
+    if isinstance(data, xr.Dataset):
+        return data, False
+    if isinstance(data, xr.DataArray):
+        if data.name is None:
+            raise OptionError("data: the DataArray has no name; name it as the array of the store")
+        return data.to_dataset(), False
+    if not isinstance(data, Mapping):
+        kind = type(data).__name__
+        raise OptionError(f"data: found an object of type {kind}; give a path, an xarray Dataset, or arrays by name")
+    variables = {}
+    for name, given in data.items():
+        if isinstance(given, xr.DataArray | xr.Variable):
+            variables[name] = given.variable if isinstance(given, xr.DataArray) else given
+            continue
+        if isinstance(given, np.ma.MaskedArray):
+            values = _unmasked(given, f"data[{name!r}]")
+        else:
+            values = given if hasattr(given, "shape") and hasattr(given, "dtype") else np.asarray(given)
+        node = state.nodes.get(str(name))
+        if node is None:
+            raise OptionError(
+                f"{state.place.store} has no array {str(name)!r}; it has {', '.join(sorted(state.nodes))}"
+            )
+        if len(node.dims) != len(values.shape):
+            raise ConformError(
+                f"data[{name!r}] has {len(values.shape)} dimensions, expected those of the store: {node.dims}"
+            )
+        variables[name] = xr.Variable(node.dims, values)
+    try:
+        return xr.Dataset(variables), True
+    except ValueError as error:
+        raise ConformError(f"data: {error}") from error
+
+
+def _unmasked(given: Any, where: str) -> Any:
+    """Return a masked array as reals, NaN where it is masked."""
+    if given.dtype.kind not in "biuf" or (given.dtype.itemsize == 8 and (np.abs(given.compressed()) >= 2**53).any()):
+        raise OptionError(
+            f"{where}: a masked array of {given.dtype}, which is not expressed with NaN; give a DataArray"
+        )
+    return given.astype("f8" if given.dtype.itemsize > 2 or given.dtype.kind == "f" else "f4").filled(np.nan)
+
+
+def _part(
+    variable: xr.Variable,
+    node: Node,
+    state: GroupState,
+    dim: str,
+    growing: Mapping[str, Node],
+    losses: list[Loss],
+    *,
+    plain: bool,
+) -> Callable[[int, int], npt.NDArray[Any]]:
+    """Return the values of a variable as its array stores them, by ranges along the dimension."""
+    where = f"{state.place.store}: variable {node.name!r}"
+    if set(variable.dims) != set(node.dims) or len(variable.dims) != len(node.dims):
+        raise ConformError(f"{where} has dimensions {tuple(variable.dims)}, expected {node.dims}")
+    axis = node.dims.index(dim)
+    turned = variable.transpose(*node.dims)
+    for d, n in enumerate(node.shape):
+        if d != axis and turned.shape[d] != n:
+            raise ConformError(f"{where} has {turned.shape[d]} elements along {node.dims[d]!r}, expected {n}")
+    target = _form_of_node(node, state, growing)
+    source, is_stored = _form_of_variable(turned, target, node, dim, where, plain=plain)
+    _compare(variable.attrs, node, losses, where)
+    convert = storing(source, is_stored, target, where)
+
+    def values(low: int, high: int) -> npt.NDArray[Any]:
+        cut = turned[(slice(None),) * axis + (slice(low, high),)]
+        return convert(np.asarray(cut.values))
+
+    return values
+
+
+def _form_of_node(node: Node, state: GroupState, growing: Mapping[str, Node]) -> Form:
+    """Return how an array stores its values; bounds have the units of what they bound."""
+    where = f"{state.place.store}: array {node.path!r}"
+    dtype = _array(node, state).dtype
+    # Zarr v2 has no other place for it; 0 is what zarr-python writes where nothing was said.
+    fill = (node.document.get("fill_value") or None) if ".zarray" in node.documents else None
+    attributes = dict(node.attributes)
+    if "units" not in attributes:
+        parents = [
+            n for n in growing.values() if node.name in (n.attributes.get("bounds"), n.attributes.get("climatology"))
+        ]
+        for name in ("units", "calendar"):
+            if parents and name in parents[0].attributes:
+                attributes[name] = parents[0].attributes[name]
+    return form_of(attributes, dtype, where, fill)
+
+
+def _form_of_variable(
+    variable: xr.Variable, target: Form, node: Node, dim: str, where: str, *, plain: bool
+) -> tuple[Form, bool]:
+    """Return the form of what is appended, and whether its values are stored ones that are not decoded yet."""
+    attributes = variable.attrs
+    dtype = np.dtype(variable.dtype)
+    if plain or dtype.kind in "MmO":
+        return Form(dtype), False
+    named = set(attributes) & {"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"}
+    found = form_of(attributes, dtype, where)
+    units = found.units
+    if units is not None and units != target.units and not _is_coordinate(node, dim):
+        raise ConformError(f"{where} is in {units!r}, the store in {target.units!r}; convert it first")
+    return found, bool(named)
+
+
+def _is_coordinate(node: Node, dim: str) -> bool:
+    """Whether an array is the coordinate of the dimension, whose units are conformed, or holds times."""
+    return node.name == dim or " since " in str(node.attributes.get("units"))
+
+
+def _check_equal(
+    variable: xr.Variable, node: Node, state: GroupState, dim: str, losses: list[Loss], *, plain: bool
+) -> None:
+    """Refuse a variable that does not grow and has other values than the store."""
+    where = f"{state.place.store}: variable {node.name!r}"
+    if dim in variable.dims:
+        raise ConformError(f"{where} has the dimension {dim!r} in what is appended, and not in the store")
+    if tuple(variable.dims) != node.dims or tuple(variable.shape) != node.shape:
+        raise ConformError(
+            f"{where} has dimensions {dict(zip(variable.dims, variable.shape, strict=True))}, expected "
+            f"{dict(zip(node.dims, node.shape, strict=True))}"
+        )
+    _compare(variable.attrs, node, losses, where)
+    try:
+        array = _array(node, state)
+    except UnsupportedError:
+        there = np.asarray(open_by_zarr(store_of(state.place.store, ()), node.path, state.zarr_format)[...])
+        given = np.asarray(variable.values)
+        same = [str(v) for v in given.ravel().tolist()] == [str(v) for v in there.ravel().tolist()]
+    else:
+        target = _form_of_node(node, state, {})
+        source, is_stored = _form_of_variable(variable, target, node, dim, where, plain=plain)
+        try:
+            converted = storing(source, is_stored, target, where)(np.asarray(variable.values))
+        except ConformError as error:
+            raise ConformError(f"{where} does not grow, and has other values than the store") from error
+        there = np.empty(array.shape, array.dtype)
+        ZarrReader(array).read((slice(None),) * array.ndim, there)
+        equal = there == converted
+        if array.dtype.kind == "f":
+            equal |= np.isnan(there) & np.isnan(converted)
+        same = bool(np.all(equal))
+    if not same:
+        raise ConformError(f"{where} does not grow, and has other values than the store; append what has the same")
+
+
+def _array(node: Node, state: GroupState) -> Any:
+    import json
+
+    texts = {f"{node.path}/{name}".lstrip("/"): json.dumps(d).encode() for name, d in node.documents.items()}
+    return array_of(state.place.store, node.path, texts.get, None)
+
+
+def _compare(given: Mapping[str, Any], node: Node, losses: list[Loss], where: str) -> None:
+    """Refuse attributes with another meaning, and list others that the store does not have."""
+    own = node.attributes
+    for name, value in given.items():
+        if name in DECODING or name in ("coordinates", "_ARRAY_DIMENSIONS"):
+            continue
+        found = jsonable(value)
+        if name in own and _equal(own[name], found):
+            continue
+        if name in _MEANING:
+            raise ConformError(
+                f"{where}: its attribute {name!r} is {found!r}, in the store {own.get(name)!r}; correct it"
+            )
+        losses.append(
+            _loss(node.path, f"attribute {name!r}", str(found)[:80], f"the store has {str(own.get(name))[:80]}")
+        )
+
+
+def _compare_group(given: Mapping[str, Any], state: GroupState, losses: list[Loss]) -> None:
+    """List attributes of the dataset that the group does not have; its history is its own."""
+    for name, value in given.items():
+        if name not in ("history", "_NCProperties") and not (
+            name in state.attributes and _equal(state.attributes[name], jsonable(value))
+        ):
+            there = str(state.attributes.get(name))[:80]
+            losses.append(_loss("/", f"attribute {name!r}", str(value)[:80], f"the store has {there}"))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return bool(one == other)
+
+
+def _loss(variable: str, what: str, found: str, why: str) -> Loss:
+    return Loss(variable, None, what, found, why)

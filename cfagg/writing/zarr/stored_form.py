@@ -1,0 +1,337 @@
+"""Values in the form in which an array stores them: its type, packing, fill value, units and calendar, exactly.
+
+What the array cannot hold without a change is refused, whatever the change.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import struct
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.cf.calendars import canonical, transform
+from cfagg.cf.kinds_of_units import is_reference_time
+from cfagg.cf.units import SAME
+from cfagg.errors import CalendarError, CfaggError, ConformError, UnitsError
+from cfagg.formats.zarr.fields import NON_FINITE
+
+__all__ = ["DECODING", "Form", "form_of", "storing"]
+
+Values = npt.NDArray[Any]
+
+#: Attributes by which stored values become values.
+DECODING = frozenset(
+    {"_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned", "units", "calendar", "dtype"}
+)
+
+#: Calendars of dates that NumPy has.
+_NUMPY = frozenset({"standard", "gregorian", "proleptic_gregorian"})
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a variable is stored."""
+
+    dtype: np.dtype[Any]
+    scale: float = 1.0
+    offset: float = 0.0
+    #: What stands for missing values, the first for all that are written.
+    fills: tuple[Any, ...] = ()
+    unsigned: str = ""
+    units: str | None = None
+    calendar: str | None = None
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether stored values are not the values."""
+        return (self.scale, self.offset) != (1.0, 0.0)
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it holds reference times."""
+        return self.units is not None and is_reference_time(self.units)
+
+    def missing(self, stored: Values) -> npt.NDArray[np.bool_]:
+        """Return which stored values are missing."""
+        found = np.isnan(stored) if stored.dtype.kind == "f" else np.zeros(stored.shape, bool)
+        for fill in self.fills:
+            if fill == fill:  # noqa: PLR0124 - NaN
+                found |= stored == fill
+        return found
+
+
+def form_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str, fill: Any = None) -> Form:
+    """Return how a variable is stored by its attributes; `fill` is a fill value that stands elsewhere.
+
+    >>> form_of({"scale_factor": 0.5, "_FillValue": -1}, np.dtype("i2"), "a")
+    Form(dtype=dtype('int16'), scale=0.5, offset=0.0, fills=(-1,), unsigned='', units=None, calendar=None)
+    """
+    fills: list[Any] = []
+    for value in (attributes.get("_FillValue"), fill, attributes.get("missing_value")):
+        if value is not None:
+            found = _number(value, dtype, where)
+            if not any(found == one or _is_nan(found, one) for one in fills):
+                fills.append(found)
+    try:
+        scale = float(np.ravel(attributes.get("scale_factor", 1.0))[0])
+        offset = float(np.ravel(attributes.get("add_offset", 0.0))[0])
+    except (IndexError, TypeError, ValueError) as error:
+        raise ConformError(f"{where}: scale_factor or add_offset is no number; correct it") from error
+    if not np.isfinite([scale, offset]).all() or not scale:
+        raise ConformError(f"{where}: scale_factor {scale} and add_offset {offset} do not describe a packing")
+    units, calendar = attributes.get("units"), attributes.get("calendar")
+    return Form(
+        dtype, scale, offset, tuple(fills), str(attributes.get("_Unsigned", "")).lower(),
+        None if units is None else str(units), None if calendar is None else str(calendar),
+    )  # fmt: skip
+
+
+def _is_nan(*values: Any) -> bool:
+    return all(isinstance(v, float) and math.isnan(v) for v in values)
+
+
+def _number(value: Any, dtype: np.dtype[Any], where: str) -> Any:
+    """Return a fill value, which Zarr writes in several ways."""
+    if isinstance(value, str) and dtype.kind == "f":
+        if value in NON_FINITE:
+            return NON_FINITE[value]
+        try:
+            raw = base64.standard_b64decode(value)
+            return struct.unpack("<d", raw)[0] if len(raw) == 8 else float(value)
+        except (binascii.Error, ValueError) as error:
+            raise ConformError(f"{where}: _FillValue {value[:40]!r} is no number; correct it") from error
+    try:
+        found = np.ravel(np.asarray(value))[0].item()
+        return found if dtype.kind in "iufb" and not isinstance(found, str | bytes) else float(found)
+    except (IndexError, ValueError, TypeError) as error:
+        raise ConformError(f"{where}: the fill value {str(value)[:40]!r} is no number; correct it") from error
+
+
+def storing(source: Form, is_stored: bool, target: Form, where: str) -> Callable[[Values], Values]:
+    """Return the function from values of an increment to those that an array stores.
+
+    They are as `source` stores them, or the values themselves (`is_stored` false): dates, and NaN where missing.
+    """
+    if source.dtype.kind in "Mm" or (source.dtype.kind == "O" and target.is_time):
+        return lambda values: _dates(values, target, where)
+    if source.dtype.kind not in "biuf":
+        raise ConformError(f"{where} has the type {source.dtype}, expected {target.dtype}")
+    change = _change(source, target, where)
+    if source.unsigned != target.unsigned and is_stored:
+        raise ConformError(f"{where}: _Unsigned is {source.unsigned!r}, expected {target.unsigned!r}; change it first")
+    if change is not None:
+        if source.is_packed or target.is_packed:
+            raise ConformError(f"{where} is packed and in other units; unpack it first")
+        return lambda values: _converted(values, source, target, change, where)
+    alike = (source.dtype, source.scale, source.offset, source.fills) == (
+        target.dtype, target.scale, target.offset, target.fills
+    )  # fmt: skip
+    if is_stored and alike:
+        return lambda values: np.asarray(values, target.dtype)
+    if is_stored and (source.scale, source.offset) == (target.scale, target.offset):
+        return lambda values: _exact(values, source.missing(values), values, target, where)
+    return lambda values: _packed(values, source, is_stored, target, where)
+
+
+def _change(source: Form, target: Form, where: str) -> tuple[Fraction, Fraction] | None:
+    """Return scale and offset between units, `None` where nothing is to be done."""
+    if source.units is None or (source.units == target.units and not target.is_time):
+        return None
+    try:
+        found = transform(source.units, source.calendar, target.units, target.calendar)
+    except CfaggError as error:
+        raise type(error)(f"{where}: {error.message}") from error
+    if not isinstance(found, tuple):
+        raise CalendarError(
+            f"{where} has the calendar {source.calendar!r}, expected {target.calendar!r}; convert its dates first"
+        )
+    return None if found == SAME else found
+
+
+def _converted(
+    values: Values, source: Form, target: Form, change: tuple[Fraction, Fraction], where: str
+) -> Values:  # fmt: skip
+    """Return values in other units: integers exactly, reals rounded once."""
+    missing = source.missing(values)
+    scale, offset = change
+    if values.dtype.kind in "iu":
+        common = scale.denominator * offset.denominator
+        factor, shift = int(scale * common), int(offset * common)
+        clean = np.where(missing, 0, values)
+        largest = max((abs(int(n)) for n in (clean.min(initial=0), clean.max(initial=0))), default=0)
+        if largest * abs(factor) + abs(shift) >= 2**63:
+            raise UnitsError(f"{where}: values in {source.units!r} are too large for {target.units!r}")
+        whole = clean.astype(np.int64) * factor + shift
+        if target.dtype.kind in "iu" and (bad := (whole % common != 0) & ~missing).any():
+            raise _inexact(where, values, bad, target)
+        out: Values = whole // common if not (whole % common).any() else whole / common
+    else:
+        out = np.where(missing, np.nan, values).astype("f8") * float(scale) + float(offset)
+    return _exact(out, missing, out if target.dtype.kind != "f" else None, target, where)
+
+
+def _exact(values: Values, missing: Any, check: Values | None, target: Form, where: str) -> Values:
+    """Return values in the stored type, the fill value where missing; those that the type does not have are refused."""
+    with np.errstate(all="ignore"):
+        clean = np.where(missing, 0, values) if np.any(missing) else np.asarray(values)
+        out = clean.astype(target.dtype)
+        if check is not None:
+            bad = ~missing & ~_same(out, clean)
+            if bad.any():
+                raise _inexact(where, np.asarray(values), bad, target)
+    return _filled(out, missing, target, where)
+
+
+def _same(stored: Values, values: Values) -> npt.NDArray[np.bool_]:
+    """Return which values are the same in two types."""
+    if stored.dtype.kind in "iu" and values.dtype.kind == "f":
+        # What is out of range becomes any integer: back in the reals it may look like what it was.
+        info = np.iinfo(stored.dtype)
+        inside = (values >= float(info.min)) & (values < float(info.max) + 1)
+        within: npt.NDArray[np.bool_] = (stored.astype(values.dtype) == values) & inside & (values == np.rint(values))
+        return within
+    if {stored.dtype.kind, values.dtype.kind} == {"i", "u"}:
+        signed: npt.NDArray[np.bool_] = (stored == values) & ((stored < 0) == (values < 0))
+        return signed
+    found: npt.NDArray[np.bool_] = stored == values
+    if stored.dtype.kind == values.dtype.kind == "f":
+        found |= np.isnan(stored) & np.isnan(values)
+    elif values.dtype.kind in "iu" and stored.dtype.kind == "f":
+        found &= stored.astype(object) == values.astype(object) if values.dtype.itemsize == 8 else found
+    return found
+
+
+def _filled(out: Values, missing: Any, target: Form, where: str) -> Values:
+    """Put in what stands for missing values; what looks like it and is none is refused."""
+    real = target.missing(out) & ~missing
+    if out.dtype.kind == "f":
+        real &= ~np.isnan(out)
+    if real.any():
+        at = tuple(int(n) for n in np.argwhere(real)[0])
+        raise ConformError(
+            f"{where}: the value {out[at]} at {at} of what is appended would be read as missing, as the store's fill "
+            "value is the same; change it first"
+        )
+    if np.any(missing):
+        if target.fills:
+            out[missing] = target.fills[0]
+        elif out.dtype.kind == "f":
+            out[missing] = np.nan
+        else:
+            raise ConformError(
+                f"{where} has missing values, and the array of the store has no fill value; write the store with one"
+            )
+    return out
+
+
+def _packed(values: Values, source: Form, is_stored: bool, target: Form, where: str) -> Values:
+    """Return values packed as the array is, where that changes none of them."""
+    missing = source.missing(values) if is_stored else Form(values.dtype).missing(values)
+    real = values
+    if is_stored and source.is_packed:
+        real = np.where(missing, 0, values).astype("f8") * source.scale + source.offset
+    if not target.is_packed:
+        return _exact(real, missing, real, target, where)
+    scale, offset = target.scale, target.offset
+    clean = np.where(missing, 0, real)
+    with np.errstate(all="ignore"):
+        wanted = (clean.astype("f8") - offset) / scale
+        if target.dtype.kind in "iu":
+            wanted = np.rint(wanted)
+            info = np.iinfo(target.dtype)
+            out = np.clip(wanted, float(info.min), float(info.max)).astype(target.dtype)
+        else:
+            out = wanted.astype(target.dtype)
+        kinds = [clean.dtype if clean.dtype.kind == "f" else np.dtype("f8"), np.dtype("f8")]
+        best: npt.NDArray[np.bool_] | None = None
+        for kind in dict.fromkeys(kinds):
+            one = out.astype(kind) * kind.type(scale) + kind.type(offset)
+            two = (out.astype(kind) * np.float64(scale)).astype(kind)
+            two = (two + np.float64(offset)).astype(kind)
+            for unpacked in (one.astype(clean.dtype), two.astype(clean.dtype)):
+                bad = ~missing & (unpacked != clean)
+                if best is None or bad.sum() < best.sum():
+                    best = bad
+    if best is not None and best.any():
+        raise _inexact(where, real, best, target)
+    out[missing] = 0
+    return _filled(out, missing, target, where)
+
+
+def _dates(values: Values, target: Form, where: str) -> Values:
+    """Return dates, or spans of time, as numbers; those that do not become themselves again are refused."""
+    from xarray.coding import times
+
+    if target.units is None:
+        raise UnitsError(f"{where} holds dates, and the array of the store has no units; give numbers")
+    flat = np.asarray(values)
+    is_span = flat.dtype.kind == "m"
+    missing = (
+        np.isnat(flat) if flat.dtype.kind in "Mm" else np.array([v is None for v in flat.ravel()]).reshape(flat.shape)
+    )
+    if is_span == target.is_time:
+        raise UnitsError(f"{where} holds {'spans of time' if is_span else 'dates'}, the store has {target.units!r}")
+    present = flat[~missing]
+    if not present.size:
+        return _filled(np.zeros(flat.shape, target.dtype), missing, target, where)
+    calendar = None if is_span else _calendar_of(present, target, where)
+    try:
+        if is_span:
+            numbers, units = times.encode_cf_timedelta(present, target.units)
+            again: Any = times.decode_cf_timedelta(numbers, units)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what it changes is refused below
+                numbers, units, _ = times.encode_cf_datetime(present, target.units, calendar)
+            again = times.decode_cf_datetime(numbers, units, calendar, use_cftime=present.dtype.kind == "O")
+    except (ValueError, OverflowError, TypeError) as error:
+        raise ConformError(f"{where} cannot be written in {target.units!r}: {error}") from error
+    same_units = units == target.units if is_span else transform(units, calendar, target.units, calendar) == SAME
+    if not same_units or not _alike(np.asarray(again), present):
+        raise ConformError(
+            f"{where}: dates such as {present.ravel()[0]} are no exact numbers in {target.units!r}, the units of the "
+            "store; convert the store to finer units first"
+        )
+    numbers = np.asarray(numbers)
+    out = np.zeros(flat.shape, numbers.dtype)
+    out[~missing] = numbers
+    return _exact(out, missing, out, target, where)
+
+
+def _calendar_of(dates: Values, target: Form, where: str) -> str:
+    calendar = canonical(target.calendar)
+    if dates.dtype.kind == "M":
+        if calendar not in _NUMPY:
+            raise CalendarError(f"{where} holds dates of the standard calendar, the store has {calendar!r}")
+    else:
+        own = {str(getattr(v, "calendar", "")) for v in dates.ravel()}
+        if {canonical(c) if c else "" for c in own} != {calendar}:
+            raise CalendarError(f"{where} holds dates of the calendar {sorted(own)}, the store has {calendar!r}")
+    return calendar
+
+
+def _alike(again: Values, dates: Values) -> bool:
+    """Return whether dates are the same to a microsecond, by which real numbers of days are off."""
+    if dates.dtype.kind == "O":
+        return all(abs((a - b).total_seconds()) < 1e-6 for a, b in zip(again.ravel(), dates.ravel(), strict=True))
+    kind = f"{dates.dtype.kind}8[ns]"
+    apart = again.astype(kind).astype(np.int64) - dates.astype(kind).astype(np.int64)
+    return not apart.any() or bool((np.abs(apart) < 1000).all())
+
+
+def _inexact(where: str, values: Values, bad: npt.NDArray[np.bool_], target: Form) -> ConformError:
+    at = tuple(int(n) for n in np.argwhere(bad)[0])
+    packed = f" packed with scale_factor {target.scale} and add_offset {target.offset}" if target.is_packed else ""
+    return ConformError(
+        f"{where}: the value {np.asarray(values)[at]} at {at} of what is appended is none that the store holds "
+        f"exactly ({target.dtype}{packed}); convert it first"
+    )

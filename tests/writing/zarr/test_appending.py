@@ -1,0 +1,447 @@
+"""Appending to Zarr stores on this machine: zarr-python and xarray read what is there afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cfagg
+from cfagg.errors import (
+    CalendarError,
+    ConformError,
+    LossError,
+    OptionError,
+    SourceError,
+    TargetError,
+    UnsupportedError,
+)
+from cfagg.writing.zarr import appending
+from tests.effort import examples
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Consolidated metadata:UserWarning", "ignore:.*rectilinear.*:FutureWarning"
+)
+
+
+def series(start: int, count: int, **attributes: Any) -> xr.Dataset:
+    """Return days of a made-up temperature, of which each value tells its place."""
+    time = np.datetime64("2000-01-01", "ns") + np.arange(start, start + count) * np.timedelta64(1, "D")
+    values = np.arange(start, start + count, dtype="f4")[:, None] * 10 + np.arange(3, dtype="f4")
+    tas = xr.Variable(("time", "x"), values, {"units": "K", **attributes})
+    return xr.Dataset({"tas": tas}, {"time": time, "x": ("x", [1.0, 2.0, 3.0])})
+
+
+def write(path: Path, dataset: xr.Dataset, zarr_format: int = 3, chunk: int = 4, **how: Any) -> Path:
+    encoding = {"tas": {"chunks": (chunk, 2)}, "time": {"units": "days since 2000-01-01", "dtype": "int64"}}
+    dataset.to_zarr(path, zarr_format=zarr_format, encoding=encoding, **how)  # type: ignore[call-overload]
+    return path
+
+
+def rectilinear(path: Path, edges: list[int], **codecs: Any) -> Path:
+    """Write a store whose chunks along time have these lengths."""
+    whole = series(0, sum(edges))
+    group = zarr.create_group(path)
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        tas = group.create_array(
+            "tas", shape=(sum(edges), 3), chunks=[edges, [2, 1]], dtype="f4", dimension_names=("time", "x"),
+            attributes={"units": "K"}, **codecs,
+        )  # fmt: skip
+        tas[:] = whole.tas.values
+        units = {"units": "days since 2000-01-01", "calendar": "standard"}
+        time = group.create_array(
+            "time", shape=(sum(edges),), chunks=[edges], dtype="i8", dimension_names=("time",), attributes=units
+        )
+        time[:] = np.arange(sum(edges))
+    group.create_array("x", data=np.array([1.0, 2.0, 3.0]), dimension_names=("x",))
+    return path
+
+
+def read(path: Path, **how: Any) -> xr.Dataset:
+    with zarr.config.set({"array.rectilinear_chunks": True}), xr.open_zarr(path, **how) as found:
+        return found.load()
+
+
+def same(path: Path, expected: xr.Dataset) -> None:
+    """Compare values with what xarray reads by consolidated metadata, and by those of each array."""
+    for consolidated in (True, False):
+        found = read(path, consolidated=consolidated)
+        xr.testing.assert_equal(found, expected)
+        assert found.tas.dtype == expected.tas.dtype
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_increments_of_any_length_are_appended_on_a_regular_grid(tmp_path: Path, zarr_format: int) -> None:
+    store, at = write(tmp_path / "a.zarr", series(0, 5), zarr_format), 5
+    for count in (1, 2, 7, 4, 1):
+        report = cfagg.append(store, series(at, count), "time")
+        assert (report.start, report.stop, report.variables) == (at, at + count, ("tas", "time"))
+        at += count
+        same(store, series(0, at))
+    assert zarr.open_group(store, mode="r")["tas"].chunks == (4, 2)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.zarr"]
+    assert not list(store.rglob("*.part")) + list(store.rglob(".cfagg*"))
+
+
+def test_each_increment_is_one_edge_of_a_rectilinear_grid(tmp_path: Path) -> None:
+    store, at = rectilinear(tmp_path / "a.zarr", [3, 2]), 5
+    for count in (4, 1, 1, 1, 2):
+        cfagg.append(store, series(at, count), "time")
+        at += count
+        same(store, series(0, at))
+    document = json.loads((store / "tas/zarr.json").read_bytes())
+    assert document["chunk_grid"]["configuration"]["chunk_shapes"][0] == [3, 2, 4, [1, 3], 2]
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        assert zarr.open_array(store / "tas", mode="r").write_chunk_sizes[0] == (3, 2, 4, 1, 1, 1, 2)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    counts=st.lists(st.integers(1, 9), min_size=1, max_size=5),
+    first=st.integers(0, 9),
+    chunk=st.integers(1, 6),
+    inner=st.integers(1, 3),
+    kind=st.sampled_from(["v2", "v3", "sharded", "big", "F"]),
+)
+def test_any_increments_to_any_regular_array_are_what_zarr_reads(
+    tmp_path_factory: pytest.TempPathFactory, counts: list[int], first: int, chunk: int, inner: int, kind: str
+) -> None:
+    store = tmp_path_factory.mktemp("any") / "a.zarr"
+    zarr_format = 2 if kind in ("v2", "F") else 3
+    rng = np.random.default_rng(sum(counts))
+    values = rng.integers(-9, 9, (first + sum(counts), 5)).astype(">i2" if kind == "big" else "i2")
+    group = zarr.create_group(store, zarr_format=zarr_format)
+    how: dict[str, Any] = {"chunks": (chunk, 2)}
+    if kind == "sharded":
+        how = {"chunks": (inner, 2), "shards": (inner * chunk, 4)}
+    if kind == "F":
+        how["order"] = "F"
+    names = {"dimension_names": ("t", "x")} if zarr_format == 3 else {"attributes": {"_ARRAY_DIMENSIONS": ["t", "x"]}}
+    made = group.create_array(
+        "v", shape=(first, 5), dtype=values.dtype, fill_value=0 if zarr_format == 2 else 7, **how, **names
+    )
+    made[:] = values[:first]
+    at = first
+    for count in counts:
+        cfagg.append(store, {"v": values[at : at + count]}, "t")
+        at += count
+        assert (zarr.open_array(store / "v", mode="r")[:] == values[:at]).all()
+        assert zarr.open_consolidated(store)["v"].shape == (at, 5)  # type: ignore[union-attr]
+
+
+def test_what_a_shard_held_is_kept_byte_for_byte(tmp_path: Path) -> None:
+    group = zarr.create_group(tmp_path / "a.zarr")
+    values = np.arange(40, dtype="i4")
+    array = group.create_array(
+        "v",
+        shape=(10,),
+        chunks=(3,),
+        shards=(12,),
+        dtype="i4",
+        dimension_names=("t",),
+        compressors=zarr.codecs.ZstdCodec(),
+    )
+    array[:] = values[:10]
+    before = (tmp_path / "a.zarr/v/c/0").read_bytes()
+    cfagg.append(tmp_path / "a.zarr", {"v": values[10:20]}, "t")
+    after = (tmp_path / "a.zarr/v/c/0").read_bytes()
+    at = np.frombuffer(before[-68:-4], "<u8").reshape(-1, 2)
+    assert after[: int(at[2].sum())] == before[: int(at[2].sum())]
+    assert (zarr.open_array(tmp_path / "a.zarr/v")[:] == values[:20]).all()
+
+
+def test_a_last_edge_that_overhangs_is_filled_first(tmp_path: Path) -> None:
+    store = rectilinear(tmp_path / "a.zarr", [3, 4])
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        for name, shape in (("tas", (5, 3)), ("time", (5,))):
+            zarr.open_array(store / name).resize(shape)
+    cfagg.append(store, series(5, 4), "time")
+    same(store, series(0, 9))
+    edges = json.loads((store / "tas/zarr.json").read_bytes())["chunk_grid"]["configuration"]["chunk_shapes"][0]
+    assert edges == [3, 4, 2]
+
+
+def test_shards_of_any_length_take_whole_chunks_only(tmp_path: Path) -> None:
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        array = zarr.create_group(tmp_path / "a.zarr").create_array(
+            "v", shape=(6,), chunks=(2,), shards=[[4, 2]], dtype="i4", dimension_names=("t",)
+        )
+        array[:] = np.arange(6)
+        with pytest.raises(UnsupportedError, match="append a multiple of 2"):
+            cfagg.append(tmp_path / "a.zarr", {"v": np.arange(3)}, "t")
+        cfagg.append(tmp_path / "a.zarr", {"v": np.arange(6, 12, dtype="i4")}, "t")
+        assert zarr.open_array(tmp_path / "a.zarr/v")[:].tolist() == list(range(12))
+
+
+def test_a_variable_along_the_dimension_may_not_be_left_behind(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5).assign(pr=("time", np.zeros(5))))
+    with pytest.raises(OptionError, match=r"'pr' grows along 'time' too"):
+        cfagg.append(store, series(5, 1), "time")
+    assert read(store).sizes["time"] == 5
+
+
+def test_other_dimensions_and_variables_must_be_the_same(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    with pytest.raises(ConformError, match=r"'x' does not grow, and has other values"):
+        cfagg.append(store, series(5, 1).assign_coords(x=[1.0, 2.0, 4.0]), "time")
+    with pytest.raises(ConformError, match=r"2 elements along 'x', expected 3"):
+        cfagg.append(store, series(5, 1).isel(x=slice(2)), "time")
+    with pytest.raises(OptionError, match="no array has the dimension 'tim'"):
+        cfagg.append(store, series(5, 1), "tim")
+    assert read(store).sizes["time"] == 5
+
+
+def test_dimensions_in_another_order_are_turned(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    cfagg.append(store, series(5, 2).transpose("x", "time"), "time")
+    same(store, series(0, 7))
+
+
+@pytest.mark.parametrize("start", [4, 3, 0])
+def test_what_overlaps_is_refused_unless_it_is_asked_for(tmp_path: Path, start: int) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    with pytest.raises(ConformError, match=r"coordinate 'time' goes from 4 to . .where what is appended begins"):
+        cfagg.append(store, series(start, 2), "time")
+    cfagg.append(store, series(start, 2), "time", any_order=True)
+    same(store, xr.concat([series(0, 5), series(start, 2)], "time"))
+
+
+def test_what_is_out_of_order_in_itself_is_refused(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    with pytest.raises(ConformError, match="in what is appended"):
+        cfagg.append(store, series(5, 3).isel(time=[0, 2, 1]), "time")
+
+
+def test_a_falling_coordinate_goes_on_falling(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(5, 5).isel(time=slice(None, None, -1)))
+    cfagg.append(store, series(3, 2).isel(time=slice(None, None, -1)), "time")
+    with pytest.raises(ConformError, match="expected less"):
+        cfagg.append(store, series(20, 2), "time")
+    assert read(store).time.values[-1] == np.datetime64("2000-01-04")
+
+
+def test_months_in_units_of_their_own_are_in_those_of_the_store(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 31))
+    month = series(31, 29)
+    month.time.encoding = {"units": "hours since 2000-02-01", "dtype": "int32"}
+    month.to_netcdf(tmp_path / "feb.nc")
+    cfagg.append(store, tmp_path / "feb.nc", "time", on_loss="drop")
+    same(store, series(0, 60))
+
+
+def test_times_that_the_units_of_the_store_cannot_say_are_refused(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    late = series(5, 1)
+    late["time"] = late.time + np.timedelta64(6, "h")
+    with pytest.raises(ConformError, match="holds exactly"):
+        cfagg.append(store, late, "time")
+    nanoseconds = late.assign_coords(time=late.time + np.timedelta64(1, "ns"))
+    with pytest.raises(ConformError, match=r"holds exactly|no exact numbers"):
+        cfagg.append(store, nanoseconds, "time")
+    late.time.encoding = {"units": "hours since 2000-01-01", "dtype": "int32"}
+    late.to_netcdf(tmp_path / "late.nc")
+    with pytest.raises(ConformError, match="holds exactly"):
+        cfagg.append(store, tmp_path / "late.nc", "time", on_loss="drop")
+
+
+def test_another_calendar_is_refused(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    other = series(5, 1)
+    other["time"] = xr.date_range("2000-01-06", periods=1, calendar="noleap", use_cftime=True)
+    with pytest.raises(CalendarError, match="noleap"):
+        cfagg.append(store, other, "time")
+    stored = series(5, 1).assign_coords(time=("time", [5], {"units": "days since 2000-01-01", "calendar": "noleap"}))
+    with pytest.raises(CalendarError, match="noleap"):
+        cfagg.append(store, stored, "time")
+
+
+def packed(start: int, count: int) -> xr.Dataset:
+    made = series(start, count).isel(x=slice(2))
+    made["tas"] = made.tas * 0.5
+    made.tas[0, 1] = np.nan
+    made.tas.encoding = {"dtype": "int16", "scale_factor": 0.5, "add_offset": 100.0, "_FillValue": -9}
+    return made.drop_vars("x")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_values_are_packed_where_that_changes_none(tmp_path: Path, zarr_format: int) -> None:
+    store = tmp_path / "a.zarr"
+    packed(0, 4).to_zarr(store, zarr_format=zarr_format, encoding={"time": {"units": "days since 2000-01-01"}})
+    cfagg.append(store, packed(4, 3), "time")
+    packed(7, 3).to_netcdf(tmp_path / "more.nc")
+    cfagg.append(store, tmp_path / "more.nc", "time")
+    expected = xr.concat([packed(0, 4), packed(4, 3), packed(7, 3)], "time")
+    assert np.array_equal(read(store).tas.values, expected.tas.values, equal_nan=True)
+    odd = packed(10, 1)
+    odd["tas"] = odd.tas + 0.1
+    with pytest.raises(ConformError, match=r"none that the store holds exactly \(int16 packed with scale_factor 0.5"):
+        cfagg.append(store, odd, "time")
+    far = packed(10, 1)
+    far["tas"] = far.tas + 1e6
+    with pytest.raises(ConformError, match="holds exactly"):
+        cfagg.append(store, far, "time")
+    clash = packed(10, 1)
+    clash["tas"] = clash.tas * 0 + 95.5
+    with pytest.raises(ConformError, match="would be read as missing"):
+        cfagg.append(store, clash, "time")
+    assert read(store).sizes["time"] == 10
+
+
+def test_a_value_that_another_type_does_not_have_is_refused(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    wide = series(5, 1).astype({"tas": "f8"})
+    cfagg.append(store, wide, "time")
+    with pytest.raises(ConformError, match=r"0\.1 at \(0, 0\)"):
+        cfagg.append(store, {"tas": np.full((1, 3), 0.1), "time": [6]}, "time")
+    same(store, series(0, 6))
+
+
+def test_missing_values_without_a_fill_value_are_refused(tmp_path: Path) -> None:
+    group = zarr.create_group(tmp_path / "a.zarr")
+    group.create_array("v", data=np.arange(3), dimension_names=("t",))
+    with pytest.raises(ConformError, match="no fill value"):
+        cfagg.append(tmp_path / "a.zarr", {"v": np.array([1.0, np.nan])}, "t")
+    cfagg.append(tmp_path / "a.zarr", {"v": np.ma.masked_array([5, 6], [False, False])}, "t")
+    assert zarr.open_array(tmp_path / "a.zarr/v")[:].tolist() == [0, 1, 2, 5, 6]
+
+
+def test_other_units_of_values_are_refused_and_other_texts_are_losses(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    with pytest.raises(ConformError, match=r"in 'degC', the store in 'K'"):
+        cfagg.append(store, series(5, 1, units="degC"), "time")
+    with pytest.raises(ConformError, match="'cell_methods'"):
+        cfagg.append(store, series(5, 1, cell_methods="time: mean"), "time")
+    with pytest.raises(LossError, match="nothing was appended") as caught:
+        cfagg.append(store, series(5, 1, comment="new"), "time")
+    assert [loss.what for loss in caught.value.losses] == ["attribute 'comment'"]
+    report = cfagg.append(store, series(5, 1, comment="new").assign(pr=("time", [1.0])), "time", on_loss="drop")
+    assert [(loss.variable, loss.what) for loss in report.losses] == [
+        ("tas", "attribute 'comment'"),
+        ("pr", "the variable"),
+    ]
+    assert report.as_dict()["losses"][0]["found"] == "new"
+    same(store, series(0, 6))
+
+
+def test_bounds_without_units_have_those_of_their_coordinate(tmp_path: Path) -> None:
+    def bounded(start: int, count: int) -> xr.Dataset:
+        made = series(start, count)
+        made["time_bnds"] = (("time", "n"), made.time.values[:, None] + np.array([0, 86400 * 10**9], "m8[ns]"))
+        made.time.attrs["bounds"] = "time_bnds"
+        return made
+
+    store = write(tmp_path / "a.zarr", bounded(0, 5))
+    bounded(5, 3).to_netcdf(tmp_path / "b.nc")
+    cfagg.append(store, bounded(5, 3), "time")
+    cfagg.append(store, bounded(8, 1), "time")
+    xr.testing.assert_equal(read(store), bounded(0, 9))
+
+
+def test_dask_arrays_are_appended_chunk_by_chunk(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    cfagg.append(store, series(5, 30).chunk(time=7), "time")
+    same(store, series(0, 35))
+
+
+def test_a_group_of_a_store_grows_and_its_root_publishes_that(tmp_path: Path) -> None:
+    store = tmp_path / "a.zarr"
+    xr.Dataset({"y": ("y", [1])}).to_zarr(store)
+    write(store, series(0, 5), mode="a", group="sub/tas")
+    zarr.consolidate_metadata(store)
+    cfagg.append(store, series(5, 2), "time", group="sub/tas")
+    for consolidated in (True, False):
+        xr.testing.assert_equal(read(store, group="sub/tas", consolidated=consolidated), series(0, 7))
+    assert zarr.open_consolidated(store)["sub/tas/tas"].shape == (7, 3)  # type: ignore[union-attr]
+
+
+def test_arrays_of_groups_below_are_not_left_behind(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    write(store, series(0, 5), mode="a", group="sub")
+    zarr.consolidate_metadata(store)
+    with pytest.raises(UnsupportedError, match="'sub/tas'"):
+        cfagg.append(store, series(5, 1), "time")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_store_without_consolidated_metadata_is_given_them(tmp_path: Path, zarr_format: int) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5), zarr_format, consolidated=False)
+    report = cfagg.append(store, series(5, 1), "time")
+    assert any("consolidated metadata" in note for note in report.notes)
+    same(store, series(0, 6))
+    assert cfagg.append(store, series(6, 1), "time").notes == ()
+
+
+def test_an_array_that_others_wrote_since_is_refused(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    array = zarr.open_array(store / "tas")
+    array.append(np.zeros((1, 3), "f4"))
+    with pytest.raises(TargetError, match="consolidate them again"):
+        cfagg.append(store, series(5, 1), "time")
+    assert zarr.open_array(store / "tas").shape == (6, 3)
+
+
+def test_stores_that_are_none_are_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(SourceError, match="not a Zarr store"):
+        cfagg.append(tmp_path / "a", {"v": np.arange(3)}, "t")
+    assert list((tmp_path / "a").iterdir()) == []
+    with pytest.raises(OptionError, match="no array"):
+        cfagg.append(write(tmp_path / "b.zarr", series(0, 2)), {"v": np.arange(3)}, "time")
+    with pytest.raises(OptionError, match="an object of type int"):
+        cfagg.append(tmp_path / "b.zarr", 3, "time")
+    with pytest.raises(OptionError, match="on_loss"):
+        cfagg.append(tmp_path / "b.zarr", series(2, 1), "time", on_loss="x")  # type: ignore[arg-type]
+
+
+def test_nothing_is_appended_where_there_is_nothing(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    before = (store / "zarr.json").read_bytes()
+    assert cfagg.append(store, series(5, 0), "time").chunks == 0
+    assert (store / "zarr.json").read_bytes() == before
+
+
+def test_an_error_in_reading_what_is_appended_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+    import dask.array as da
+
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    files = sorted(p.relative_to(store) for p in store.rglob("*") if p.is_file())
+
+    def fail(block: Any, block_info: Any = None) -> Any:
+        if block_info and block_info[0]["chunk-location"][0] == 2:
+            raise RuntimeError("unreadable")
+        return block
+
+    more = series(5, 12)
+    more["tas"] = (("time", "x"), da.from_array(more.tas.values, chunks=(4, 3)).map_blocks(fail, dtype="f4"))  # type: ignore[no-untyped-call]
+    with pytest.raises(RuntimeError, match="unreadable"):
+        cfagg.append(store, more, "time")
+    assert sorted(p.relative_to(store) for p in store.rglob("*") if p.is_file()) == files
+    same(store, series(0, 5))
+    cfagg.append(store, series(5, 12), "time")
+    same(store, series(0, 17))
+
+
+def test_callables_run_after_all_is_published(tmp_path: Path) -> None:
+    store, seen = write(tmp_path / "a.zarr", series(0, 5)), []
+
+    def look(place: Any, report: appending.Appended) -> None:
+        seen.append((Path(place) == store, report.start, report.stop, read(store).sizes["time"]))
+
+    cfagg.append(store, series(5, 2), "time", after=[look])
+    assert seen == [(True, 5, 7, 7)]
+
+
+def test_what_an_append_costs_does_not_grow_with_the_store(tmp_path: Path) -> None:
+    store = rectilinear(tmp_path / "a.zarr", [1, 1])
+    sizes = []
+    for at in range(2, 14):
+        cfagg.append(store, series(at, 1), "time")
+        sizes.append(sum(len(p.read_bytes()) for p in store.rglob("zarr.json")))
+    assert max(sizes) - min(sizes) < 20
