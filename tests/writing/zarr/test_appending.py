@@ -445,3 +445,13 @@ def test_what_an_append_costs_does_not_grow_with_the_store(tmp_path: Path) -> No
         cfagg.append(store, series(at, 1), "time")
         sizes.append(sum(len(p.read_bytes()) for p in store.rglob("zarr.json")))
     assert max(sizes) - min(sizes) < 20
+
+
+def test_accumulations_beside_an_array_are_extended_in_the_same_call(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 8))
+    cfagg.accumulate(store, "tas", dims="time")
+    for at, count in ((8, 3), (11, 1), (12, 6)):
+        cfagg.append(store, series(at, count), "time")
+        mean = cfagg.open_accumulated(store, "tas").mean("time")
+        np.testing.assert_allclose(mean, series(0, at + count).tas.mean("time"), rtol=1e-6)
+    same(store, series(0, 18))
