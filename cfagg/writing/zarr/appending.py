@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.errors import CfaggError, ConformError, LossError, OptionError, SourceError, UnsupportedError
 from cfagg.findings.losses import Loss
-from cfagg.formats.zarr.chunks import read_chunk
 from cfagg.formats.zarr.creating import document_bytes
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.reports import WrittenReport
@@ -190,7 +190,7 @@ def _check_order(state: GroupState, node: Node, dim: str, new: npt.NDArray[Any])
     for index in range(end.grid.matrix_shape[0]):
         (a, b), *_ = end.grid.extent((index,))
         if a < former and b > former - 2 * max(b - a, 1):
-            found = read_chunk(end, (index,)) if end.decoder is not None else None
+            found = ZarrReader(end).chunk((index,)) if end.decoder is not None else None
             last += [] if found is None else found[: former - a].tolist()
     last = last[-2:]
     values = [*last, *new.tolist()]

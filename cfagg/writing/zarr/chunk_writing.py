@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions import limits
 from cfagg.errors import FragmentReadError, LimitError, UnsupportedError
 from cfagg.formats.codecs import DamagedError
-from cfagg.formats.zarr.chunks import read_chunk
 from cfagg.formats.zarr.encoding import Encoder, encoder, full_shape, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.shards import find_shards
@@ -146,7 +146,7 @@ def _former(tail: Tail, index: Sequence[int]) -> npt.NDArray[Any] | None:
             f"{tail.store}: array {tail.path!r} has codecs that are not decoded here, and its last chunk is not full; "
             "convert the store first"
         )
-    return read_chunk(tail, index)
+    return ZarrReader(tail).chunk(index)
 
 
 def _part(tail: Tail, shard: bytes, held: Sequence[int], index: Sequence[int], key: str) -> bytes | None:
