@@ -1,0 +1,334 @@
+"""Arrays of Dask as they are, in a new Zarr store: each block is a chunk, also where nobody knows its length before.
+
+Blocks of unknown lengths are what filters and groups leave.  Each task encodes its block and writes it under a name
+that holds its number and its checksum; the tasks return lengths alone.  When all are there, empty blocks leave no
+chunk, the others are renamed to their keys, and the grid is published last.  So a task that is done again, by another
+worker or much later, changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conventions import limits
+from cfagg.errors import ConformError, LimitError, OptionError, UnsupportedError
+from cfagg.formats.fastzlib import crc32
+from cfagg.formats.zarr.attributes import encoded_fill, fill_of, group_attributes, variable_attributes
+from cfagg.formats.zarr.consolidated import consolidated
+from cfagg.formats.zarr.creating import NewArray, array_documents, document_bytes, group_documents
+from cfagg.formats.zarr.encoding import encoder_of, padded
+from cfagg.formats.zarr.readers import rectilinear_note
+from cfagg.formats.zarr.written_codecs import Codec
+from cfagg.runtime.clusters import cluster_of
+from cfagg.writing.zarr.new_store import Keys, new_store
+from cfagg.writing.zarr.report import StoreReport
+
+__all__ = ["Blocks", "has_unknown", "write_blocks"]
+
+Int64 = npt.NDArray[np.int64]
+
+#: Blocks that are renamed at the same time, which in an object store are requests.
+_AT_ONCE = 16
+
+#: What a task returns besides the lengths of its block: bytes, and a checksum.
+_BYTES, _CHECKSUM = -2, -1
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """An array of Dask that will be an array of a store."""
+
+    array: Any
+    dims: tuple[str, ...] | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def has_unknown(array: Any) -> bool:
+    """Return whether an array is one of Dask that does not know how long its blocks are.
+
+    >>> import dask.array as da
+    >>> x = da.arange(10, chunks=5)
+    >>> has_unknown(x[x > 3]), has_unknown(x)
+    (True, False)
+    """
+    chunks = getattr(array, "chunks", None)
+    if not hasattr(array, "__dask_graph__") or not isinstance(chunks, tuple):
+        return False
+    return any(math.isnan(n) for sizes in chunks for n in sizes)
+
+
+def write_blocks(
+    arrays: Mapping[str, Blocks],
+    target: str | os.PathLike[str],
+    *,
+    attributes: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    target_options: Mapping[str, Any] | None = None,
+    codec: Codec | None = None,
+    client: Any = None,
+) -> StoreReport:
+    """Write arrays of Dask into a new Zarr store (version 3), each block as a chunk, in one computation.
+
+    Parameters
+    ----------
+    arrays : mapping of Blocks
+        By name.  Dimensions of one name have to be of one length in the end.
+    target : path or URL
+        The store, which is there when all of it is written.
+    attributes : mapping, optional
+        Those of the store.
+    overwrite, target_options
+        As of `new_store`.
+    codec : Codec, optional
+        Compression.
+    client : distributed.Client or address, optional
+        The cluster that computes; without it the scheduler that is current.
+
+    Raises
+    ------
+    ConformError
+        If a block is of another type than its array says, or blocks do not fit together.
+    LimitError
+        If a block is larger than a chunk may be.
+
+    Examples
+    --------
+    >>> import tempfile, cfagg, dask.array as da
+    >>> store = tempfile.mkdtemp() + "/warm.zarr"
+    >>> t = da.arange(12, chunks=4)
+    >>> report = write_blocks({"warm": Blocks(t[(t < 3) | (t > 8)], ("time",))}, store)
+    >>> warm = cfagg.open_array(store, "warm")
+    >>> warm.chunks, warm[...]
+    (((3, 3),), array([ 0,  1,  2,  9, 10, 11]))
+    """
+    import dask
+
+    codec = codec or Codec("zstd")
+    plans = {name: _Plan.of(name, given, codec) for name, given in arrays.items()}
+    with cluster_of(client), new_store(target, overwrite=overwrite, target_options=target_options) as place:
+        done: Sequence[npt.NDArray[np.int64]] = dask.compute(*(p.tasks(place.keys) for p in plans.values()))
+        nodes = {"": group_documents(group_attributes(dict(attributes or {})), 3)}
+        sizes: dict[str, tuple[int, str]] = {}
+        notes, chunks, stored = [], 0, 0
+        for (name, plan), table in zip(plans.items(), done, strict=True):
+            lengths = plan.lengths(table)
+            for dim, n in zip(plan.dims or (), map(sum, lengths), strict=False):
+                size, other = sizes.setdefault(dim, (n, name))
+                if size != n:
+                    raise ConformError(
+                        f"dimension {dim!r} has length {size:,} in variable {other!r} and {n:,} in {name!r}; give the "
+                        "same selection of both, or another name to one of the dimensions"
+                    )
+            plan.settle(place.keys, table, lengths)
+            grid = plan.grid(lengths)
+            nodes[name] = plan.documents([sum(sizes) for sizes in lengths], grid)
+            if not all(isinstance(n, int) for n in grid):
+                notes.append(rectilinear_note(name))
+            chunks += int(np.count_nonzero(table[..., _BYTES]))
+            stored += int(table[..., _BYTES].sum())
+        documents = {f"{name}/zarr.json": document_bytes(d["zarr.json"]) for name, d in nodes.items() if name}
+        place.publish({**documents, "zarr.json": document_bytes(consolidated(nodes, 3)["zarr.json"])})
+    return StoreReport(target=place.path, variables=tuple(plans), chunks=chunks, stored=stored, notes=tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """What is known of an array before its blocks are computed."""
+
+    name: str
+    array: Any
+    dims: tuple[str, ...] | None
+    new: NewArray  # with a grid that is to be replaced
+    whole: tuple[int, ...] | None  # lengths of all chunks of a regular grid, where those are known
+
+    @classmethod
+    def of(cls, name: str, given: Blocks, codec: Codec) -> _Plan:
+        array, dims = given.array, given.dims
+        if not name or "/" in name or name.startswith((".", "__")) or name == "zarr.json":
+            raise OptionError(f"{name!r} cannot be the name of an array in a Zarr store; give it another one")
+        if dims is not None and (len(dims) != array.ndim or len(set(dims)) != len(dims)):
+            raise OptionError(f"variable {name!r} has {array.ndim} dimensions, and their names are {dims}")
+        dtype = np.dtype(array.dtype)
+        if dtype.kind in "Mm":
+            raise UnsupportedError(
+                f"variable {name!r} is of type {dtype}, for which plain arrays have no convention: convert it to "
+                "numbers and give it units such as 'days since 2000-01-01'"
+            )
+        dtype = np.dtype(object) if dtype.kind in "UT" else dtype.newbyteorder("=")
+        fill = declared = fill_of(given.attributes, dtype, f"variable {name!r}")
+        if fill is None:
+            fill = {"O": "", "S": b""}.get(dtype.kind, 0)
+        told = variable_attributes(given.attributes, dtype)
+        encoded = encoded_fill(declared, dtype)
+        if encoded is not None:
+            told["_FillValue"] = encoded
+        nothing = (0,) * array.ndim
+        plan = cls(name, array, dims, NewArray(dims, nothing, dtype, nothing, fill, codec, told), _regular(array))
+        try:
+            plan.documents(nothing, (1,) * array.ndim)
+        except (TypeError, ValueError) as error:
+            raise UnsupportedError(f"variable {name!r} cannot be described in Zarr v3: {error}") from error
+        return plan
+
+    @property
+    def placed(self) -> bool:
+        """Whether the number of each block is that of its chunk."""
+        return all(n > 0 for sizes in self.array.chunks for n in sizes)
+
+    def documents(self, shape: Sequence[int], chunks: Any) -> Any:
+        """Return the documents of the array with a shape and lengths of chunks."""
+        return array_documents(self.new._replace(chunks=chunks, shape=tuple(shape)), 3)
+
+    def tasks(self, keys: Keys) -> Any:
+        """Return an array of Dask whose blocks write those of the array, and are what is known of them then."""
+        import dask.array as da
+
+        array = self.array
+        document = json.dumps(self.documents((0,) * array.ndim, (1,) * array.ndim)["zarr.json"]["codecs"])
+        work = partial(
+            _write, keys=keys, name=self.name, codecs=document, dtype=self.new.dtype, fill=self.new.fill,
+            whole=self.whole, placed=self.placed,
+        )  # fmt: skip
+        chunks = (*((1,) * n for n in array.numblocks), (array.ndim + 2,))
+        meta = np.empty((0,) * (array.ndim + 1), np.int64)
+        # As `map_blocks` names its result by its arguments, a store that was written twice would be found in a cache.
+        return da.map_blocks(
+            work, array, dtype=np.int64, chunks=chunks, new_axis=array.ndim, meta=meta,
+            name=f"write-{self.name}-{os.urandom(8).hex()}",
+        )  # fmt: skip
+
+    def lengths(self, table: Int64) -> list[list[int]]:
+        """Return the lengths of all blocks along each dimension; blocks that do not fit together are refused."""
+        found = []
+        for d in range(self.array.ndim):
+            column = table[..., d]
+            others = tuple(a for a in range(column.ndim) if a != d)
+            low, high = column.min(axis=others), column.max(axis=others)
+            odd = np.flatnonzero(low != high)
+            if len(odd):
+                k = int(odd[0])
+                raise ConformError(
+                    f"variable {self.name!r}: blocks {k} along dimension {self._dim(d)} have from {low[k]:,} to "
+                    f"{high[k]:,} elements there, and blocks beside each other need as many: this is no array; select "
+                    "whole rows or columns"
+                )
+            said = self.array.chunks[d]
+            wrong = [k for k, n in enumerate(said) if not math.isnan(n) and n != low[k]]
+            if wrong:
+                k = wrong[0]
+                raise ConformError(
+                    f"variable {self.name!r}: block {k} along dimension {self._dim(d)} has {low[k]:,} elements, and "
+                    f"Dask says {said[k]:,}; correct the chunks that the function which made it was told"
+                )
+            found.append(low.tolist())
+        return found
+
+    def _dim(self, d: int) -> str:
+        return str(d) if self.dims is None else repr(self.dims[d])
+
+    def grid(self, lengths: Sequence[Sequence[int]]) -> Any:
+        """Return the lengths of chunks: one for each dimension where they are equal, else a list for each."""
+        kept = [[n for n in sizes if n] for sizes in lengths]
+        if not all(kept):  # there are no chunks
+            return [max(sizes, default=1) for sizes in kept]
+        if self.whole is not None:
+            return list(self.whole)
+        return [sizes[0] for sizes in kept] if all(len(set(sizes)) == 1 for sizes in kept) else kept
+
+    def settle(self, keys: Keys, table: Int64, lengths: Sequence[Sequence[int]]) -> None:
+        """Give blocks that were written without knowing their places the keys of their chunks."""
+        if self.placed:
+            return
+        numbers = [np.cumsum(np.asarray(sizes) > 0) - 1 for sizes in lengths]
+
+        def move(place: Sequence[int]) -> None:
+            index = tuple(place)
+            new = [int(n[i]) for n, i in zip(numbers, index, strict=True)]
+            keys.move(_unplaced(self.name, index, table[index]), _key(self.name, new))
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for _ in pool.map(move, np.argwhere(table[..., _BYTES] > 0).tolist()):
+                pass
+
+
+def _regular(array: Any) -> tuple[int, ...] | None:
+    """Return the lengths of chunks of a regular grid, where the blocks of an array are one that is known."""
+    if has_unknown(array):
+        return None
+    whole = []
+    for sizes in array.chunks:
+        kept = [int(n) for n in sizes]
+        if len(kept) > 1 and (len(set(kept[:-1])) > 1 or not 0 < kept[-1] <= kept[0]):
+            return None
+        whole.append(max(kept[0] if kept else 0, 1))
+    return tuple(whole)
+
+
+def _write(
+    block: Any,
+    *,
+    keys: Keys,
+    name: str,
+    codecs: str,
+    dtype: np.dtype[Any],
+    fill: Any,
+    whole: tuple[int, ...] | None,
+    placed: bool,
+    block_id: tuple[int, ...] = (),
+) -> Int64:
+    """Write one block, and return its lengths, its bytes as they are stored, and their checksum."""
+    index = block_id[:-1]  # the last is of what is returned
+    where = f"variable {name!r}, block {index}"
+    values = _checked(block, dtype, where)
+    shape = values.shape
+    row = np.zeros((1,) * len(shape) + (len(shape) + 2,), np.int64)
+    row[..., : len(shape)] = shape
+    if not values.size:
+        return row
+    encode = encoder_of({"codecs": json.loads(codecs)}, 3, dtype, where).encode
+    stored = encode(values if whole is None else padded(values, whole, fill))
+    row[..., _BYTES], row[..., _CHECKSUM] = len(stored), crc32(stored)
+    keys.put(_key(name, index) if placed else _unplaced(name, index, row.reshape(-1)), stored)
+    return row
+
+
+def _checked(block: Any, dtype: np.dtype[Any], where: str) -> npt.NDArray[Any]:
+    """Return a block as an array of the type that it will be stored in."""
+    if isinstance(block, np.ma.MaskedArray):
+        raise ConformError(f"{where} is masked, which chunks are not; fill it with dask.array.ma.filled(array, value)")
+    values = np.asarray(block)
+    if dtype.kind == "O":
+        odd = [type(v).__name__ for v in values.reshape(-1) if not isinstance(v, str)]
+        if odd:
+            raise ConformError(f"{where} holds an object of type {odd[0]}; only text is written")
+        values = values.astype(object)
+    elif not np.can_cast(values.dtype, dtype, "equiv" if values.size else "unsafe"):
+        raise ConformError(
+            f"{where} is of type {values.dtype}, and Dask says {dtype}; tell Dask the type, or convert with astype"
+        )
+    if values.nbytes > limits.MAX_CHUNK:
+        raise LimitError(
+            f"{where} has {values.nbytes:,} bytes, more than the {limits.MAX_CHUNK:,} of a chunk; make smaller blocks "
+            "before they are selected from"
+        )
+    return values.astype(dtype, copy=False)
+
+
+def _key(name: str, index: Sequence[int]) -> str:
+    """Return the key of a chunk."""
+    return "/".join([name, "c", *map(str, index)])
+
+
+def _unplaced(name: str, index: Sequence[int], row: Sequence[int] | Int64) -> str:
+    """Return where a block stands before its key is known: what it is and holds, so that no task replaces another's."""
+    return f"{name}/c/block-{'-'.join(map(str, index))}-{'x'.join(map(str, row[:_BYTES]))}-{int(row[_CHECKSUM]):08x}"

@@ -1,0 +1,230 @@
+"""Arrays of Dask in new stores, with a chunk for each block, whatever its length turns out to be."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cfagg
+from cfagg.errors import ConformError, LimitError, OptionError, TargetExistsError, UnsupportedError
+from cfagg.writing.zarr.blocks import Blocks, has_unknown, write_blocks
+from tests.effort import examples
+
+PLAIN = {"array.rectilinear_chunks": True}
+
+
+def found(store: Path | str, name: str = "x"):
+    with zarr.config.set(PLAIN):
+        return zarr.open_group(str(store), mode="r")[name][...]
+
+
+@given(
+    values=st.lists(st.integers(0, 9), min_size=1, max_size=40),
+    chunk=st.integers(1, 9),
+    least=st.integers(0, 10),
+)
+@settings(max_examples=examples(100), deadline=None)
+def test_a_filter_leaves_what_numpy_selects_with_an_edge_for_each_block(values, chunk, least, tmp_path_factory):
+    store = tmp_path_factory.mktemp("blocks") / "out.zarr"
+    array = np.array(values, "i2")
+    lazy = da.from_array(array, chunks=chunk)
+    kept = lazy[lazy >= least]
+    write_blocks({"x": Blocks(kept, ("n",))}, store)
+    np.testing.assert_array_equal(found(store), array[array >= least])
+    counts = [int((array[i : i + chunk] >= least).sum()) for i in range(0, len(array), chunk)]
+    assert cfagg.open_array(store, "x").chunks == (tuple(n for n in counts if n) or (0,),)
+    assert sorted(p.name for p in (store / "x").iterdir()) == (["c", "zarr.json"] if sum(counts) else ["zarr.json"])
+
+
+def test_rows_of_unknown_number_keep_the_chunks_of_other_dimensions(tmp_path):
+    array = np.arange(60.0).reshape(12, 5)
+    lazy = da.from_array(array, chunks=(4, 3))
+    write_blocks({"x": Blocks(lazy[lazy[:, 0] % 2 == 0][:, ::2], ("n", "m"))}, tmp_path / "out.zarr")
+    np.testing.assert_array_equal(found(tmp_path / "out.zarr"), array[array[:, 0] % 2 == 0][:, ::2])
+    assert cfagg.open_array(tmp_path / "out.zarr", "x").chunks == ((2, 2, 2), (2, 1))
+
+
+@given(
+    chunks=st.tuples(*[st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple)] * 2),
+    kind=st.sampled_from(["f4", "i8", ">i2", "?", "U3"]),
+)
+@settings(max_examples=examples(60), deadline=None)
+def test_blocks_of_known_lengths_stay_chunks(chunks, kind, tmp_path_factory):
+    store = tmp_path_factory.mktemp("blocks") / "out.zarr"
+    shape = tuple(map(sum, chunks))
+    array = np.arange(math.prod(shape)).reshape(shape).astype(kind)
+    write_blocks({"x": Blocks(da.from_array(array, chunks=chunks), ("n", "m"), {"units": "K"})}, store)
+    np.testing.assert_array_equal(found(store), array)
+    if all(shape) and kind != "U3":  # chunks of text are not decoded one by one
+        assert cfagg.open_array(store, "x").chunks == tuple(tuple(n for n in sizes if n) for sizes in chunks)
+    with zarr.config.set(PLAIN):
+        assert xr.open_zarr(store).x.attrs == {"units": "K"}
+
+
+def test_equal_blocks_make_a_regular_grid_that_every_reader_knows(tmp_path):
+    report = write_blocks({"x": Blocks(da.arange(10, chunks=4), ("n",))}, tmp_path / "out.zarr")
+    assert zarr.open_group(tmp_path / "out.zarr", mode="r")["x"].chunks == (4,)
+    assert (report.chunks, report.notes) == (3, ())
+
+
+def test_unequal_blocks_are_noted_with_who_reads_them(tmp_path):
+    report = write_blocks({"x": Blocks(da.ones(5, chunks=((1, 4),)), ("n",))}, tmp_path / "out.zarr")
+    assert "variable 'x' has chunks of unequal sizes" in report.notes[0]
+
+
+def test_an_array_without_dimensions_is_one_chunk(tmp_path):
+    write_blocks({"x": Blocks(da.from_array(np.array(3.5)))}, tmp_path / "out.zarr")
+    assert found(tmp_path / "out.zarr") == 3.5
+
+
+def test_columns_of_one_table_are_computed_and_written_together(tmp_path):
+    read = []
+
+    def once(block):
+        read.append(len(block))
+        return block
+
+    table = da.from_array(np.arange(24.0).reshape(12, 2), chunks=(5, 2)).map_blocks(
+        once, dtype="f8", meta=np.empty((0, 0))
+    )
+    kept = table[:, 0] > 6
+    with dask.config.set(scheduler="sync"):
+        write_blocks({n: Blocks(table[:, k][kept], ("row",)) for k, n in enumerate("ab")}, tmp_path / "out.zarr")
+    assert sum(read) == 12
+    np.testing.assert_array_equal(found(tmp_path / "out.zarr", "b"), np.arange(9.0, 24, 2))
+
+
+def test_dimensions_of_one_name_must_end_at_one_length(tmp_path):
+    x = da.arange(10, chunks=3)
+    with pytest.raises(ConformError, match=r"dimension 'n' has length 4 in variable 'a' and 3 in 'b'"):
+        write_blocks({"a": Blocks(x[x < 4], ("n",)), "b": Blocks(x[x < 3], ("n",))}, tmp_path / "out.zarr")
+    assert list(tmp_path.iterdir()) == []
+
+
+def wrong(chunks):
+    return da.map_blocks(
+        lambda b, block_id=None: b[: 1 + sum(block_id)], da.ones((4, 4), chunks=2), chunks=chunks, dtype="f8"
+    )
+
+
+def test_blocks_that_do_not_fit_beside_each_other_are_refused(tmp_path):
+    with pytest.raises(ConformError, match=r"'x': blocks 0 along dimension 0 have from 1 to 2 elements"):
+        write_blocks({"x": Blocks(wrong(((math.nan,) * 2, (2, 2))))}, tmp_path / "out.zarr")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_of_another_length_than_dask_says_is_refused(tmp_path):
+    cut = da.map_blocks(lambda b: b[1:], da.ones(6, chunks=((2, 1, 3),)), dtype="f8", meta=np.empty(0))
+    with pytest.raises(ConformError, match=r"block 0 along dimension 'n' has 1 elements, and Dask says 2"):
+        write_blocks({"x": Blocks(cut, ("n",))}, tmp_path / "out.zarr")
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "text"),
+    [
+        (da.ones(4).map_blocks(lambda b: b.astype("i4"), dtype="f8"), ConformError, "type int32, and Dask says f"),
+        (da.from_array(np.array(["a", None], object), chunks=2), ConformError, "of type NoneType; only text is"),
+        (da.ma.masked_greater(da.ones(3), 0), ConformError, "is masked"),
+        (da.from_array(np.zeros(2, "M8[s]")), UnsupportedError, "give it units such as"),
+        (da.from_array(np.zeros(2, "c8")), UnsupportedError, "cannot be described in Zarr v3"),
+    ],
+)  # fmt: skip
+def test_what_no_chunk_can_be_is_refused_and_nothing_is_left(array, error, text, tmp_path):
+    with pytest.raises(error, match=text):
+        write_blocks({"x": Blocks(array)}, tmp_path / "out.zarr")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_larger_than_a_chunk_may_be_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("cfagg.conventions.limits.MAX_CHUNK", 100)
+    with pytest.raises(LimitError, match=r"'x', block \(0,\) has 104 bytes"):
+        write_blocks({"x": Blocks(da.ones(13))}, tmp_path / "out.zarr")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", ".x", "__x", "zarr.json"])
+def test_a_name_that_zarr_does_not_have_is_refused(name, tmp_path):
+    with pytest.raises(OptionError, match="cannot be the name of an array"):
+        write_blocks({name: Blocks(da.ones(3))}, tmp_path / "out.zarr")
+
+
+def test_a_store_that_is_there_is_replaced_only_if_asked(tmp_path):
+    store = tmp_path / "out.zarr"
+    write_blocks({"x": Blocks(da.ones(3))}, store)
+    with pytest.raises(TargetExistsError):
+        write_blocks({"x": Blocks(da.zeros(3))}, store)
+    write_blocks({"x": Blocks(da.zeros(3))}, store, overwrite=True)
+    assert found(store).tolist() == [0, 0, 0]
+
+
+def test_an_error_of_the_users_function_is_theirs_and_leaves_nothing(tmp_path):
+    def fail(block):
+        if block[0]:
+            raise KeyError("mine")
+        return block
+
+    with pytest.raises(KeyError, match="mine"):
+        write_blocks(
+            {"x": Blocks(da.arange(6, chunks=2).map_blocks(fail, meta=np.empty(0, int)))}, tmp_path / "out.zarr"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_that_is_done_again_with_another_result_does_not_replace_the_first(tmp_path):
+    """A scheduler that has lost a worker does its tasks again, and that worker may go on writing."""
+    from cfagg.formats.zarr.written_codecs import Codec
+    from cfagg.writing.zarr.blocks import _Plan
+    from cfagg.writing.zarr.new_store import new_store
+
+    done = []
+
+    def other(block):
+        done.append(0)
+        return np.full(len(done), 7)
+
+    x = da.arange(2, chunks=1).map_blocks(other, chunks=((math.nan,) * 2,), meta=np.empty(0, int))
+    plan = _Plan.of("x", Blocks(x), Codec("none"))
+    with new_store(tmp_path / "out.zarr") as place, dask.config.set(scheduler="sync"):
+        first = plan.tasks(place.keys).compute()
+        again = plan.tasks(place.keys).compute()
+        assert (sorted(first[:, 0]), sorted(again[:, 0])) == ([1, 2], [3, 4])
+        plan.settle(place.keys, first, plan.lengths(first))
+        sizes = [(tmp_path / f".out.zarr.cfagg-partial/store/x/c/{k}").stat().st_size for k in range(2)]
+        assert sizes == (8 * first[:, 0]).tolist()
+
+
+def test_unknown_lengths_are_seen():
+    x = da.arange(6, chunks=3)
+    assert [has_unknown(a) for a in (x, x[x > 2], np.arange(3), None)] == [False, True, False, False]
+
+
+def slow_filter(block):
+    time.sleep(0.02)
+    return block[block % 3 == 0]
+
+
+@pytest.mark.full
+def test_processes_of_a_cluster_write_blocks_and_one_that_is_killed_changes_nothing(tmp_path):
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        x = da.arange(3000, chunks=30).map_blocks(slow_filter, chunks=((math.nan,) * 100,), meta=np.empty(0, int))
+        first = next(iter(cluster.workers.values()))
+        threading.Timer(0.5, lambda: os.kill(first.process.process.pid, 9)).start()
+        write_blocks({"x": Blocks(x, ("n",))}, tmp_path / "out.zarr", client=client)
+    np.testing.assert_array_equal(found(tmp_path / "out.zarr"), np.arange(0, 3000, 3))
+    assert len(list((tmp_path / "out.zarr/x/c").iterdir())) == 100
