@@ -16,7 +16,7 @@ from cfagg.arrays.stored import RefusedReader
 from cfagg.cf.unpackable import real_packing
 from cfagg.errors import AccessError, SourceError
 from cfagg.labelled.lazy import LazyArray
-from cfagg.model import Aggregation
+from cfagg.model import Aggregation, Regular
 from cfagg.storage.access import Access
 from cfagg.storage.urls import absolute
 
@@ -100,6 +100,10 @@ class AggregationStore(AbstractDataStore):
         if reader.chunks is not None:
             encoding["chunksizes"] = reader.chunks
             encoding["preferred_chunks"] = dict(zip(variable.dims, reader.chunks, strict=True))
+        elif reader.grid.size > 1 and reader.grid.ndim == len(variable.dims):
+            # Those of Zarr; of equal ones only their length is told, as there may be any number.
+            sizes = (a.chunk if isinstance(a, Regular) else tuple(np.diff(a).tolist()) for a in reader.grid.axes)
+            encoding["preferred_chunks"] = dict(zip(variable.dims, sizes, strict=True))
         return self._variable(variable.dims, reader, dict(variable.attributes), encoding)
 
     def _reader(self, name: str) -> Reader:

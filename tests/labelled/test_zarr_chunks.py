@@ -1,0 +1,52 @@
+"""Chunks that Dask makes of Zarr stores: those that are stored, also of unequal lengths, and how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import cfagg
+from cfagg.writing.zarr.blocks import Blocks, write_blocks
+
+OPENERS: dict[str, Callable[[Path], Any]] = {
+    "engine": lambda store: xr.open_dataset(store, engine="cfagg", chunks={}),
+    "read": lambda store: cfagg.read(store, chunks={}),
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    times = da.arange(12, chunks=4)
+    kept = times[times % 3 > 0]
+    tas = da.from_array(np.arange(60.0).reshape(12, 5), chunks=(4, 3))[times % 3 > 0]
+    write_blocks({"time": Blocks(kept, ("time",)), "tas": Blocks(tas, ("time", "x"))}, tmp_path / "a.zarr")
+    return tmp_path / "a.zarr"
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+def test_dask_has_the_edges_that_are_stored(opener, store):
+    ds = OPENERS[opener](store)
+    assert ds.tas.chunks == ((2, 3, 3), (3, 2))
+    np.testing.assert_array_equal(ds.tas.values, np.arange(60.0).reshape(12, 5)[np.arange(12) % 3 > 0])
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+def test_edges_of_what_was_opened_are_kept_where_cfagg_writes_it(opener, store, tmp_path):
+    ds = OPENERS[opener](store)
+    write_blocks({"tas": Blocks(ds.tas.data * 2, ("time", "x"))}, tmp_path / "b.zarr")
+    assert cfagg.open_array(tmp_path / "b.zarr", "tas").chunks == ds.tas.chunks
+    np.testing.assert_array_equal(cfagg.open_array(tmp_path / "b.zarr", "tas")[...], ds.tas.values * 2)
+
+
+def test_the_edges_of_a_regular_grid_are_told_by_their_length(tmp_path):
+    store = str(tmp_path / "c.zarr")
+    zarr.create_array(store, name="x", shape=(10**12,), chunks=(4,), dtype="i1", dimension_names=["n"])
+    ds = xr.open_dataset(store, engine="cfagg")
+    assert ds.x.encoding["preferred_chunks"] == {"n": 4}
