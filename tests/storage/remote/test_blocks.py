@@ -19,6 +19,6 @@ def test_blocks_get_the_keys_of_chunks_and_nothing_else_stays(bucket: Bucket) ->
     assert sorted(bucket.keys("blocks.zarr")) == [
         f"blocks.zarr/{key}" for key in ("x/c/0", "x/c/1", "x/c/2", "x/zarr.json", "zarr.json")
     ]
-    found = cfagg.open_array(url, "x", storage_options=bucket.options)
-    assert found.chunks == ((2, 1, 3),)
-    np.testing.assert_array_equal(found[...], [0, 1, 8, 9, 10, 11])
+    found = cfagg.read(url, chunks={}, storage_options=bucket.options)
+    assert found.x.chunks == ((2, 1, 3),)
+    np.testing.assert_array_equal(found.x.values, [0, 1, 8, 9, 10, 11])
