@@ -48,7 +48,9 @@ def write(
     ----------
     obj : xarray.Dataset, xarray.DataArray, Aggregation, lazy, dask or NumPy array
         What to write.  Variables that `cfagg.read` opened and that nothing changed stay aggregations; of an
-        `Aggregation` with a source, the coordinates that it refers to come with it.
+        `Aggregation` with a source, the coordinates that it refers to come with it.  In a Zarr store each chunk of dask
+        becomes a chunk, also where nobody knows its length before, as after a filter; several such arrays are given as
+        a mapping of names to arrays, ``(dims, array)`` or ``(dims, array, attributes)``.
     path : path
         The file; its directory must exist.  Or its URL in an object store, if it refers to URLs alone: a file behind a
         URL never reads files of this machine.
@@ -117,6 +119,12 @@ def _write_store(obj: Any, path: str | os.PathLike[str], **options: Any) -> Stor
         from cfagg.writing.zarr.copying import write_lazy
 
         return write_lazy(obj, path, **options)
+    from cfagg.writing.zarr.blocks import blocks_of, write_blocks
+
+    blocks = blocks_of(obj)
+    if blocks is not None:
+        del options["workers"]  # dask is set to a scheduler
+        return write_blocks(blocks, path, **options)
     from cfagg.writing.zarr.datasets import write_dataset
 
     return write_dataset(_as_dataset(obj), path, **options)
@@ -214,6 +222,11 @@ def _as_dataset(obj: Any) -> Any:
     if isinstance(obj, LazyArray):
         return xr.Dataset({obj.name or "data": (obj.dims, obj.to_dask(), obj.attributes)})
     if isinstance(obj, np.ndarray) or hasattr(obj, "__dask_graph__"):
+        if any(n != n for sizes in getattr(obj, "chunks", ()) for n in sizes):  # noqa: PLR0124 - not a number
+            raise OptionError(
+                "the array has chunks of unknown lengths, which only a Zarr store takes; or find them with "
+                "array.compute_chunk_sizes()"
+            )
         dims = [f"dim_{d}" for d in range(obj.ndim)]
         return xr.Dataset({"data": (dims, obj)})
     raise OptionError(

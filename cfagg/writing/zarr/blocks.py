@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from cfagg.conventions import limits
 from cfagg.errors import ConformError, LimitError, OptionError, UnsupportedError
+from cfagg.errors.arguments import a_mapping
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.attributes import encoded_fill, fill_of, group_attributes, variable_attributes
 from cfagg.formats.zarr.consolidated import consolidated
@@ -33,7 +34,7 @@ from cfagg.runtime.clusters import cluster_of
 from cfagg.writing.zarr.new_store import Keys, new_store
 from cfagg.writing.zarr.report import StoreReport
 
-__all__ = ["Blocks", "has_unknown", "write_blocks"]
+__all__ = ["Blocks", "blocks_of", "has_unknown", "write_blocks"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -65,6 +66,44 @@ def has_unknown(array: Any) -> bool:
     if not hasattr(array, "__dask_graph__") or not isinstance(chunks, tuple):
         return False
     return any(math.isnan(n) for sizes in chunks for n in sizes)
+
+
+def blocks_of(obj: Any) -> dict[str, Blocks] | None:
+    """Return what is written block by block: an array of Dask with unknown lengths, or a mapping of names to arrays.
+
+    In a mapping, an array may come with the names of its dimensions, and then attributes, as in a dataset of xarray;
+    without them its dimensions are its own.
+    `None` is anything else.
+
+    >>> import dask.array as da
+    >>> given = {"x": (("time",), da.ones(3), {"units": "K"})}
+    >>> blocks_of(given)["x"].dims, blocks_of(3) is None
+    (('time',), True)
+    """
+    if has_unknown(obj):
+        return {"data": Blocks(obj, tuple(f"dim_{d}" for d in range(obj.ndim)))}
+    if not isinstance(obj, Mapping) or hasattr(obj, "data_vars"):
+        return None
+    return {str(name): _named(str(name), given) for name, given in obj.items()}
+
+
+def _named(name: str, given: Any) -> Blocks:
+    """Return an array that is given with or without names of dimensions."""
+    dims, attributes = None, {}
+    if isinstance(given, tuple) and len(given) in (2, 3):
+        dims = (given[0],) if isinstance(given[0], str) else tuple(map(str, given[0]))
+        attributes = a_mapping(given[2] if len(given) == 3 else {}, name, "attributes by name")
+        given = given[1]
+    if isinstance(given, np.ndarray):
+        import dask.array as da
+
+        given = da.from_array(given, chunks=-1)
+    if not (hasattr(given, "__dask_graph__") and hasattr(given, "numblocks")):
+        raise OptionError(
+            f"variable {name!r}: an object of type {type(given).__name__} cannot be written in a mapping; give an "
+            "array of dask or NumPy, or (dims, array), or (dims, array, attributes)"
+        )
+    return Blocks(given, tuple(f"{name}_dim_{d}" for d in range(given.ndim)) if dims is None else dims, attributes)
 
 
 def write_blocks(

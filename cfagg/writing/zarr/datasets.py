@@ -107,8 +107,8 @@ def _grid(name: str, variable: Any, encoding: Mapping[str, Any]) -> Grid:
     if variable.chunks:
         if any(np.isnan(n) for sizes in variable.chunks for n in sizes):
             raise OptionError(
-                f"variable {name!r} has chunks of unknown lengths; give the array of dask itself, or find the lengths "
-                "with array.compute_chunk_sizes()"
+                f"variable {name!r} has chunks of unknown lengths; give arrays of dask themselves, as a mapping such "
+                "as {'tas': (('time',), array)}, or find the lengths with array.compute_chunk_sizes()"
             )
         if 0 in shape:
             return Grid.regular(shape, [max(n, 1) for n in shape])

@@ -228,3 +228,43 @@ def test_processes_of_a_cluster_write_blocks_and_one_that_is_killed_changes_noth
         write_blocks({"x": Blocks(x, ("n",))}, tmp_path / "out.zarr", client=client)
     np.testing.assert_array_equal(found(tmp_path / "out.zarr"), np.arange(0, 3000, 3))
     assert len(list((tmp_path / "out.zarr/x/c").iterdir())) == 100
+
+
+def test_write_takes_an_array_of_unknown_lengths_as_it_is(tmp_path):
+    x = da.arange(10, chunks=4)
+    report = cfagg.write(x[x > 5], tmp_path / "a.zarr")
+    assert (report.variables, report.chunks) == (("data",), 2)
+    assert cfagg.read(tmp_path / "a.zarr").data.values.tolist() == [6, 7, 8, 9]
+
+
+def test_write_takes_columns_as_a_mapping_with_dimensions_and_attributes(tmp_path):
+    x = da.arange(10, chunks=4)
+    columns = {
+        "time": (("time",), x[x > 5], {"units": "days since 2000-01-01"}),
+        "tas": ("time", x[x > 5] * 2.0),
+        "x": np.arange(3),
+    }
+    cfagg.write(columns, tmp_path / "a.zarr")
+    ds = cfagg.read(tmp_path / "a.zarr", chunks={})
+    assert ds.tas.sel(time="2000-01-08").values == 14
+    assert (ds.tas.chunks, ds.x.dims) == (((2, 2),), ("x_dim_0",))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"x": [1, 2]}, "'x': an object of type list cannot be written in a mapping"),
+        ({"x": (("a", "b"), da.ones(3))}, "'x' has 1 dimensions, and their names are"),
+        ({"x": (("a",), da.ones(3), 5)}, "x: found an object of type int; expected attributes"),
+    ],
+)
+def test_what_is_no_array_in_a_mapping_is_refused(given, text, tmp_path):
+    with pytest.raises(OptionError, match=text):
+        cfagg.write(given, tmp_path / "a.zarr")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_lengths_are_refused_where_they_cannot_be_written(tmp_path):
+    x = da.arange(10, chunks=4)
+    with pytest.raises(OptionError, match="only a Zarr store takes"):
+        cfagg.write(x[x > 5], tmp_path / "a.nc")
