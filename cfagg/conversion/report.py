@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from cfagg.runtime.reports import WrittenReport
 
-__all__ = ["NetcdfReport", "Report"]
+__all__ = ["IcechunkReport", "NetcdfReport", "Report"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -79,3 +79,11 @@ class NetcdfReport(Report):
 
     title: ClassVar[str] = "Conversion to netCDF-4"
     what: ClassVar[str] = "file"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class IcechunkReport(Report):
+    """What a conversion to Icechunk did: `target` is the directory of a repository."""
+
+    title: ClassVar[str] = "Conversion to Icechunk"
+    what: ClassVar[str] = "repository"

@@ -1,19 +1,167 @@
-"""Converting to Icechunk."""
+"""Converting to Icechunk: all values of the source in one commit, of a new repository or on the branch of one.
+
+Until the commit nothing is seen of it: a run that is killed leaves the branch as it was, and a new repository is built
+beside its place and renamed.
+"""
 
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from cfagg.conversion.report import Report
+from cfagg.conversion.icechunk_store import BRANCH, SessionPut, create, described, is_repository, opened, said
+from cfagg.conversion.journal import Journal
+from cfagg.conversion.metadata import build_metadata
+from cfagg.conversion.plan import Plan, build_plan
+from cfagg.conversion.report import IcechunkReport
 from cfagg.conversion.request import Request
-from cfagg.errors import OptionError
+from cfagg.conversion.run import cut, run
+from cfagg.conversion.slab_writer import Job
+from cfagg.conversion.verify import verify
+from cfagg.errors import CfaggError, LossError, TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors.arguments import a_path
+from cfagg.errors.extras import require
+from cfagg.findings.losses import Loss
+from cfagg.formats.zarr.attributes import is_strict
+from cfagg.formats.zarr.written_codecs import Codec
+from cfagg.runtime.files import NewFolder
+from cfagg.runtime.publishing import put, reason, sync_tree
+from cfagg.storage.urls import Url, is_url
+from cfagg.writing.zarr.local_place import LocalPlace
 
 __all__ = ["write_icechunk"]
 
+#: Options that say nothing to a repository, whose one commit is made at once or not at all.
+_SENSELESS = frozenset({"zarr_format", "resume", "client", "target_options"})
 
-def write_icechunk(request: Request) -> Report:
+
+def write_icechunk(request: Request) -> IcechunkReport:
     """Write what `request.open()` gives to `request.target`."""
-    raise OptionError(
-        f"{os.fspath(request.target)} would be Icechunk, which cannot be written yet; name a Zarr store, for instance "
-        "x.zarr, or say which aggregation file is meant, such as to='CF-1.13' (--to CF-1.13)"
-    )
+    require("Icechunk repositories", "icechunk")
+    name = a_path(request.target, "target", expected="name a directory for the repository")
+    request.refuse(_SENSELESS, f"{name} is an Icechunk repository, which is written in one commit of Zarr v3")
+    if is_url(name):
+        raise UnsupportedError(
+            f"{name}: Icechunk repositories are written on this machine only; write it here and copy the directory"
+        )
+    path = Path(os.path.realpath(os.path.expanduser(name)))  # noqa: PTH111
+    exists = _check(path, request)
+    with request.opened() as (source, access):
+        plan, lost = _strict(build_plan(source, access, request.options, request.threads), request)
+        if exists:
+            with _told(path), LocalPlace(str(path)).writer("converting to the same repository"):
+                stored = _commit(plan, path, request, new=False)
+        else:
+            with _told(path):
+                stored = _beside(plan, path, request)
+    found = plan.report(str(path), stored, resumed=0, verified=request.verify)
+    return IcechunkReport(**{**found.__dict__, "losses": (*found.losses, *lost)})
+
+
+def _check(path: Path, request: Request) -> bool:
+    """Refuse what cannot or must not be written; return whether there is a repository already."""
+    if not path.parent.is_dir():
+        raise TargetError(f"{path} cannot be written: there is no directory {path.parent}")
+    if not isinstance(request.source, Url):
+        source = Path(os.path.realpath(request.source))
+        if source == path or source.is_relative_to(path) or (source.is_dir() and path.is_relative_to(source)):
+            raise TargetError(f"{path} is the source, holds it or is within it; choose another target")
+    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
+        return False
+    if not is_repository(path):
+        raise TargetExistsError(f"{path} exists and is no Icechunk repository; it is not replaced: give another name")
+    if not request.overwrite:
+        raise TargetExistsError(
+            f"{path} is an Icechunk repository; overwrite=True (--overwrite) makes a commit on its branch {BRANCH!r} "
+            "that replaces what it holds (older snapshots stay), or give another name"
+        )
+    return True
+
+
+def _strict(plan: Plan, request: Request) -> tuple[Plan, tuple[Loss, ...]]:
+    """Return a plan without attributes that are not JSON proper, which Icechunk does not take, and their losses."""
+    why = "Icechunk takes JSON proper, which has neither NaN nor infinities"
+    losses: list[Loss] = []
+
+    def kept(attributes: Mapping[str, Any], path: str) -> dict[str, Any]:
+        losses.extend(
+            Loss(path, None, f"attribute {k!r}", str(v)[:60], why) for k, v in attributes.items() if not is_strict(v)
+        )
+        return {k: v for k, v in attributes.items() if is_strict(v)}
+
+    groups = {path: kept(attributes, path or "/") for path, attributes in plan.groups.items()}
+    arrays = tuple(replace(a, attributes=kept(a.attributes, a.path)) for a in plan.arrays)
+    if losses and request.options.on_loss == "error":
+        raise LossError(
+            f"{request.target} was not written: {len(losses):,} attribute{'s'[: len(losses) != 1]} cannot be said "
+            "there; on_loss='drop' (--on-loss drop) leaves them out",
+            losses,
+        )
+    return replace(plan, groups=groups, arrays=arrays), tuple(losses)
+
+
+def _beside(plan: Plan, path: Path, request: Request) -> int:
+    """Build a new repository beside its place, and rename it."""
+    folder = NewFolder(path)
+    done = False
+    try:
+        made = folder.path / "file"
+        made.mkdir()
+        stored = _commit(plan, made, request, new=True)
+        sync_tree(made)
+        put(made, path, folder.path / "former")
+        done = True
+    finally:
+        folder.remove(done=done)
+    return stored
+
+
+def _commit(plan: Plan, path: Path, request: Request, *, new: bool) -> int:
+    """Write everything into one session and commit it; return the bytes of all chunks."""
+    repository = create(path) if new else opened(path)
+    session = repository.writable_session(BRANCH)
+    codec = Codec(request.options.codec, request.options.level)
+    slabs, threads = cut(plan.arrays, request.memory, request.workers)
+    write = SessionPut(session)
+    if not new:
+        write.clear()
+    for key, document in described(build_metadata(plan.groups, plan.arrays, codec, 3)).items():
+        write(key, document)
+    counts = [a.grid.size for a in plan.arrays]
+    with (
+        tempfile.TemporaryDirectory(prefix="cfagg-") as home,
+        closing(Journal.create(Path(home) / "journal", {}, counts)) as journal,
+    ):
+        run(Job(plan.arrays, slabs, write, codec, 3, request.verify), journal, threads, request.progress)
+        if request.verify:
+            try:
+                verify(plan.arrays, slabs, journal, session.store, threads)
+            except TargetError as error:
+                raise TargetError(f"{path}: {error.message.partition('; check the')[0]}; convert again") from error
+        stored = sum(int(done.size.sum()) for done in journal.done)
+    # Chunks are on disk before anything refers to them.
+    sync_tree(path)
+    session.commit(f"cfagg convert {os.path.basename(os.fspath(request.source))}")  # noqa: PTH119
+    sync_tree(path)
+    return stored
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Say in one sentence what the system or the library refused."""
+    try:
+        yield
+    except CfaggError:
+        raise
+    except OSError as error:
+        raise TargetError(f"{path} was not written: {reason(error, path)}") from error
+    except Exception as error:
+        answer = said(error)
+        if answer is None:
+            raise
+        raise TargetError(f"{path} was not written, its branch is as it was; Icechunk says: {answer}") from error
