@@ -74,8 +74,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     what.add_argument(
         "--to",
         metavar="KIND",
-        help="zarr, netcdf, or the dialect of an aggregation file: CF-1.13, CFA-0.6.2, CFA-0.4, NCA-0.1 (default: as "
-        "TARGET is named: .zarr, .nc, .nca)",
+        help="zarr, netcdf, icechunk, or the dialect of an aggregation file: CF-1.13, CFA-0.6.2, CFA-0.4, NCA-0.1 "
+        "(default: as TARGET is named: .zarr, .nc, .icechunk, .nca)",
     )
     what.add_argument(
         "--relative-to",

@@ -70,9 +70,9 @@ def convert(
 ) -> Report | AggregationReport:
     """Write an aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
 
-    Or write one netCDF-4 file with these values, or an aggregation file: see `to`.  What is written is built
-    beside the target and moved into place when it is complete, so the target is never half written.  Memory is bounded,
-    whatever the size.
+    Or write one netCDF-4 file or an Icechunk repository with these values, or an aggregation file: see `to`.  What is
+    written is built beside the target and moved into place when it is complete, so the target is never half written.
+    Memory is bounded, whatever the size.
 
     Parameters
     ----------
@@ -128,13 +128,14 @@ def convert(
         Of the source's URL, as for `cfagg.read`.
     target_options : mapping, optional
         Of the target's URL, likewise.
-    to : {"zarr", "netcdf", "CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"}, optional
-        What to write, by default what the name of the target says: a Zarr store, netCDF-4 in ``.nc``, or NCA-0.1 in
-        ``.nca``.  To netCDF, chunks and compression are those of the source where it can have them; what it cannot say
-        is refused, or left out with `on_loss` ``"drop"``.  An aggregation file in another dialect refers to the same
-        partitions, and its ordinary variables are copied; values of Zarr stores go to fragments beside it, and those of
-        PP files where the dialect cannot refer to them.  Of the other options only `variables`, `allow`, `word_size`,
-        `substitutions`, `on_loss`, `overwrite` and `storage_options` count.
+    to : {"zarr", "netcdf", "icechunk", "CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"}, optional
+        What to write, by default what the name of the target says: a Zarr store, netCDF-4 in ``.nc``, a commit of
+        Icechunk in ``.icechunk``, or NCA-0.1 in ``.nca``. To netCDF, chunks and compression are those of the source
+        where it can have them; what it cannot say is refused, or left out with `on_loss` ``"drop"``. An aggregation
+        file in another dialect refers to the same partitions, and its ordinary variables are copied; values of Zarr
+        stores go to fragments beside it, and those of PP files where the dialect cannot refer to them. Of the other
+        options only `variables`, `allow`, `word_size`, `substitutions`, `on_loss`, `overwrite` and `storage_options`
+        count.
     relative_to : path, optional
         Directory at which references of an aggregation file start, by default its own; ``"/"`` makes them absolute.
     client : distributed.Client or str, optional

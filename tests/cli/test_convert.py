@@ -127,7 +127,7 @@ def test_other_variables_are_converted_without_a_loss(tmp_path, capsys):
     assert "lost" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["out.nc", "out.NC4", "out.icechunk", "out.zip"])
+@pytest.mark.parametrize("name", ["out.h5", "out.NC4", "out.grib", "out.zip"])
 def test_a_target_named_like_another_format_is_a_usage_error_and_no_directory(tmp_path, capsys, name):
     path = foreign(tmp_path / "a.nc")
     assert main(["convert", path, str(tmp_path / name), "--variable", "pr"]) == 2
