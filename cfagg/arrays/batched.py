@@ -20,20 +20,20 @@ import numpy.typing as npt
 
 from cfagg.arrays.blocks import Work, constant, copy, place, run
 from cfagg.arrays.plan import AxisPlan, Plan
-from cfagg.formats.zarr.batches import MISSING, ODD, READ, Memory, positions, read_chunks, read_shard
+from cfagg.formats.zarr.batches import MISSING, ODD, READ, Memory, positions, read_chunks, read_shard, worth_compiling
 from cfagg.formats.zarr.codecs import Decoder
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.remote_batches import AT_ONCE, read_remote_chunks, read_remote_shard
 from cfagg.model import Regular
 from cfagg.storage.urls import Url
 
-__all__ = ["batches"]
+__all__ = ["batches", "cut", "grain"]
 
 Int64 = npt.NDArray[np.int64]
 
 #: Decoded bytes and chunks of one batch; one chunk alone may be larger.
 BATCH_BYTES = 1 << 22
-BATCH_CHUNKS = 4096
+BATCH_CHUNKS = 1024
 
 #: Chunks on another machine that one thread reads before others are asked whether they have time.
 _ASKED = 64
@@ -93,6 +93,15 @@ def batches(
     each = max(threads // max(len(few), 1), 1)
     works = (partial(read, box, each) for box in _boxes(rows, room, mixed=True))
     yield partial(run, works, FORCED, len(few))
+
+
+def grain(array: ZarrArray, made: Plan) -> int:
+    """Return how many parts of a plan are read without turns at the interpreter, which threads wait for."""
+    if not worth_compiling(len(made)) or _is_remote(array) or array.shards is not None:
+        return len(made)
+    import cfagg.kernels.files  # noqa: F401 - from here on it is used
+
+    return -(-len(made) // BATCH_CHUNKS)
 
 
 def _is_remote(array: ZarrArray) -> bool:

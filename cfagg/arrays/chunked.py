@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.batched import batches, cut
+from cfagg.arrays.batched import batches, cut, grain
 from cfagg.arrays.blocks import Work, constant, copy, place
 from cfagg.arrays.plan import Plan
 from cfagg.arrays.reader import Reader
@@ -61,6 +61,9 @@ class ZarrReader(Reader):
         if type(self).chunk is not _CHUNK or decoder is None or not out.flags.writeable:
             return (partial(self._read, made, out, k) for k in range(len(made)))
         return batches(self.array, decoder, made, out, partial(self._read, made, out), self.workers)
+
+    def _parts(self, made: Plan) -> int:
+        return grain(self.array, made)
 
     def _read(self, made: Plan, out: npt.NDArray[Any], k: int) -> None:
         """Read what cell `k` of a plan takes of one chunk."""

@@ -97,8 +97,12 @@ class Reader(ABC):
                 f"{self.label}: the selection has shape {kept} and type {self.dtype}, "
                 f"the output has {out.shape} and {out.dtype}"
             )
-        run(self._blocks(made, np.expand_dims(out, made.dropped)), out.nbytes, self.workers, len(made))
+        run(self._blocks(made, np.expand_dims(out, made.dropped)), out.nbytes, self.workers, self._parts(made))
         return out
+
+    def _parts(self, made: Plan) -> int:
+        """Return in how many parts a plan is read; threads pay where they are large."""
+        return len(made)
 
     def points(self, index: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[Any]:
         """Return single elements: `index` has an array per dimension, which are broadcast; each cell is read once."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["decompress"]
+__all__ = ["addresses", "decompress"]
 
 #: Results above this are numbers of errors (zstd.h, ZSTD_isError).
 _ERRORS = 2**64 - 120
@@ -45,6 +45,22 @@ class _State:
 _kept = threading.local()
 
 
+def _own() -> _State:
+    """Return the state of this thread."""
+    state: _State | None = getattr(_kept, "state", None)
+    if state is None:
+        state = _kept.state = _State()
+    return state
+
+
+def addresses() -> tuple[int, int] | None:
+    """Return the address of the function that unpacks, and of this thread's state; `None` where it cannot be called."""
+    state = _own()
+    if state.made is None:
+        return None
+    return ctypes.cast(state.run, ctypes.c_void_p).value or 0, state.made
+
+
 def decompress(stored: Any, out: npt.NDArray[np.uint8]) -> int | None:
     """Unpack all frames into `out` and return how many bytes they are; `None` where that fails, or cannot be done here.
 
@@ -53,9 +69,7 @@ def decompress(stored: Any, out: npt.NDArray[np.uint8]) -> int | None:
     >>> decompress(Zstd().encode(b"abc"), out) in (3, None), decompress(b"no zstd", out)
     (True, None)
     """
-    state: _State | None = getattr(_kept, "state", None)
-    if state is None:
-        state = _kept.state = _State()
+    state = _own()
     if state.made is None:
         return None
     source = stored if type(stored) is bytes else np.frombuffer(stored, np.uint8).ctypes.data

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cfagg.arrays import batched
 from cfagg.arrays.chunked import ZarrReader
+from cfagg.formats.zarr import batches as zarr_batches
 from cfagg.formats.zarr import open_array
 from tests.arrays.test_chunked import selections
 from tests.effort import examples
@@ -68,11 +69,15 @@ def _up_to(lengths: list[int], size: int) -> list[int]:
 
 
 @settings(max_examples=examples(600), deadline=None)
-@given(st.data(), st.sampled_from([(1, 1), (1 << 22, 3), (100, 4096), (1 << 22, 4096)]))
-def test_any_selection_of_any_array_is_that_of_zarr_python(data: Any, size: tuple[int, int]) -> None:
+@given(st.data(), st.sampled_from([(1, 1), (1 << 22, 3), (100, 4096), (1 << 22, 4096)]), st.booleans())
+def test_any_selection_of_any_array_is_that_of_zarr_python(data: Any, size: tuple[int, int], compiled: bool) -> None:
+    import cfagg.kernels.files  # noqa: F401 - it is used where it is loaded
+
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(batched, "BATCH_BYTES", size[0])
         patch.setattr(batched, "BATCH_CHUNKS", size[1])
+        patch.setattr(zarr_batches, "_LOADED", 1 if compiled else 2**60)
+        patch.setattr(zarr_batches, "_FEW", 1 if compiled else 3)
         patch.setattr(batched, "LARGE", data.draw(st.sampled_from([0, 1 << 16])))
         expected = data.draw(arrays(folder))
         chosen = [data.draw(selections(n) if n else st.just(slice(None))) for n in expected.shape]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,19 +17,25 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError, LimitError
-from cfagg.formats.codecs import stored_most
+from cfagg.formats import fastzstd
+from cfagg.formats.codecs import stored_most, unzstd
 from cfagg.formats.zarr.codecs import DamagedError, Decoder
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.shards import Shards
 from cfagg.storage.files import close_read
 from cfagg.storage.tree import FILE, open_file, open_quickly
 
-__all__ = ["MISSING", "ODD", "READ", "Memory", "positions", "read_chunks", "read_shard"]
+__all__ = ["MISSING", "ODD", "READ", "Memory", "positions", "read_chunks", "read_shard", "worth_compiling"]
 
 #: What became of a chunk: it was read, it is not stored, or it takes another look.
 READ, MISSING, ODD = 0, 1, 2
 
 Int64 = npt.NDArray[np.int64]
+
+#: The compiled code, and from how many files of one directory it pays where it is loaded.
+_KERNEL, _LOADED = "cfagg.kernels.files", 32
+#: From how many chunks of one selection it pays to load it, and to load Numba too.
+_TO_LOAD, _NUMBA_TOO = 2**13, 2**17
 
 #: Fewer files than these are opened by their whole paths, and not in their directory.
 _FEW = 3
@@ -74,12 +81,50 @@ def read_chunks(
         done += [ODD] * len(names)
         return
     try:
-        if decoder.steps:
+        unpack = _compiled(decoder, len(names))
+        if unpack is not None:
+            done += _read_compiled(names, within, memory, first, unpack)
+        elif decoder.steps:
             _decode_files(names, within, decoder, memory, first, done)
         else:
             _read_files(names, within, memory, first, done)
     finally:
         close_read(within)
+
+
+def worth_compiling(count: int) -> bool:
+    """Return whether so many chunks are read in less time by compiled code, even where it has to be loaded first."""
+    if _KERNEL in sys.modules:
+        return count >= _LOADED
+    return count >= (_TO_LOAD if "numba" in sys.modules else _NUMBA_TOO)
+
+
+def _compiled(decoder: Decoder, count: int) -> tuple[int, int] | None:
+    """Return what compiled code calls to unpack a file, zeros where nothing is packed; `None` where it does not pay."""
+    if count < _LOADED or _KERNEL not in sys.modules or len(decoder.steps) > 1:
+        return None
+    from cfagg.kernels.files import can_read_files
+
+    if not can_read_files():
+        return None
+    if not decoder.steps:
+        return 0, 0
+    return fastzstd.addresses() if decoder.steps[0].undo is unzstd else None
+
+
+def _read_compiled(names: Sequence[str], within: int, memory: Memory, first: int, unpack: tuple[int, int]) -> list[int]:
+    """Read files by compiled code, which holds up no other thread."""
+    from cfagg.kernels.files import read_files
+
+    some = slice(first, first + len(names))
+    starts, sizes = np.array(memory.starts[some], np.int64), np.array(memory.sizes[some], np.int64)
+    try:
+        found: list[int] = read_files(
+            within, list(names), memory.raw, starts, sizes, unpack, stored_most(int(sizes.max()))
+        ).tolist()
+    except ValueError:
+        return [ODD] * len(names)
+    return found
 
 
 def _read_files(names: Sequence[str], within: int, memory: Memory, first: int, done: list[int]) -> None:

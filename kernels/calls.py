@@ -1,0 +1,45 @@
+"""Calling functions of C by their addresses from compiled code, which is kept on disk all the same.
+
+Numba calls functions of ctypes too, but then compiles anew in every process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from numba import types
+from numba.core.cgutils import ir
+
+from cfagg.kernels.jit import intrinsic
+
+__all__ = ["call", "load_int32"]
+
+
+def _call_plain(address, first, second, third, fourth, fifth):
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
+    return kind(int(address))(int(first), int(second), int(third), int(fourth), int(fifth))
+
+
+@intrinsic(_call_plain)
+def call(_typing, _address, _first, _second, _third, _fourth, _fifth):
+    """Call the function at an address with five integers or addresses, of which it may take fewer, and return one.
+
+    Of a function that returns an ``int``, only the lower half of the result means anything.
+    """
+
+    def codegen(_context, builder, _signature, args):
+        word = ir.IntType(64)
+        function = builder.inttoptr(args[0], ir.FunctionType(word, [word] * 5).as_pointer())
+        return builder.call(function, args[1:])
+
+    return types.int64(*[types.int64] * 6), codegen
+
+
+@intrinsic(lambda address: ctypes.c_int32.from_address(int(address)).value)
+def load_int32(_typing, _address):
+    """Return the integer of 32 bits at an address."""
+
+    def codegen(_context, builder, _signature, args):
+        return builder.load(builder.inttoptr(args[0], ir.IntType(32).as_pointer()))
+
+    return types.int32(types.int64), codegen

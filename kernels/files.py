@@ -1,0 +1,162 @@
+"""Reading many small files of one directory into memory, and unpacking them, without Python in between.
+
+A file of 1 KiB is read in less time than Python takes to call the system for it, and several threads do so at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.kernels.calls import call, load_int32
+from cfagg.kernels.jit import jit
+
+__all__ = ["MISSING", "ODD", "READ", "can_read_files", "read_files"]
+
+#: What became of a file: it was read, it is not there, or it is not what was expected.
+READ, MISSING, ODD = 0, 1, 2
+
+#: statx: its flag for a descriptor with an empty name, and that type and size are asked for; where these are.
+_EMPTY_PATH, _TYPE_AND_SIZE, _MODE_AT, _SIZE_AT = 0x1000, 0x201, 28, 40
+_REGULAR = 0o100000
+_TYPE = 0o170000
+_NOT_THERE = 2
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_FLAGS |= getattr(os, "O_NOFOLLOW", 0)
+
+Int64 = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+
+@cache
+def _system() -> Int64 | None:
+    """Return the addresses of the functions of the C library, `None` where it is not that of Linux."""
+    if sys.platform != "linux" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return None
+    library = ctypes.CDLL(None)
+    try:
+        found = [getattr(library, name) for name in ("openat", "statx", "pread", "close", "__errno_location")]
+    except AttributeError:
+        return None
+    return np.array([ctypes.cast(f, ctypes.c_void_p).value for f in found], np.int64)
+
+
+def can_read_files() -> bool:
+    """Return whether `read_files` runs on this system.
+
+    >>> can_read_files() in (True, False)
+    True
+    """
+    return _system() is not None
+
+
+def read_files(
+    within: int,
+    names: list[str],
+    memory: Bytes,
+    starts: Int64,
+    sizes: Int64,
+    unpack: tuple[int, int] = (0, 0),
+    largest: int = 0,
+) -> npt.NDArray[np.uint8]:
+    """Read files into one stretch of memory.
+
+    Parameters
+    ----------
+    within : int
+        Descriptor of their directory.
+    names : list of str
+        Their names in it, n of them; no link is followed.
+    memory : ndarray of uint8
+        Where they go.
+    starts, sizes : ndarray of int64, shape (n,)
+        The places of their bytes in `memory`.
+    unpack : tuple of int, optional
+        Address of a function such as ``ZSTD_decompressDCtx``, and of the state that is its first argument; the others
+        are target, room, source and size, and it returns the size of what it wrote.  By default files hold bytes as
+        they are.
+    largest : int, optional
+        Bytes of the largest file that is unpacked.
+
+    Returns
+    -------
+    ndarray of uint8, shape (n,)
+        `READ`, `MISSING`, or `ODD` for what is no regular file, cannot be read, or has another number of bytes.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with open(f"{folder}/b", "wb") as file:
+    ...     _ = file.write(b"xyz")
+    >>> within, out = os.open(folder, os.O_RDONLY), np.zeros(6, np.uint8)
+    >>> if can_read_files():
+    ...     print(read_files(within, ["a", "b"], out, np.array([0, 3]), np.array([3, 3])), bytes(out[3:]))
+    [1 0] b'xyz'
+    >>> os.close(within)
+    """
+    system = _system()
+    if system is None:
+        raise NotImplementedError("files are read so on Linux only")
+    encoded = [n.encode("utf-8", "surrogateescape") for n in names]
+    text = np.frombuffer(b"\0".join(encoded) + b"\0", np.uint8)
+    ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)) + 1)
+    done = np.empty(len(names), np.uint8)
+    if any(b"\0" in n for n in encoded) or (len(sizes) and int((starts + sizes).max()) > memory.size):
+        raise ValueError("names have no NUL characters, and files go into the memory that is there")
+    if len(names):
+        _read(
+            system,
+            np.array(unpack, np.int64),
+            within,
+            text,
+            ends[:-1],
+            memory,
+            np.ascontiguousarray(starts, np.int64),
+            np.ascontiguousarray(sizes, np.int64),
+            np.empty(max(largest, 1), np.uint8),
+            np.empty(256, np.uint8),
+            done,
+        )
+    return done
+
+
+@jit
+def _int32(value):
+    """Return the lower half of a result, of which alone functions that return an ``int`` say anything."""
+    return ((value & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
+
+
+@jit
+def _read(system, unpack, within, text, ends, memory, starts, sizes, stored, told, done):
+    """Read all files; `ends` has where each name but the first begins, `told` takes what statx says."""
+    openat, statx, pread, close, errno = system[0], system[1], system[2], system[3], system[4]
+    names, target, source, answer = text.ctypes.data, memory.ctypes.data, stored.ctypes.data, told.ctypes.data
+    nothing = names + text.size - 1
+    mode, length = told[_MODE_AT : _MODE_AT + 2].view(np.uint16), told[_SIZE_AT : _SIZE_AT + 8].view(np.int64)
+    for k in range(done.size):
+        name = names + (ends[k - 1] if k else 0)
+        file = _int32(call(openat, within, name, _FLAGS, 0, 0))
+        if file < 0:
+            done[k] = MISSING if load_int32(call(errno, 0, 0, 0, 0, 0)) == _NOT_THERE else ODD
+            continue
+        good = _int32(call(statx, file, nothing, _EMPTY_PATH, _TYPE_AND_SIZE, answer)) == 0
+        good = good and (mode[0] & _TYPE) == _REGULAR
+        size, here = length[0], target + starts[k]
+        if not good:
+            done[k] = ODD
+        elif unpack[0] == 0:
+            same = size == sizes[k] and call(pread, file, here, size, 0, 0) == size
+            done[k] = READ if same else ODD
+        elif size > stored.size or call(pread, file, source, size, 0, 0) != size:
+            done[k] = ODD
+        else:
+            done[k] = READ if call(unpack[0], unpack[1], here, sizes[k], source, size) == sizes[k] else ODD
+        call(close, file, 0, 0, 0, 0)
+    return 0

@@ -1,0 +1,86 @@
+"""Reading many files by compiled code: what Python's own reading says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numcodecs import Zstd
+
+from cfagg.formats import fastzstd
+from cfagg.formats.zarr import batches
+from cfagg.kernels.files import MISSING, ODD, READ, can_read_files, read_files
+
+pytestmark = pytest.mark.skipif(not can_read_files(), reason="files are read so on Linux only")
+
+
+@pytest.fixture
+def within(tmp_path: Path) -> Iterator[int]:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    yield folder
+    os.close(folder)
+
+
+def places(sizes: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return memory for files of these sizes, and their places in it."""
+    starts = np.cumsum([0, *sizes])
+    return np.full(starts[-1], 255, np.uint8), starts[:-1], np.array(sizes)
+
+
+def test_files_go_to_their_places_and_all_else_is_told(tmp_path: Path, within: int) -> None:
+    contents = {"a": b"abc", "ö": b"defg", "long": b"too long", "short": b"s", "empty": b""}
+    for name, raw in contents.items():
+        (tmp_path / name).write_bytes(raw)
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("a")
+    expected = {"a": READ, "none": MISSING, "ö": READ, "long": ODD, "short": ODD, "empty": ODD,
+                "folder": ODD, "fifo": ODD, "link": ODD}  # fmt: skip
+    memory, starts, sizes = places([4 if name == "ö" else 3 for name in expected])
+    assert read_files(within, list(expected), memory, starts, sizes).tolist() == list(expected.values())
+    assert bytes(memory[:3]) == b"abc"
+    assert bytes(memory[6:10]) == b"defg"
+    assert read_files(within, ["a/x", "folder/x"], memory, starts[:2], sizes[:2]).tolist() == [ODD, MISSING]
+
+
+def test_no_file_stays_open(tmp_path: Path, within: int) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    (tmp_path / "b").write_bytes(b"other")
+    memory, starts, sizes = places([3] * 3)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    read_files(within, ["a", "b", "c"], memory, starts, sizes)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_files_are_unpacked_by_the_function_given(tmp_path: Path, within: int) -> None:
+    unpack = fastzstd.addresses()
+    if unpack is None:
+        pytest.skip("numcodecs was built in another way")
+    raw = bytes(range(200)) * 5
+    for name, stored in {"good": raw, "longer": raw + b"x", "shorter": raw[:-1]}.items():
+        (tmp_path / name).write_bytes(Zstd().encode(stored))
+    (tmp_path / "cut").write_bytes(bytes(Zstd().encode(raw))[:-3])
+    (tmp_path / "large").write_bytes(bytes(Zstd().encode(raw)) + b"\x50\x2a\x4d\x18\x00\x10\x00\x00" + bytes(4096))
+    names = ["good", "longer", "shorter", "cut", "large", "none"]
+    memory, starts, sizes = places([1000] * 6)
+    found = read_files(within, names, memory, starts, sizes, unpack, largest=2000)
+    assert found.tolist() == [READ, ODD, ODD, ODD, ODD, MISSING]
+    assert bytes(memory[:1000]) == raw
+    assert read_files(within, names, memory, starts, sizes, unpack, largest=9000)[4] == READ
+
+
+def test_nothing_is_written_beyond_the_memory(tmp_path: Path, within: int) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    memory, starts, sizes = places([3, 3])
+    with pytest.raises(ValueError, match="memory that is there"):
+        read_files(within, ["a", "a"], memory[:5], starts, sizes)
+    with pytest.raises(ValueError, match="NUL"):
+        read_files(within, ["a\0b", "a"], memory, starts, sizes)
+    assert read_files(within, [], memory, starts[:0], sizes[:0]).tolist() == []
+
+
+def test_results_are_called_the_same_where_they_are_used() -> None:
+    assert (batches.READ, batches.MISSING, batches.ODD) == (READ, MISSING, ODD)
