@@ -32,7 +32,7 @@ from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
 
-__all__ = ["ChunkRecords", "Journal", "digest_of", "identity_of"]
+__all__ = ["ChunkRecords", "Journal", "digest_of", "identity_of", "ways_of"]
 
 #: Name of the journal's own form; a change of it makes older journals useless.
 FORMAT = "cfagg conversion 1"
@@ -95,10 +95,12 @@ class Journal:
         identity: dict[str, Any],
         counts: Sequence[int],
         send: Callable[[bytes], None] | None = None,
+        ways: Mapping[str, Any] | None = None,
     ) -> Journal:
-        """Start a journal for arrays of so many chunks each."""
+        """Start a journal for arrays of so many chunks each; `ways_of` gives the ways to who goes on."""
         journal = cls(path, [ChunkRecords(n) for n in counts], False, "wb", send)
-        journal._line({"format": FORMAT, "identity": identity, "chunks": list(counts)})
+        kept = {"ways": ways} if ways else {}
+        journal._line({"format": FORMAT, "identity": identity, "chunks": list(counts), **kept})
         journal.sync()
         return journal
 
@@ -172,6 +174,20 @@ class Journal:
         line = (json.dumps(value, separators=(",", ":")) + "\n").encode()
         if self._file.write(line) != len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+
+
+def ways_of(text: bytes) -> dict[str, Any]:
+    """Return the ways that a journal began with; whether it is a journal to go on with is seen later."""
+    head = _parsed(text.partition(b"\n")[0])
+    ways = head.get("ways", {}) if isinstance(head, dict) else {}
+    good = isinstance(ways, dict) and all(
+        isinstance(shapes, list) and len(shapes) <= 2 and all(_is_shape(s) for s in shapes) for shapes in ways.values()
+    )
+    return ways if good else {}
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(n, int) and n > 0 for n in value)
 
 
 def _parsed(line: bytes) -> Any:

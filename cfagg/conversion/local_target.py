@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 
 from cfagg.arrays.source import Source
-from cfagg.conversion.journal import Journal, digest_of, identity_of
+from cfagg.conversion.journal import Journal, digest_of, identity_of, ways_of
 from cfagg.conversion.metadata import build_metadata, forget_metadata, write_metadata
 from cfagg.conversion.places import Files
 from cfagg.conversion.plan import Array, build_plan
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request
-from cfagg.conversion.run import cut, run
+from cfagg.conversion.run import run
+from cfagg.conversion.schedule import schedule
+from cfagg.conversion.scratch import FOLDER
 from cfagg.conversion.slab_writer import Job
 from cfagg.conversion.verify import distrust, verify
 from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
 from cfagg.formats.zarr.written_codecs import Codec
-from cfagg.runtime.publishing import reason
+from cfagg.runtime.publishing import read_own, reason
 from cfagg.runtime.staging import is_known
 from cfagg.runtime.workplace import Workplace
 from cfagg.storage.access import Access
@@ -79,42 +81,46 @@ def write_local(source: Source, access: Access, place: Workplace, request: Reque
     """Do what `convert` describes, in a work directory that is held."""
     options, check = request.options, request.verify
     plan = build_plan(source, access, options, request.threads)
-    arrays = plan.arrays
-    slabs, threads = cut(arrays, request.memory, request.workers)
-    client = request.client
     codec = Codec(options.codec, options.level)
-    documents = build_metadata(plan.groups, arrays, codec, options.zarr_format)
+    documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
     identity = identity_of(source, access, options.identity())
     build = digest_of(identity)
-    counts = [a.grid.size for a in arrays]
-    resumed = 0
+    chunks = sum(a.grid.size for a in plan.arrays)
     if place.is_built(build):
         place.remove()
-        stored = sum(_stored(a, place.target, options.zarr_format) for a in arrays)
-        return plan.report(str(place.target), stored, resumed=sum(counts), verified=False)
-    if place.journal.exists():
-        journal = Journal.resume(place.journal, identity, counts)
-        if place.finished and journal.committed:
-            resumed = sum(counts)
+        stored = sum(_stored(a, place.target, options.zarr_format) for a in plan.arrays)
+        return plan.report(str(place.target), stored, resumed=chunks, verified=False)
+    there = place.journal.exists()
+    ways = ways_of(read_own(place.journal)) if there else None
+    with _aside(place.root / "aside", request.client) as aside:
+        files = Files(place.store, aside)
+        made = schedule(plan.arrays, request.memory, request.workers, files, options.zarr_format, ways)
+        arrays, counts = made.arrays, [a.grid.size for a in made.arrays]
+        resumed = 0
+        if there:
+            journal = Journal.resume(place.journal, identity, counts)
+            if place.finished and journal.committed:
+                resumed = chunks
+            else:
+                forget_metadata(documents, place.store)
+                resumed = distrust(arrays, journal, place.store, options.zarr_format, request.threads, check)
         else:
-            forget_metadata(documents, place.store)
-            resumed = distrust(arrays, journal, place.store, options.zarr_format, request.threads, check)
-    else:
-        journal = Journal.create(place.journal, identity, counts)
-    with closing(journal):
-        if place.finished:
-            place.settle()
-            place.remove_after()
-        else:
-            with _aside(place.root / "aside", client) as aside:
-                job = Job(arrays, slabs, Files(place.store, aside), codec, options.zarr_format, check)
-                run(job, journal, threads, request.progress, client)
-            write_metadata(documents, place.store)
-            if check:
-                verify(arrays, slabs, journal, place.store, threads)
-            journal.commit()
-            place.publish(build)
-    stored = sum(int(d.size.sum()) for d in journal.done)
+            journal = Journal.create(place.journal, identity, counts, ways=made.ways)
+        with closing(journal):
+            if place.finished:
+                place.settle()
+                place.remove_after()
+            else:
+                job = Job(arrays, made.slabs, files, codec, options.zarr_format, check)
+                run(job, journal, made.threads, request.progress, request.client)
+                write_metadata(documents, place.store)
+                if check:
+                    verify(arrays, made.slabs, journal, place.store, request.threads)
+                journal.commit()
+                if made.ways:
+                    shutil.rmtree(place.store / FOLDER, ignore_errors=False)
+                place.publish(build)
+    stored = sum(int(d.size.sum()) for a, d in zip(arrays, journal.done, strict=True) if a.feeds is None)
     return plan.report(str(place.target), stored, resumed=resumed, verified=check)
 
 

@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 
 from cfagg.arrays.source import Source
-from cfagg.conversion.journal import Journal, identity_of
+from cfagg.conversion.journal import Journal, identity_of, ways_of
 from cfagg.conversion.metadata import build_metadata
 from cfagg.conversion.places import Objects
 from cfagg.conversion.plan import build_plan
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request
-from cfagg.conversion.run import cut, run
+from cfagg.conversion.run import run
+from cfagg.conversion.schedule import Ways, schedule
+from cfagg.conversion.scratch import FOLDER
 from cfagg.conversion.slab_writer import Job
 from cfagg.conversion.verify import chunk_index, verify
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
@@ -45,6 +47,7 @@ class _Store:
     threads: int
     #: What tells this conversion from others: its source, options and version.
     identity: dict[str, Any]
+    ways: Ways
     client: Any = None
 
 
@@ -52,12 +55,15 @@ def write_objects(source: Source, access: Access, place: NewStore, request: Requ
     """Do what `convert` describes, into an object store."""
     options, check = request.options, request.verify
     plan = build_plan(source, access, options, request.threads)
-    slabs, threads = cut(plan.arrays, request.memory, request.workers)
     codec = Codec(options.codec, options.level)
     documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
     identity = identity_of(source, access, options.identity())
-    job = Job(plan.arrays, slabs, Objects(place.objects), codec, options.zarr_format, check)
-    stored, resumed = _write(place, _Store(job, documents, threads, identity, request.client), request.progress)
+    objects, text = Objects(place.objects), place.journal()
+    ways = None if text is None else ways_of(text)
+    made = schedule(plan.arrays, request.memory, request.workers, objects, options.zarr_format, ways)
+    job = Job(made.arrays, made.slabs, objects, codec, options.zarr_format, check)
+    store = _Store(job, documents, made.threads, identity, made.ways, request.client)
+    stored, resumed = _write(place, store, request.progress)
     return plan.report(place.objects.path, stored, resumed=resumed, verified=check)
 
 
@@ -75,12 +81,16 @@ def _write(place: NewStore, store: _Store, progress: Callable[[int, int], None] 
             except TargetError as error:
                 said = f"{objects.path}: {error.message.partition('; check the')[0]}"
                 raise TargetError(f"{said}; convert again with overwrite=True (--overwrite)") from error
-        if _distrust(objects, job, journal) != sum(a.grid.size for a in job.arrays):
+        _distrust(objects, job, journal)
+        last = [done for a, done in zip(job.arrays, journal.done, strict=True) if a.feeds is None]
+        if not all(done.written.all() for done in last):
             raise TargetExistsError(
                 f"{objects.path}: another run wrote there at the same time; when it has ended, finish with "
                 "resume=True (--resume)"
             )
-        stored = sum(int(done.size.sum()) for done in journal.done)
+        stored = sum(int(done.size.sum()) for done in last)
+    if store.ways:
+        objects.delete(list(objects.listed(FOLDER)))
     place.publish(store.documents)
     return stored, resumed
 
@@ -91,7 +101,7 @@ def _journal(place: NewStore, store: _Store, path: Path) -> Journal:
     text = place.journal()
     if text is None:
         place.begin()
-        return Journal.create(path, store.identity, counts, place.record)
+        return Journal.create(path, store.identity, counts, place.record, store.ways)
     path.write_bytes(text)
     journal = Journal.resume(path, store.identity, counts, place.objects.path, place.record)
     try:

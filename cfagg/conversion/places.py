@@ -11,7 +11,7 @@ from typing import Any
 from cfagg.errors import TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.remote import number_of
-from cfagg.runtime.publishing import begin_sync, opened, write_all
+from cfagg.runtime.publishing import begin_sync, opened, read_own, write_all
 from cfagg.storage.objects import ObjectStore
 
 __all__ = ["Files", "Objects"]
@@ -32,6 +32,13 @@ class Files:
     root: Path
     aside: Path | None = None
     _made: set[Path] = field(default_factory=set, repr=False)
+
+    def read(self, key: str) -> bytes | None:
+        """Return what was written, `None` where that is not there."""
+        try:
+            return read_own(self.root / key)
+        except FileNotFoundError:
+            return None
 
     def __call__(self, key: str, encoded: Any) -> int:
         """Write a chunk, and return its checksum."""
@@ -62,6 +69,10 @@ class Objects:
     """An object store; a chunk is known by the tag that the server gives it."""
 
     store: ObjectStore
+
+    def read(self, key: str) -> bytes | None:
+        """Return what was written, `None` where that is not there."""
+        return self.store.read(key)
 
     def __call__(self, key: str, encoded: Any) -> int:
         """Write a chunk, and return its tag as a number."""

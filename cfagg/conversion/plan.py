@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.reader import Reader
-from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
+from cfagg.arrays.source import Group, OtherSource, Source, Variable, refuse_unreadable
 from cfagg.conversion import packing
 from cfagg.conversion.chunks import check_dimensions, choose_chunks, choose_shards
 from cfagg.conversion.options import Options
@@ -23,6 +23,7 @@ from cfagg.conversion.variables import MAX_CHUNKS, values_of
 from cfagg.errors import LimitError, UnsupportedError
 from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import fill_of, group_attributes, is_strict, variable_attributes
+from cfagg.formats.zarr.creating import chunk_key
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Aggregation, Grid
 from cfagg.storage.access import Access
@@ -47,6 +48,8 @@ class Array:
     stored: np.dtype[Any]  # type that `reader` gives
     unpack: packing.Unpack | packing.Unwritten | None = None  # how values become those that are written
     inner: tuple[int, ...] | None = None  # lengths of the chunks in shards, where `grid` is that of shards
+    whole_cells: bool = True  # a cell of the source is read as a whole, however little of it is wanted
+    feeds: str | None = None  # path of the array on the way to which this one is
     unstored: Any = None  # what a Zarr source gives for chunks that are not stored, where no fill value is declared
 
     @property
@@ -70,9 +73,7 @@ class Array:
 
     def key(self, index: tuple[int, ...], zarr_format: int) -> str:
         """Return the place of a chunk within the store: ``tas/c/0/1`` in Zarr v3, ``tas/0.1`` in v2."""
-        if zarr_format == 2:
-            return f"{self.path}/{'.'.join(map(str, index)) or '0'}"
-        return "/".join([self.path, "c", *map(str, index)])
+        return chunk_key(self.path, index, zarr_format)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +215,7 @@ def _array(
         stored=made.stored,
         unpack=made.unpack,
         inner=inner,
+        whole_cells=storage is not None or isinstance(source, OtherSource),
         unstored=reader.fill if made.unpack is None else None,
     )
 

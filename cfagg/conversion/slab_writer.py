@@ -135,4 +135,6 @@ class SlabWriter:
             chunk = np.frombuffer(raw, np.uint8)
         else:
             chunk = np.ascontiguousarray(values, dtype=array.dtype.newbyteorder("<"))
+        if array.feeds is not None:
+            return memoryview(chunk.reshape(-1).view(np.uint8))
         return memoryview(self._encode(chunk)).cast("B")

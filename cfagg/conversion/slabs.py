@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from cfagg.model import Grid
 
-__all__ = ["Slabs", "choose_slabs"]
+__all__ = ["Slabs", "choose_slabs", "reads_of"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -122,6 +122,19 @@ def _repeats(slabs: Int64, cells: Int64) -> float:
     first = np.searchsorted(slabs, cells[:-1], side="right")
     last = np.searchsorted(slabs, cells[1:] - 1, side="right")
     return float(np.mean(last - first + 1))
+
+
+def reads_of(slabs: Slabs, source: Sequence[npt.ArrayLike]) -> float:
+    """Return how often an element is read on average, where cells of the source with these edges are read whole.
+
+    >>> grid = Grid.regular((8, 8), (8, 1))
+    >>> reads_of(choose_slabs(grid, [range(9), [0, 8]], 1, 16), [range(9), [0, 8]])  # rows, in slabs of two columns
+    4.0
+    """
+    times = 1.0
+    for edges, cuts, cells in zip(slabs.grid.edges, slabs.cuts, source, strict=True):
+        times *= _repeats(edges[cuts], np.asarray(cells, dtype=np.int64))
+    return times
 
 
 def _largest(edges: Sequence[Int64], cuts: Sequence[Int64]) -> int:

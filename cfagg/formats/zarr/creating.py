@@ -24,6 +24,7 @@ __all__ = [
     "NewArray",
     "_fill",
     "array_documents",
+    "chunk_key",
     "document_bytes",
     "group_documents",
     "write_documents",
@@ -135,6 +136,17 @@ def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind == "f" and not math.isfinite(number):
         return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
     return number
+
+
+def chunk_key(path: str, index: Sequence[int], zarr_format: int) -> str:
+    """Return the place of a chunk within a store: ``tas/c/0/1`` in Zarr v3, ``tas/0.1`` in v2.
+
+    >>> chunk_key("tas", (0, 1), 3), chunk_key("tas", (), 2)
+    ('tas/c/0/1', 'tas/0')
+    """
+    if zarr_format == 2:
+        return f"{path}/{'.'.join(map(str, index)) or '0'}"
+    return "/".join([path, "c", *map(str, index)])
 
 
 def group_documents(attributes: Mapping[str, Any], zarr_format: int) -> Documents:

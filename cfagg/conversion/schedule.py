@@ -1,0 +1,211 @@
+"""How the work is cut: slabs that fit in memory, and ways by other chunks where direct ones would read too much again.
+
+Chunks that are long where those of the source are short, as series of a store of maps are, need much of the source for
+few values.  Where the source would be decoded many times for them, values go by way of chunks of a shape between both,
+which are written as they are in memory, and removed in the end: each value is then read and written once more, however
+large the array is.
+
+*scratch*: chunks on the way from the source to the target, that are removed in the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.conversion.plan import Array
+from cfagg.conversion.scratch import FOLDER, ScratchReader
+from cfagg.conversion.slabs import Slabs, choose_slabs, reads_of
+from cfagg.conversion.variables import MAX_CHUNKS
+from cfagg.errors import LimitError
+from cfagg.model import Grid
+
+__all__ = ["Schedule", "Ways", "schedule"]
+
+#: A slab, what it was decoded from, and the encoded chunk are in memory together; this many times the slab at most.
+_COPIES = 2.5
+
+#: With shards, whose encoded chunks are collected before they are joined.
+_COPIES_SHARDS = 3.5
+
+#: Times that the source may be decoded before another way is looked for, which costs writing and reading values once.
+_MOST_READS = 4.0
+
+#: Bytes of a chunk on the way that is worth a file.
+_LEAST = 1 << 14
+
+#: By path of an array: shapes of the chunks by way of which it is written, the first nearest to the source.
+Ways = Mapping[str, Sequence[Sequence[int]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """All arrays in the order in which they are written, those on the way first, and their slabs."""
+
+    arrays: tuple[Array, ...]
+    slabs: tuple[Slabs, ...]
+    threads: int  # that fit in memory
+    memory: int  # bytes of values in memory at most, with these threads
+    ways: Ways
+
+    @property
+    def read(self) -> int:
+        """Bytes of values that are read from the source, those counted again that are read again."""
+        pairs = zip(self.arrays, self.slabs, strict=True)
+        return sum(round(_reads(a, s) * _stored_bytes(a)) for a, s in pairs if not isinstance(a.reader, ScratchReader))
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of values that are written on the way."""
+        return sum(a.nbytes for a in self.arrays if a.feeds is not None)
+
+
+def schedule(
+    arrays: Sequence[Array], memory: int, workers: int, place: Any, zarr_format: int, ways: Ways | None = None
+) -> Schedule:
+    """Return how arrays are written with so much memory; `ways` are those of a run that is gone on with.
+
+    `place` is where chunks are put, which reads those on the way.
+
+    Raises
+    ------
+    LimitError
+        If a chunk does not fit in memory.
+    """
+    found: dict[str, Sequence[Sequence[int]]] = {}
+    steps: list[list[Array]] = [[], []]  # on the way; the k-th step of each
+    last = []
+    for number, wanted in enumerate(arrays):
+        array = wanted
+        budget = _budget(array, memory, workers)
+        shapes = _way(array, budget) if ways is None else ways.get(array.path, ())
+        for k, shape in enumerate(shapes):
+            scratch = _scratch(array, f"{FOLDER}/{number}-{k}", shape)
+            steps[k].append(scratch)
+            array = _reading(array, ScratchReader(scratch, place, zarr_format))
+        found |= {array.path: [list(s) for s in shapes]} if shapes else {}
+        last.append(array)
+    every = [*steps[0], *steps[1], *last]
+    slabs, largest = [], 0
+    for a in every:
+        made = choose_slabs(a.grid, a.cells, _itemsize(a), _budget(a, memory, workers))
+        size = int(made.largest * _itemsize(a) * _copies(a))
+        if size > memory:
+            what = "chunk" if a.inner is None else "shard"
+            raise LimitError(
+                f"variable {a.path!r}: a {what} of shape {tuple(max(s, default=0) for s in a.grid.sizes)} takes "
+                f"{size:,} bytes to convert, more than memory={memory:,}; give more memory or smaller {what}s"
+            )
+        slabs.append(made)
+        largest = max(largest, size)
+    threads = max(1, min(workers, memory // max(1, largest)))
+    return Schedule(tuple(every), tuple(slabs), threads, threads * largest, found)
+
+
+def _copies(array: Array) -> float:
+    return _COPIES if array.inner is None else _COPIES_SHARDS
+
+
+def _itemsize(array: Array) -> int:
+    """Return the bytes of an element while it is converted."""
+    return 64 if array.dtype.kind == "O" else array.dtype.itemsize + (array.stored.itemsize if array.unpack else 0)
+
+
+def _budget(array: Array, memory: int, workers: int) -> int:
+    """Return the bytes of a slab."""
+    return int(memory / _copies(array) / workers)
+
+
+def _stored_bytes(array: Array) -> int:
+    return math.prod(array.shape) * array.stored.itemsize
+
+
+def _reads(array: Array, slabs: Slabs) -> float:
+    """Return how often an element of the source is read on average."""
+    return reads_of(slabs, array.cells) if array.whole_cells else 1.0
+
+
+def _scratch(array: Array, path: str, shape: Sequence[int]) -> Array:
+    """Return the array on the way, of what an array reads, in chunks of a shape."""
+    grid = Grid.regular(array.shape, shape)
+    if grid.size > MAX_CHUNKS:
+        raise LimitError(
+            f"variable {array.path!r}: on the way to its chunks there would be {grid.size:,} others, more than "
+            f"{MAX_CHUNKS:,}; give more memory, or choose chunks that are more like those of the source"
+        )
+    return replace(
+        array, path=path, dtype=array.stored, fill=None, unstored=None, grid=grid, rectilinear=False, unpack=None,
+        inner=None, feeds=array.path,
+    )  # fmt: skip
+
+
+def _reading(array: Array, reader: ScratchReader) -> Array:
+    """Return an array that is read from the way."""
+    return replace(array, reader=reader, cells=reader.grid.edges, whole_cells=True)
+
+
+def _way(array: Array, budget: int) -> list[tuple[int, ...]]:
+    """Return the shapes of chunks by way of which an array is written: none, one or two."""
+    if not array.whole_cells or array.dtype.kind == "O" or not array.shape or 0 in array.shape:
+        return []
+    room = budget // _itemsize(array)
+
+    def reads(cells: Sequence[npt.NDArray[np.int64]], grid: Grid) -> float:
+        return reads_of(choose_slabs(grid, cells, 1, room), cells)
+
+    best, ways = reads(array.cells, array.grid), list[tuple[int, ...]]()
+    if best <= _MOST_READS:
+        return ways
+    source = [int(np.diff(c).max(initial=1)) for c in array.cells]
+    target = [int(np.diff(e).max(initial=1)) for e in array.grid.edges]
+    mean = [max(1, round(math.sqrt(a * b))) for a, b in zip(source, target, strict=True)]
+    for shapes in (
+        [_between(array.shape, source, target, room)],
+        [_between(array.shape, source, mean, room), _between(array.shape, mean, target, room)],
+    ):
+        if any(math.prod(s) * array.stored.itemsize < _LEAST for s in shapes):
+            continue
+        cost, cells = 0.0, array.cells
+        for grid in (*(Grid.regular(array.shape, s) for s in shapes), array.grid):
+            cost += reads(cells, grid)
+            cells = grid.edges
+        # What is on the way is also written.
+        cost += len(shapes)
+        if cost < best:
+            best, ways = cost, shapes
+    return ways
+
+
+def _between(shape: Sequence[int], source: Sequence[int], target: Sequence[int], room: int) -> tuple[int, ...]:
+    """Return the shape of chunks between both: in each dimension the smaller of what either side holds at a time."""
+    read, write = _grown(source, target, shape, room), _grown(target, source, shape, room)
+    return tuple(min(r, w, n) for r, w, n in zip(read, write, shape, strict=True))
+
+
+def _grown(chunk: Sequence[int], other: Sequence[int], shape: Sequence[int], room: int) -> list[int]:
+    """Return a chunk grown by whole multiples, in the dimensions where the other is longer, until it fills the room.
+
+    >>> _grown([1, 1000], [1000, 1], [1000, 1000], 50_000)
+    [50, 1000]
+    """
+    grown = [min(c, n) for c, n in zip(chunk, shape, strict=True)]
+    while True:
+        trials = []
+        for d, (c, o, n) in enumerate(zip(chunk, other, shape, strict=True)):
+            times = min(room // max(1, math.prod(grown)), 2)
+            longer = min(grown[d] * times, n) if times > 1 else grown[d] + c
+            if c < o and longer <= min(o, n) + c - 1 and longer > grown[d] and _fits(grown, d, longer, room):
+                trials.append((grown[d] / o, d, longer))
+        if not trials:
+            return grown
+        _, d, longer = min(trials)
+        grown[d] = longer
+
+
+def _fits(chunk: Sequence[int], d: int, length: int, room: int) -> bool:
+    return math.prod(chunk) // chunk[d] * length <= room

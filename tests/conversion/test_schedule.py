@@ -1,0 +1,151 @@
+"""Rechunking in little memory: by way of other chunks where the source would be decoded many times."""
+
+import math
+import os
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cfagg.arrays import reader
+from cfagg.conversion import convert, schedule
+from cfagg.conversion.scratch import FOLDER
+from cfagg.errors import LimitError, TargetError
+from tests.conversion import killing
+from tests.durability.tracing import forked
+
+N = 300
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """A store of rows, and its values."""
+    folder = tmp_path_factory.mktemp("rows")
+    return _store(folder / "rows.zarr", (N, N), (1, N)), np.arange(N * N, dtype="f4").reshape(N, N)
+
+
+def _store(path, shape, chunks):
+    group = zarr.open_group(path, mode="w")
+    array = group.create_array(
+        "v", shape=shape, chunks=chunks, dtype="f4", dimension_names=["x", "y", "z"][: len(shape)]
+    )
+    array[...] = np.arange(math.prod(shape), dtype="f4").reshape(shape)
+    return path
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Chunks on the way may be small, as those of tests are."""
+    monkeypatch.setattr(schedule, "_LEAST", 1)
+
+
+def test_rows_become_columns_by_way_of_chunks_between(rows, tmp_path, small_chunks):
+    path, values = rows
+    seen = []
+    report = convert(
+        path,
+        tmp_path / "out.zarr",
+        chunks={"x": N, "y": 1},
+        memory=60_000,
+        workers=1,
+        verify=True,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    array = zarr.open_group(tmp_path / "out.zarr", mode="r")["v"]
+    assert array.chunks == (N, 1)
+    np.testing.assert_array_equal(array[:], values)
+    # What was on the way is gone, and counts as work but not as what is stored.
+    assert sorted(p.name for p in (tmp_path / "out.zarr").iterdir()) == ["v", "zarr.json"]
+    assert [p.name for p in tmp_path.iterdir()] == ["out.zarr"]
+    assert seen[-1] == (2 * values.nbytes, 2 * values.nbytes)
+    assert (report.bytes, report.chunks) == (values.nbytes, N)
+    assert report.stored == sum(p.stat().st_size for p in (tmp_path / "out.zarr" / "v" / "c").rglob("*") if p.is_file())
+
+
+def test_the_source_is_read_once_however_small_the_memory(rows, tmp_path, small_chunks, monkeypatch):
+    path, _ = rows
+    opened = []
+    read = reader.Reader.read
+
+    def noted(self, selection, out=None, **options):
+        if type(self).__name__ == "ZarrReader":
+            opened.append(math.prod(s.stop - s.start for s in selection))
+        return read(self, selection, out, **options)
+
+    monkeypatch.setattr(reader.Reader, "read", noted)
+    convert(path, tmp_path / "out.zarr", chunks={"x": N, "y": 1}, memory=60_000, workers=1)
+    assert sum(opened) == N * N
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_any_chunks_become_any_others_in_little_memory(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("any")
+    shape = data.draw(st.lists(st.integers(1, 24), min_size=1, max_size=3))
+    chunks = [data.draw(st.integers(1, n)) for n in shape]
+    wanted = {d: data.draw(st.integers(1, n)) for d, n in zip("xyz", shape, strict=False)}
+    path = _store(folder / "a.zarr", tuple(shape), tuple(chunks))
+    least = math.prod(wanted.values()) * 4 * 3
+    form = data.draw(st.sampled_from([2, 3]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schedule, "_LEAST", 1)
+        patch.setattr(schedule, "_MOST_READS", 1.0)
+        memory = least + data.draw(st.integers(0, 2000))
+        convert(path, folder / "b.zarr", chunks=wanted, memory=memory, workers=2, zarr_format=form)
+    found = zarr.open_group(folder / "b.zarr", mode="r")["v"]
+    assert found.chunks == tuple(wanted.values())
+    np.testing.assert_array_equal(found[...], np.arange(math.prod(shape), dtype="f4").reshape(shape))
+
+
+def _work(path, target, **options):
+    schedule._LEAST = 1
+    convert(path, target, chunks={"x": N, "y": 1}, memory=60_000, workers=1, **options)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.8])
+def test_a_run_that_is_killed_on_the_way_is_finished_with_other_memory(rows, tmp_path, small_chunks, share):
+    path, values = rows
+
+    def stop(done, total):
+        if done > share * total:
+            os._exit(9)
+
+    process = forked(lambda: _work(path, tmp_path / "out.zarr", progress=stop))
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 9
+    assert not killing.opens(tmp_path / ".out.zarr.cfagg-partial" / "store")
+    report = convert(path, tmp_path / "out.zarr", chunks={"x": N, "y": 1}, memory="1MiB", workers=2, resume=True)
+    assert report.resumed > 0
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "out.zarr", mode="r")["v"][:], values)
+    assert [p.name for p in tmp_path.iterdir()] == ["out.zarr"]
+
+
+def test_a_chunk_that_is_lost_on_the_way_is_an_error(rows, tmp_path, small_chunks):
+    path, values = rows
+
+    def lose(done, total):
+        if done == total // 2:
+            for chunk in (tmp_path / ".out.zarr.cfagg-partial" / "store" / FOLDER).rglob("c/1/1"):
+                chunk.unlink()
+
+    with pytest.raises(TargetError, match=r"chunk \(1, 1\), which was written on the way, is not there"):
+        convert(path, tmp_path / "out.zarr", chunks={"x": N, "y": 1}, memory=60_000, workers=1, progress=lose)
+    assert not (tmp_path / "out.zarr").exists()
+    convert(path, tmp_path / "out.zarr", chunks={"x": N, "y": 1}, memory=60_000, workers=1, resume=True)
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "out.zarr", mode="r")["v"][:], values)
+
+
+def test_too_many_chunks_on_the_way_are_refused_before_anything_is_written(rows, tmp_path, small_chunks, monkeypatch):
+    path, _ = rows
+    monkeypatch.setattr(schedule, "MAX_CHUNKS", 10)
+    with pytest.raises(LimitError, match=r"on the way to its chunks there would be .* give more memory"):
+        convert(path, tmp_path / "out.zarr", chunks={"x": N, "y": 1}, memory=60_000, workers=1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_memory_suffices_nothing_goes_by_way_of_other_chunks(rows, tmp_path):
+    path, values = rows
+    seen = []
+    convert(path, tmp_path / "out.zarr", chunks={"x": N, "y": 1}, progress=lambda *a: seen.append(a))
+    assert seen[-1] == (values.nbytes, values.nbytes)
