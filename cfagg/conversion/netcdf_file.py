@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from cfagg.conversion.netcdf_plan import NetcdfGroup, NetcdfPlan, NetcdfVariable
 from cfagg.conversion.request import Request
-from cfagg.conversion.run import cut
+from cfagg.conversion.schedule import cut
 from cfagg.conversion.slab_writer import Scratch, Task, read_slab
 from cfagg.conversion.slabs import Slabs
 from cfagg.errors import TargetError, UnsupportedError

@@ -4,8 +4,6 @@ Chunks that are long where those of the source are short, as series of a store o
 few values.  Where the source would be decoded many times for them, values go by way of chunks of a shape between both,
 which are written as they are in memory, and removed in the end: each value is then read and written once more, however
 large the array is.
-
-*scratch*: chunks on the way from the source to the target, that are removed in the end.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from cfagg.conversion.variables import MAX_CHUNKS
 from cfagg.errors import LimitError
 from cfagg.model import Grid
 
-__all__ = ["Schedule", "Ways", "schedule"]
+__all__ = ["Schedule", "Ways", "cut", "schedule"]
 
 #: A slab, what it was decoded from, and the encoded chunk are in memory together; this many times the slab at most.
 _COPIES = 2.5
@@ -90,9 +88,20 @@ def schedule(
             array = _reading(array, ScratchReader(scratch, place, zarr_format))
         found |= {array.path: [list(s) for s in shapes]} if shapes else {}
         last.append(array)
-    every = [*steps[0], *steps[1], *last]
+    every = (*steps[0], *steps[1], *last)
+    slabs, threads, largest = _cut(every, memory, workers)
+    return Schedule(every, tuple(slabs), threads, threads * largest, found)
+
+
+def cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs], int]:
+    """Return the slabs of every array, and the number of threads that fit in memory with them."""
+    return _cut(arrays, memory, workers)[:2]
+
+
+def _cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs], int, int]:
+    """Return slabs, threads, and the bytes that one of them takes at most."""
     slabs, largest = [], 0
-    for a in every:
+    for a in arrays:
         made = choose_slabs(a.grid, a.cells, _itemsize(a), _budget(a, memory, workers))
         size = int(made.largest * _itemsize(a) * _copies(a))
         if size > memory:
@@ -103,8 +112,7 @@ def schedule(
             )
         slabs.append(made)
         largest = max(largest, size)
-    threads = max(1, min(workers, memory // max(1, largest)))
-    return Schedule(tuple(every), tuple(slabs), threads, threads * largest, found)
+    return slabs, max(1, min(workers, memory // max(1, largest))), largest
 
 
 def _copies(array: Array) -> float:
