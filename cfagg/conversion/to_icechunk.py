@@ -20,7 +20,8 @@ from cfagg.conversion.metadata import build_metadata
 from cfagg.conversion.plan import Plan, build_plan
 from cfagg.conversion.report import IcechunkReport
 from cfagg.conversion.request import Request
-from cfagg.conversion.run import cut, run
+from cfagg.conversion.run import run
+from cfagg.conversion.schedule import cut
 from cfagg.conversion.slab_writer import Job
 from cfagg.conversion.verify import verify
 from cfagg.errors import CfaggError, LossError, TargetError, TargetExistsError, UnsupportedError
