@@ -34,7 +34,7 @@ MIB, MILLION = 2**20, 10**6
         ("reading.md", r"blocks of about (\d+) MiB", 1, blocks.BLOCK_BYTES // MIB),
         ("converting.md", r"chunks of about (\d+) MiB", 1, chunks.TARGET / MIB),
         ("converting.md", r"together \((\d+) MiB by default", 1, options.DEFAULT_MEMORY / MIB),
-        ("converting.md", r"`--codec zstd` \(default, level (\d)\)", 1, codecs._LEVELS["zstd"]),
+        ("converting.md", r"`--codec auto` \(default: zstd of level (\d)\)", 1, codecs._LEVELS["zstd"]),
         ("showing.md", r"Lists of more than (\d+) lines", 1, summary.ROWS),
         ("showing.md", r"More than (\d+) partitions to the right", 1, axes._MOST[0]),
         ("showing.md", r"to the right, (\d+) downwards", 1, axes._MOST[1]),

@@ -12,6 +12,7 @@ KEYWORDS = frozenset(
         "adopt",
         "allow",
         "allow_no_identity",
+        "any_order",
         "append",
         "area",
         "atol",

@@ -41,6 +41,12 @@ def grid(folder: Path) -> str:
     return str(path)
 
 
+def appended() -> xr.Dataset:
+    """Return steps that go on with the small store."""
+    time = ("time", np.arange(20.0, 22), {"units": "days since 2000-01-25"})
+    return xr.Dataset({"tas": (("time", "x"), np.ones((2, 4), "f4"))}, {"time": time})
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Call every public function, and what their results offer; return what they give."""
@@ -63,6 +69,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     made["Layout"] = opened.partitions.layouts[0]
     made["open_array"] = lazy = cfagg.open_array(store, "tas")
     made["concatenate"] = cfagg.concatenate([lazy, lazy])
+    made["append"] = cfagg.append(grid(folder / "growing"), appended(), "time")
     made["show"] = cfagg.show(sample("sst.nca"), rows=1)
     made["check"] = checked = cfagg.check(sample("sst.nca"))
     made["check, one source"], made["check, one finding"] = checked[0], checked.findings[0]
