@@ -42,7 +42,7 @@ command with --resume.
 #: Options that are arguments of `cfagg.convert` as they are.
 _OPTIONS = (
     "variables", "zarr_format", "chunks", "packing", "codec", "level", "allow", "missing", "word_size", "on_loss",
-    "overwrite", "resume", "verify", "workers", "to", "relative_to", "shards", "client",
+    "overwrite", "resume", "verify", "workers", "to", "relative_to", "shards", "client", "dry_run",
 )  # fmt: skip
 
 
@@ -134,6 +134,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_storage_option(what, where="SOURCE")
     add_storage_option(what, of="target", where="TARGET")
     how = parser.add_argument_group("how to run")
+    add_flag(how, "--dry-run", "say how much would be read, written and held in memory, and write nothing")
     add_flag(how, "--overwrite", "replace TARGET, or an unfinished conversion to it")
     add_flag(how, "--resume", "finish a killed run with the same options")
     add_flag(how, "--verify", "read everything back and compare checksums")

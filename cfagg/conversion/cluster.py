@@ -6,15 +6,18 @@ dies, Dask gives what it had to another one.  Few tasks are given out at a time,
 
 from __future__ import annotations
 
+import math
 import threading
 import uuid
 import warnings
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from cfagg.conversion.journal import Chunk
+from cfagg.conversion.plan import Array
 from cfagg.conversion.slab_writer import Job, SlabWriter, Task
+from cfagg.conversion.slabs import Slabs
 from cfagg.errors import CfaggError, TargetError
 
 __all__ = ["run_workers", "threads_of"]
@@ -79,6 +82,15 @@ def run_workers(job: Job, todo: Iterator[Task], client: Any) -> Generator[tuple[
         ) from error
     finally:
         client.cancel([*pending.futures, sent], force=True)
+
+
+def task_count(arrays: Sequence[Array], slabs: Sequence[Slabs]) -> int:
+    """Return about how many tasks these arrays are written by, without a look at each slab."""
+    count = 0
+    for array, cuts in zip(arrays, slabs, strict=True):
+        mean = array.nbytes / max(1, len(cuts))
+        count += -(-len(cuts) // max(1, math.ceil(_BATCH / max(1.0, mean)))) if len(cuts) else 0
+    return count
 
 
 def _batches(job: Job, todo: Iterator[Task]) -> Iterator[list[Task]]:

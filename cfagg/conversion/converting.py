@@ -17,6 +17,7 @@ from cfagg.runtime.targets import DIALECTS, kind_of
 from cfagg.storage.urls import a_place
 
 if TYPE_CHECKING:
+    from cfagg.conversion.dry_run import DryRun
     from cfagg.writing.report import Report as AggregationReport
 
 __all__ = ["convert"]
@@ -36,6 +37,7 @@ _NOT_OF_DIALECTS = frozenset(
         "workers",
         "memory",
         "client",
+        "dry_run",
     }
 )
 
@@ -67,7 +69,8 @@ def convert(
     to: str | None = None,
     relative_to: str | os.PathLike[str] | None = None,
     client: Any = None,
-) -> Report | AggregationReport:
+    dry_run: bool = False,
+) -> Report | AggregationReport | DryRun:
     """Write an aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
 
     Or write one netCDF-4 file or an Icechunk repository with these values, or an aggregation file: see `to`.  What is
@@ -141,11 +144,14 @@ def convert(
     client : distributed.Client or str, optional
         Dask cluster whose workers read, encode and write, or the address of its scheduler.  They see the source, and a
         target that is a directory, by the same paths.  `memory` is then for each worker; `workers` has no meaning.
+    dry_run : bool
+        Only say what would be done (of Zarr stores): the headers of the source are read, and nothing is written.
 
     Returns
     -------
     Report
-        What was written; of an aggregation file a report as of `cfagg.write`.
+        What was written; of an aggregation file a report as of `cfagg.write`.  Of a dry run what would be: a `DryRun`
+        with ``bytes_in``, ``bytes_out``, ``tasks`` and ``memory_per_worker``.
 
     Raises
     ------
@@ -223,8 +229,11 @@ def convert(
         target_options=target_options,
         client=client,
         threads=threads,
+        dry_run=dry_run,
     )
     request.refuse(frozenset({"relative_to"}), f"{name} holds the values itself")
+    if kind != "zarr":
+        request.refuse(frozenset({"dry_run"}), f"{name} is no Zarr store, and plans are made of Zarr stores")
     if kind == "zarr":
         from cfagg.conversion.to_zarr import to_zarr
 

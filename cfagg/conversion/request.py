@@ -34,6 +34,7 @@ class Request:
     verify: bool = False
     progress: Callable[[int, int], None] | None = None
     target_options: Mapping[str, Any] | None = None
+    dry_run: bool = False
     client: Any = None  # of a Dask cluster, whose workers read and write; `workers` are then threads of one of them
     threads: int = 1  # of this process, for what is done here
 

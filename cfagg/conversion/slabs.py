@@ -6,6 +6,7 @@ twice.  Where such a slab would not fit in memory it is cut further, along the a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
@@ -65,8 +66,9 @@ class Slabs:
 
     @property
     def largest(self) -> int:
-        """Number of elements of the largest slab."""
-        return _largest(self.grid.edges, self.cuts)
+        """Number of elements of the largest slab, or of a whole chunk where that reaches further beyond the array."""
+        one = math.prod(int(np.diff(e).max(initial=0)) for e in self.grid.edges)
+        return max(_largest(_within(self.grid), self.cuts), one)
 
 
 def choose_slabs(grid: Grid, source: Sequence[npt.ArrayLike], itemsize: int, budget: int) -> Slabs:
@@ -79,9 +81,9 @@ def choose_slabs(grid: Grid, source: Sequence[npt.ArrayLike], itemsize: int, bud
     >>> choose_slabs(grid, [[0, 6, 12], [0, 10]], 10**6, 5 * 10**7).cuts[0]
     array([0, 1, 2, 3])
     """
-    edges = grid.edges
+    edges = _within(grid)
     cells = [np.asarray(s, dtype=np.int64) for s in source]
-    together = [_meeting(e, c) for e, c in zip(edges, cells, strict=True)]
+    together = [_meeting(e, c) for e, c in zip(grid.edges, cells, strict=True)]
     most = [int(np.diff(t).max(initial=1)) for t in together]
     cuts = list(together)
     while _largest(edges, cuts) * itemsize > budget and any(m > 1 for m in most):
@@ -101,6 +103,11 @@ def choose_slabs(grid: Grid, source: Sequence[npt.ArrayLike], itemsize: int, bud
             joined = cuts[d][:-1:group]
             cuts[d] = np.append(joined, cuts[d][-1])
     return Slabs(grid, tuple(cuts))
+
+
+def _within(grid: Grid) -> tuple[Int64, ...]:
+    """Return the edges of chunks, as far as they are within the array."""
+    return tuple(np.minimum(e, n) for e, n in zip(grid.edges, grid.shape, strict=True))
 
 
 def _meeting(edges: Int64, cells: Int64) -> Int64:

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from cfagg.conversion.dry_run import DryRun, try_out
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request
 from cfagg.errors import TargetError
@@ -17,7 +18,7 @@ from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 __all__ = ["to_zarr"]
 
 
-def to_zarr(request: Request) -> Report:
+def to_zarr(request: Request) -> Report | DryRun:
     """Write the source as a Zarr store with the same values."""
     if request.client is None:
         return _written(request)
@@ -27,7 +28,7 @@ def to_zarr(request: Request) -> Report:
         return _written(replace(request, client=client, workers=threads_of(client)))
 
 
-def _written(request: Request) -> Report:
+def _written(request: Request) -> Report | DryRun:
     if is_url(os.fspath(request.target)) or request.target_options:
         there = a_place(
             request.target,
@@ -47,6 +48,8 @@ def _written(request: Request) -> Report:
     if os.path.isdir(path) and place.target.is_relative_to(os.path.realpath(path)):  # noqa: PTH112
         request.open()  # a directory that is not a store is refused as that
         raise TargetError(f"{place.target} lies within the source {path}; choose another target")
+    if request.dry_run:
+        return try_out(request, str(place.target))
     # Before anything expensive: a target that cannot be made is refused at once.
     with working(place, resume=request.resume, overwrite=request.overwrite):
         try:
@@ -57,7 +60,7 @@ def _written(request: Request) -> Report:
             close_files()
 
 
-def _into_objects(request: Request, target: Url) -> Report:
+def _into_objects(request: Request, target: Url) -> Report | DryRun:
     """Do what `convert` describes, into an object store."""
     if target.lower().startswith("http"):
         refuse_url(target, "written")
@@ -73,5 +76,7 @@ def _into_objects(request: Request, target: Url) -> Report:
         resume=request.resume,
     )
     place.check()
+    if request.dry_run:
+        return try_out(request, place.objects.path)
     with request.opened() as (source, access):
         return write_objects(source, access, place, request)

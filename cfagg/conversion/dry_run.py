@@ -1,0 +1,109 @@
+"""What a conversion would do: read from the headers of the source and counted, with no value read or written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cfagg.conversion.cluster import task_count
+from cfagg.conversion.plan import build_plan
+from cfagg.conversion.schedule import schedule
+from cfagg.runtime.reports import WrittenReport
+
+if TYPE_CHECKING:
+    from cfagg.conversion.plan import Plan
+    from cfagg.conversion.request import Request
+    from cfagg.conversion.schedule import Schedule
+
+__all__ = ["DryRun", "estimate", "try_out"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DryRun(WrittenReport):
+    """What a conversion would do.
+
+    Parameters
+    ----------
+    target : str
+        The store that is not written.
+    variables : tuple of str
+        Paths of its arrays.
+    bytes_in : int
+        Bytes of values that would be read from the source, before compression; what is decoded again counts again.
+    bytes_out : int
+        Bytes of all values that would be written, before compression.
+    bytes_between : int
+        Bytes of values that would be written on the way to very different chunks, uncompressed, and removed in the end.
+    chunks : int
+        Objects that would be written: chunks, or shards.
+    tasks : int
+        Pieces of work that are done at a time: slabs, or tasks of a cluster.
+    memory_per_worker : int
+        Bytes for values at most: in this process, or in each worker of a cluster.  The libraries need some 100 MB more.
+    workers : int
+        Threads of this process, or of each worker of a cluster.
+    notes : tuple of str
+        What a user should know about the store.
+    losses : tuple of Loss
+        What the source has and the store would not.
+    """
+
+    title: ClassVar[str] = "Plan of a conversion"
+
+    bytes_in: int
+    bytes_out: int
+    bytes_between: int = 0
+    chunks: int
+    tasks: int
+    memory_per_worker: int
+    workers: int
+
+    def __str__(self) -> str:
+        from cfagg.display.sizes import count_text, size_text
+
+        between = f", {size_text(self.bytes_between)} on the way" if self.bytes_between else ""
+        return (
+            f"{self.target} would be written: {count_text(len(self.variables), 'variable')}, "
+            f"{size_text(self.bytes_in)} read, {size_text(self.bytes_out)} written in "
+            f"{count_text(self.chunks, 'chunk')}{between}; {count_text(self.tasks, 'task')}, {size_text(self.memory_per_worker)} of memory for values"
+        )
+
+    @property
+    def facts(self) -> Sequence[tuple[str, object]]:
+        """What a notebook shows, by name."""
+        from cfagg.display.sizes import count_text, size_text
+
+        return (
+            ("store", self.target),
+            ("read", size_text(self.bytes_in)),
+            ("written", f"{size_text(self.bytes_out)} in {count_text(self.chunks, 'chunk')}, before compression"),
+            ("on the way", size_text(self.bytes_between) if self.bytes_between else None),
+            ("tasks", f"{self.tasks:,}"),
+            ("memory", f"{size_text(self.memory_per_worker)} for values, in each worker"),
+        )
+
+
+def try_out(request: Request, target: str) -> DryRun:
+    """Return what a conversion into a target that may be written would do."""
+    with request.opened() as (source, access):
+        plan = build_plan(source, access, request.options, request.threads)
+        made = schedule(plan.arrays, request.memory, request.workers, None, request.options.zarr_format)
+        return estimate(target, plan, made, request.client)
+
+
+def estimate(target: str, plan: Plan, made: Schedule, client: Any = None) -> DryRun:
+    """Return what a schedule amounts to."""
+    return DryRun(
+        target=target,
+        variables=tuple(a.path for a in plan.arrays),
+        bytes_in=made.read,
+        bytes_out=sum(a.nbytes for a in plan.arrays),
+        bytes_between=made.scratch,
+        chunks=sum(a.grid.size for a in plan.arrays),
+        tasks=sum(map(len, made.slabs)) if client is None else task_count(made.arrays, made.slabs),
+        memory_per_worker=made.memory,
+        workers=made.threads,
+        notes=plan.notes,
+        losses=plan.losses,
+    )

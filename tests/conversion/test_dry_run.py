@@ -1,0 +1,79 @@
+"""Plans of conversions, against what these then do."""
+
+import json
+
+import numpy as np
+import pytest
+import zarr
+
+from cfagg.cli.main import main
+from cfagg.conversion import convert
+from cfagg.errors import LimitError, OptionError, TargetExistsError
+from tests.conversion import killing
+
+
+def test_a_plan_counts_what_is_then_written_and_leaves_nothing(floats, tmp_path):
+    path = floats[0]
+    before = sorted(tmp_path.iterdir())
+    plan = convert(path, tmp_path / "out.zarr", chunks={"time": 5}, dry_run=True)
+    assert sorted(tmp_path.iterdir()) == before
+    report = convert(path, tmp_path / "out.zarr", chunks={"time": 5})
+    assert (plan.bytes_out, plan.chunks, plan.variables) == (report.bytes, report.chunks, report.variables)
+    # Chunks of 5 steps cross those of 2 of the files, in slabs that hold all.
+    assert plan.bytes_in == report.bytes
+    assert plan.bytes_between == 0
+    assert "would be written" in str(plan)
+
+
+def test_what_is_decoded_again_counts_again(tmp_path):
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    group.create_array("v", shape=(8, 8), chunks=(1, 8), dtype="f8", dimension_names=("x", "y"))[...] = np.eye(8)
+    plan = convert(
+        tmp_path / "a.zarr", tmp_path / "b.zarr", chunks={"x": 8, "y": 4}, memory=700, workers=1, dry_run=True
+    )
+    assert (plan.bytes_in, plan.bytes_out, plan.tasks) == (2 * 512, 512, 2)
+    assert plan.memory_per_worker == 640
+
+
+def test_the_way_by_other_chunks_is_in_the_plan(tmp_path):
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    group.create_array("v", shape=(2000, 2000), chunks=(1, 2000), dtype="f4", dimension_names=("x", "y"))
+    options = {"chunks": {"x": 2000, "y": 1}, "memory": "8MiB", "workers": 1}
+    plan = convert(tmp_path / "a.zarr", tmp_path / "b.zarr", dry_run=True, **options)
+    assert (plan.bytes_in, plan.bytes_between, plan.bytes_out) == (16_000_000,) * 3
+    assert plan.memory_per_worker <= 8 << 20
+
+
+def test_the_command_prints_a_plan_as_json(floats, tmp_path, capsys):
+    path, _ = floats
+    assert main(["convert", str(path), str(tmp_path / "out.zarr"), "--dry-run", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"bytes_in", "bytes_out", "tasks", "memory_per_worker"} <= told.keys()
+    assert main(["convert", str(path), str(tmp_path / "out.zarr"), "--dry-run"]) == 0
+    assert "of memory for values" in capsys.readouterr().out
+    assert not (tmp_path / "out.zarr").exists()
+
+
+def test_a_plan_of_what_would_be_refused_is_refused(floats, tmp_path):
+    path, _ = floats
+    with pytest.raises(LimitError, match="more than memory"):
+        convert(path, tmp_path / "out.zarr", chunks={"time": -1}, memory=1000, dry_run=True)
+    with pytest.raises(OptionError, match="dry_run= has no meaning"):
+        convert(path, tmp_path / "out.nc", dry_run=True)
+    with pytest.raises(OptionError, match="dry_run= has no meaning"):
+        convert(path, tmp_path / "out.nca", dry_run=True)
+    zarr.create_group(tmp_path / "out.zarr")
+    with pytest.raises(TargetExistsError):
+        convert(path, tmp_path / "out.zarr", dry_run=True)
+
+
+@pytest.mark.full
+def test_a_plan_for_a_cluster_counts_its_tasks(tmp_path):
+    from distributed import Client
+
+    path, _ = killing.source(tmp_path)
+    with Client(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as client:
+        plan = convert(path, tmp_path / "out.zarr", chunks={"time": 1}, client=client, memory="1MiB", dry_run=True)
+    assert plan.workers == 2
+    assert plan.tasks == 5
+    assert plan.memory_per_worker <= 1 << 20
