@@ -49,7 +49,7 @@ _UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY
 
 
 #: A work directory, beside its target or within it; what is built in one; a file that is not whole yet.
-_WORK = re.compile(r"\.(.+)\.cfagg-(?:partial|accumulation|new-.*)|\.cfagg-partial|\.cfagg-accumulation\..*")
+_WORK = re.compile(r"\.(.+)\.cfagg-(?:partial|accumulation|new-.*)|\.cfagg-(?:partial|append)|\.cfagg-accumulation\..*")
 _PRODUCT = re.compile(r"store|group|file(?:\..*)?")
 _PART = re.compile(r"\.(.+?)(?:\.\d+)?\.part")
 

@@ -135,6 +135,38 @@ def state_of_conversion(folder: pathlib.Path, *, old: bool) -> str:
     raise AssertionError("the store has values of neither")
 
 
+# Appending -----------------------------------------------------------------------------------------------------------
+
+
+def prepare_append(folder: pathlib.Path) -> None:
+    prepare_conversion(folder, old=True)
+    check(append_again is not None and state_of_append(folder) == "old", "not prepared")
+
+
+def append(folder: pathlib.Path) -> int:
+    source = folder / "sources" / "new.nc"
+    return command("append", folder / "out" / "a.zarr", source, "--dim", "time", "--workers", 1)
+
+
+def append_again(folder: pathlib.Path) -> int:
+    if state_of_append(folder) == "old":
+        return append(folder)
+    # Nothing is appended twice, and what was left is removed.
+    cfagg.append(folder / "out" / "a.zarr", {"tas": np.empty((0, LAT, LON), "f4")}, "time")
+    return 0
+
+
+def state_of_append(folder: pathlib.Path) -> str:
+    store = folder / "out" / "a.zarr"
+    tas = zarr.open_consolidated(store, mode="r")["tas"]
+    both = np.concatenate([field(1), field(2)])
+    check(tas.shape[0] in (STEPS, 2 * STEPS), f"shape {tas.shape}")
+    check(np.array_equal(tas[:], both[: tas.shape[0]]), "values")
+    alone = zarr.open_array(store / "tas", mode="r")
+    check(np.array_equal(alone[:], both[: alone.shape[0]]), "values of the array alone")
+    return "old" if tas.shape[0] == STEPS else "new"
+
+
 #: What file systems of networks and clusters answer: two directories cannot be exchanged, there are no locks, and the
 #: data of a whole file system are not forced to disk.
 NETWORK = ("renameat2:error=EINVAL", "flock:error=ENOSYS", "syncfs:error=ENOSYS", "sync_file_range:error=ENOSYS")
@@ -606,6 +638,7 @@ WRITERS = {
         conversion("convert", old=False),
         conversion("convert --overwrite", old=True),
         conversion_on_a_network(),
+        Writer("append", prepare_append, append, append_again, state_of_append, ("a.zarr",)),
         accumulation("accumulate", old=0, form=3),
         accumulation("accumulate --append", old=6, form=2),
         Writer("accumulate --adopt", prepare_adoption, adopt, adopt_again, state_of_adoption, ("a.zarr",)),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cfagg.errors import LimitError, TargetError
+from cfagg.errors import LeftoverWarning, LimitError, TargetError
 from cfagg.runtime.files import write_whole
 from cfagg.runtime.publishing import (
     opened,
@@ -20,6 +21,7 @@ from cfagg.runtime.publishing import (
     sync_directory,
     sync_file,
     sync_tree,
+    write_all,
     write_synced,
 )
 from cfagg.runtime.staging import lock, release
@@ -43,7 +45,7 @@ class LocalPlace:
     def __init__(self, store: str) -> None:
         self.store = store
         self._lock = threading.Lock()
-        self._folders: set[str] = set()  # those that are in the store, not behind a link out of it
+        self._folders: set[str] = set()  # those that are there, and not behind a link out of it
         self._written: list[str] = []
         self._made: set[str] = set()
 
@@ -67,12 +69,16 @@ class LocalPlace:
             raise LimitError(f"{path} has {status.st_size:,} bytes, read up to {MAX_OBJECT:,}")
         return data, _tag(status)
 
-    def put(self, key: str, data: Any, *, new: bool = False) -> None:  # noqa: ARG002 - it makes no difference here
-        """Write a file aside, and rename it."""
+    def put(self, key: str, data: Any, *, new: bool = False) -> None:
+        """Write a file aside, and rename it; one that may replace another is on disk before it does."""
         path = self._path(key)
         try:
             self._make_folder(os.path.dirname(path))  # noqa: PTH120
-            write_whole(Path(path), data)
+            if new:
+                write_whole(Path(path), data)
+            else:
+                replace_file(_aside(path, data), Path(path))
+                return
         except OSError as error:
             raise self._unwritten(path, error) from error
         with self._lock:
@@ -83,11 +89,7 @@ class LocalPlace:
         path = self._path(key)
         try:
             self._make_folder(os.path.dirname(path))  # noqa: PTH120
-            part = Path(path).with_name(f".{os.path.basename(path)}.part")  # noqa: PTH119
-            with opened(part, "wb") as file:
-                left = memoryview(data)
-                while left.nbytes:
-                    left = left[file.write(left) :]
+            part = _aside(path, data)
             made = _tag(part.stat())
             try:
                 now: Any = _tag(os.lstat(path))
@@ -153,7 +155,7 @@ class LocalPlace:
             except FileNotFoundError:
                 continue  # whoever held it has just finished, and removed it
             except OSError as error:
-                raise self._unwritten(str(folder), error) from error
+                raise self._unwritten(self.store, error) from error
             if held is not False:
                 break
             file.close()
@@ -187,17 +189,13 @@ class LocalPlace:
             raise TargetError(
                 f"{folder} is, or goes through, a link out of the store {self.store}; nothing is written there"
             )
+        if len(self._folders) < 10_000:
+            self._folders.add(folder)
 
     def _is_inside(self, folder: str) -> bool:
         """Return whether a folder is in the store, where no link leads out of it."""
-        if folder in self._folders:
-            return True
         real = os.path.realpath(folder)
-        if real != self.store and not real.startswith(f"{self.store.rstrip('/')}/"):
-            return False
-        if len(self._folders) < 10_000:
-            self._folders.add(folder)
-        return True
+        return real == self.store or real.startswith(f"{self.store.rstrip('/')}/")
 
     def _unwritten(self, path: str, error: OSError) -> TargetError:
         if isinstance(error, TargetError):
@@ -210,10 +208,13 @@ class _LocalClaim:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._intent = folder, folder / "intent"
+        self._done = False
         try:
             self.left: bytes | None = read_own(self._intent)
         except FileNotFoundError:
             self.left = None
+        except OSError as error:
+            raise self._failed("looked into", error) from error
 
     def record(self, intent: bytes) -> None:
         """Record what is about to be done."""
@@ -221,21 +222,42 @@ class _LocalClaim:
             write_synced(self._intent, intent)
             sync_directory(self._folder.parent)
         except OSError as error:
-            raise TargetError(f"{self._intent} cannot be written: {reason(error, self._intent)}") from error
+            raise self._failed("written", error) from error
 
     def forget(self) -> None:
-        """Forget it."""
-        with contextlib.suppress(FileNotFoundError):
-            self._intent.unlink()
-        self.left = None
+        """Forget it; where that fails, the next writer finds that it was done."""
+        with contextlib.suppress(OSError):
+            self._intent.unlink(missing_ok=True)
+        self.left, self._done = None, True
 
     def leave(self) -> None:
-        """Remove the folder, where nothing is recorded."""
-        with contextlib.suppress(OSError):
-            if not self._intent.exists():
-                (self._folder / ".intent.part").unlink(missing_ok=True)
-                (self._folder / "lock").unlink(missing_ok=True)
-                self._folder.rmdir()
+        """Remove the folder, where nothing is recorded that is still to be looked at."""
+        if not self._done and self._intent.exists():
+            return
+        try:
+            for name in ("intent", ".intent.part", "lock"):
+                (self._folder / name).unlink(missing_ok=True)
+            self._folder.rmdir()
+        except OSError as error:
+            if self._done:
+                warnings.warn(
+                    f"{self._folder.parent} is complete, but {self._folder} could not be removed "
+                    f"({reason(error, self._folder)}); the next run will remove it",
+                    LeftoverWarning,
+                    stacklevel=4,
+                )
+
+    def _failed(self, what: str, error: OSError) -> TargetError:
+        store = self._folder.parent
+        return TargetError(f"{store} cannot be {what}: {reason(error, store)}")
+
+
+def _aside(path: str, data: Any) -> Path:
+    """Write a file beside another, whose place it will take."""
+    part = Path(path).with_name(f".{os.path.basename(path)}.part")  # noqa: PTH119
+    with opened(part, "wb") as file:
+        write_all(file, data)
+    return part
 
 
 def _tag(status: os.stat_result) -> tuple[int, ...]:

@@ -48,7 +48,11 @@ class Place(Protocol):
         """Return what is stored and a tag that tells its state, `None` where there is nothing."""
 
     def put(self, key: str, data: Any, *, new: bool = False) -> None:
-        """Write an object, whole or not at all; `new` is what is probably not there yet."""
+        """Write an object, whole or not at all.
+
+        `new` is what is probably not there yet, or of no account to readers: it may be torn by a power loss before
+        `sync`.
+        """
 
     def swap(self, key: str, data: bytes, tag: Any) -> Any:
         """Write an object that is in the state of a tag, `None` for one that is not there; return the new tag.
