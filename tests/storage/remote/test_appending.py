@@ -97,7 +97,7 @@ cfagg.append(sys.argv[1], series(5, 6), "time")
 """
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("number", [4, 9, 1, 12, 0, 2, 3, 5, 6, 7, 8, 10, 11])
 def test_a_run_killed_before_any_put_leaves_the_store_as_it_was(keyed: Bucket, tmp_path: Path, number: int) -> None:
     url = keyed.put(write(tmp_path / "a.zarr", series(0, 5)), uuid.uuid4().hex)
