@@ -3,7 +3,8 @@
 It stands beside ``_ACCUMULATION_GROUP``: of which array the sums are (shape, chunks, type, encoding), how its values
 are packed and masked, which weights were used and which other arrays matter, in which numbers was summed, which cells
 are kept out of the sums, which further arrays the group has, and by which checksums all of this is known to be
-undamaged.  This is version 2; keys that a reader does not know do not change the meaning of the others.
+undamaged.  This is version 2, and of groups that grow in place version 3; keys that a reader does not know do not
+change the meaning of the others.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from cfagg.conventions.accumulation_fields import Place, integer, record
 from cfagg.conventions.accumulation_model import Combinations, Dims
-from cfagg.conventions.accumulation_record import VERSION, Extra
+from cfagg.conventions.accumulation_record import GROWING, Extra
 from cfagg.conventions.accumulation_schema import path_text
 from cfagg.conventions.findings import Findings, shorten
 from cfagg.errors import UnsupportedError
@@ -30,17 +31,17 @@ def parse_extra(value: Any, *, combinations: Combinations | None = None, source:
     place = Place((KEY,), Findings(source or "accumulation group"))
     findings = place.findings
     version = value.get("version") if isinstance(value, dict) else None
-    if type(version) is int and version > VERSION:
+    if type(version) is int and version > GROWING:
         raise UnsupportedError(
             f"{findings.subject}: written in version {shorten(version)} of cfagg's form of accumulations, while this "
-            f"cfagg reads version {VERSION}; read it with a newer cfagg, or rebuild it with --overwrite"
+            f"cfagg reads version {GROWING}; read it with a newer cfagg, or rebuild it with --overwrite"
         )
     extra: Extra = _EXTRA.read(value, place)
     if isinstance(value, dict):
         if "version" not in value:
             place.at("version").problem("missing")
-        elif integer(1).read(version, place.at("version")) != VERSION:
-            place.at("version").problem(f"version {VERSION} expected")
+        elif integer(1).read(version, place.at("version")) != extra.version:
+            place.at("version").problem(f"version {extra.version} expected")
     if not findings.problems:
         # Only values of the right type can be compared with each other.
         check_together(extra, combinations, findings)
@@ -50,7 +51,7 @@ def parse_extra(value: Any, *, combinations: Combinations | None = None, source:
 
 def write_extra(extra: Extra) -> dict[str, Any]:
     """Return the value of the attribute ``cfagg``, ready for JSON."""
-    value = {"version": VERSION, **_EXTRA.write(extra)}
+    value = {"version": extra.version, **_EXTRA.write(extra)}
     parse_extra(value, source="accumulation group to be written")
     return value
 
@@ -95,9 +96,13 @@ def _check_keys(extra: Extra, findings: Findings) -> None:
             if d not in dims:
                 message = f"the source has no dimension {shorten(d)}, only {shorten(list(dims))}"
                 findings.problem(path_text(["cfagg", key, d]), message)
-    if set(extra.stride) != set(extra.boundaries):
+    # Along the dimension that grows they follow from the chunks alone: an array of them would have to be written again.
+    grows = set() if extra.growth is None else {extra.growth.dim}
+    if not extra.boundaries.keys() <= extra.stride.keys() or set(extra.stride) - set(extra.boundaries) - grows:
         message = f"edges are given along {sorted(extra.boundaries)}, strides along {sorted(extra.stride)}"
         findings.problem("cfagg.boundaries", message)
+    if not grows <= set(dims):
+        findings.problem("cfagg.growth.dim", f"the source has no such dimension, only {shorten(list(dims))}")
     seen = set()
     for i, level in enumerate(extra.statistics):
         where = path_text(["cfagg", "statistics", i])

@@ -36,11 +36,13 @@ from cfagg.model import Grid, Regular
 from cfagg.model.runs import run_lengths
 
 __all__ = [
+    "GROWING",
     "VERSION",
     "Checks",
     "Chunks",
     "Excluded",
     "Extra",
+    "Growth",
     "LevelNames",
     "MagnitudesRecord",
     "MaskRecord",
@@ -53,8 +55,8 @@ __all__ = [
     "run_lengths",
 ]
 
-#: Version of the attribute that is written, and the only one that is read.
-VERSION = 2
+#: Version of the attribute that is written; that of groups that grow in place, which is written for these alone.
+VERSION, GROWING = 2, 3
 
 #: Statistics that a level of the chunk grid may hold, by their keys.
 STATISTICS = ("count", "min", "max", "sum", "m2", "weights")
@@ -267,6 +269,30 @@ class OutliersRecord:
             place.at("limit").wrong("a number above 0", self.limit)
 
 
+def _read_four(value: Any, place: Place) -> tuple[int, ...]:
+    found: tuple[int, ...] = _NUMBERS.read(value, place)
+    if len(found) != 4:
+        place.wrong("a list of 4 numbers", value)
+        return 0, 0, 0, 0
+    return found
+
+
+_FOUR = Kind(_read_four, lambda: (0, 0, 0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How a group grows in place along one dimension: which rows of its two tables count, and their checksums."""
+
+    #: The dimension that grows.
+    dim: str
+    #: Of the table of stamps: rows that stay as they are, CRC-32C of these, rows after them that do not, CRC-32C of
+    #: those.
+    stamps: Annotated[tuple[int, int, int, int], _FOUR]
+    #: Of the table of checksums.
+    checks: Annotated[tuple[int, int, int, int], _FOUR]
+
+
 @dataclass(frozen=True, slots=True)
 class Excluded:
     """How many elements are left out, and the infinite ones among them."""
@@ -330,6 +356,13 @@ class Extra:
     #: None where sums are exact, and in groups of older versions.
     magnitudes: Annotated[MagnitudesRecord | None, record(MagnitudesRecord).optional] = None
     outliers: Annotated[OutliersRecord | None, record(OutliersRecord).optional] = None
+    #: None of groups that are built as a whole.
+    growth: Annotated[Growth | None, record(Growth).optional] = None
+
+    @property
+    def version(self) -> int:
+        """Version of the attribute."""
+        return VERSION if self.growth is None else GROWING
 
     @property
     def arrays(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from cfagg.runtime.clusters import cluster_of
 from cfagg.storage.tree import prefixes
 from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
-__all__ = ["accumulate"]
+__all__ = ["accumulate", "carry_out"]
 
 #: Bytes of data in flight by default.
 DEFAULT_MEMORY = "256MiB"
@@ -181,12 +181,25 @@ def accumulate(
     array = open_array(order.store, order.variable, allow=places)
     if array.path and not dry_run and there is None:
         finish_dead(GroupStaging(array.store, array.path, node_folder(array.store, group_path(array.path))), array)
+    return carry_out(order, threads=threads, client=client, dry_run=dry_run, progress=progress)
+
+
+def carry_out(
+    order: Order,
+    *,
+    threads: int,
+    client: Any = None,
+    dry_run: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Do what was asked for."""
+    there, places, budget = isinstance(order.store, Url), order.allow, order.memory
     plan = plan_build(order)
     if dry_run or plan.action is Action.NOTHING:
         return report_of(plan, "dry run" if plan.action.sums else plan.action.word)
     fitting = threads_that_fit(plan.recipe, budget, threads)
     summers = min(threads, max(1, budget // _PER_THREAD))
-    if there is not None:
+    if there:
         if plan.action is Action.RENEW:
             renew(open_group(order.store, plan.array.path), plan.related, None)
             return report_of(plan, plan.action.word)

@@ -20,6 +20,8 @@ import numpy.typing as npt
 from cfagg.accumulation.building import GroupStaging, consolidate, put_attributes
 from cfagg.accumulation.description import Neighbour, differences_of, neighbours_of, table_of
 from cfagg.accumulation.group import Group, Looks, adopt_command, stale
+from cfagg.accumulation.growing import ROWS, STAMPS
+from cfagg.accumulation.growth_tables import stamp_rows, write_table
 from cfagg.accumulation.in_objects import Place
 from cfagg.accumulation.integrity import BUILD, sealed
 from cfagg.accumulation.layout import ArraySpec
@@ -239,15 +241,23 @@ def _stamped(
     assert extra is not None  # noqa: S101  (its table was read)
     codec = codec_of(next(iter(group.sums.values())).data.document)
     target = Target(folder, codec, source.zarr_format, extra.checks.build)
-    chunks = (min(max(len(table), 1), 1 << 14), 5)
     dims = (f"{name}_0", f"{name}_1")
     attributes = {"_ARRAY_DIMENSIONS": list(dims), BUILD: extra.checks.build}
-    spec = ArraySpec(name, "stamps", dims, table.shape, chunks, np.dtype("i8"), attributes)
-    target.create(spec)
-    target.write_whole(spec, table)
     own: dict[str, Any] = {**content["cfagg"], "stamps": name}
     listed = {k: v for k, v in own["checks"]["own"].items() if k != extra.stamps}
-    listed[name] = [target.metadata[name], *target.checksums[name].tolist()]
+    if extra.growth is not None and group.grows is not None:
+        known = neighbours_of(source, extra.related) if neighbours is None else neighbours
+        rows = stamp_rows(source, group.grows, table, known)
+        spec = ArraySpec(name, "stamps", dims, (ROWS, STAMPS), (ROWS, STAMPS), np.dtype("i8"), attributes)
+        told = write_table(target, spec, None, rows)
+        own["growth"] = {**own["growth"], "stamps": list(told)}
+        listed[name] = [target.metadata[name]]
+    else:
+        chunks = (min(max(len(table), 1), 1 << 14), 5)
+        spec = ArraySpec(name, "stamps", dims, table.shape, chunks, np.dtype("i8"), attributes)
+        target.create(spec)
+        target.write_whole(spec, table)
+        listed[name] = [target.metadata[name], *target.checksums[name].tolist()]
     own["checks"] = {**own["checks"], "own": listed}
     if neighbours is not None:
         own["related"] = [record(Related).write(n.record) for n in neighbours]

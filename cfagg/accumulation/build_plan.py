@@ -24,6 +24,7 @@ from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order, Settings, check_same
 from cfagg.accumulation.recipe import Recipe, Window
 from cfagg.accumulation.source import Meaning, horizontal_dims, read_meaning
+from cfagg.accumulation.standing import standing_of, whole_objects
 from cfagg.accumulation.weights import Weights, find_weights
 from cfagg.accumulation.writing import Basis, codec_of
 from cfagg.conventions.accumulation_record import Extra
@@ -34,7 +35,7 @@ from cfagg.formats.zarr.documents import node_folder, read_identity
 from cfagg.model import Regular
 from cfagg.storage.urls import Url
 
-__all__ = ["Plan", "existing_group", "plan_build"]
+__all__ = ["Action", "Input", "Plan", "assemble", "existing_group", "plan_build", "settings_of", "weights_stay"]
 
 
 class Action(Enum):
@@ -124,6 +125,7 @@ class Plan(Input):
             "meaning": repr((meaning.mask, meaning.packing)),
             "encoding": dict(encoding_of(array, None)),
             "options": self.settings.identity(),
+            "grows": self.layout.grows,
             "weights": None if self.weights is None else self.weights.digest(),
             "accumulation to extend": None
             if self.basis is None
@@ -162,7 +164,7 @@ def _plan_new(order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[
     state = State(exists=existing is not None)
     if existing and order.resume and not order.overwrite:
         state = _existing_state(given)
-    return _assemble(given, existing, None, decide(order, state, where))
+    return assemble(given, existing, None, decide(order, state, where))
 
 
 def _existing_state(given: Input) -> State:
@@ -174,8 +176,8 @@ def _existing_state(given: Input) -> State:
     if group.extra is None:
         return State(exists=True)
     found = changes(group)
-    alike = _settings_of(group, group.extra).identity() == given.settings.identity()
-    return State(True, not found and _weights_stay(group, given.weights), bool(found.related), alike)
+    alike = settings_of(group, group.extra).identity() == given.settings.identity()
+    return State(True, not found and weights_stay(group, given.weights), bool(found.related), alike)
 
 
 def _plan_update(
@@ -194,7 +196,7 @@ def _plan_update(
             f"{where} has the dimensions {list(array.dims)}, its accumulation {list(extra.source.dims)}; rebuild it "
             f"with: {command(array.store, array.path, '--overwrite')}"
         )
-    settings = _settings_of(group, extra)
+    settings = settings_of(group, extra)
     check_same(order, settings, extra, where)
     found = changes(group)
     asked: Any = order.weights
@@ -217,13 +219,14 @@ def _plan_update(
             if order.append:
                 raise
             basis = None
-    fresh = not found and _weights_stay(group, weights)
+    fresh = not found and weights_stay(group, weights)
     state = State(True, fresh, bool(found.related), alike=True, grown=basis is not None)
     given = Input(array, meaning, settings, weights, related)
-    return _assemble(given, existing, basis, decide(order, state, where))
+    dim = order.grows or (None if extra.growth is None else extra.growth.dim)
+    return assemble(given, existing, basis, decide(order, state, where), None if dim is None else array.dims.index(dim))
 
 
-def _settings_of(group: Group, extra: Extra) -> Settings:
+def settings_of(group: Group, extra: Extra) -> Settings:
     """Return the settings with which an existing accumulation was built."""
     return Settings.of(extra, group.sums, codec_of(next(iter(group.sums.values())).data.document))
 
@@ -241,27 +244,18 @@ def _find_basis(group: Group, array: ZarrArray, stride: tuple[int, ...], found: 
     (dim,) = found.grown
     axis, old = array.dims.index(dim), extra.source.shape[array.dims.index(dim)]
     # Objects that lie within the old array as a whole; one at its end may have been filled up since.
-    edges = array.objects.edges[axis]
-    whole = int(np.searchsorted(edges, old, side="right")) - 1
-    early = found.written[found.written[:, axis] < whole]
+    early = found.written[found.written[:, axis] < whole_objects(array, axis, old)]
     if len(early):
         raise StaleError(
             f"{where}: {len(early):,} of the chunks that were summed have been written since the accumulation was "
             "built, so nothing can be appended; rebuild it with refresh=True (--refresh)",
             found.problems,
         )
-    grid = array.grid.axes[axis]
-    position = int(edges[whole])
-    chunk = position // grid.chunk if isinstance(grid, Regular) else int(np.searchsorted(grid, position))
-    used = any(dim in c for c in group.sums)
-    samples = chunk // stride[axis] if used else 0
-    chunk = samples * stride[axis] if used else chunk
-    if not chunk:
-        return None
-    return Basis(group, axis, chunk, int(array.grid.edges[axis][chunk]), samples)
+    stays = standing_of(array, axis, old, stride[axis], sampled=any(dim in c for c in group.sums))
+    return Basis(**vars(stays), group=group) if stays.chunk else None
 
 
-def _weights_stay(group: Group, weights: Weights | None, cut: tuple[slice, ...] = ()) -> bool:
+def weights_stay(group: Group, weights: Weights | None, cut: tuple[slice, ...] = ()) -> bool:
     """Whether the weights, or a part of them, are those with which an accumulation was built."""
     if group.weights is None or weights is None:
         return group.weights is None and weights is None
@@ -273,7 +267,7 @@ def _same_weights(basis: Basis | None, group: Group, weights: Weights | None, wh
     same = (group.weights is None) == (weights is None)
     if same and basis is not None and group.weights is not None:
         cut = tuple(slice(0, basis.position) if a == basis.axis else slice(None) for a in group.weights.axes)
-        same = _weights_stay(group, weights, cut)
+        same = weights_stay(group, weights, cut)
     if not same:
         raise StaleError(
             f"{where}: the weights have changed since its accumulation was built, so nothing can be appended; build it "
@@ -281,8 +275,18 @@ def _same_weights(basis: Basis | None, group: Group, weights: Weights | None, wh
         )
 
 
-def _assemble(given: Input, existing: tuple[int, ...] | None, basis: Basis | None, action: Action) -> Plan:
-    """Return a plan with the chunks to read, what is computed of them, and the arrays to write."""
+def assemble(
+    given: Input,
+    existing: tuple[int, ...] | None,
+    basis: Basis | None,
+    action: Action,
+    grows: int | None = None,
+    suffix: str | None = None,
+) -> Plan:
+    """Return a plan with the chunks to read, what is computed of them, and the arrays to write.
+
+    The names of these end with the `suffix`: in object stores with a new one, if none is given.
+    """
     array, settings, weights, mask = given.array, given.settings, given.weights, given.meaning.mask
     window = Window(array) if basis is None else Window(array, basis.axis, basis.chunk)
     every = tuple(range(array.ndim))
@@ -300,10 +304,13 @@ def _assemble(given: Input, existing: tuple[int, ...] | None, basis: Basis | Non
         () if weights is None else weights.axes,
     )
     previous = {} if basis is None else {a.name: _chunks_of(a) for a in basis.group.arrays()}
-    objects = sum(len(n.stamps) for n in given.related)
+    objects = sum(n.record.objects for n in given.related)
     axes = None if weights is None else weights.axes
-    suffix = f".{secrets.token_hex(4)}" if isinstance(array.store, Url) else ""
-    layout = build_layout(array, given.meaning, settings, axes, previous, objects, suffix)
+    if axes is not None and grows in axes:
+        grows = None  # weights that get longer are written as a whole
+    if suffix is None:
+        suffix = f".{secrets.token_hex(4)}" if isinstance(array.store, Url) else ""
+    layout = build_layout(array, given.meaning, settings, axes, previous, objects, suffix, grows)
     folder = Path(node_folder(array.store, group_path(array.path)))
     notes = []
     if mask.valid_min is not None or mask.valid_max is not None:

@@ -7,6 +7,7 @@
         identity   what is being built
         records    what is known of every chunk that was read
         scratch/   partial sums
+        increment  what is written of a group that grows in its place, see `cfagg.accumulation.increments`
         group/     the group; after the exchange the one that it replaced
         ...        as in `cfagg.runtime.staging.Staging`
 
@@ -29,6 +30,7 @@ from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.description import table_of
 from cfagg.accumulation.finish import describe, finish, missing_before, write_attributes
 from cfagg.accumulation.group import group_path, object_counts
+from cfagg.accumulation.increments import Increment, place_of_array
 from cfagg.accumulation.options import Order
 from cfagg.accumulation.outliers import judge
 from cfagg.accumulation.partials import Pass
@@ -43,9 +45,18 @@ from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import ZarrArray
 from cfagg.formats.zarr.creating import document_bytes, group_documents
 from cfagg.formats.zarr.documents import node_folder
-from cfagg.runtime.publishing import reason, remove, replace_file, write_synced
+from cfagg.runtime.publishing import (
+    read_own,
+    reason,
+    remove,
+    replace_file,
+    sync_directory,
+    sync_tree,
+    write_synced,
+)
 from cfagg.runtime.staging import Staging, is_known, renames_into
 from cfagg.storage.urls import Url
+from cfagg.writing.zarr.place import Place
 
 __all__ = ["GroupStaging", "build", "consolidate", "finish_dead", "put_attributes", "working"]
 
@@ -59,9 +70,10 @@ class GroupStaging(Staging):
         root, inside = home.with_name(f".{home.name}.{name}.cfagg-accumulation"), home / f".cfagg-accumulation.{name}"
         if inside.is_dir() or not (root.exists() or renames_into(home.parent, place.parent)):
             root = inside
-        names = frozenset({"identity", "records", "scratch"})
+        names = frozenset({"identity", "records", "scratch", "increment"})
         super().__init__(place, root, "group", names, "accumulating the same array")
         self.group, self.scratch = self.product, self.root / "scratch"
+        self._record = self.root / "increment"
 
     def enter(self) -> None:
         """Make the directory and lock it; tidy what a killed process left of an exchange."""
@@ -79,6 +91,37 @@ class GroupStaging(Staging):
         records = self.root / "records"
         there = (self.root / "identity").exists() and records.exists() and records.stat().st_size > 0
         return there and not self.published
+
+    def make(self, increment: Increment, place: Place) -> None:
+        """Change the group in its place: whoever is killed meanwhile leaves it to be finished."""
+        write_synced(self._record, increment.encoded())
+        sync_directory(self.root.parent)
+        self._make(increment, place)
+
+    def finish_increment(self, array: ZarrArray) -> None:
+        """Finish a change that a killed process had begun, unless there is another group by now."""
+        try:
+            increment = Increment.decoded(read_own(self._record))
+        except FileNotFoundError:
+            return
+        place = place_of_array(array)
+        if increment is not None and increment.belongs(array, place):
+            self._make(increment, place)
+        else:
+            self._record.unlink()
+
+    def _make(self, increment: Increment, place: Place) -> None:
+        increment.apply(place)
+        sync_tree(self.target)
+        self._record.unlink()
+        sync_directory(self.root)
+
+    def abandon_if_useless(self) -> None:
+        """Remove the directory if nothing in it can be used to finish, and let go of the lock."""
+        if is_known(self._record.exists):
+            self.leave()
+        else:
+            super().abandon_if_useless()
 
     def start_anew(self) -> None:
         """Remove what an earlier build left."""
@@ -154,7 +197,7 @@ def build(
         excluded = missing > 0 or len(judgement.values) > 0
         partial = PartialSums(recipe, scratch, records, plan.layout, plan.basis, excluded, judgement.repairs)
         table = np.concatenate([np.column_stack([seen, _checksums(plan, records)]), others])
-        finish(partial, target, plan.weights, table, judgement, summers)
+        finish(partial, target, plan.weights, table, judgement, summers, plan.related)
         write_attributes(target, describe(plan, target, missing, nonfinite, judgement))
     unchanged(array, seen)
     for neighbour in plan.related:
@@ -284,6 +327,7 @@ def finish_dead(shop: GroupStaging, array: ZarrArray) -> None:
     except TargetError:
         return  # another process is at work, or it was not made by us; whoever wants to build here is told so
     try:
+        shop.finish_increment(array)
         if not shop.published:
             # Its attributes may have been written, and not put into consolidated metadata.  A group that cannot be read
             # is told of by whoever needs it.

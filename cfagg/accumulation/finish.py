@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from cfagg._version import __version__
 from cfagg.accumulation.build_plan import Plan
-from cfagg.accumulation.description import encoding_of
+from cfagg.accumulation.description import Neighbour, encoding_of
+from cfagg.accumulation.growth_tables import write_tables
 from cfagg.accumulation.integrity import read_region, read_stored, sealed
 from cfagg.accumulation.layout import ArraySpec, Layout, Level
 from cfagg.accumulation.outliers import Judgement
@@ -28,6 +29,7 @@ from cfagg.conventions.accumulation_record import (
     Checks,
     Excluded,
     Extra,
+    Growth,
     LevelNames,
     OutliersRecord,
     Source,
@@ -39,7 +41,7 @@ from cfagg.formats.zarr.creating import group_documents, write_documents
 from cfagg.kernels.statistics import FAN_OUT, Statistics, pyramid
 from cfagg.runtime.threads import run_threads
 
-__all__ = ["describe", "finish", "missing_before"]
+__all__ = ["describe", "finish", "lowest", "merged", "missing_before"]
 
 Axes = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
@@ -88,7 +90,7 @@ def run_level(task: LevelTask, partial: PartialSums, target: Target) -> None:
                 target.take(each, task.index, old[kind])
             return
     new = tuple((a + stay, b) if i == axis else (a, b) for i, (a, b) in enumerate(box))
-    found = _lowest(specs, new, partial) if not specs.level else _higher(specs, new, task.below, partial)
+    found = lowest(specs, new, partial) if not specs.level else _higher(specs, new, task.below, partial)
     for kind, each in specs.arrays.items():
         values = found[kind]
         if stay:
@@ -98,7 +100,7 @@ def run_level(task: LevelTask, partial: PartialSums, target: Target) -> None:
         target.write(each, task.index, values)
 
 
-def _lowest(specs: Level[ArraySpec], box: Box, partial: PartialSums) -> dict[str, npt.NDArray[Any]]:
+def lowest(specs: Level[ArraySpec], box: Box, partial: PartialSums) -> dict[str, npt.NDArray[Any]]:
     """Return statistics per chunk from the pass over the data."""
     window, axes = partial.recipe.window, specs.axes
     local = tuple(
@@ -135,6 +137,13 @@ def _higher(
         (a * FAN_OUT, min(b * FAN_OUT, lower[i])) if i in specs.axes else (a, b) for i, (a, b) in enumerate(box)
     )
     cells = {kind: read_region(array, wide) for kind, array in below.items()}
+    return merged(specs, cells, partial)
+
+
+def merged(
+    specs: Level[ArraySpec], cells: Mapping[str, npt.NDArray[Any]], partial: PartialSums
+) -> dict[str, npt.NDArray[Any]]:
+    """Return statistics of groups of cells, those of the level below."""
     count = cells["count"]
     nothing = np.zeros(count.shape)
     level = Statistics(
@@ -164,11 +173,14 @@ def finish(
     table: npt.NDArray[np.int64],
     judgement: Judgement,
     workers: int,
+    related: Sequence[Neighbour],
 ) -> None:
     """Write every array of the group; `table` has the stamps of source objects, then those of related arrays."""
     layout = partial.layout
+    tables = () if layout.grows is None else (layout.stamps, layout.checksums)
     for spec in layout.arrays(counts=partial.excluded):
-        target.create(spec)
+        if spec not in tables:
+            target.create(spec)
     tasks: Iterator[Task] = chain.from_iterable(sum_tasks(s, excluded=partial.excluded) for s in layout.sums)
     _share(lambda task: run_task(task, partial, target), tasks, workers)
     # Statistics are of all cells: nothing is subtracted from them.
@@ -182,6 +194,9 @@ def finish(
         target.write_whole(spec, layout.samples[axis])
     for spec, values in zip(layout.outliers, (judgement.positions, judgement.values), strict=False):
         target.write_whole(spec, values)
+    if layout.grows is not None:
+        write_tables(partial, target, table, related)
+        return
     target.write_whole(layout.stamps, table)
     crcs = np.zeros(layout.checksums.shape, np.uint32)
     for name, place in layout.places(counts=partial.excluded).items():
@@ -218,6 +233,11 @@ def describe(plan: Plan, target: Target, missing: int, nonfinite: int, judgement
     outliers = None
     if layout.outliers and judgement.limit is not None:
         outliers = OutliersRecord(judgement.limit, *(spec.name for spec in layout.outliers))
+    growth: Growth | None = None
+    if target.known is None:
+        checks = _checks(layout, target, counts=missing > 0 or bool(layout.outliers))
+    else:
+        checks, growth = target.known
     extra = Extra(
         source=Source.of(
             array.name,
@@ -231,7 +251,7 @@ def describe(plan: Plan, target: Target, missing: int, nonfinite: int, judgement
         mask=meaning.mask,
         weights=record,
         sums=plan.settings.sums,
-        stride=Table({dims[a]: layout.stride[a] for a in layout.boundaries}),
+        stride=Table({dims[a]: layout.stride[a] for a in sorted({a for s in layout.sums for a in s.axes})}),
         excluded=Excluded(missing, nonfinite),
         low=Table(low),
         counts=Table(counts),
@@ -240,7 +260,8 @@ def describe(plan: Plan, target: Target, missing: int, nonfinite: int, judgement
             for v in layout.levels
         ),
         stamps=layout.stamps.name,
-        checks=_checks(layout, target, counts=missing > 0 or bool(layout.outliers)),
+        checks=checks,
+        growth=growth,
         related=tuple(n.record for n in plan.related),
         boundaries=Table({dims[a]: spec.name for a, spec in layout.boundaries.items()}),
         created_by=f"cfagg {__version__}",

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.description import Differences, Neighbour, differences
+from cfagg.accumulation.growing import GrowingTable, moved, split
 from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.layout import Level, Sums
 from cfagg.arrays.chunked import ZarrReader
@@ -169,6 +170,10 @@ class Group:
     outliers: Outliers | None = field(default=None, repr=False)
     #: The related arrays as they were when the group was opened.
     neighbours: tuple[Neighbour, ...] = field(default=(), repr=False)
+    #: Of a group that grows in place, what its stamps are.
+    table: GrowingTable | None = field(default=None, repr=False)
+    #: The checksum that the attributes carry of themselves.
+    seal: int = field(default=0, repr=False)
     #: Stamps and checksums of what is there now, where the contents were found to be those that were accumulated.
     adopted: npt.NDArray[np.int64] | None = field(default=None, repr=False)
     #: Index of every chunk of the source that was read by the query that this copy of the group is for.
@@ -176,6 +181,12 @@ class Group:
 
     def __repr__(self) -> str:
         return f"<Group {self.path!r} of {self.store}: sums over {', '.join(' x '.join(c) for c in self.sums)}>"
+
+    @property
+    def grows(self) -> int | None:
+        """The axis along which the group grows in place; `None` where it is built as a whole."""
+        growth = None if self.extra is None else self.extra.growth
+        return None if growth is None else self.dims.index(growth.dim)
 
     @property
     def path(self) -> str:
@@ -199,7 +210,27 @@ class Group:
             return self.adopted
         if self.stamps is None:
             return np.empty((0, 5), np.int64)
+        if self.table is not None:
+            return self._by_keys(self.table.rows)
         return read_whole(self.stamps)
+
+    def _by_keys(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return rows of a growing table in the order of the objects."""
+        assert self.extra is not None  # noqa: S101  (it has a table)
+        counts = [self.extra.source.objects, *(r.objects for r in self.extra.related)]
+        begins = np.cumsum([0, *counts])
+        which, numbers = split(rows[:, 0])
+        out = np.full((int(begins[-1]), 5), -1, np.int64)
+        known = which < len(counts)
+        known[known] &= numbers[known] < np.array(counts)[which[known]]
+        out[begins[which[known]] + numbers[known]] = rows[known, 1:]
+        axis = self.grows
+        if axis:
+            shape = object_counts(self, self.source)
+            own = out[: counts[0]].reshape(*moved(shape, axis), 5)
+            out[: counts[0]] = np.moveaxis(own, 0, axis).reshape(-1, 5).copy()
+        out.flags.writeable = False
+        return out
 
     @cached_property
     def looks(self) -> Looks:

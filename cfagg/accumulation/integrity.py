@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.accumulation.growing import GrowingTable, moved
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions.accumulation import ArrayAttributes, parse_array
 from cfagg.conventions.accumulation_record import Checks
@@ -32,6 +33,7 @@ __all__ = [
     "document_crc",
     "find",
     "is_sealed",
+    "numbered",
     "parsed",
     "read_region",
     "read_stored",
@@ -72,12 +74,19 @@ class CheckedArray(ZarrArray):
 
     #: CRC-32C of its chunks in C order, where `book` has none.
     own: tuple[int, ...] = field(default=(), repr=False)
-    #: The checksums of the chunks of all arrays, where those of this one begin at `first`.
-    book: _Book | None = field(default=None, repr=False)
+    #: The checksums of the chunks of all arrays, where those of this one begin at `first`; or a table where that is the
+    #: number of this array, whose chunks are counted along the axis that grows first.
+    book: _Book | GrowingTable | None = field(default=None, repr=False)
     first: int = field(default=0, repr=False)
+    grows: int | None = field(default=None, repr=False)
 
     def crc(self, index: Sequence[int]) -> int:
         """Return what CRC-32C a stored chunk has to have."""
+        if isinstance(self.book, GrowingTable):
+            found = self.book.crc(self.first, numbered(index, self.grid.matrix_shape, self.grows))
+            if found is None:
+                raise _damaged(self, tuple(index), "has no checksum")
+            return found
         place = chunk_number(index, self.grid.matrix_shape)
         try:
             return self.own[place] if self.book is None else int(self.book.table[self.first + place])
@@ -91,6 +100,11 @@ def chunk_number(index: Sequence[int], shape: Sequence[int]) -> int:
     for i, n in zip(index, shape, strict=True):
         place = place * n + int(i)
     return place
+
+
+def numbered(index: Sequence[int], shape: Sequence[int], grows: int | None) -> int:
+    """Return the number of a chunk in C order, with an axis that grows first."""
+    return chunk_number(index, shape) if grows is None else chunk_number(moved(index, grows), moved(shape, grows))
 
 
 class SumsReader(ZarrReader):
@@ -135,7 +149,13 @@ def _damaged(array: ZarrArray, index: Sequence[int], problem: str) -> FragmentRe
     )
 
 
-def checked(array: ZarrArray, checks: Checks, book: ZarrArray | None, problems: list[Problem]) -> CheckedArray:
+def checked(
+    array: ZarrArray,
+    checks: Checks,
+    book: ZarrArray | GrowingTable | None,
+    problems: list[Problem],
+    grows: int | None = None,
+) -> CheckedArray:
     """Return an array with what its chunks are known by, and note where it is not the one that was written."""
     name = array.name
     values = {f.name: getattr(array, f.name) for f in fields(ZarrArray)}
@@ -145,6 +165,9 @@ def checked(array: ZarrArray, checks: Checks, book: ZarrArray | None, problems: 
     own, place = checks.own.get(name), checks.places.get(name)
     if own is not None:
         expected, count, out = own[0] if own else -1, len(own) - 1, CheckedArray(**values, own=own[1:])
+    elif place is not None and isinstance(book, GrowingTable):
+        first, count, expected = place
+        out = CheckedArray(**values, book=book, first=first, grows=grows)
     elif place is not None and isinstance(book, CheckedArray):
         first, count, expected = place
         out = CheckedArray(**values, book=_Book(book), first=first)
@@ -153,7 +176,7 @@ def checked(array: ZarrArray, checks: Checks, book: ZarrArray | None, problems: 
     else:
         problems.append(Problem(name, "the group keeps no checksums of it"))
         return CheckedArray(**values)
-    if count != array.grid.size:
+    if count != array.grid.size and not (own is not None and isinstance(book, GrowingTable)):
         problems.append(Problem(name, f"checksums of {count} chunks, and it has {array.grid.size}"))
     if document_crc(array.document, array.attributes, array.dims) != expected:
         problems.append(Problem(name, "its metadata are not those that were written"))

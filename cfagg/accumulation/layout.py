@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.accumulation.growing import CHECKS, ROWS, STAMPS, room
 from cfagg.accumulation.options import Settings
 from cfagg.accumulation.source import Meaning
 from cfagg.conventions.accumulation import write_array
@@ -150,6 +151,17 @@ class Layout:
     outliers: tuple[ArraySpec, ...] = ()
     #: What the names of all arrays end with, where those of another build stand beside them for a while.
     suffix: str = ""
+    #: The axis along which the group grows in place; `None` where it is built as a whole.
+    grows: int | None = None
+
+    def growing(self) -> Iterator[tuple[ArraySpec, Axes, int | None]]:
+        """Yield the arrays that get longer along the axis, each with its accumulated axes and its level, if any."""
+        for s in self.sums:
+            for spec in s.each():
+                yield spec, s.axes, None
+        for v in self.levels:
+            for spec in v.arrays.values():
+                yield spec, v.axes, v.level
 
     def chunked(self, *, counts: bool) -> Iterator[ArraySpec]:
         """Yield every array whose chunks have a place in `checksums`; counts beside weights only if asked for."""
@@ -195,9 +207,10 @@ def build_layout(
     previous: Mapping[str, Axes] | None = None,
     related: int = 0,
     suffix: str = "",
+    grows: int | None = None,
 ) -> Layout:
-    """Return the arrays that an accumulation of `array` holds."""
-    maker = _Maker(array, meaning, settings, weight_axes is not None, previous or {}, suffix)
+    """Return the arrays that an accumulation of `array` holds, which grows along an axis if one is given."""
+    maker = _Maker(array, meaning, settings, weight_axes is not None, previous or {}, suffix, grows)
     combinations = [tuple(array.dims.index(d) for d in c) for c in settings.dims]
     sums = tuple(maker.sums(axes) for axes in combinations)
     every = tuple(range(array.ndim))
@@ -211,17 +224,29 @@ def build_layout(
         shape = tuple(array.shape[a] for a in weight_axes)
         weights = maker.plain("weights", "weights", [array.dims[a] for a in weight_axes], shape, np.float64)
     rows = array.objects.size + related
-    stamps = maker.plain("chunk_stamps", "stamps and checksums of stored chunks", None, (rows, 5), np.int64)
+    about = "stamps and checksums of stored chunks"
+    stamps = (
+        maker.plain("chunk_stamps", about, None, (rows, 5), np.int64)
+        if grows is None
+        else maker.table("chunk_stamps", about, rows, STAMPS)
+    )
     boundaries = {
         a: maker.plain(f"boundary_{_word(array.dims[a])}", "sample positions", None, maker.samples[a].shape, np.int64)
         for a in sorted({a for c in combinations for a in c})
+        if a != grows
     }
     made = Layout(
-        sums, tuple(levels), stamps, stamps, boundaries, weights, maker.samples, settings.stride, suffix=suffix
-    )
+        sums, tuple(levels), stamps, stamps, boundaries, weights, maker.samples, settings.stride,
+        suffix=suffix, grows=grows,
+    )  # fmt: skip
     # With room for one chunk each of the two arrays of outliers, which are known after the pass over the data.
     number = 2 + sum(math.prod(spec.grid) for spec in made.chunked(counts=True))
-    checksums = maker.plain("checksums", "checksums of the chunks of these arrays", None, (number,), np.uint32)
+    about = "checksums of the chunks of these arrays"
+    checksums = (
+        maker.plain("checksums", about, None, (number,), np.uint32)
+        if grows is None
+        else maker.table("checksums", about, number, CHECKS)
+    )
     return replace(made, checksums=checksums)
 
 
@@ -236,7 +261,9 @@ class _Maker:
         weighted: bool,
         previous: Mapping[str, Axes],
         suffix: str,
+        grows: int | None,
     ) -> None:
+        self.grows = grows
         self.array, self.settings, self.weighted, self.previous = array, settings, weighted, previous
         self.values = meaning.dtype
         self.total = np.dtype("i8" if settings.sums == "int64" else "f8")
@@ -273,9 +300,9 @@ class _Maker:
             if self.weighted:
                 kinds["weights"] = np.dtype("f8")
         while True:
-            shape = tuple(
-                -(-self.chunks[a] // FAN_OUT**level) if a in axes else n for a, n in enumerate(self.array.shape)
-            )
+            shape = tuple(self._cells(a, level) if a in axes else n for a, n in enumerate(self.array.shape))
+            if level and 0 in (shape[a] for a in axes):
+                return  # no cell is whole yet
             suffix = f"_level{level}" if level else ""
             arrays = {}
             for kind, dtype in kinds.items():
@@ -289,6 +316,18 @@ class _Maker:
             if max(shape[a] for a in axes) <= 1:
                 return
             level += 1
+
+    def _cells(self, axis: int, level: int) -> int:
+        """Return how many cells a level has along an axis: whole ones alone where it grows, which then stay."""
+        size = FAN_OUT**level
+        return self.chunks[axis] // size if axis == self.grows else -(-self.chunks[axis] // size)
+
+    def table(self, name: str, role: str, rows: int, width: int) -> ArraySpec:
+        """Return a table that rows are appended to, with room for so many."""
+        name = self._name(name)
+        names = (f"{name}_0", f"{name}_1")
+        attributes = {"_ARRAY_DIMENSIONS": list(names)}
+        return ArraySpec(name, role, names, (room(rows), width), (ROWS, width), np.dtype("i8"), attributes)
 
     def plain(self, name: str, role: str, dims: Sequence[str] | None, shape: Axes, dtype: Any) -> ArraySpec:
         """Return an array that is not a grid of sums."""
@@ -311,6 +350,8 @@ class _Maker:
 
     def _chunks(self, name: str, shape: Axes, axes: Axes) -> Axes:
         """Return the chunks of an array with samples along `axes` and full resolution along the others."""
+        if self.grows is not None:
+            return self._chunks_of_slabs(shape, axes, self.grows)
         counts = sorted(self.chunks[a] for a in axes)
         # All samples but those of one axis are in memory together, however long a run is.
         left = max(1, min(_CHUNK, _COLUMN // max(1, math.prod(counts[1:]))))
@@ -327,6 +368,16 @@ class _Maker:
         old = self.previous.get(name)
         if old is not None and len(old) == len(chunks) and all(4 * o >= c for o, c in zip(old, chunks, strict=True)):
             return old
+        return tuple(chunks)
+
+    def _chunks_of_slabs(self, shape: Axes, axes: Axes, grows: int) -> Axes:
+        """Return the chunks of an array that grows, however long it is: small, as the last ones are written again."""
+        left, chunks = _CHUNK, [1] * len(shape)
+        others = [a for a in reversed(range(len(shape))) if a != grows]
+        for a in sorted(others, key=lambda a: a in axes):
+            chunks[a] = max(1, min(shape[a], left)) if a in axes else _run(shape[a], left, self.array.grid.axes[a])
+            left = max(1, left // chunks[a])
+        chunks[grows] = max(1, _SMALL // math.prod(chunks))
         return tuple(chunks)
 
     def _label(self, axes: Axes) -> str:

@@ -174,7 +174,10 @@ class _Climb:
         out = {}
         for a, r in runs.items():
             n = levels[number].arrays[self.kinds[0]].shape[levels[number].axes.index(a)]
-            edges = np.append(np.arange(0, n, FAN_OUT, dtype=np.int64), n)
+            # Where a group grows in place, the last elements are in no cell of the next level until it is whole.
+            above = levels[number + 1]
+            cells = above.arrays[self.kinds[0]].shape[above.axes.index(a)]
+            edges = np.minimum(np.arange(0, cells + 1, dtype=np.int64) * FAN_OUT, n)
             inner, rim = aligned(r, edges)
             if not len(inner):
                 return None

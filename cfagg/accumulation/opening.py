@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.description import neighbours_of
+from cfagg.accumulation.description import differences, neighbours_of
 from cfagg.accumulation.group import (
     CellWeights,
     Group,
@@ -23,6 +23,7 @@ from cfagg.accumulation.group import (
     group_path,
     stale,
 )
+from cfagg.accumulation.growing import CHECKS, STAMPS, GrowingTable
 from cfagg.accumulation.integrity import CheckedArray, checked, find, is_sealed, parsed, read_whole
 from cfagg.accumulation.layout import Level, Sums, raw_dims
 from cfagg.conventions.accumulation import Combinations, Extra, is_accumulation, parse_extra, parse_group
@@ -83,19 +84,44 @@ class _Reader:
         """Keep a problem."""
         self.problems.append(Problem(where, message))
 
-    def find(self, name: str) -> CheckedArray | None:
+    def find(self, name: str, grows: int | None = None) -> CheckedArray | None:
         """Return an array whose chunks are known by checksums in the book."""
         array = find(self.source, self.path, name, self.problems)
-        return None if array is None else checked(array, self.extra.checks, self.book, self.problems)
+        return None if array is None else checked(array, self.extra.checks, self.book, self.problems, grows)
+
+    @property
+    def grows(self) -> int | None:
+        """The axis along which the group grows in place."""
+        growth = self.extra.growth
+        return None if growth is None else self.extra.source.dims.index(growth.dim)
+
+    def table(self, name: str, record: tuple[int, int, int, int], width: int) -> GrowingTable | None:
+        """Return a table of a group that grows in place."""
+        array = find(self.source, self.path, name, self.problems)
+        if array is None:
+            return None
+        if array.dtype != _INT or array.ndim != 2 or array.shape[1] != width or array.shape[0] < record[0] + record[2]:
+            rows = record[0] + record[2]
+            self.note(name, f"{_INT} of shape ({rows} or more, {width}) expected, found {array.dtype} of {array.shape}")
+            return None
+        made = GrowingTable(array, record)
+        checked(array, self.extra.checks, made, self.problems)
+        return made
 
     @cached_property
-    def book(self) -> ZarrArray | None:
+    def book(self) -> ZarrArray | GrowingTable | None:
         """The array of checksums."""
+        growth = self.extra.growth
+        if growth is not None:
+            return self.table(self.extra.checks.array, growth.checks, CHECKS)
         count = sum(number for _, number, _ in self.extra.checks.places.values())
         return self._own(self.extra.checks.array, np.dtype("u4"), (count,), or_more=True)
 
-    def stamps(self) -> ZarrArray | None:
+    def stamps(self) -> ZarrArray | GrowingTable | None:
         """Return the array of stamps."""
+        growth = self.extra.growth
+        if growth is not None:
+            return self.table(self.extra.stamps, growth.stamps, STAMPS)
         rows = self.extra.source.objects + sum(r.objects for r in self.extra.related)
         return self._own(self.extra.stamps, _INT, (rows, 5))
 
@@ -126,7 +152,7 @@ class _Reader:
         """Return an array with these dimensions, in this order if one is given, else in any."""
         # `counted` are dimensions along which it has a name of its own for what it counts, and that name's last part.
         before = len(self.problems)
-        found = self.find(name)
+        found = self.find(name, self.grows if len(sizes) == len(self.extra.source.dims) else None)
         if found is None:
             return None
         array: ZarrArray = found
@@ -192,7 +218,7 @@ class _Reader:
         out: dict[Dims, list[Level[ZarrArray]]] = {}
         for entry in self.extra.statistics:
             combination = tuple(d for d in source.dims if d in entry.dims)
-            sizes = self.along({d: -(-chunks[d] // 8**entry.level) for d in combination})
+            sizes = self.along({d: self._cells(d, chunks[d], entry.level) for d in combination})
             order: Dims | None = None
             arrays = {}
             for kind, name in entry.arrays.items():
@@ -202,6 +228,12 @@ class _Reader:
                     arrays[kind], order = array, array.dims
             out.setdefault(combination, []).append(Level(self.axes(order or ()), entry.level, Table(arrays)))
         return {c: tuple(sorted(levels, key=lambda level: level.level)) for c, levels in out.items()}
+
+    def _cells(self, dim: str, chunks: int, level: int) -> int:
+        """Return how many cells a level of the pyramid has along a dimension: whole ones alone where it grows."""
+        growth = self.extra.growth
+        whole = growth is not None and growth.dim == dim
+        return chunks // 8**level if whole else -(-chunks // 8**level)
 
     def weights(self) -> CellWeights | None:
         """Return the weights."""
@@ -321,9 +353,17 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
         reader.weights(),
         reader.outliers(),
     )
-    stamps = reader.stamps()
+    stamped = reader.stamps()
+    table, stamps = (stamped, stamped.array) if isinstance(stamped, GrowingTable) else (None, stamped)
     reader.check_boundaries()
     if reader.problems:
+        if extra.growth is not None and (found := differences(source, extra)):
+            # It may be that it is being extended, or that this was interrupted.
+            raise StaleError(
+                f"{where} does not belong to the data as they are now; refresh it with: "
+                f"{command(source.store, source.path, '--refresh')}",
+                found.problems,
+            )
         raise ConventionError(damaged, reader.problems)
     if given is not None:
         _check_given(source, weights, given)
@@ -351,6 +391,8 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
         identity=identity,
         outliers=outliers,
         neighbours=neighbours_of(source, extra.related),
+        table=table,
+        seal=int(attributes["cfagg"]["crc"]),
     )
 
 

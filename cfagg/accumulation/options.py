@@ -40,6 +40,8 @@ class Order:
     resume: bool
     memory: int
     allow: tuple[str, ...] = ()
+    #: The dimension along which the group is to grow in place from now on, where it does not yet.
+    grows: str | None = None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.recipe import Field, Recipe
-from cfagg.accumulation.scratch import Journal, Scratch
+from cfagg.accumulation.scratch import Journal, PassingJournal, Scratch
 from cfagg.accumulation.source import mask_of
 from cfagg.errors import CfaggError, LimitError, StaleError
 from cfagg.formats.fastzlib import crc32
@@ -239,7 +239,7 @@ class Pass:
     todo: npt.NDArray[np.int64]
     stamps: npt.NDArray[np.int64]
     scratch: Scratch
-    journal: Journal
+    journal: Journal | PassingJournal
     #: Called with bytes done and bytes in all.
     progress: Progress | None
 

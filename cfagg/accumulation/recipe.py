@@ -98,8 +98,8 @@ class Window:
         """Per chunk the number of the stored object that holds it."""
         array, number = self.array, np.zeros(self.matrix_shape, np.int64)
         for a, (inner, outer) in enumerate(zip(array.grid.edges, array.objects.edges, strict=True)):
-            held = np.searchsorted(outer, inner[:-1], side="right") - 1
-            number = number * array.objects.matrix_shape[a] + along(held[self.first_chunk(a) :], a, array.ndim)
+            held = np.searchsorted(outer, inner[self.first_chunk(a) : -1], side="right") - 1
+            number = number * array.objects.matrix_shape[a] + along(held, a, array.ndim)
         return number.reshape(-1)
 
     @cached_property

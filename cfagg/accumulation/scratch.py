@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tempfile
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +28,7 @@ from cfagg.errors import TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.runtime.publishing import read_own, write_synced
 
-__all__ = ["Journal", "Scratch"]
+__all__ = ["Journal", "PassingJournal", "PassingScratch", "Scratch"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -46,9 +47,12 @@ class Scratch:
             self._places[axes] = np.concatenate([[0], np.cumsum(self._sizes[axes])])
             self._bounds[axes] = window.bounds(axes)
         for f in fields:
-            self._files[f] = os.open(folder / f.file, os.O_RDWR | os.O_CREAT, 0o666)
+            self._files[f] = self._opened(folder, f)
             # What is never written is read as zeros and takes no room.
             os.ftruncate(self._files[f], int(self._places[f.axes][-1]) * np.dtype(f.dtype).itemsize)
+
+    def _opened(self, folder: Path, field: Field) -> int:
+        return os.open(folder / field.file, os.O_RDWR | os.O_CREAT, 0o666)
 
     def write(self, field: Field, number: int, part: memoryview) -> None:
         """Write the part of one chunk."""
@@ -119,6 +123,27 @@ class Scratch:
         """Close all files."""
         while self._files:
             os.close(self._files.popitem()[1])
+
+
+class PassingScratch(Scratch):
+    """The same in files without a name, in memory where the system has such."""
+
+    def _opened(self, folder: Path, field: Field) -> int:
+        if hasattr(os, "memfd_create"):
+            return os.memfd_create(field.file)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            return os.dup(file.fileno())
+
+
+class PassingJournal:
+    """Records of chunks that nobody goes on with."""
+
+    def __init__(self, count: int, dtype: np.dtype[Any]) -> None:
+        self.records = np.zeros(count, dtype)
+
+    def add(self, record: npt.NDArray[Any]) -> None:
+        """Keep the record of one chunk."""
+        self.records[int(record["number"])] = record
 
 
 def _rows(cuts: list[npt.NDArray[np.int64]]) -> list[range]:

@@ -279,17 +279,20 @@ def read_values(array: ZarrArray) -> npt.NDArray[np.float64]:
 _TICK, _COARSE_TICK = 0.02, 2.1
 
 
-def settled(array: ZarrArray) -> npt.NDArray[np.int64]:
-    """Return the stamps of all objects once none of them may be written again within the same tick of the clock."""
+def settled(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
+    """Return the stamps of objects once none of them may be written again within the same tick of the clock.
+
+    `which` are numbers in C order, by default all.
+    """
     for _ in range(100):
         if isinstance(array.store, Url):
-            found, since = aged_stamps(array)
+            found, since = aged_stamps(array, which)
             if since >= _COARSE_TICK:
                 return found
             time.sleep(max(_COARSE_TICK - since, 0.1))
             continue
         now = time.time_ns()
-        found = stamps(array)
+        found = stamps(array, which)
         # Modification times may be set to anything, and some systems tell no other.
         times = found[found[:, 0] >= 0, 1:3]
         tick = _TICK if not times.size or (times % 10**9).any() else _COARSE_TICK
@@ -300,7 +303,7 @@ def settled(array: ZarrArray) -> npt.NDArray[np.int64]:
     raise StaleError(f"{array.store}: array {array.path!r} is being written; run again when it is not")
 
 
-def write_back(array: ZarrArray) -> None:
+def write_back(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> None:
     """Let the system begin to write what was stored in the objects through memory maps, before they are read."""
     # A page of a map that was written, and not yet written out, can be written again without any trace in the times of
     # its file.  Once its writing out has begun the next store into it sets these times, and is found.  File systems in
@@ -308,7 +311,11 @@ def write_back(array: ZarrArray) -> None:
     begin = None if isinstance(array.store, Url) else _sync_file_range()
     if begin is None:
         return
-    for index in np.ndindex(array.objects.matrix_shape):
+    shape = array.objects.matrix_shape
+    places: Any = np.ndindex(shape)
+    if which is not None and shape:
+        places = zip(*(i.tolist() for i in np.unravel_index(which, shape)), strict=True)
+    for index in places:
         try:
             file = os.open(f"{array.folder}/{array.key(index)}", os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
@@ -325,16 +332,16 @@ def _sync_file_range() -> Any:
     return getattr(ctypes.CDLL(None), "sync_file_range", None) if sys.platform == "linux" else None
 
 
-def unchanged(array: ZarrArray, seen: npt.NDArray[np.int64]) -> None:
-    """Refuse an array that was written since its stamps were taken."""
+def unchanged(array: ZarrArray, seen: npt.NDArray[np.int64], which: npt.NDArray[np.int64] | None = None) -> None:
+    """Refuse an array that was written since its stamps were taken; those of `which` objects, by default all."""
     where = f"{array.store}: array {array.path!r}"
     again = "run again" if isinstance(array.store, Url) else "run again with resume=True (--resume)"
     remedy = f"{again} when it is not being written"
     if current_signature(array) != array.signature:
         raise StaleError(f"the metadata of {where} were written while it was accumulated; {remedy}")
-    changed = compare(seen, stamps(array))
+    changed = compare(seen, stamps(array, which))
     if changed:
-        first = np.unravel_index(changed[0], array.objects.matrix_shape)
+        first = np.unravel_index(changed[0] if which is None else which[changed[0]], array.objects.matrix_shape)
         raise StaleError(
             f"{where}: {len(changed):,} of its stored chunks were written while it was accumulated, the first being "
             f"{tuple(map(int, first))}; {remedy}"

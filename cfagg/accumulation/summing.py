@@ -7,6 +7,7 @@ that stays.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,12 +73,18 @@ class Task:
     columns: Axes
 
 
-def sum_tasks(specs: Sums[ArraySpec], *, excluded: bool) -> Iterator[Task]:
-    """Yield the tasks of one combination; counts beside weights only where something is excluded."""
+def sum_tasks(specs: Sums[ArraySpec], *, excluded: bool, after: Basis | None = None) -> Iterator[Task]:
+    """Yield the tasks of one combination; counts beside weights only where something is excluded.
+
+    Where something stays, only those of chunks `after` it.
+    """
     for quantity, spec in specs.arrays.items():
         if 0 in spec.grid or (quantity == "counts" and "weights" in specs.arrays and not excluded):
             continue
-        for columns in np.ndindex(*(1 if a in specs.axes else n for a, n in enumerate(spec.grid))):
+        ranges = [range(1 if a in specs.axes else n) for a, n in enumerate(spec.grid)]
+        if after is not None and after.axis not in specs.axes:
+            ranges[after.axis] = range(after.position // spec.chunks[after.axis], spec.grid[after.axis])
+        for columns in itertools.product(*ranges):
             yield Task(specs, quantity, columns)
 
 
@@ -117,11 +124,16 @@ class _Run:
         """Write all chunks."""
         chunk = self.spec.chunks[self.stream]
         count = self.spec.grid[self.stream]
-        if self.stay and self.stay == self.block[self.grown][1] - self.block[self.grown][0]:
+        if (
+            not self.target.in_place
+            and self.stay
+            and self.stay == self.block[self.grown][1] - self.block[self.grown][0]
+        ):
             self._take(range(count))
             return
         whole = self.first // chunk
-        self._take(range(whole))
+        if not self.target.in_place:
+            self._take(range(whole))
         if self.task.quantity == "counts" and not self.partial.excluded:
             for row in range(whole, count):
                 self._write_row(row, None, None)

@@ -7,11 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cfagg.accumulation.accumulating import accumulate
-from cfagg.accumulation.report import Report
+from cfagg.accumulation.accumulating import DEFAULT_MEMORY, carry_out
+from cfagg.accumulation.building import GroupStaging, finish_dead
+from cfagg.accumulation.extending import Extension, extend
+from cfagg.accumulation.group import group_path
+from cfagg.accumulation.growing import NotInPlaceError
+from cfagg.accumulation.increments import finish_there, make_there, place_of_array
+from cfagg.accumulation.opening import open_group
+from cfagg.accumulation.options import Order
+from cfagg.accumulation.report import Report, report_of
 from cfagg.conventions.accumulation import group_name
 from cfagg.errors.arguments import names
-from cfagg.formats.zarr.documents import parse, read_document
+from cfagg.formats.zarr import open_array
+from cfagg.formats.zarr.documents import node_folder, parse, read_document
+from cfagg.runtime.budget import parse_size, worker_count
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url, a_place
 
@@ -31,16 +40,70 @@ def update(
     variables: str | Iterable[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     workers: int | None = None,
+    memory: int | str = DEFAULT_MEMORY,
 ) -> tuple[Report, ...]:
     """Extend the accumulations of a store by what has been appended to its arrays; what was summed is not read again.
+
+    An accumulation that was built as a whole is written anew the first time, so that it grows in its place from then
+    on: what every further increment costs does not depend on how long the array is.
 
     Returns one report for each accumulation; none where there is none.  `report` is that of `cfagg.append`, after which
     this is called; it is not needed.  `variables` are paths of arrays, by default all that have an accumulation.
     """
     del report
+    place = a_place(store, storage_options)
     found = accumulated_arrays(store, storage_options) if variables is None else names(variables, "variables")
-    options = storage_options or None
-    return tuple(accumulate(store, path, append=True, workers=workers, storage_options=options) for path in found)
+    threads, budget = worker_count(workers), parse_size(memory)
+    return tuple(_update(place, path, threads, budget) for path in found)
+
+
+def _update(store: str, variable: str, threads: int, memory: int) -> Report:
+    """Extend one accumulation: in its place, if that is possible."""
+    array = open_array(store, variable)
+    there = place_of_array(array) if isinstance(array.store, Url) else None
+    if there is not None:
+        finish_there(array, there)
+        shop = None
+    else:
+        shop = GroupStaging(array.store, array.path, node_folder(array.store, group_path(array.path)))
+        finish_dead(shop, array)
+        shop.enter()
+    try:
+        extension = _extension(store, variable, threads, memory)
+        if extension is not None:
+            extension.unchanged()
+            if there is not None:
+                make_there(extension.increment, there)
+            elif shop is not None:
+                shop.make(extension.increment, place_of_array(array))
+    finally:
+        if shop is not None:
+            shop.abandon_if_useless()
+    if extension is None:
+        # Along which dimension it grows is seen from what has grown.
+        group = open_group(store, variable, check=False)
+        grown = tuple(group.differences.grown)
+        order = Order(
+            store, variable, None, 1, None, ("chunks",), "auto", "blosc", True, False, False, False, memory,
+            grows=grown[0] if len(grown) == 1 else None,
+        )  # fmt: skip
+        return carry_out(order, threads=threads)
+    return report_of(
+        extension.plan,
+        "appended",
+        counts=bool(extension.missing or extension.plan.layout.outliers),
+        missing=extension.missing,
+        nonfinite=extension.nonfinite,
+    )
+
+
+def _extension(store: str, variable: str, threads: int, memory: int) -> Extension | None:
+    """Return what extends an accumulation in its place, `None` where it has to be written as a whole."""
+    group = open_group(store, variable, check=False)
+    try:
+        return extend(group, threads, memory)
+    except NotInPlaceError:
+        return None
 
 
 def accumulated_arrays(

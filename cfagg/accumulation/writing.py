@@ -19,6 +19,8 @@ from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import BUILD, CheckedArray, chunk_number, document_crc, read_region
 from cfagg.accumulation.layout import ArraySpec
 from cfagg.accumulation.options import CODECS
+from cfagg.accumulation.standing import Standing
+from cfagg.conventions.accumulation_record import Checks, Growth
 from cfagg.formats.zarr import ZarrArray, creating
 from cfagg.formats.zarr.checksums import crc32c
 from cfagg.formats.zarr.consolidated import with_group, without_group
@@ -109,30 +111,17 @@ _REPEATED = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
-    """What stays of an earlier state of the accumulation, of whose array one dimension, `axis`, has grown."""
+class Basis(Standing):
+    """What stays of an earlier state of the accumulation, of whose array one dimension has grown."""
 
     group: Group
-    axis: int
-    #: Chunks of the source, elements, and samples (where it is accumulated) before these are as they were.
-    chunk: int
-    position: int
-    sample: int
-
-    def limit(self, axes: Axes, level: int | None = None) -> int:
-        """Return how many entries along `axis` stay: of sums over `axes`, or of statistics of a level."""
-        if self.axis not in axes:
-            return self.position
-        if level is None:
-            return self.sample
-        limit = self.chunk
-        for _ in range(level):
-            limit //= 8
-        return limit
 
 
 class Target:
     """The directory of the new group."""
+
+    #: Whether arrays are those of an earlier state, so that nothing of them is written that stays.
+    in_place = False
 
     def __init__(self, folder: Path, codec: str, zarr_format: int, build: str | None = None) -> None:
         self.folder, self.codec, self.zarr_format = folder, codec, zarr_format
@@ -142,6 +131,8 @@ class Target:
         #: CRC-32C of metadata, and of every stored chunk, by array.
         self.metadata: dict[str, int] = {}
         self.checksums: dict[str, npt.NDArray[np.uint32]] = {}
+        #: By what a group that grows is known, when its tables are written.
+        self.known: tuple[Checks, Growth] | None = None
         self._encode = codec_named(codec).encoder()
         self._repeated: dict[Any, bytes] = {}
         self._made: set[str] = set()

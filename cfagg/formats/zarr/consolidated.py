@@ -11,7 +11,7 @@ from typing import Any
 
 from cfagg.formats.zarr.creating import Documents
 
-__all__ = ["consolidated", "with_group", "without_group"]
+__all__ = ["consolidated", "with_group", "with_nodes", "without_group"]
 
 #: What a group below the root has of its own.
 _NOTHING: dict[str, Any] = {"metadata": {}, "must_understand": False, "kind": "inline"}
@@ -44,6 +44,27 @@ def with_group(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[
     if others | new == held:
         return None
     return {**root, "consolidated_metadata": {**whole, "metadata": dict(sorted((others | new).items()))}}
+
+
+def with_nodes(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return the root document of version 3 with other documents of some nodes of a group that it lists.
+
+    `None` where nothing changes, or it does not list the group.
+
+    >>> held = {"g": {"node_type": "group"}, "g/a": {"node_type": "array", "shape": [1]}, "b": {"node_type": "array"}}
+    >>> root = {"consolidated_metadata": {"metadata": held}}
+    >>> found = with_nodes(root, "g", {"a": {"node_type": "array", "shape": [2]}})
+    >>> found["consolidated_metadata"]["metadata"]["g/a"]["shape"]
+    [2]
+    """
+    whole = root.get("consolidated_metadata")
+    held = whole.get("metadata") if isinstance(whole, dict) else None
+    if not isinstance(whole, dict) or not isinstance(held, dict) or group not in held:
+        return None
+    new = held | {"/".join(filter(None, (group, name))): _listed(d) for name, d in nodes.items()}
+    if new == held:
+        return None
+    return {**root, "consolidated_metadata": {**whole, "metadata": dict(sorted(new.items()))}}
 
 
 def without_group(root: Mapping[str, Any], group: str) -> dict[str, Any] | None:

@@ -28,6 +28,9 @@ ABSENT = (-1, 0, 0, 0)
 #: Inodes of some file systems take the 64th bit.
 _MOST = 2**63 - 1
 
+#: Where one of so many objects is asked for, names of the others are not made.
+_FEW = 64
+
 #: Names of so many objects are kept between calls, some tens of bytes each.
 _KEPT = 2**18
 
@@ -54,9 +57,9 @@ def stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> Stam
         close_read(folder)
 
 
-def aged_stamps(array: ZarrArray) -> tuple[Stamps, float]:
+def aged_stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> tuple[Stamps, float]:
     """Return the stamps of an array on another machine, and for how many seconds, by its clock, none was written."""
-    found = _states(array, None)
+    found = _states(array, which)
     return _of_states(found), min(((s.now - s.modified) / 1e9 for s in found if s is not None), default=math.inf)
 
 
@@ -94,10 +97,11 @@ def _found(names: Iterable[str], folder: int) -> Stamps:
 
 def _names(array: ZarrArray, which: npt.NDArray[np.int64] | None) -> list[str]:
     """Return the keys of objects; all of them are kept with the array, as every query asks for them."""
-    if array.objects.size > _KEPT and which is not None:
+    known: list[str] | None = array.__dict__.get("_object_names")
+    few = which is not None and len(which) * _FEW < array.objects.size and known is None
+    if which is not None and array.objects.ndim and (few or array.objects.size > _KEPT):
         index = np.unravel_index(which, array.objects.matrix_shape)
         return [array.key(place) for place in zip(*(i.tolist() for i in index), strict=True)]
-    known: list[str] | None = array.__dict__.get("_object_names")
     if known is None:
         known = _all_names(array)
         if len(known) <= _KEPT:

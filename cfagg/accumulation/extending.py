@@ -1,0 +1,397 @@
+"""Extending a group that grows in place by what has been appended to its array, at a cost that does not grow with it.
+
+Only what has been appended is read, with what of the array before it does not stand yet.  Of the group's own arrays the
+last chunks are written again and new ones are added; rows are appended to the tables of stamps and checksums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.build_plan import Action, Input, Plan, assemble, settings_of
+from cfagg.accumulation.finish import describe, lowest, merged
+from cfagg.accumulation.group import Group, group_path
+from cfagg.accumulation.growing import GrowingTable, NotInPlaceError, Rows, keys, moved, split
+from cfagg.accumulation.growth_neighbours import Related, related_rows, still
+from cfagg.accumulation.growth_tables import next_standing, own_row_counts, table_spec, tables_known, write_table
+from cfagg.accumulation.increments import Increment
+from cfagg.accumulation.integrity import BUILD, document_crc, numbered, read_region
+from cfagg.accumulation.layout import ArraySpec, Layout, Level
+from cfagg.accumulation.outliers import judge
+from cfagg.accumulation.partials import Pass, threads_that_fit
+from cfagg.accumulation.scratch import PassingJournal, PassingScratch
+from cfagg.accumulation.source import read_meaning, settled, unchanged, write_back
+from cfagg.accumulation.standing import standing_of
+from cfagg.accumulation.summing import PartialSums, run_task, sum_tasks
+from cfagg.accumulation.weights import Weights
+from cfagg.accumulation.writing import Basis, Target, array_documents, chunk_key, codec_of
+from cfagg.conventions.accumulation_record import Growth
+from cfagg.formats.zarr import ZarrArray, open_array
+from cfagg.formats.zarr.checksums import crc32c
+from cfagg.formats.zarr.creating import document_bytes, group_documents
+
+__all__ = ["Extension", "extend"]
+
+Axes = tuple[int, ...]
+Int64 = npt.NDArray[np.int64]
+
+
+class Writes(Target):
+    """What is written of a group that is there: nothing of that before all of it is known."""
+
+    in_place = True
+
+    def __init__(self, group: Group, layout: Layout) -> None:
+        extra = group.extra
+        assert extra is not None  # noqa: S101  (the group grows)
+        codec = codec_of(next(iter(group.sums.values())).data.document)
+        super().__init__(Path(group.folder), codec, group.source.zarr_format, extra.checks.build)
+        self.objects: dict[str, bytes] = {}
+        #: CRC-32C of the chunks that are written, by array and number.
+        self.crcs: dict[str, dict[int, int]] = {}
+        self._before = {name: place[2] for name, place in extra.checks.places.items()}
+        self._before |= {name: own[0] for name, own in extra.checks.own.items()}
+        self._old = {array.name: array for array in group.arrays()}
+        self._grows = {spec.name: layout.grows for spec, _, _ in layout.growing()}
+
+    def create(self, spec: ArraySpec) -> None:
+        """Write the metadata of an array, where they are not those that are there."""
+        attributes = {**spec.attributes, BUILD: self.build}
+        documents = array_documents(replace(spec, attributes=attributes), self.codec, self.zarr_format)
+        self.documents[spec.name] = documents
+        document = documents["zarr.json" if self.zarr_format == 3 else ".zarray"]
+        self.metadata[spec.name] = document_crc(document, attributes, attributes["_ARRAY_DIMENSIONS"])
+        old = self._old.get(spec.name)
+        if old is not None and not self._same(spec, old):
+            raise NotInPlaceError(f"{spec.name} is stored otherwise")
+        if self._before.get(spec.name) != self.metadata[spec.name]:
+            for name, each in documents.items():
+                self.objects[f"{spec.name}/{name}"] = document_bytes(each)
+
+    def take(self, spec: ArraySpec, index: Axes, old: ZarrArray) -> None:
+        """Leave a chunk as it is."""
+
+    def _store(self, spec: ArraySpec, index: Axes, encoded: Any) -> None:
+        data = bytes(encoded)
+        number = numbered(index, spec.grid, self._grows.get(spec.name))
+        self.crcs.setdefault(spec.name, {})[number] = crc32c(data)
+        self.objects[f"{spec.name}/{chunk_key(index, self.zarr_format)}"] = data
+
+
+@dataclass(frozen=True, eq=False)
+class Extension:
+    """What is written to extend a group, and what was read for it."""
+
+    increment: Increment
+    plan: Plan
+    missing: int
+    nonfinite: int
+    #: Chunks of the array that were read.
+    chunks: int
+    #: The stamps of their objects, and the numbers of these.
+    seen: Int64
+    which: Int64
+    related: tuple[Related, ...]
+
+    def unchanged(self) -> None:
+        """Refuse it where something was written since it was read."""
+        unchanged(self.plan.array, self.seen, self.which)
+        for each in self.related:
+            each.unchanged(self.plan.array)
+
+
+def extend(group: Group, threads: int, memory: int) -> Extension:
+    """Return what extends a group whose array has grown; `NotInPlaceError` where that is not enough."""
+    related = still(group)
+    plan = _plan(group, related)
+    basis, recipe, array = plan.basis, plan.recipe, plan.array
+    assert basis is not None  # noqa: S101  (it was given)
+    window = recipe.window
+    which = np.unique(window.objects)
+    seen = settled(array, which)
+    write_back(array, which)
+    stamps = np.zeros((array.objects.size, seen.shape[1]), np.int64)
+    stamps[which] = seen
+    journal = PassingJournal(window.size, recipe.record_type)
+    scratch = PassingScratch(Path(), window, recipe.files)
+    try:
+        reading = Pass(recipe, np.arange(window.size), stamps, scratch, journal, None)
+        reading.by_threads(threads_that_fit(recipe, memory, threads) if window.size > 1 else 1)
+        records = journal.records
+        missing, nonfinite = _excluded(basis, records)
+        judgement = judge(recipe, records, basis)
+        if len(judgement.values):
+            layout = plan.layout.with_outliers(len(judgement.values), array.ndim, recipe.meaning.dtype)
+            plan = replace(plan, layout=layout)
+        excluded = missing > 0 or len(judgement.values) > 0
+        if plan.weights is not None and excluded and any("counts" not in s.arrays for s in group.sums.values()):
+            raise NotInPlaceError("values are missing for the first time, and counts are not stored")
+        writes = Writes(group, plan.layout)
+        partial = PartialSums(recipe, scratch, records, plan.layout, basis, excluded, judgement.repairs)
+        written = plan.layout.places(counts=excluded)
+        for spec, _, _ in plan.layout.growing():
+            if spec.name in written:
+                writes.create(spec)
+        tasks = chain.from_iterable(sum_tasks(s, excluded=excluded, after=basis) for s in plan.layout.sums)
+        for task in tasks:
+            run_task(task, partial, writes)
+        _extend_levels(replace(partial, repairs=None), basis, writes)
+    finally:
+        scratch.close()
+    for spec, values in zip(plan.layout.outliers, (judgement.positions, judgement.values), strict=False):
+        writes.create(spec)
+        writes.write_whole(spec, values)
+    checksums = np.zeros(array.objects.size, np.int64)
+    checksums[window.objects[window.leading]] = records["checksum"][window.leading]
+    writes.known = _tables(group, plan, written, writes, np.column_stack([stamps, checksums]), related)
+    attributes = describe(plan, writes, missing, nonfinite, judgement)
+    documents = group_documents(attributes, array.zarr_format)
+    name = "zarr.json" if array.zarr_format == 3 else ".zattrs"
+    writes.objects[name] = document_bytes(documents[name])
+    sealed = attributes["cfagg"]["crc"]
+    increment = Increment(group_path(array.path), array.zarr_format, group.seal, sealed, writes.objects)
+    return Extension(increment, plan, missing, nonfinite, window.size, seen, which, related)
+
+
+def _plan(group: Group, related: tuple[Related, ...]) -> Plan:
+    """Return what is read, and the arrays as they will be."""
+    array, extra, axis = group.source, group.extra, group.grows
+    found = group.differences
+    if extra is None or extra.growth is None or axis is None or group.table is None:
+        raise NotInPlaceError("it does not grow in place")
+    if found.other or set(found.grown) != {extra.growth.dim}:
+        raise NotInPlaceError("more than its length has changed")
+    settings = settings_of(group, extra)
+    weights = None
+    if extra.weights is not None and group.weights is not None:
+        if axis in group.weights.axes:
+            raise NotInPlaceError("weights grow with it")
+        weights = Weights(extra.weights.kind, extra.weights.name, group.weights.array, group.weights.axes)
+    sampled = any(extra.growth.dim in c for c in group.sums)
+    stays = standing_of(array, axis, extra.source.shape[axis], settings.stride[axis], sampled=sampled)
+    given = Input(array, read_meaning(array), settings, weights, tuple(r.neighbour for r in related))
+    suffix = extra.checks.array.removeprefix("checksums")
+    plan = assemble(given, None, Basis(**vars(stays), group=group), Action.APPEND, axis, suffix)
+    layout = replace(plan.layout, stamps=replace(plan.layout.stamps, name=extra.stamps))
+    new = {spec.name for spec in layout.chunked(counts=True)}
+    apart = {extra.outliers.positions, extra.outliers.values} if extra.outliers else set()
+    if not set(extra.checks.places) - apart <= new:
+        raise NotInPlaceError("its arrays have other names")
+    return replace(plan, layout=layout)
+
+
+def _excluded(basis: Basis, records: npt.NDArray[Any]) -> tuple[int, int]:
+    """Return how many elements of the whole array are missing, and how many of them are infinite."""
+    missing, nonfinite = int(records["missing"].sum()), int(records["nonfinite"].sum())
+    extra = basis.group.extra
+    assert extra is not None  # noqa: S101  (the group grows)
+    if not (extra.excluded.missing or extra.excluded.nonfinite):
+        return missing, nonfinite
+    missing += extra.excluded.missing - _missing_after(basis)
+    return missing, min(missing, nonfinite + extra.excluded.nonfinite)
+
+
+def _missing_after(basis: Basis) -> int:
+    """Return how many elements are missing in what does not stand, as the group counts them."""
+    group, axis = basis.group, basis.axis
+    extra = group.extra
+    assert extra is not None  # noqa: S101  (the group grows)
+    source = extra.source
+    length = source.shape[axis] - basis.position
+    if not length:
+        return 0
+    combination, sums = next(iter(group.sums.items()))
+    for dims, each in group.sums.items():
+        if source.dims[axis] in dims:
+            combination, sums = dims, each
+            break
+    counts = sums.arrays.get("counts")
+    if counts is None:
+        raise NotInPlaceError("counts are not stored")
+    axes = group.axes(combination)
+    box = [(n - 1, n) if a in axes else (0, n) for a, n in enumerate(counts.shape)]
+    if axis in axes:
+        present = int(read_region(counts, tuple(box)).sum())
+        if basis.sample:
+            box[axis] = (basis.sample - 1, basis.sample)
+            present -= int(read_region(counts, tuple(box)).sum())
+    else:
+        box[axis] = (basis.position, counts.shape[axis])
+        present = int(read_region(counts, tuple(box)).sum())
+    cells = length * math.prod(n for a, n in enumerate(source.shape) if a != axis)
+    apart = 0 if group.outliers is None else int((group.outliers.positions[:, axis] >= basis.position).sum())
+    return cells - present - apart
+
+
+def _extend_levels(partial: PartialSums, basis: Basis, writes: Writes) -> None:
+    """Write what is new of the statistics of chunks, and of the pyramid above them as far as its cells are whole."""
+    by_axes: dict[Axes, list[Level[ArraySpec]]] = {}
+    for level in partial.layout.levels:
+        by_axes.setdefault(level.axes, []).append(level)
+    for levels in by_axes.values():
+        start, below = 0, dict[str, npt.NDArray[Any]]()
+        for specs in sorted(levels, key=lambda level: level.level):
+            start, below = _extend_level(specs, start, below, partial, basis, writes)
+
+
+def _extend_level(
+    specs: Level[ArraySpec],
+    start: int,
+    below: Mapping[str, npt.NDArray[Any]],
+    partial: PartialSums,
+    basis: Basis,
+    writes: Writes,
+) -> tuple[int, dict[str, npt.NDArray[Any]]]:
+    """Write what is new of one level, and return from where on which of it is in memory; `below` is so of the last."""
+    axis, spec, group = basis.axis, specs.arrays["count"], basis.group
+    dims = tuple(group.dims[a] for a in specs.axes)
+    known = {v.level: v.arrays for v in group.statistics[dims]}
+    old = known.get(specs.level, {})
+    stay, count, slab = basis.limit(specs.axes, specs.level), spec.shape[axis], spec.chunks[axis]
+    if not old and stay:
+        raise NotInPlaceError("a level of its statistics is missing")
+    whole = [(0, n) for n in spec.shape]
+
+    def box(a: int, b: int, shape: list[tuple[int, int]] = whole) -> tuple[tuple[int, int], ...]:
+        return tuple((a, b) if i == axis else s for i, s in enumerate(shape))
+
+    if specs.level == 0:
+        found = lowest(specs, box(stay, count), partial)
+    else:
+        factor = 8 if axis in specs.axes else 1
+        first, last = stay * factor, count * factor
+        cells = {}
+        for kind, values in below.items():
+            cut = values[(slice(None),) * axis + (slice(max(first - start, 0), last - start),)]
+            if first < start:
+                array = known[specs.level - 1][kind]
+                head = read_region(array, box(first, min(start, last), [(0, n) for n in array.shape]))
+                cut = np.concatenate([head, cut], axis)
+            cells[kind] = cut
+        found = merged(specs, cells, partial) if count > stay else {}
+    begin = stay // slab * slab
+    out = {}
+    for kind, each in specs.arrays.items():
+        values = found.get(kind)
+        if begin < stay:
+            head = read_region(old[kind], box(begin, stay))
+            values = head if values is None else np.concatenate([head, values], axis)
+        if values is None:
+            values = np.empty([b - a for a, b in box(begin, begin)], each.dtype)
+        out[kind] = values
+        if count > stay:
+            _write_slabs(each, begin, values, axis, writes)
+    return begin, out
+
+
+def _write_slabs(spec: ArraySpec, begin: int, values: npt.NDArray[Any], axis: int, writes: Writes) -> None:
+    """Write the chunks of an array from an entry along an axis on."""
+    first = begin // spec.chunks[axis]
+    grid = tuple(n - first if a == axis else n for a, n in enumerate(spec.grid))
+    for local in np.ndindex(grid):
+        index = tuple(i + first if a == axis else i for a, i in enumerate(local))
+        part = tuple(
+            slice(a - begin, b - begin) if d == axis else slice(a, b) for d, (a, b) in enumerate(spec.extent(index))
+        )
+        writes.write(spec, index, values[part])
+
+
+def _tables(
+    group: Group, plan: Plan, written: Mapping[str, int], writes: Writes, table: Int64, related: tuple[Related, ...]
+) -> Any:
+    """Append to both tables, and return by what the group is known then."""
+    extra, layout, array, basis = group.extra, plan.layout, plan.array, plan.basis
+    assert extra is not None  # noqa: S101  (the group grows)
+    assert group.table is not None  # noqa: S101
+    assert basis is not None  # noqa: S101
+    assert extra.growth is not None  # noqa: S101
+    axis = basis.axis
+    ids = {name: extra.checks.places[name][0] for name in written if name in extra.checks.places}
+    new = max((place[0] for place in extra.checks.places.values()), default=-1) + 1
+    for name in written:
+        if name not in ids:
+            ids[name], new = new, new + 1
+    metadata = {name: place[2] for name, place in extra.checks.places.items()} | writes.metadata
+    book = GrowingTable(_opened(group, extra.checks.array), extra.growth.checks)
+    checks = _check_rows(layout, basis, plan, ids, writes, book)
+    stamps = _stamp_rows(group.table, extra.source.objects, array, axis, table, related)
+    growth = Growth(
+        extra.growth.dim,
+        write_table(writes, layout.stamps, group.table, stamps),
+        write_table(writes, layout.checksums, book, checks),
+    )
+    metadata |= writes.metadata
+    sized = replace(
+        layout,
+        stamps=table_spec(layout.stamps, growth.stamps[0] + growth.stamps[2]),
+        checksums=table_spec(layout.checksums, growth.checks[0] + growth.checks[2]),
+    )
+    return tables_known(writes, sized, ids, growth, metadata)
+
+
+def _opened(group: Group, name: str) -> ZarrArray:
+    """Return the array of the table of checksums."""
+    return open_array(group.source.store, f"{group.path}/{name}", allow=group.source.allow)
+
+
+def _check_rows(
+    layout: Layout, basis: Basis, plan: Plan, ids: Mapping[str, int], writes: Writes, book: GrowingTable
+) -> Rows:
+    """Return the rows of chunks that stand now and did not before, and of those that do not."""
+    axis, after = basis.axis, next_standing(plan.array, layout)
+    stand, move = [], []
+    for spec, axes, level in layout.growing():
+        if spec.name not in ids:
+            continue
+        slab = math.prod(moved(spec.grid, axis)[1:])
+        first = basis.limit(axes, level) // spec.chunks[axis] * slab
+        fixed = after.limit(axes, level) // spec.chunks[axis] * slab
+        total = math.prod(spec.grid)
+        crcs, which = writes.crcs.get(spec.name, {}), ids[spec.name]
+        rows = []
+        for number in range(first, total):
+            crc = crcs.get(number)
+            crc = book.crc(which, number) if crc is None else crc
+            if crc is None:
+                raise NotInPlaceError(f"chunk {number} of {spec.name} has no checksum")
+            rows.append((number, crc))
+        made = np.array(rows, np.int64).reshape(-1, 2)
+        made[:, 0] = keys(which, made[:, 0])
+        stand.append(made[: max(fixed - first, 0)])
+        move.append(made[max(fixed - first, 0) :])
+    for spec in layout.outliers:
+        found = sorted(writes.crcs[spec.name].items())
+        made = np.array(found, np.int64).reshape(-1, 2)
+        made[:, 0] = keys(ids[spec.name], made[:, 0])
+        move.append(made)
+    return Rows(np.concatenate(stand), np.concatenate(move))
+
+
+def _stamp_rows(
+    table: GrowingTable, count: int, array: ZarrArray, axis: int, stamps: Int64, related: tuple[Related, ...]
+) -> Rows:
+    """Return the rows of objects that stand now and did not before, and of those that do not; `count` were there."""
+    which, numbers = split(table.moving[:, 0])
+    own = numbers[which == 0]
+    stand, _ = own_row_counts(array, axis)
+    total = array.objects.size
+    first = int(own.min()) if len(own) else count
+    at = np.arange(first, total)
+    shape = array.objects.matrix_shape
+    order = np.unravel_index(at, moved(shape, axis))
+    back = np.ravel_multi_index((*order[1 : axis + 1], order[0], *order[axis + 1 :]), shape)
+    rows = np.column_stack([keys(0, at), stamps[back]])
+    standing, moving = [rows[: max(stand - first, 0)]], [rows[max(stand - first, 0) :]]
+    for number, each in enumerate(related, 1):
+        one = related_rows(each, number, table.moving[which == number])
+        standing.append(one.standing)
+        moving.append(one.moving)
+    return Rows(np.concatenate(standing), np.concatenate(moving))

@@ -1,0 +1,161 @@
+"""The two tables of a group that grows in place: rows are appended, and never written again once they stand.
+
+One has the stamps of stored objects, the other the checksums of the chunks of the group's own arrays.  Each row names
+what it belongs to.  Rows that stand are known by a checksum that is carried on from increment to increment; after them
+come those of what the next increment may write again, such as a chunk that is not full.  The attributes of the group
+say how many rows of either kind there are, so whatever else is stored does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import google_crc32c
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.arrays.chunked import ZarrReader
+from cfagg.errors import FragmentReadError
+from cfagg.formats.zarr.metadata import ZarrArray
+
+__all__ = [
+    "CHECKS",
+    "ROWS",
+    "STAMPS",
+    "GrowingTable",
+    "NotInPlaceError",
+    "Rows",
+    "extended",
+    "keys",
+    "moved",
+    "room",
+    "split",
+]
+
+Int64 = npt.NDArray[np.int64]
+
+#: Rows in a chunk of a table: what is written again when a row is appended.
+ROWS = 1 << 11
+
+#: Numbers of a row: what it belongs to; then stamp and checksum of an object, or CRC-32C of a chunk.
+STAMPS, CHECKS = 6, 2
+
+#: Bits of a key for the number of an object or chunk; those above tell of which array.
+_BITS = 44
+
+
+class NotInPlaceError(Exception):
+    """A group that cannot be extended in its place, by what its text says; it is written anew instead."""
+
+
+def keys(which: int, numbers: npt.ArrayLike) -> Int64:
+    """Return the keys of objects or chunks of an array by their numbers."""
+    return np.asarray(numbers, np.int64) + (which << _BITS)
+
+
+def split(found: Int64) -> tuple[Int64, Int64]:
+    """Return of which array what has these keys is, and its numbers."""
+    return found >> _BITS, found & ((1 << _BITS) - 1)
+
+
+def moved[T](along: Sequence[T], axis: int) -> tuple[T, ...]:
+    """Return one value for each axis with that of one of them first: so are chunks numbered that get more along it."""
+    return (along[axis], *along[:axis], *along[axis + 1 :])
+
+
+def room(rows: int) -> int:
+    """Return the length of a table that so many rows fit in."""
+    return max(1, -(-rows // ROWS)) * ROWS
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a table: those that stand from now on, and those that the next increment may write again."""
+
+    standing: Int64
+    moving: Int64
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.standing) + len(self.moving)
+
+
+def _crc(rows: Int64, before: int = 0) -> int:
+    return int(google_crc32c.extend(before, np.ascontiguousarray(rows, "<i8").tobytes()))
+
+
+@dataclass(frozen=True, eq=False)
+class GrowingTable:
+    """A table as it is stored, and what the attributes of the group say of it."""
+
+    array: ZarrArray
+    #: Rows that stand, their CRC-32C, rows after them, and their CRC-32C.
+    record: tuple[int, int, int, int]
+
+    @cached_property
+    def moving(self) -> Int64:
+        """The rows that the next increment may write again."""
+        standing, _, count, crc = self.record
+        return self._checked(self._read(standing, standing + count), crc)
+
+    @cached_property
+    def standing(self) -> Int64:
+        """The rows that stay."""
+        return self._checked(self._read(0, self.record[0]), self.record[1])
+
+    @cached_property
+    def rows(self) -> Int64:
+        """All rows."""
+        return np.concatenate([self.standing, self.moving])
+
+    @cached_property
+    def _crcs(self) -> dict[int, int]:
+        return dict(self.standing.tolist())
+
+    @cached_property
+    def _moving_crcs(self) -> dict[int, int]:
+        return dict(self.moving.tolist())
+
+    def crc(self, which: int, number: int) -> int | None:
+        """Return the CRC-32C of a chunk, `None` where there is none."""
+        key = (which << _BITS) + number
+        found = self._moving_crcs.get(key)
+        return self._crcs.get(key) if found is None else found
+
+    def before(self, row: int) -> Int64:
+        """Return the rows of the chunk that holds a row, as far as they come before it; they are not compared."""
+        return self._read(row // ROWS * ROWS, row)
+
+    def _read(self, start: int, stop: int) -> Int64:
+        if stop <= start:
+            return np.empty((0, self.array.shape[1]), np.int64)
+        found: Int64 = ZarrReader(self.array, workers=1).read([slice(start, stop), slice(None)])
+        return found
+
+    def _checked(self, rows: Int64, crc: int) -> Int64:
+        if _crc(rows) != crc:
+            raise FragmentReadError(
+                f"{self.array.store}: the accumulation is damaged, or being extended: rows of {self.array.path!r} are "
+                "not those that the group tells of; ask again, and if that does not help rebuild it with cfagg "
+                "accumulate --overwrite"
+            )
+        rows.flags.writeable = False
+        return rows
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"array": self.array, "record": self.record}
+
+
+def extended(table: GrowingTable | None, rows: Rows) -> tuple[int, Int64, tuple[int, int, int, int]]:
+    """Return the first chunk of a table that is written, the rows from there on, and what is told of the table then.
+
+    Rows that stood stay; those that did not are dropped.
+    """
+    stood, crc = (0, 0) if table is None else table.record[:2]
+    head = np.empty((0, rows.standing.shape[1]), np.int64) if table is None else table.before(stood)
+    record = (stood + len(rows.standing), _crc(rows.standing, crc), len(rows.moving), _crc(rows.moving))
+    return stood // ROWS, np.concatenate([head, rows.standing, rows.moving]), record

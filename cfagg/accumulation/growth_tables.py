@@ -1,0 +1,145 @@
+"""What the tables of a group that grows in place hold: stamps of stored objects, and checksums of its own chunks.
+
+What stays whatever is appended stands: objects and chunks that are full, as far as all that they hold is final.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.description import Neighbour
+from cfagg.accumulation.growing import GrowingTable, Rows, extended, keys, moved, room
+from cfagg.accumulation.layout import ArraySpec, Layout
+from cfagg.accumulation.standing import Standing, standing_of, whole_objects
+from cfagg.accumulation.summing import PartialSums
+from cfagg.accumulation.writing import Target
+from cfagg.conventions.accumulation_model import Table
+from cfagg.conventions.accumulation_record import Checks, Growth
+from cfagg.formats.zarr import ZarrArray
+
+__all__ = [
+    "follows",
+    "next_standing",
+    "own_row_counts",
+    "source_stamp_rows",
+    "stamp_rows",
+    "table_spec",
+    "tables_known",
+    "write_tables",
+]
+
+Int64 = npt.NDArray[np.int64]
+
+
+def next_standing(array: ZarrArray, layout: Layout) -> Standing:
+    """Return what will stay when more is appended to an array as it is now."""
+    axis = layout.grows
+    assert axis is not None  # noqa: S101  (the group grows)
+    sampled = any(axis in s.axes for s in layout.sums)
+    return standing_of(array, axis, array.shape[axis], layout.stride[axis], sampled=sampled)
+
+
+def follows(neighbour: Neighbour, dim: str) -> bool:
+    """Whether a related array gets longer with the dimension that grows, so that its objects are counted along it."""
+    return neighbour.array is not None and neighbour.array.dims[:1] == (dim,)
+
+
+def own_row_counts(array: ZarrArray, axis: int) -> tuple[int, int]:
+    """Return how many objects of an array stand, and how many there are in one row of them along an axis."""
+    row = math.prod(n for a, n in enumerate(array.objects.matrix_shape) if a != axis)
+    return whole_objects(array, axis, array.shape[axis]) * row, row
+
+
+def source_stamp_rows(array: ZarrArray, axis: int, table: Int64) -> Rows:
+    """Return the rows of the objects of an array, from stamps and checksums in C order."""
+    shape = array.objects.matrix_shape
+    ordered = np.moveaxis(table.reshape(*shape, 5), axis, 0).reshape(-1, 5)
+    stand, _ = own_row_counts(array, axis)
+    rows = np.column_stack([keys(0, np.arange(len(ordered))), ordered])
+    return Rows(rows[:stand], rows[stand:])
+
+
+def stamp_rows(array: ZarrArray, axis: int, table: Int64, related: Sequence[Neighbour]) -> Rows:
+    """Return all rows of the table of stamps; `table` has those of the array, then those of related arrays."""
+    count = array.objects.size
+    own = source_stamp_rows(array, axis, table[:count])
+    standing, moving = [own.standing], [own.moving]
+    for which, neighbour in enumerate(related, 1):
+        number = neighbour.record.objects
+        part = table[count : count + number]
+        count += number
+        rows = np.column_stack([keys(which, np.arange(number)), part])
+        stand = 0
+        if neighbour.array is not None and follows(neighbour, array.dims[axis]):
+            stand, _ = own_row_counts(neighbour.array, 0)
+        standing.append(rows[:stand])
+        moving.append(rows[stand:])
+    return Rows(np.concatenate(standing), np.concatenate(moving))
+
+
+def _check_rows(layout: Layout, target: Target, standing: Standing, ids: Mapping[str, int]) -> Rows:
+    """Return the rows of the table of checksums of a group that was written as a whole."""
+    axis, stand, move = standing.axis, [], []
+    grown = {spec.name: (spec, axes, level) for spec, axes, level in layout.growing()}
+    apart = {spec.name for spec in layout.outliers}
+    for name, which in ids.items():
+        crcs, fixed = target.checksums[name].astype(np.int64), len(target.checksums[name])
+        if name in grown:
+            spec, axes, level = grown[name]
+            crcs = np.moveaxis(crcs.reshape(spec.grid), axis, 0).reshape(-1)
+            slab = math.prod(moved(spec.grid, axis)[1:])
+            fixed = standing.limit(axes, level) // spec.chunks[axis] * slab
+        elif name in apart:
+            fixed = 0
+        rows = np.column_stack([keys(which, np.arange(len(crcs))), crcs])
+        stand.append(rows[:fixed])
+        move.append(rows[fixed:])
+    return Rows(np.concatenate(stand), np.concatenate(move))
+
+
+def table_spec(spec: ArraySpec, rows: int) -> ArraySpec:
+    """Return a table that has room for so many rows."""
+    return ArraySpec(
+        spec.name, spec.role, spec.dims, (room(rows), spec.shape[1]), spec.chunks, spec.dtype, spec.attributes
+    )
+
+
+def write_table(target: Target, spec: ArraySpec, table: GrowingTable | None, rows: Rows) -> tuple[int, int, int, int]:
+    """Write a table from the first row that does not stand on, and return what the group tells of it."""
+    first, values, record = extended(table, rows)
+    spec = table_spec(spec, record[0] + record[2])
+    target.create(spec)
+    length = spec.chunks[0]
+    for i in range(0, max(len(values), 1), length):
+        target.write(spec, (first + i // length, 0), values[i : i + length])
+    return record
+
+
+def tables_known(
+    target: Target, layout: Layout, ids: Mapping[str, int], growth: Growth, metadata: Mapping[str, int]
+) -> tuple[Checks, Growth]:
+    """Return by what the arrays of a group that grows are known; `metadata` are CRC-32C of documents by array."""
+    grids = {spec.name: math.prod(spec.grid) for spec in layout.chunked(counts=True)}
+    places: Any = {name: (which, grids[name], metadata[name]) for name, which in ids.items()}
+    own: Any = {spec.name: (metadata[spec.name],) for spec in (layout.checksums, layout.stamps)}
+    return Checks(target.build, layout.checksums.name, Table(places), Table(own)), growth
+
+
+def write_tables(partial: PartialSums, target: Target, table: Int64, related: Sequence[Neighbour]) -> None:
+    """Write both tables of a group that was written as a whole."""
+    layout, array = partial.layout, partial.recipe.window.array
+    axis = layout.grows
+    assert axis is not None  # noqa: S101  (the group grows)
+    ids = {name: i for i, name in enumerate(layout.places(counts=partial.excluded))}
+    checks = _check_rows(layout, target, next_standing(array, layout), ids)
+    growth = Growth(
+        array.dims[axis],
+        write_table(target, layout.stamps, None, stamp_rows(array, axis, table, related)),
+        write_table(target, layout.checksums, None, checks),
+    )
+    target.known = tables_known(target, layout, ids, growth, target.metadata)

@@ -1,0 +1,170 @@
+"""Changes of a group that is in its place: recorded as a whole before the first of them is made, so that all are made.
+
+An increment writes some objects anew, the metadata of the group last.  Whoever is killed in between leaves the record;
+whoever comes next makes the changes that it tells of once more.  Until then the checksums of the group do not agree
+with its arrays, or the array has grown, and it answers nothing that is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import google_crc32c
+
+from cfagg.accumulation.group import group_path
+from cfagg.errors import TargetError
+from cfagg.formats.zarr import ZarrArray
+from cfagg.formats.zarr.consolidated import with_nodes
+from cfagg.formats.zarr.creating import document_bytes
+from cfagg.formats.zarr.documents import parse
+from cfagg.storage.objects import ObjectStore
+from cfagg.storage.urls import Url
+from cfagg.writing.zarr.local_place import LocalPlace
+from cfagg.writing.zarr.object_place import ObjectPlace
+from cfagg.writing.zarr.place import Place
+
+__all__ = ["Increment", "finish_there", "make_there", "place_of_array", "record_key"]
+
+#: What a record begins with.
+_FORM = b"cfagg increment 1\n"
+
+#: Objects that are put at the same time.
+_AT_ONCE = 16
+
+#: How often consolidated metadata are tried that others write too.
+_ATTEMPTS = 4
+
+
+def record_key(group: str) -> str:
+    """Return the key of the record of a group in an object store."""
+    return f"{group}/.increment"
+
+
+def place_of_array(array: ZarrArray) -> Place:
+    """Return the store of an array as a place to write to."""
+    store: Any = array.store
+    if isinstance(store, Url):
+        return ObjectPlace(store, ObjectStore(store, store.options.given))
+    return LocalPlace(store)
+
+
+@dataclass(frozen=True, eq=False)
+class Increment:
+    """What is written, by key below the group; the document that makes it an accumulation last."""
+
+    group: str
+    zarr_format: int
+    #: The checksum of the attributes that is extended, and that of the new ones.
+    before: int
+    after: int
+    objects: Mapping[str, bytes]
+
+    @property
+    def document(self) -> str:
+        """The key of the document of the group."""
+        return "zarr.json" if self.zarr_format == 3 else ".zattrs"
+
+    def encoded(self) -> bytes:
+        """Return the record of it."""
+        sizes = [[key, len(data)] for key, data in self.objects.items()]
+        head = {
+            "group": self.group, "format": self.zarr_format, "before": self.before, "after": self.after,
+            "objects": sizes,
+        }  # fmt: skip
+        body = b"".join([_FORM, json.dumps(head).encode(), b"\n", *self.objects.values()])
+        return body + google_crc32c.value(body).to_bytes(4, "little")
+
+    @classmethod
+    def decoded(cls, record: bytes) -> Increment | None:
+        """Return what a record tells of; `None` where it is not whole."""
+        body, end = record[:-4], record[-4:]
+        if not body.startswith(_FORM) or google_crc32c.value(body).to_bytes(4, "little") != end:
+            return None
+        line = body.index(b"\n", len(_FORM))
+        head = json.loads(body[len(_FORM) : line])
+        at, objects = line + 1, {}
+        for key, size in head["objects"]:
+            objects[key] = body[at : at + size]
+            at += size
+        return cls(head["group"], head["format"], head["before"], head["after"], objects)
+
+    def belongs(self, array: ZarrArray, place: Place) -> bool:
+        """Whether what is there is the state that is extended, or the one that follows."""
+        if self.group != group_path(array.path) or self.zarr_format != array.zarr_format:
+            return False
+        found = place.read(f"{self.group}/{self.document}")
+        if found is None:
+            return False
+        content = parse(found[0], f"{place.store}/{self.group}/{self.document}")
+        own = (content.get("attributes", {}) if self.zarr_format == 3 else content).get("cfagg", {})
+        return isinstance(own, Mapping) and own.get("crc") in (self.before, self.after)
+
+    def apply(self, place: Place) -> None:
+        """Write everything; it may have been written before."""
+        last = f"{self.group}/{self.document}"
+        items = [(f"{self.group}/{key}", data) for key, data in self.objects.items()]
+        parts = [item for item in items if item[0] != last]
+        if place.remote:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                for _ in pool.map(lambda item: place.put(*item), parts):
+                    pass
+        else:
+            for item in parts:
+                place.put(*item)
+        place.put(last, self.objects[self.document])
+        self._consolidate(place)
+
+    def _consolidate(self, place: Place) -> None:
+        """Bring consolidated metadata of the groups above up to date, where there are any that list the group."""
+        if self.zarr_format == 2:
+            return  # they leave the group out
+        names = self.group.split("/")
+        nodes = {
+            key.rpartition("/")[0]: parse(data, key)
+            for key, data in self.objects.items()
+            if key.rpartition("/")[2] == "zarr.json"
+        }
+        for depth in range(len(names)):
+            self._renew("/".join([*names[:depth], "zarr.json"]), "/".join(names[depth:]), nodes, place)
+
+    def _renew(self, key: str, group: str, nodes: Mapping[str, Mapping[str, Any]], place: Place) -> None:
+        for left in reversed(range(_ATTEMPTS)):
+            found = place.read(key)
+            if found is None:
+                return
+            whole = with_nodes(parse(found[0], f"{place.store}/{key}"), group, nodes)
+            if whole is None:
+                return
+            try:
+                place.swap(key, document_bytes(whole), found[1])
+            except TargetError:
+                if not left:
+                    raise
+            else:
+                return
+
+
+def make_there(increment: Increment, place: Place) -> None:
+    """Make the changes in an object store, where their record stands beside the arrays meanwhile."""
+    key = record_key(increment.group)
+    # Only where there is none: another process may be at work.
+    place.swap(key, increment.encoded(), None)
+    increment.apply(place)
+    place.delete([key])
+
+
+def finish_there(array: ZarrArray, place: Place) -> bool:
+    """Make the changes in an object store that a killed process has recorded; whether there were any."""
+    key = record_key(group_path(array.path))
+    found = place.read(key)
+    if found is None:
+        return False
+    increment = Increment.decoded(found[0])
+    if increment is not None and increment.belongs(array, place):
+        increment.apply(place)
+    place.delete([key])
+    return True
