@@ -15,7 +15,7 @@ from cfagg.accumulation.group import group_path
 from cfagg.display.sizes import size_text
 from cfagg.formats.zarr import stamps
 
-__all__ = ["Report", "report_of"]
+__all__ = ["Report", "report_of", "report_of_extension"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Report:
     arrays : tuple of ArrayReport
         The arrays of the group.
     source_bytes, source_stored : int
-        Bytes of the array: all elements, and as stored.
+        Bytes of the array: all elements, and as stored; None where what is stored was not looked at.
     scratch : int
         Bytes of disk space that are needed beside the store while building, besides those of the group.
     chunks : int
@@ -74,7 +74,7 @@ class Report:
     action: str
     arrays: tuple[ArrayReport, ...]
     source_bytes: int
-    source_stored: int
+    source_stored: int | None
     scratch: int
     chunks: int
     resumed: int = 0
@@ -201,6 +201,27 @@ def report_of(
         missing,
         nonfinite,
         tuple(notes),
+    )
+
+
+def report_of_extension(plan: Plan, missing: int, nonfinite: int) -> Report:
+    """Return the report of a plan that extended a group in its place: what is stored is not counted again."""
+    array, counts = plan.array, bool(missing or plan.layout.outliers)
+    specs = plan.layout.arrays(counts=counts)
+    return Report(
+        array.store,
+        array.path,
+        group_path(array.path),
+        plan.action.word,
+        tuple(ArrayReport(s.name, s.role, s.shape, s.chunks, s.nbytes) for s in specs),
+        math.prod(array.shape) * array.dtype.itemsize,
+        None,
+        0,
+        plan.recipe.window.size,
+        0,
+        missing,
+        nonfinite,
+        plan.notes,
     )
 
 

@@ -15,7 +15,7 @@ from cfagg.accumulation.growing import NotInPlaceError
 from cfagg.accumulation.increments import finish_there, make_there, place_of_array
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order
-from cfagg.accumulation.report import Report, report_of
+from cfagg.accumulation.report import Report, report_of_extension
 from cfagg.conventions.accumulation import group_name
 from cfagg.errors.arguments import names
 from cfagg.formats.zarr import open_array
@@ -88,13 +88,7 @@ def _update(store: str, variable: str, threads: int, memory: int) -> Report:
             grows=grown[0] if len(grown) == 1 else None,
         )  # fmt: skip
         return carry_out(order, threads=threads)
-    return report_of(
-        extension.plan,
-        "appended",
-        counts=bool(extension.missing or extension.plan.layout.outliers),
-        missing=extension.missing,
-        nonfinite=extension.nonfinite,
-    )
+    return report_of_extension(extension.plan, extension.missing, extension.nonfinite)
 
 
 def _extension(store: str, variable: str, threads: int, memory: int) -> Extension | None:
