@@ -2,19 +2,25 @@
 
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
+import pytest
+import xarray as xr
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cfagg
 from cfagg.accumulation import freshness
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.updating import accumulated_arrays, update
+from cfagg.errors import StaleError
+from cfagg.writing.zarr.local_place import LocalPlace
 from tests.accumulation import comparing, reference
 from tests.effort import examples
 
@@ -168,3 +174,108 @@ def test_growing_step_by_step_equals_building_the_whole(history):
             (report,) = update(store)
             assert report.action in ("appended", "rebuilt")
         assert_equals_a_build_of_the_whole(store, 20.0 * raw.size)
+
+
+def steps(store: Path, start: int, stop: int) -> None:
+    """Append steps to a store by the public function."""
+    cfagg.append(store, dataset(start, stop), "time")
+
+
+def dataset(start: int, stop: int) -> xr.Dataset:
+    rng = np.random.default_rng(3)
+    values = rng.integers(-500, 500, (200, 4, 6)).astype("f4")
+    time = xr.date_range("2001-01-01", periods=200, freq="D").to_numpy()
+    return xr.Dataset(
+        {"tas": (DIMS, values[start:stop])},
+        coords={
+            "time": time[start:stop],
+            "lat": ("lat", np.arange(4.0), {"units": "degrees_north"}),
+            "lon": ("lon", np.arange(6.0), {"units": "degrees_east"}),
+        },
+    )
+
+
+@pytest.fixture
+def series(tmp_path) -> Path:
+    """A store with consolidated metadata that has grown once with its accumulation."""
+    store = tmp_path / "a.zarr"
+    encoding = {"tas": {"chunks": (3, 2, 6)}, "time": {"units": "days since 2001-01-01", "chunks": (64,)}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # consolidated metadata are no part of Zarr 3
+        dataset(0, 7).to_zarr(store, encoding=encoding, consolidated=True)
+    accumulate(store, "tas", weights="area")
+    steps(store, 7, 8)
+    return store
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+def test_appending_extends_the_accumulation_in_the_same_call(series):
+    for start, stop in ((8, 9), (9, 16), (16, 17)):
+        steps(series, start, stop)
+    found = open_accumulated(series, "tas").mean("time", sel={"time": slice("2001-01-03", "2001-01-15")})
+    expected = dataset(2, 15).tas.mean("time")
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    tree = xr.open_datatree(series, engine="zarr", consolidated=True)
+    assert tree["tas_accumulation_group"].acc_time.shape == (6, 4, 6)
+
+
+def test_nothing_that_stands_is_read_or_written_again(series, monkeypatch):
+    steps(series, 8, 60)
+    for folder in ("acc_time", "chunk_stamps"):
+        assert (series / "tas_accumulation_group" / folder).is_dir()
+    group = series / "tas_accumulation_group"
+    before = {p: p.stat().st_mtime_ns for p in group.rglob("*") if p.is_file()}
+    seen = comparing.chunks_read(monkeypatch)
+    steps(series, 60, 63)
+    assert sorted(seen) == [(20, 0, 0), (20, 1, 0)]
+    written = {p for p, t in before.items() if p.stat().st_mtime_ns != t}
+    assert {p.name for p in written} <= {"zarr.json", "c.0.0", "c.0.0.0"}
+
+
+class Killed(BaseException):
+    """As a signal that ends a process, but for what tidies up."""
+
+
+@pytest.mark.parametrize("last", [0, 1, 7, 19, 30, -1])
+def test_what_was_killed_while_it_was_extended_refuses_until_the_next_extension(series, monkeypatch, last):
+    put, left = LocalPlace.put, [last]
+    extend = cfagg.api.appending._extend
+
+    def killed(place, key, data, **options):
+        if "accumulation" in key:
+            if not left[0]:
+                raise Killed
+            left[0] -= 1
+        put(place, key, data, **options)
+
+    monkeypatch.setattr(LocalPlace, "put", killed)
+    if last < 0:
+        monkeypatch.setattr("cfagg.accumulation.building.sync_tree", lambda path: (_ for _ in ()).throw(Killed))
+    with pytest.raises(Killed):
+        steps(series, 8, 20)
+    monkeypatch.undo()
+    assert extend is cfagg.api.appending._extend
+    if last >= 0:
+        with pytest.raises(StaleError, match="refresh"):
+            open_accumulated(series, "tas").mean("time")
+    steps(series, 20, 21)
+    found = open_accumulated(series, "tas").mean("time", isel={"time": slice(1, 21)})
+    np.testing.assert_allclose(found, dataset(1, 21).tas.mean("time"), rtol=1e-6)
+    assert_equals_a_build_of_the_whole(series, 500.0 * 21)
+    assert [p.name for p in series.parent.iterdir()] == ["a.zarr"]
+
+
+def test_a_refresh_finishes_what_was_killed(series, monkeypatch):
+    put = LocalPlace.put
+
+    def killed(place, key, data, **options):
+        put(place, key, data, **options)
+        if key.endswith("acc_time/zarr.json"):
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalPlace, "put", killed)
+        with pytest.raises(Killed):
+            steps(series, 8, 20)
+    assert accumulate(series, "tas", refresh=True).action == "up to date"
+    assert_equals_a_build_of_the_whole(series, 500.0 * 20)
