@@ -37,6 +37,7 @@ from cfagg.conventions.accumulation_record import Growth
 from cfagg.formats.zarr import ZarrArray, open_array
 from cfagg.formats.zarr.checksums import crc32c
 from cfagg.formats.zarr.creating import document_bytes, group_documents
+from cfagg.kernels.statistics import FAN_OUT
 
 __all__ = ["Extension", "extend"]
 
@@ -239,6 +240,8 @@ def _extend_levels(partial: PartialSums, basis: Basis, writes: Writes) -> None:
     for levels in by_axes.values():
         start, below = 0, dict[str, npt.NDArray[Any]]()
         for specs in sorted(levels, key=lambda level: level.level):
+            if specs.arrays["count"].shape[basis.axis] <= basis.limit(specs.axes, specs.level):
+                break  # no cell is new, nor is one of those above
             start, below = _extend_level(specs, start, below, partial, basis, writes)
 
 
@@ -252,44 +255,38 @@ def _extend_level(
 ) -> tuple[int, dict[str, npt.NDArray[Any]]]:
     """Write what is new of one level, and return from where on which of it is in memory; `below` is so of the last."""
     axis, spec, group = basis.axis, specs.arrays["count"], basis.group
-    dims = tuple(group.dims[a] for a in specs.axes)
-    known = {v.level: v.arrays for v in group.statistics[dims]}
+    known = {v.level: v.arrays for v in group.statistics[tuple(group.dims[a] for a in specs.axes)]}
     old = known.get(specs.level, {})
-    stay, count, slab = basis.limit(specs.axes, specs.level), spec.shape[axis], spec.chunks[axis]
+    stay, count = basis.limit(specs.axes, specs.level), spec.shape[axis]
     if not old and stay:
         raise NotInPlaceError("a level of its statistics is missing")
-    whole = [(0, n) for n in spec.shape]
-
-    def box(a: int, b: int, shape: list[tuple[int, int]] = whole) -> tuple[tuple[int, int], ...]:
-        return tuple((a, b) if i == axis else s for i, s in enumerate(shape))
-
     if specs.level == 0:
-        found = lowest(specs, box(stay, count), partial)
+        found = lowest(specs, _box(spec.shape, axis, stay, count), partial)
     else:
-        factor = 8 if axis in specs.axes else 1
-        first, last = stay * factor, count * factor
-        cells = {}
+        factor = FAN_OUT if axis in specs.axes else 1
+        first, last, cells = stay * factor, count * factor, {}
         for kind, values in below.items():
             cut = values[(slice(None),) * axis + (slice(max(first - start, 0), last - start),)]
             if first < start:
-                array = known[specs.level - 1][kind]
-                head = read_region(array, box(first, min(start, last), [(0, n) for n in array.shape]))
-                cut = np.concatenate([head, cut], axis)
+                lower = known[specs.level - 1][kind]
+                cut = np.concatenate([read_region(lower, _box(lower.shape, axis, first, start)), cut], axis)
             cells[kind] = cut
-        found = merged(specs, cells, partial) if count > stay else {}
-    begin = stay // slab * slab
+        found = merged(specs, cells, partial)
+    # The first chunk that is written may begin with what stays.
+    begin = stay // spec.chunks[axis] * spec.chunks[axis]
     out = {}
     for kind, each in specs.arrays.items():
-        values = found.get(kind)
+        out[kind] = found[kind]
         if begin < stay:
-            head = read_region(old[kind], box(begin, stay))
-            values = head if values is None else np.concatenate([head, values], axis)
-        if values is None:
-            values = np.empty([b - a for a, b in box(begin, begin)], each.dtype)
-        out[kind] = values
-        if count > stay:
-            _write_slabs(each, begin, values, axis, writes)
+            head = read_region(old[kind], _box(each.shape, axis, begin, stay))
+            out[kind] = np.concatenate([head, out[kind]], axis)
+        _write_slabs(each, begin, out[kind], axis, writes)
     return begin, out
+
+
+def _box(shape: Axes, axis: int, start: int, stop: int) -> tuple[tuple[int, int], ...]:
+    """Return a range along one axis and all of the others."""
+    return tuple((start, stop) if a == axis else (0, n) for a, n in enumerate(shape))
 
 
 def _write_slabs(spec: ArraySpec, begin: int, values: npt.NDArray[Any], axis: int, writes: Writes) -> None:

@@ -13,11 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import google_crc32c
-
 from cfagg.accumulation.group import group_path
 from cfagg.errors import TargetError
 from cfagg.formats.zarr import ZarrArray
+from cfagg.formats.zarr.checksums import crc32c
 from cfagg.formats.zarr.consolidated import with_nodes
 from cfagg.formats.zarr.creating import document_bytes
 from cfagg.formats.zarr.documents import parse
@@ -75,14 +74,14 @@ class Increment:
             "group": self.group, "format": self.zarr_format, "before": self.before, "after": self.after,
             "objects": sizes,
         }  # fmt: skip
-        body = b"".join([_FORM, json.dumps(head).encode(), b"\n", *self.objects.values()])
-        return body + google_crc32c.value(body).to_bytes(4, "little")
+        body: bytes = b"".join([_FORM, json.dumps(head).encode(), b"\n", *self.objects.values()])
+        return body + crc32c(body).to_bytes(4, "little")
 
     @classmethod
     def decoded(cls, record: bytes) -> Increment | None:
         """Return what a record tells of; `None` where it is not whole."""
         body, end = record[:-4], record[-4:]
-        if not body.startswith(_FORM) or google_crc32c.value(body).to_bytes(4, "little") != end:
+        if not body.startswith(_FORM) or crc32c(body).to_bytes(4, "little") != end:
             return None
         line = body.index(b"\n", len(_FORM))
         head = json.loads(body[len(_FORM) : line])

@@ -319,7 +319,7 @@ class _Maker:
 
     def _cells(self, axis: int, level: int) -> int:
         """Return how many cells a level has along an axis: whole ones alone where it grows, which then stay."""
-        size = FAN_OUT**level
+        size: int = FAN_OUT**level
         return self.chunks[axis] // size if axis == self.grows else -(-self.chunks[axis] // size)
 
     def table(self, name: str, role: str, rows: int, width: int) -> ArraySpec:

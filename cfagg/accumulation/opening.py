@@ -231,9 +231,9 @@ class _Reader:
 
     def _cells(self, dim: str, chunks: int, level: int) -> int:
         """Return how many cells a level of the pyramid has along a dimension: whole ones alone where it grows."""
-        growth = self.extra.growth
+        growth, size = self.extra.growth, 1 << 3 * level
         whole = growth is not None and growth.dim == dim
-        return chunks // 8**level if whole else -(-chunks // 8**level)
+        return chunks // size if whole else -(-chunks // size)
 
     def weights(self) -> CellWeights | None:
         """Return the weights."""

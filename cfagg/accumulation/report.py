@@ -113,7 +113,7 @@ class Report:
         whole = size_text(self.source_bytes)
         size = f"{size_text(self.bytes)}, {100 * self.share:.1f} % of {self.variable}'s {whole}"
         if self.stored is not None:
-            size += f"; {size_text(self.stored)} on disk beside {size_text(self.source_stored)}"
+            size += f"; {size_text(self.stored)} on disk beside {size_text(self.source_stored or 0)}"
         lines = [f"{head}: {size}"] if self.arrays else [head]
         rows = [
             (
@@ -145,7 +145,9 @@ class Report:
     def _repr_html_(self) -> str:
         from cfagg.display.facts import facts_html
 
-        stored = None if self.stored is None else f"{size_text(self.stored)} beside {size_text(self.source_stored)}"
+        stored = (
+            None if self.stored is None else f"{size_text(self.stored)} beside {size_text(self.source_stored or 0)}"
+        )
         facts = (
             ("store", self.store),
             ("variable", self.variable),
