@@ -14,6 +14,7 @@ from cfagg.conventions.accumulation import Names, parse_extra, write_extra
 from cfagg.conventions.accumulation_model import Combinations, Table
 from cfagg.conventions.accumulation_record import (
     Excluded,
+    Growth,
     MagnitudesRecord,
     MaskRecord,
     OutliersRecord,
@@ -80,8 +81,21 @@ def test_keys_that_are_not_known_do_not_matter():
 
 
 def test_a_newer_version_is_refused_by_its_number():
-    with pytest.raises(UnsupportedError, match=r"version 3 .* reads version 2"):
-        parse_extra({**write_extra(example()), "version": 3})
+    with pytest.raises(UnsupportedError, match=r"version 4 .* reads version 3"):
+        parse_extra({**write_extra(example()), "version": 4})
+
+
+def test_a_group_that_grows_has_a_version_of_its_own_and_needs_no_edges_along_its_dimension():
+    grown = dataclasses.replace(example(), growth=Growth("time", (3, 1, 2, 5), (7, 0, 9, 4)), boundaries=Table())
+    written = write_extra(grown)
+    assert (written["version"], write_extra(example())["version"]) == (3, 2)
+    assert parse_extra(written) == grown
+    with pytest.raises(ConventionError, match="version 3 expected"):
+        parse_extra({**written, "version": 2})
+    with pytest.raises(ConventionError, match="no such dimension"):
+        parse_extra({**written, "growth": {**written["growth"], "dim": "level"}})
+    with pytest.raises(ConventionError, match="4 numbers"):
+        parse_extra({**written, "growth": {**written["growth"], "stamps": [1, 2]}})
 
 
 def changed(path, value):
