@@ -32,10 +32,12 @@ _HOMES = {
     "open_aggregation": "cfagg.api.reading",
     "open_array": "cfagg.arrays.lazy",
     "open_observations": "cfagg.observations.opening",
+    "open_rows": "cfagg.arrays.ragged",
     "read": "cfagg.api.reading",
     "rebase": "cfagg.writing.rebasing",
     "show": "cfagg.api.showing",
     "write": "cfagg.writing.writing",
+    "write_rows": "cfagg.writing.zarr.ragged",
 }
 
 #: Public modules that are attributes after ``import cfagg`` too.
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from cfagg.api.showing import show as show
     from cfagg.arrays.concatenating import concatenate as concatenate
     from cfagg.arrays.lazy import open_array as open_array
+    from cfagg.arrays.ragged import open_rows as open_rows
     from cfagg.checking.checking import check as check
     from cfagg.conversion import convert as convert
     from cfagg.errors import CfaggError as CfaggError
@@ -69,6 +72,7 @@ if TYPE_CHECKING:
     from cfagg.observations.opening import open_observations as open_observations
     from cfagg.writing.rebasing import rebase as rebase
     from cfagg.writing.writing import write as write
+    from cfagg.writing.zarr.ragged import write_rows as write_rows
 
 
 def _model_html(part: Any) -> str:

@@ -21,7 +21,7 @@ def test_a_public_name_is_found_and_listed(name: str) -> None:
 PUBLIC = {
     "Aggregation", "CfaggError", "Grid", "Layout", "Partitions", "__version__", "accumulate", "aggregate", "append",
     "check", "concatenate", "convert", "create_observations", "index", "join_observations", "open_accumulated",
-    "open_aggregation", "open_array", "open_observations", "read", "rebase", "show", "write",
+    "open_aggregation", "open_array", "open_observations", "open_rows", "read", "rebase", "show", "write", "write_rows",
 }  # fmt: skip
 
 

@@ -97,8 +97,12 @@ class Reader(ABC):
                 f"{self.label}: the selection has shape {kept} and type {self.dtype}, "
                 f"the output has {out.shape} and {out.dtype}"
             )
-        run(self._blocks(made, np.expand_dims(out, made.dropped)), out.nbytes, self.workers, self._parts(made))
+        self.fill_by(made, np.expand_dims(out, made.dropped))
         return out
+
+    def fill_by(self, made: Plan, out: npt.NDArray[Any]) -> None:
+        """Fill an array, which has the shape of a plan over `cells`, with what the plan takes."""
+        run(self._blocks(made, out), out.nbytes, self.workers, self._parts(made))
 
     def _parts(self, made: Plan) -> int:
         """Return in how many parts a plan is read; threads pay where they are large."""

@@ -45,6 +45,16 @@ def test_edges_of_what_was_opened_are_kept_where_cfagg_writes_it(opener, store, 
     np.testing.assert_array_equal(cfagg.open_array(tmp_path / "b.zarr", "tas")[...], ds.tas.values * 2)
 
 
+def test_cfagg_writes_the_edges_of_a_dataset_back_and_xarray_refuses_them(store, tmp_path):
+    ds = xr.open_dataset(store, engine="cfagg", chunks={})
+    cfagg.write(ds, tmp_path / "b.zarr")
+    again = xr.open_dataset(tmp_path / "b.zarr", engine="cfagg", chunks={})
+    assert again.tas.chunks == ds.tas.chunks
+    xr.testing.assert_equal(again.load(), ds.load())
+    with pytest.raises(ValueError, match="Zarr requires uniform chunk sizes"):
+        xr.open_dataset(store, engine="cfagg", chunks={}).to_zarr(tmp_path / "c.zarr")
+
+
 def test_the_edges_of_a_regular_grid_are_told_by_their_length(tmp_path):
     store = str(tmp_path / "c.zarr")
     zarr.create_array(store, name="x", shape=(10**12,), chunks=(4,), dtype="i1", dimension_names=["n"])
