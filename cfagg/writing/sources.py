@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -12,11 +13,13 @@ from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.arrays.opening import open_reader
 from cfagg.arrays.reader import Reader
-from cfagg.arrays.source import Group, Source, Variable, refuse_unreadable
-from cfagg.errors import CfaggError
+from cfagg.arrays.source import Group, OtherSource, Source, Variable, refuse_unreadable
+from cfagg.conventions.detection import is_private
+from cfagg.errors import CfaggError, LossError
 from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
+from cfagg.writing.attributes import netcdf_attributes
 from cfagg.writing.content import Aggregated, Content, Held
 from cfagg.writing.elsewhere import as_netcdf, elsewhere
 from cfagg.writing.references import home_of
@@ -36,7 +39,7 @@ def content_of(
     drop: bool = False,
     word_size: int | None = None,
 ) -> tuple[Content, tuple[Loss, ...]]:
-    """Return what a file contains, and the losses of what cannot be read and may be left out."""
+    """Return what a file contains, and the losses of what cannot be read or said and may be left out."""
     unreadable = [
         (group, name, error)
         for group in source.root.walk()
@@ -50,8 +53,15 @@ def content_of(
         for group, name, error in unreadable
     )
     wanted = None if variables is None else _with_references(source, variables)
-    opened = partial(open_reader, source, access=access, word_size=word_size)
-    return _content(source, source.root, opened, to, wanted), losses
+    copying = _Copying(source, partial(open_reader, source, access=access, word_size=word_size), to, wanted)
+    content = copying.group(source.root)
+    if copying.losses and not drop:
+        raise LossError(
+            f"{source.path}: {len(copying.losses):,} of its attributes cannot be said in netCDF; on_loss='drop' "
+            "(--on-loss drop) leaves them out",
+            copying.losses,
+        )
+    return content, (*losses, *copying.losses)
 
 
 def _path(group: Group, name: str) -> str:
@@ -80,34 +90,65 @@ def _with_references(source: Source, variables: Sequence[str]) -> set[str]:
     return found
 
 
-def _content(
-    source: Source, group: Group, opened: Callable[[str], Reader], to: str, wanted: set[str] | None
-) -> Content:
-    """Return one group and those below."""
-    variables: dict[str, Held | Aggregated] = {}
-    # The arrays of an aggregation file are its own; those of another file stay there.
-    stay = not source.root.has_aggregations and not isinstance(source, JoinedSource)
-    words = {w for v in group.variables.values() for k in DESCRIBING for w in str(v.attributes.get(k, "")).split()}
-    for name, one in (group.variables | group.private).items():
-        private = name in group.private
-        if private and to == "CF-1.13":
-            continue
-        if not private and wanted is not None and _path(group, name) not in wanted:
-            continue
-        reader = opened(_path(group, name))
-        if isinstance(one, Aggregation):
-            variables[name] = aggregated(one, reader)
-        elif stay and one.dims and one.dims != (name,) and name not in words:
-            variables[name] = elsewhere(name, one.dims, reader, one.attributes, to)
-        else:
-            variables[name] = held(one.dims, reader, _marked(one, to) if private else one.attributes, private=private)
-    return Content(
-        group.path,
-        group.public_dimensions if to == "CF-1.13" else group.dimensions,
-        group.public_attributes,
-        variables,
-        tuple(_content(source, inner, opened, to, wanted) for inner in group.groups.values()),
-    )
+class _Copying:
+    """Makes the content of a file from that of another, group by group; what netCDF cannot say goes to `losses`."""
+
+    def __init__(self, source: Source, opened: Callable[[str], Reader], to: str, wanted: set[str] | None) -> None:
+        self.source, self.opened, self.to, self.wanted = source, opened, to, wanted
+        self.holding = _holding(source)
+        self.losses: list[Loss] = []
+        # The arrays of an aggregation file are its own; those of another file stay there.
+        self.stay = not source.root.has_aggregations and not isinstance(source, JoinedSource)
+
+    def group(self, group: Group) -> Content:
+        """Return one group and those below."""
+        variables: dict[str, Held | Aggregated] = {}
+        words = {w for v in group.variables.values() for k in DESCRIBING for w in str(v.attributes.get(k, "")).split()}
+        for name, one in (group.variables | group.private).items():
+            path, private = _path(group, name), name in group.private
+            if private and (self.to == "CF-1.13" or not (is_private(one.attributes) or path in self.holding)):
+                continue  # the new file describes its fragments itself
+            if not private and self.wanted is not None and path not in self.wanted:
+                continue
+            reader = self.opened(path)
+            if isinstance(one, Aggregation):
+                variables[name] = aggregated(one, reader)
+            elif self.stay and one.dims and one.dims != (name,) and name not in words:
+                attributes = self._said(one.attributes, one.dtype, path)
+                variables[name] = elsewhere(name, one.dims, reader, attributes, self.to)
+            else:
+                attributes = _marked(one, self.to) if private else self._said(one.attributes, one.dtype, path)
+                variables[name] = held(one.dims, reader, attributes, private=private)
+        return Content(
+            group.path,
+            group.public_dimensions if self.to == "CF-1.13" else group.dimensions,
+            self._said(group.public_attributes, None, group.path.strip("/") or "/"),
+            variables,
+            tuple(self.group(inner) for inner in group.groups.values()),
+        )
+
+    def _said(self, attributes: Mapping[str, Any], dtype: np.dtype[Any] | None, path: str) -> Mapping[str, Any]:
+        """Return attributes as netCDF holds them; those of netCDF files are."""
+        if not isinstance(self.source, OtherSource):
+            return attributes
+        fill = {k: v for k, v in attributes.items() if k == "_FillValue"}
+        found, losses = netcdf_attributes({k: v for k, v in attributes.items() if k not in fill}, dtype, path)
+        self.losses += losses
+        return found | fill
+
+
+def _holding(source: Source) -> set[str]:
+    """Return the paths of the variables that hold values of aggregations in their own file."""
+    found = set()
+    for group in source.root.walk():
+        for one in group.variables.values():
+            tables = (one.partitions, *one.partitions.versions) if isinstance(one, Aggregation) else ()
+            for table in tables:
+                for code in np.unique(table.address[(table.file < 0) & table.present]).tolist():
+                    with suppress(CfaggError):
+                        where, held_by = source.find_from(group.path, table.addresses[code] if code >= 0 else one.name)
+                        found.add(_path(where, held_by.name))
+    return found
 
 
 def _marked(variable: Variable, to: str) -> dict[str, Any]:

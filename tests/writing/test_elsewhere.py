@@ -12,6 +12,7 @@ import xarray as xr
 import zarr
 
 import cfagg
+from cfagg.errors import LossError
 from cfagg.formats.pp import addresses, records
 from cfagg.runtime.targets import DIALECTS
 from cfagg.writing import elsewhere
@@ -184,3 +185,23 @@ def test_damaged_fields_are_found_when_fragments_are_written(tmp_path):
     with pytest.raises(cfagg.CfaggError, match="8 bytes of data"):
         cfagg.convert(tmp_path / "a.pp", tmp_path / "a.nc", to="CF-1.13")
     assert [p.name for p in tmp_path.iterdir()] == ["a.pp"]
+
+
+@pytest.mark.parametrize("to", DIALECTS)
+def test_attributes_of_zarr_get_the_types_of_netcdf_and_those_it_cannot_hold_are_losses(tmp_path, to):
+    root = zarr.open_group(str(tmp_path / "a.zarr"), mode="w", attributes={"nested": {"a": 1}, "n": 1})
+    attributes = {"flag_values": [1, 2], "known": True, "units": "1"}
+    made = root.create_array("v", data=np.arange(6, dtype="i2"), dimension_names=("x",), attributes=attributes)
+    assert made.shape == (6,)
+    with pytest.raises(LossError) as caught:
+        cfagg.convert(tmp_path / "a.zarr", tmp_path / "a.nc", to=to)
+    assert {(loss.variable, loss.what) for loss in caught.value.losses} == {
+        ("/", "attribute 'nested'"), ("v", "attribute 'known'")
+    }  # fmt: skip
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
+    report = cfagg.convert(tmp_path / "a.zarr", tmp_path / "a.nc", to=to, on_loss="drop")
+    assert len(report.losses) == 2
+    with cfagg.read(tmp_path / "a.nc") as found:
+        assert found.v.attrs["flag_values"].dtype == np.int16
+        assert found.v.values.tolist() == list(range(6))
+        assert found.attrs["n"] == 1

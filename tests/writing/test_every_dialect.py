@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 
+import netCDF4
 import numpy as np
 import pytest
 
@@ -80,3 +81,13 @@ def test_what_a_dialect_alone_has_is_lost_as_listed_and_values_are_kept_by_fragm
 
 def test_every_dialect_has_an_example_of_its_own():
     assert set(RICH) == set(READ)
+
+
+@pytest.mark.parametrize("to", WRITTEN)
+@pytest.mark.parametrize("dialect", ["CFA-0.6.2", "CF-1.13"])
+def test_what_describes_fragments_in_the_source_is_no_variable_of_the_target(tmp_path, dialect, to):
+    path = write(tmp_path, dialect, rich=False)
+    cfagg.convert(path, tmp_path / "b.nc", to=to, on_loss="drop")
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        told = " ".join(str(file["tas"].getncattr(n)) for n in file["tas"].ncattrs())
+        assert [n for n in file.variables if n != "tas" and n not in told] == []
