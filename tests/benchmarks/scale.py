@@ -1,0 +1,246 @@
+"""What each job costs for each partition and chunk, from a thousand of them: ``python -m tests.benchmarks.scale``.
+
+The figures go into ``docs/making/scale.json``, from which ``docs/making/scale.py`` makes the page.  Metadata are
+simulated; values are real, in chunks of 1 KiB, so that next to nothing but the cost of a chunk is measured.  Times are
+CPU seconds of this process, the best of some runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cfagg
+from cfagg.arrays.plan import plan
+from cfagg.conventions import nca
+from cfagg.formats.zarr.grids import grid_v3
+from cfagg.model import Grid
+from tests.benchmarks.bench_parse import text_of
+from tests.benchmarks.scale_cases import SMALL, large, netcdf_files, small_store
+from tests.benchmarks.scale_requests import requests
+
+__all__ = ["JOBS", "RATES", "measured"]
+
+#: Where figures are kept.
+KEPT = Path(__file__).resolve().parents[2] / "docs/making/scale.json"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job, what its cost is counted by, how many of those are tried at most, and what makes one trial."""
+
+    name: str
+    unit: str
+    most: int
+    trial: Callable[[int, Path], Any]  # a context: within it stands the function that is timed
+
+
+def best(function: Callable[[], Any], runs: int = 3) -> float:
+    """Return the CPU seconds of the fastest of some runs."""
+    found = []
+    for _ in range(runs):
+        start = time.process_time()
+        function()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+@contextmanager
+def nca_read(n: int, _: Path) -> Iterator[Callable[[], Any]]:
+    text, sizes = text_of(n), {"time": 12 * n, "lat": 64, "lon": 128}
+    yield lambda: nca.parse("tas", {"nca_dimensions": "time lat lon", "nca_array": text}, "f4", sizes)
+
+
+@contextmanager
+def nca_written(n: int, here: Path) -> Iterator[Callable[[], Any]]:
+    with nca_read(n, here) as read:
+        aggregation = read()
+    yield lambda: nca.write(aggregation)
+
+
+def _document(shapes: Any) -> bytes:
+    grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [shapes]}}
+    return json.dumps({"chunk_grid": grid, "codecs": [{"name": "bytes"}]}).encode()
+
+
+@contextmanager
+def equal_grid(n: int, _: Path) -> Iterator[Callable[[], Any]]:
+    text = _document([[12, n]])
+    yield lambda: grid_v3(json.loads(text), (12 * n,), [], "a")
+
+
+@contextmanager
+def unequal_grid(n: int, _: Path) -> Iterator[Callable[[], Any]]:
+    text = _document([5, 7] * (n // 2))
+    yield lambda: grid_v3(json.loads(text), (6 * n,), [], "a")
+
+
+@contextmanager
+def planned(n: int, _: Path) -> Iterator[Callable[[], Any]]:
+    grid = Grid.from_sizes([np.tile([5, 7], n // 2)])
+    yield lambda: plan(grid, [slice(3, 6 * n - 3)]).cell
+
+
+@contextmanager
+def planned_short(n: int, _: Path) -> Iterator[Callable[[], Any]]:
+    grid = Grid.from_sizes([np.tile([5, 7], n // 2)])
+    middle = 3 * n
+    yield lambda: plan(grid, [slice(middle, middle + 30)]).cell
+
+
+@contextmanager
+def _stored(n: int, here: Path, codec: str) -> Iterator[Path]:
+    store = here / f"{codec}-{n}.zarr"
+    small_store(store, n, codec)
+    try:
+        yield store
+    finally:
+        shutil.rmtree(store)
+
+
+@contextmanager
+def raw_read(n: int, here: Path) -> Iterator[Callable[[], Any]]:
+    with _stored(n, here, "none") as store:
+        yield lambda: cfagg.open_array(store, "v")[...]
+
+
+@contextmanager
+def zstd_read(n: int, here: Path) -> Iterator[Callable[[], Any]]:
+    with _stored(n, here, "zstd") as store:
+        yield lambda: cfagg.open_array(store, "v")[...]
+
+
+@contextmanager
+def accumulated(n: int, here: Path) -> Iterator[Callable[[], Any]]:
+    with _stored(n, here, "zstd") as store:
+        yield lambda: cfagg.accumulate(store, "v", dims=["time"], overwrite=True)
+
+
+@contextmanager
+def asked(n: int, here: Path) -> Iterator[Callable[[], Any]]:
+    with _stored(n, here, "zstd") as store:
+        cfagg.accumulate(store, "v", dims=["time"])
+        found = cfagg.open_accumulated(store, "v")
+        inside = slice(SMALL // 2, SMALL * n - SMALL // 2)
+        yield lambda: found.mean("time", isel={"time": inside})
+
+
+@contextmanager
+def converted(n: int, here: Path) -> Iterator[Callable[[], Any]]:
+    with _stored(n, here, "zstd") as store:
+        yield lambda: cfagg.convert(store, here / "out.zarr", chunks={"time": SMALL}, overwrite=True)
+        shutil.rmtree(here / "out.zarr", ignore_errors=True)
+
+
+@contextmanager
+def aggregated(n: int, here: Path) -> Iterator[Callable[[], Any]]:
+    files = netcdf_files(here / f"files-{n}", n)
+    made = cfagg.aggregate(files, output=here / f"out-{n}.nca", overwrite=True)
+    if made["v"].shape != (n, SMALL):
+        raise RuntimeError(f"the files did not become one array: {made}")
+    yield lambda: cfagg.aggregate(files, output=here / f"out-{n}.nca", overwrite=True)
+    shutil.rmtree(here / f"files-{n}")
+
+
+@contextmanager
+def indexed(n: int, here: Path) -> Iterator[Callable[[], Any]]:
+    files = netcdf_files(here / f"files-{n}", n)
+    cfagg.aggregate(files, output=here / f"out-{n}.nca", overwrite=True)
+    yield lambda: cfagg.index(here / f"out-{n}.nca", overwrite=True)
+    shutil.rmtree(here / f"files-{n}")
+
+
+#: In the order of the page.
+JOBS = (
+    Job("read an aggregation's description", "partition", 10**6, nca_read),
+    Job("write an aggregation's description", "partition", 10**6, nca_written),
+    Job("read the grid of equal chunks", "chunk", 10**7, equal_grid),
+    Job("read the grid of unequal chunks", "chunk", 10**7, unequal_grid),
+    Job("plan the whole array", "chunk", 10**7, planned),
+    Job("plan 30 steps of it", "chunk of the grid", 10**7, planned_short),
+    Job("read all chunks, uncompressed", "chunk", 10**5, raw_read),
+    Job("read all chunks, zstd", "chunk", 10**5, zstd_read),
+    Job("build an accumulation", "chunk", 10**4, accumulated),
+    Job("mean of all by it", "chunk", 10**4, asked),
+    Job("convert to other chunks of the same size", "chunk", 10**4, converted),
+    Job("aggregate files", "file", 10**3, aggregated),
+    Job("index where the chunks stand", "file", 10**3, indexed),
+)
+
+
+#: What moves values, by megabytes of them a second and core.
+RATES: dict[str, Callable[[Path, Path, Path], Any]] = {
+    "read netCDF-4, deflate": lambda nc, _, __: cfagg.open_array(nc, "v")[...],
+    "read Zarr, zstd": lambda _, store, __: cfagg.open_array(store, "v")[...],
+    "convert netCDF-4 to Zarr": lambda nc, _, here: cfagg.convert(nc, here / "converted.zarr", overwrite=True),
+    "accumulate over time": lambda _, store, __: cfagg.accumulate(store, "v", dims=["time"], overwrite=True),
+}
+
+
+def measured(largest: int, only: str = "", log: Callable[[str], Any] = lambda _: None) -> dict[str, Any]:
+    """Return the CPU seconds of every job at powers of ten up to `largest`, and the rates of what moves values."""
+    found: dict[str, Any] = {"machine": _machine(), "jobs": {}, "rates": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        for job in JOBS:
+            if only not in job.name:
+                continue
+            sizes = [10**k for k in range(2 if job.most <= 10**3 else 3, 8) if 10**k <= min(job.most, largest)]
+            times = {}
+            for n in sizes:
+                with job.trial(n, here) as function:
+                    function()
+                    times[str(n)] = float(f"{best(function, 3 if n < 10**6 else 2):.4g}")
+                log(f"{job.name}: {n:,}: {times[str(n)]:.3g} s")
+            found["jobs"][job.name] = {"unit": job.unit, "seconds": times}
+        if not only:
+            nc, store, size = large(here)
+            for name, move in RATES.items():
+                move(nc, store, here)
+                found["rates"][name] = float(f"{size / 1e6 / best(lambda move=move: move(nc, store, here)):.4g}")
+                log(f"{name}: {found['rates'][name]} MB/s")
+            found["requests"] = requests(here)
+            aggregation = nca.parse(
+                "tas",
+                {"nca_dimensions": "time lat lon", "nca_array": text_of(10**4)},
+                "f4",
+                {"time": 12 * 10**4, "lat": 64, "lon": 128},
+            )
+            found["bytes of a partition in memory"] = round(aggregation.partitions.nbytes / 10**4, 1)
+    return found
+
+
+def _machine() -> str:
+    """Return what the figures were measured on, as far as it decides them."""
+    python = f"Python {platform.python_version()}, NumPy {np.__version__}"
+    return f"{platform.machine()}, {os.cpu_count()} cores, {python}"
+
+
+def main() -> None:
+    """Measure, print and keep the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--largest", type=int, default=10**7)
+    parser.add_argument("--only", default="", help="part of the names of jobs; nothing is kept then")
+    args = parser.parse_args()
+    found = measured(args.largest, args.only, lambda said: print(said, file=sys.stderr, flush=True))
+    if args.only:
+        print(json.dumps(found, indent=1))
+    else:
+        KEPT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
