@@ -20,7 +20,7 @@ for _folder in (HERE, HERE.parent):
         sys.path.insert(0, str(_folder))
 
 # MkDocs takes the folders off the path again once this file is loaded: all is imported here.
-from making import boxes, costs, coverage, gallery, pages, projection, translation, vocabulary, windows  # noqa: E402
+from making import boxes, costs, coverage, gallery, pages, projection, scale, translation, vocabulary, windows  # noqa: E402
 
 from cfagg.formats.zarr import readers  # noqa: E402
 from tests.benchmarks import numerics  # noqa: E402
@@ -52,6 +52,7 @@ def pictures() -> dict[str, bytes]:
         "costs.svg": costs.draw(),
         "projection.svg": projection.draw(),
         "projection_plane.svg": projection.draw_plane(),
+        "scale.svg": scale.draw(),
         "windows.svg": windows.draw(),
         **gallery.pictures(),
     }

@@ -44,7 +44,7 @@ def test_every_picture_on_a_page_is_made_and_every_picture_made_is_on_a_page(hoo
     drawn = {name for p in hooks.RUN for name in re.findall(r"^\$ cfagg .*--plot (\S+)", PAGES[p], re.MULTILINE)}
     samples = (*hooks.gallery.AGGREGATIONS, *hooks.gallery.FIELDS)
     shown = {name for text in PAGES.values() for name in re.findall(r"\]\(made/([^)]+)\)", text)}
-    made = {"boxes.svg", "costs.svg", "projection.svg", "projection_plane.svg", "windows.svg"}
+    made = {"boxes.svg", "costs.svg", "projection.svg", "projection_plane.svg", "scale.svg", "windows.svg"}
     assert shown == {*drawn, *made, *map(hooks.gallery.name_of, samples)}
 
 
@@ -97,6 +97,53 @@ def test_cases_of_projection_are_those_of_numpy_and_are_drawn(hooks: ModuleType)
     for draw in (projection.draw, projection.draw_plane):
         assert draw() == draw()
         assert draw().startswith(b"<?xml")
+
+
+def test_the_tables_about_scale_are_those_that_the_script_makes(hooks: ModuleType) -> None:
+    scale = hooks.scale
+    assert doctest.testmod(scale).failed == 0
+    assert scale.page(PAGES["scale.md"]) == PAGES["scale.md"], "run python docs/making/scale.py"
+    with pytest.raises(ValueError, match="no place"):
+        scale.page("nothing")
+    assert scale.draw() == scale.draw()
+    assert scale.draw().startswith(b"<?xml")
+
+
+def test_what_the_page_about_scale_says_of_its_figures_is_so(hooks: ModuleType) -> None:
+    scale = hooks.scale
+    # What does not depend on the number of chunks.
+    for name in ("read the grid of equal chunks", "plan 30 steps of it", "append a step to equal chunks"):
+        seconds = scale.measured()["jobs"][name]["seconds"]
+        assert max(seconds.values()) < 4 * min(seconds.values()), name
+    # The most expensive thing that is done for a partition before its file is opened.
+    described = ("read the grid of unequal chunks", "plan the whole array", "plan 30 steps of it")
+    text = scale.each("read an aggregation's description", 10**6)[0]
+    assert all(scale.each(name, 10**7)[0] < text for name in described)
+    # Each chunk an object costs more for requests than for processors, shards hardly anything.
+    works = {w.name: w.price(scale.Cloud()) for w in scale.works()}
+    requests, processors = works["convert to Zarr, a chunk an object"]
+    assert requests > processors
+    requests, processors = works["convert to sharded Zarr"]
+    assert requests < processors / 5
+    # What decides values is processors, and what looks at metadata only waits.
+    limits = {w.name: w.slowest(16, scale.Cloud())[0] for w in scale.works()}
+    assert limits["convert to sharded Zarr"] == limits["accumulate, sharded"] == "processors"
+
+
+@pytest.mark.full
+def test_the_study_of_scale_measures_what_the_page_shows(hooks: ModuleType) -> None:
+    from tests.benchmarks import scale
+
+    found = scale.measured(1000)
+    kept = hooks.scale.measured()
+    assert found.keys() == kept.keys()
+    assert [*found["jobs"]] == [*kept["jobs"]]
+    assert found["rates"].keys() == kept["rates"].keys()
+    assert found["requests"] == kept["requests"]
+    for name, job in found["jobs"].items():
+        for n, seconds in job["seconds"].items():
+            # Machines differ; figures of another kind of work would differ more.
+            assert seconds < 20 * kept["jobs"][name]["seconds"][n], name
 
 
 def test_blocks_and_commands_of_a_page_are_found(hooks: ModuleType) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cfagg.errors import UnsupportedError
 from cfagg.formats.zarr.attributes import encoded_fill
 from cfagg.formats.zarr.consolidated import consolidated
@@ -59,13 +61,18 @@ def _new(array: Array, codec: Codec, zarr_format: int) -> NewArray:
         dims=array.dims,
         shape=array.shape,
         dtype=array.dtype,
-        chunks=array.grid.sizes if array.rectilinear else array.chunk_shape,
+        chunks=_lengths(array) if array.rectilinear else array.chunk_shape,
         fill=array.padding if zarr_format == 3 else array.fill,
         codec=codec,
         attributes=attributes,
         separator="/" if zarr_format == 3 else ".",
         inner=array.inner,
     )
+
+
+def _lengths(array: Array) -> list[Any]:
+    """Return the lengths of chunks of unequal sizes along each dimension, as columns."""
+    return [np.diff(np.minimum(e, n)) for e, n in zip(array.grid.edges, array.shape, strict=True)]
 
 
 def forget_metadata(documents: Mapping[str, bytes], root: Path) -> None:

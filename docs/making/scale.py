@@ -111,21 +111,20 @@ def measured() -> dict[str, Any]:
 
 
 def each(name: str, n: int) -> tuple[float, bool]:
-    """Return the CPU seconds of a job for each of `n`, and whether that was measured.
+    """Return the CPU seconds of a job for each of `n`, or once among them, and whether that was measured.
 
     Beyond the largest size that was tried, each is taken to cost as much as at that size; below the smallest, too.
     """
-    seconds = {int(k): v for k, v in measured()["jobs"][name]["seconds"].items()}
-    if n in seconds:
-        return seconds[n] / n, True
+    job = measured()["jobs"][name]
+    seconds = {int(k): v / (1 if job["once"] else int(k)) for k, v in job["seconds"].items()}
     nearest = min(seconds, key=lambda k: abs(math.log(k / n)))
-    return seconds[nearest] / nearest, False
+    return seconds[nearest], n in seconds
 
 
 def costs() -> str:
     """Return the cost of every job for each partition or chunk; computed ones are in italics."""
     lines = [
-        "| job | each | " + " | ".join(f"of {n:,}" for n in SIZES) + " |",
+        "| job | a | " + " | ".join(f"of {n:,}" for n in SIZES) + " |",
         "|---|---|" + "---:|" * len(SIZES),
     ]
     for name, job in measured()["jobs"].items():

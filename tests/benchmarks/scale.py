@@ -29,7 +29,7 @@ from cfagg.conventions import nca
 from cfagg.formats.zarr.grids import grid_v3
 from cfagg.model import Grid
 from tests.benchmarks.bench_parse import text_of
-from tests.benchmarks.scale_cases import SMALL, large, netcdf_files, small_store
+from tests.benchmarks.scale_cases import SMALL, large, long_store, netcdf_files, small_store
 from tests.benchmarks.scale_requests import requests
 
 __all__ = ["JOBS", "RATES", "measured"]
@@ -46,6 +46,7 @@ class Job:
     unit: str
     most: int
     trial: Callable[[int, Path], Any]  # a context: within it stands the function that is timed
+    once: bool = False  # its cost is that of one such job among so many chunks, not of each
 
 
 def best(function: Callable[[], Any], runs: int = 3) -> float:
@@ -139,6 +140,16 @@ def asked(n: int, here: Path) -> Iterator[Callable[[], Any]]:
 
 
 @contextmanager
+def appended(n: int, here: Path) -> Iterator[Callable[[], Any]]:
+    """Append to an array of which only the description is there."""
+    store = here / f"long-{n}.zarr"
+    long_store(store, n)
+    step = iter(range(n, n + 100))
+    yield lambda: cfagg.append(store, {"v": np.ones((1, SMALL), "f4"), "time": np.array([float(next(step))])}, "time")
+    shutil.rmtree(store)
+
+
+@contextmanager
 def converted(n: int, here: Path) -> Iterator[Callable[[], Any]]:
     with _stored(n, here, "zstd") as store:
         yield lambda: cfagg.convert(store, here / "out.zarr", chunks={"time": SMALL}, overwrite=True)
@@ -170,11 +181,12 @@ JOBS = (
     Job("read the grid of equal chunks", "chunk", 10**7, equal_grid),
     Job("read the grid of unequal chunks", "chunk", 10**7, unequal_grid),
     Job("plan the whole array", "chunk", 10**7, planned),
-    Job("plan 30 steps of it", "chunk of the grid", 10**7, planned_short),
+    Job("plan 30 steps of it", "plan", 10**7, planned_short, once=True),
     Job("read all chunks, uncompressed", "chunk", 10**5, raw_read),
     Job("read all chunks, zstd", "chunk", 10**5, zstd_read),
     Job("build an accumulation", "chunk", 10**4, accumulated),
     Job("mean of all by it", "chunk", 10**4, asked),
+    Job("append a step to equal chunks", "call", 10**6, appended, once=True),
     Job("convert to other chunks of the same size", "chunk", 10**4, converted),
     Job("aggregate files", "file", 10**3, aggregated),
     Job("index where the chunks stand", "file", 10**3, indexed),
@@ -205,7 +217,7 @@ def measured(largest: int, only: str = "", log: Callable[[str], Any] = lambda _:
                     function()
                     times[str(n)] = float(f"{best(function, 3 if n < 10**6 else 2):.4g}")
                 log(f"{job.name}: {n:,}: {times[str(n)]:.3g} s")
-            found["jobs"][job.name] = {"unit": job.unit, "seconds": times}
+            found["jobs"][job.name] = {"unit": job.unit, "once": job.once, "seconds": times}
         if not only:
             nc, store, size = large(here)
             for name, move in RATES.items():

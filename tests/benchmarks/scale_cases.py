@@ -12,7 +12,7 @@ import zarr
 from cfagg.formats.zarr.creating import NewArray, array_documents, group_documents, write_documents
 from cfagg.formats.zarr.written_codecs import Codec
 
-__all__ = ["SMALL", "large", "netcdf_files", "small_store"]
+__all__ = ["SMALL", "large", "long_store", "netcdf_files", "small_store"]
 
 #: Elements of a small chunk, which is 1 KiB.
 SMALL = 256
@@ -29,6 +29,21 @@ def small_store(path: Path, n: int, codec: str) -> None:
     for i in range(n):
         values = np.round(random.normal(280, 10, SMALL), 1).astype("f4")
         (path / f"v/c/{i}").write_bytes(encode(values))
+
+
+def long_store(path: Path, n: int) -> None:
+    """Write the metadata of a group of `n` steps, each an edge of a rectilinear grid, and the last coordinate."""
+    codec = Codec("zstd")
+    for name, tail in (("v", (SMALL,)), ("time", ())):
+        dims = ("time", "x")[: 1 + len(tail)]
+        dtype = np.dtype("f4" if tail else "f8")
+        lengths = [np.ones(n, np.int64), *([k] for k in tail)]
+        attributes = {"units": "K"} if tail else {"units": "days since 1950-01-01"}
+        new = NewArray(dims, (n, *tail), dtype, lengths, np.nan, codec, attributes)
+        (path / name / "c").mkdir(parents=True)
+        write_documents(path / name, array_documents(new, 3))
+    write_documents(path, group_documents({}, 3))
+    (path / f"time/c/{n - 1}").write_bytes(codec.encoder()(np.array([n - 1.0])))
 
 
 def netcdf_files(here: Path, n: int) -> list[Path]:

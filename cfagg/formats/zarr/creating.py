@@ -46,8 +46,8 @@ class NewArray(NamedTuple):
     dims: tuple[str, ...] | None  # `None` where they are not told, or by the attributes
     shape: tuple[int, ...]
     dtype: np.dtype[Any]  # `object` is text of any length
-    # lengths of a chunk; or per dimension those of all chunks, which a rectilinear grid has
-    chunks: Sequence[int] | Sequence[Sequence[int]]
+    # lengths of a chunk; or per dimension those of all chunks, which a rectilinear grid has: see `grids.chunk_grid`
+    chunks: Sequence[int] | Sequence[Any]
     fill: Any  # a number, bytes or text; `None`, in version 2 only, is none
     codec: Codec
     attributes: Mapping[str, Any]

@@ -10,7 +10,6 @@ Dimensions of equal chunks cost O(1) and all others O(runs), up to the columns o
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,12 +18,12 @@ import numpy.typing as npt
 
 from cfagg.conventions import limits
 from cfagg.conventions.findings import shorten
-from cfagg.errors import LimitError, ModelError, Problem, SourceError, UnsupportedError
+from cfagg.errors import LimitError, ModelError, Problem, UnsupportedError
 from cfagg.formats.zarr.codecs import named
 from cfagg.model import Grid, Regular
 from cfagg.model.runs import run_lengths
 
-__all__ = ["chunk_grid", "grid_v2", "grid_v3", "grown", "is_rectilinear"]
+__all__ = ["chunk_grid", "grid_v2", "grid_v3"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -73,23 +72,14 @@ def grid_v3(
     return inner, objects
 
 
-def is_rectilinear(document: Mapping[str, Any]) -> bool:
-    """Whether an array's document tells the length of each chunk; its chunks may all be equal nevertheless.
-
-    >>> is_rectilinear({"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}})
-    False
-    """
-    return named(document.get("chunk_grid"))[0] in _VARIABLE
-
-
 def chunk_grid(chunks: Sequence[Any]) -> dict[str, Any]:
     """Return the chunk grid of a Zarr v3 array.
 
     Parameters
     ----------
-    chunks : sequence of int, or of sequences of int
-        The length of all chunks along each dimension, which makes a regular grid; or per dimension the lengths of all
-        its chunks, as `NewArray.chunks` has them, which makes a rectilinear one.
+    chunks : sequence of int, or of `Regular` and array_like of int
+        The length of all chunks along each dimension, which makes a regular grid; or per dimension the lengths of its
+        chunks one by one, or `Regular` where they are equal, as `NewArray.chunks` has them: a rectilinear one.
 
     Notes
     -----
@@ -98,46 +88,15 @@ def chunk_grid(chunks: Sequence[Any]) -> dict[str, Any]:
 
     >>> chunk_grid([[5, 5, 5, 2], [64]])["configuration"]["chunk_shapes"]
     [[[5, 3], 2], [64]]
+    >>> chunk_grid([[5, 2], Regular(10**7, 1)])["configuration"]["chunk_shapes"]
+    [[5, 2], [[1, 10000000]]]
     """
     if all(isinstance(c, int) for c in chunks):
         return {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}
-    shapes = [_as_json(run_lengths(lengths)) for lengths in chunks]
+    # An empty dimension has no chunk, but tells a length.
+    runs = [((c.chunk, max(c.count, 1)),) if isinstance(c, Regular) else run_lengths(c) for c in chunks]
+    shapes = [[[length, count] if count > 1 else length for length, count in each] for each in runs]
     return {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": shapes}}
-
-
-def grown(grid: Mapping[str, Any], shape: Sequence[int], axis: int, lengths: Sequence[int]) -> dict[str, Any]:
-    """Return a rectilinear chunk grid with chunks of these lengths added at the array's end along a dimension.
-
-    The edges are not expanded: the cost is that of the runs.  Chunks that the grid has beyond the array's end are
-    dropped; an array that ends within a chunk cannot grow by an edge, which is a `SourceError`.
-
-    >>> rectilinear = chunk_grid([[31, 28, 1, 1]])
-    >>> grown(rectilinear, (61,), 0, [1, 1, 30])["configuration"]["chunk_shapes"]
-    [[31, 28, [1, 4], 30]]
-    """
-    name, configuration = named(grid)
-    key = _VARIABLE[str(name)]
-    problems: list[Problem] = []
-    size = shape[axis]
-    found = _runs(configuration[key][axis], size, f"chunk_grid.{key}[{axis}]", problems)
-    if found is None:
-        raise SourceError("not a chunk grid", problems)
-    end = int(np.dot(*found))
-    if end != size:
-        raise SourceError(f"the array ends at {size} along axis {axis}, within its last chunk, which ends at {end}")
-    runs: list[tuple[int, int]] = []
-    for length, count in (*zip(*(c.tolist() for c in found), strict=True), *run_lengths(lengths)):
-        before = runs.pop()[1] if runs and runs[-1][0] == length else 0
-        # An empty array has no chunk of the length that it tells.
-        runs += [(length, before + count)] if before + count else []
-    out = copy.copy(configuration[key])
-    out[axis] = _as_json(runs)
-    return {"name": name, "configuration": {**configuration, key: out}}
-
-
-def _as_json(runs: Sequence[tuple[int, int]]) -> list[int | list[int]]:
-    """Return runs as a rectilinear grid has them: a length that is alone is a number."""
-    return [[length, count] if count > 1 else length for length, count in runs]
 
 
 def _regular(chunks: Any, shape: tuple[int, ...], where: str, problems: list[Problem]) -> Grid:

@@ -108,7 +108,7 @@ def _as_regular(axis: Any, size: int) -> Any:
 
 
 def _lengths(grid: Grid) -> list[Any]:
-    """Return the lengths of chunks as stored: one for each dimension, or a list for each."""
+    """Return the lengths of chunks as stored: one for each dimension, or for each what `NewArray` takes."""
     if is_regular(grid):
         return [axis.chunk for axis in grid.axes]  # type: ignore[union-attr]
-    return [[axis.chunk] * axis.count if isinstance(axis, Regular) else np.diff(axis).tolist() for axis in grid.axes]
+    return [axis if isinstance(axis, Regular) else np.diff(axis) for axis in grid.axes]

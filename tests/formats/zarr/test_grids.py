@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from zarr.core.chunk_grids import ChunkGrid
 from zarr.core.metadata.v3 import ArrayV3Metadata
 
-from cfagg.errors import LimitError, SourceError
+from cfagg.errors import LimitError
 from cfagg.formats.zarr.chunks import read_chunk
 from cfagg.formats.zarr.creating import NewArray, array_documents, write_documents
-from cfagg.formats.zarr.grids import chunk_grid, grid_v2, grid_v3, grown, is_rectilinear
+from cfagg.formats.zarr.grids import chunk_grid, grid_v2, grid_v3
 from cfagg.formats.zarr.metadata import open_array
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.model import Grid, Regular
@@ -129,31 +129,6 @@ def test_regular_grids_are_those_of_zarr_python(given):
     assert problems == []
 
 
-@given(lengths, st.lists(lengths, min_size=1, max_size=4))
-@hypothesis_settings(max_examples=examples(500), deadline=None)
-def test_a_grid_grows_as_if_it_were_written_anew(first, more):
-    grid, size, every = chunk_grid([first, [5]]), sum(first), list(first)
-    for added in more:
-        grid = grown(grid, (size, 5), 0, added)
-        size, every = size + sum(added), every + added
-    assert grid == chunk_grid([every, [5]])
-
-
-@pytest.mark.parametrize(
-    ("entry", "size", "expected"),
-    [([4, 9], 4, [[4, 2]]), ([[2, 3], 7], 4, [[2, 2], 4]), (4, 8, [[4, 3]]), ([3], 0, [4]), ([4], 0, [4])],
-)
-def test_chunks_beyond_the_end_give_way_to_those_that_are_added(entry, size, expected):
-    grid = grown(document([entry], [size])["chunk_grid"], (size,), 0, [4])
-    assert grid["configuration"]["chunk_shapes"] == [expected]
-
-
-@pytest.mark.parametrize("entry", [[4, 9], 4, [[4, 2]]])
-def test_an_array_that_ends_within_a_chunk_does_not_grow_by_an_edge(entry):
-    with pytest.raises(SourceError, match="ends at 5 along axis 0, within its last chunk"):
-        grown(document([entry], [5])["chunk_grid"], (5,), 0, [4])
-
-
 @pytest.mark.parametrize(
     "entry", [3, [3, 3, 3, 3], [[3, 4]], [3, [3, 2], 3], [[3, 100]], [[3, 4], 9], [[3, 2**61], [5, 2**61]]]
 )
@@ -173,9 +148,6 @@ def test_ten_million_equal_chunks_cost_what_one_costs():
     grid, _ = ours(document([[[1, 10**7]], [[64, 10**7]], 8], [10**7, 64 * 10**7, 10**9]))
     assert all(isinstance(a, Regular) for a in grid.axes)
     assert chunk_grid([[4] * 3, [5]]) == chunk_grid([np.full(3, 4), np.array([5])])
-    assert grown(document([[[1, 10**7]]], [10**7])["chunk_grid"], (10**7,), 0, [1, 1])["configuration"][
-        "chunk_shapes"
-    ] == [[[1, 10**7 + 2]]]
     assert time.process_time() - start < 0.1
 
 
@@ -238,13 +210,6 @@ def test_more_chunks_than_any_array_has_are_refused_before_they_are_listed():
     found = document([[[1, 2**40], 5]], [2**40 + 5])
     with pytest.raises(LimitError, match=r"a, dimension 0 has 1099511627777 chunks, more than"):
         grid_v3(found, (2**40 + 5,), [], "a")
-
-
-def test_other_kinds_of_grids_are_told_apart():
-    assert is_rectilinear(document([[2]], [2]))
-    assert is_rectilinear(document([[2]], [2], "rectangular"))
-    assert not is_rectilinear(document([2], [2], "regular"))
-    assert not is_rectilinear({})
 
 
 SHARDED = [{"name": "sharding_indexed", "configuration": {"chunk_shape": [2], "codecs": PLAIN, "index_codecs": PLAIN}}]
