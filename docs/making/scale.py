@@ -245,7 +245,9 @@ def latency() -> str:
             cells.append(_long(waiting))
         requests, processors = work.price(Cloud())
         lines.append(
-            f"| {work.name} | {work.gets + work.puts:.2g} | " + " | ".join(cells) + f" | {_dollars(requests)} "
+            f"| {work.name} | {float(f'{work.gets + work.puts:.2g}'):,.0f} | "
+            + " | ".join(cells)
+            + f" | {_dollars(requests)} "
             f"| {_dollars(processors)} |"
         )
     return "\n".join(lines)
@@ -328,14 +330,15 @@ def draw() -> bytes:
 
 
 def _micro(seconds: float) -> str:
-    """Return a time of less than a second in microseconds or nanoseconds.
+    """Return a short time in the unit that suits it.
 
-    >>> _micro(4.71e-6), _micro(2.3e-9), _micro(5e-12), _micro(0.00077)
-    ('4.7 µs', '2.3 ns', '0.005 ns', '770 µs')
+    >>> _micro(4.71e-6), _micro(2.3e-9), _micro(5e-12), _micro(0.00077), _micro(0.0036)
+    ('4.7 µs', '2.3 ns', '0.005 ns', '770 µs', '3.6 ms')
     """
-    if seconds < 1e-6:
-        return f"{seconds * 1e9:.2g} ns"
-    return f"{_two(seconds * 1e6)} µs"
+    for unit, size in (("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{_two(seconds / size)} {unit}"
+    return f"{_two(seconds * 1e9)} ns"
 
 
 def _two(value: float) -> str:

@@ -66,7 +66,7 @@ def netcdf_files(here: Path, n: int) -> list[Path]:
 
 
 def large(here: Path) -> tuple[Path, Path, int]:
-    """Write 64 MB of noisy fields as deflated netCDF-4 and as a Zarr store with zstd, in chunks of 4 MB."""
+    """Write 64 MB of noisy values in chunks of 4 MB: single fields as deflated netCDF-4, columns as Zarr with zstd."""
     shape = (16, 1000, 1000)
     random = np.random.default_rng(0)
     values = np.round(280 + np.cumsum(random.normal(0, 0.1, shape), axis=2), 2).astype("f4")
@@ -76,6 +76,6 @@ def large(here: Path) -> tuple[Path, Path, int]:
         options: dict[str, Any] = {"zlib": True, "complevel": 1, "shuffle": True, "chunksizes": (1, *shape[1:])}
         file.createVariable("v", "f4", ("time", "y", "x"), **options)[:] = values
     group = zarr.open_group(here / "large.zarr", mode="w", zarr_format=3)
-    made = group.create_array("v", shape=shape, dtype="f4", chunks=(1, *shape[1:]), dimension_names=("time", "y", "x"))
+    made = group.create_array("v", shape=shape, dtype="f4", chunks=(16, 250, 250), dimension_names=("time", "y", "x"))
     made[...] = values
     return here / "large.nc", here / "large.zarr", values.nbytes

@@ -7,7 +7,7 @@ import pytest
 from tests.benchmarks.run import NAMES
 
 #: Benchmarks whose small size is done within a second or two; the others run in `make soak`.
-QUICK = {"bench_calendars", "bench_pp", "bench_cumulative", "bench_gather", "bench_zarr_chunks"}
+QUICK = {"bench_calendars", "bench_pp", "bench_cumulative", "bench_gather", "bench_grids", "bench_zarr_chunks"}
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.soak) for n in NAMES])
