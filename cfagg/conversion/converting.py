@@ -232,8 +232,6 @@ def convert(
         dry_run=dry_run,
     )
     request.refuse(frozenset({"relative_to"}), f"{name} holds the values itself")
-    if kind != "zarr":
-        request.refuse(frozenset({"dry_run"}), f"{name} is no Zarr store, and plans are made of Zarr stores")
     if kind == "zarr":
         from cfagg.conversion.to_zarr import to_zarr
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cfagg.conversion.cluster import task_count
 from cfagg.conversion.plan import build_plan
-from cfagg.conversion.schedule import schedule
+from cfagg.conversion.schedule import direct, schedule
 from cfagg.runtime.reports import WrittenReport
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cfagg.conversion.request import Request
     from cfagg.conversion.schedule import Schedule
 
-__all__ = ["DryRun", "estimate", "try_out"]
+__all__ = ["DryRun", "estimate", "try_direct", "try_out"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -66,7 +66,8 @@ class DryRun(WrittenReport):
         return (
             f"{self.target} would be written: {count_text(len(self.variables), 'variable')}, "
             f"{size_text(self.bytes_in)} read, {size_text(self.bytes_out)} written in "
-            f"{count_text(self.chunks, 'chunk')}{between}; {count_text(self.tasks, 'task')}, {size_text(self.memory_per_worker)} of memory for values"
+            f"{count_text(self.chunks, 'chunk')}{between}; {count_text(self.tasks, 'task')}, "
+            f"{size_text(self.memory_per_worker)} of memory for values"
         )
 
     @property
@@ -90,6 +91,11 @@ def try_out(request: Request, target: str) -> DryRun:
         plan = build_plan(source, access, request.options, request.threads)
         made = schedule(plan.arrays, request.memory, request.workers, None, request.options.zarr_format)
         return estimate(target, plan, made, request.client)
+
+
+def try_direct(target: str, plan: Plan, request: Request) -> DryRun:
+    """Return what a conversion to another format would do, which takes no other way than the direct one."""
+    return estimate(target, plan, direct(plan.arrays, request.memory, request.workers))
 
 
 def estimate(target: str, plan: Plan, made: Schedule, client: Any = None) -> DryRun:

@@ -23,7 +23,7 @@ from cfagg.conversion.variables import MAX_CHUNKS
 from cfagg.errors import LimitError
 from cfagg.model import Grid
 
-__all__ = ["Schedule", "Ways", "cut", "schedule"]
+__all__ = ["Schedule", "Ways", "cut", "direct", "schedule"]
 
 #: A slab, what it was decoded from, and the encoded chunk are in memory together; this many times the slab at most.
 _COPIES = 2.5
@@ -96,6 +96,12 @@ def schedule(
 def cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs], int]:
     """Return the slabs of every array, and the number of threads that fit in memory with them."""
     return _cut(arrays, memory, workers)[:2]
+
+
+def direct(arrays: Sequence[Array], memory: int, workers: int) -> Schedule:
+    """Return how arrays are written that take no other way than the direct one, to whatever target."""
+    slabs, threads, largest = _cut(arrays, memory, workers)
+    return Schedule(tuple(arrays), tuple(slabs), threads, threads * largest, {})
 
 
 def _cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs], int, int]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cfagg.conversion.dry_run import DryRun, try_direct
 from cfagg.conversion.icechunk_store import BRANCH, SessionPut, create, described, is_repository, opened, said
 from cfagg.conversion.journal import Journal
 from cfagg.conversion.metadata import build_metadata
@@ -38,10 +39,10 @@ from cfagg.writing.zarr.local_place import LocalPlace
 __all__ = ["write_icechunk"]
 
 #: Options that say nothing to a repository, whose one commit is made at once or not at all.
-_SENSELESS = frozenset({"zarr_format", "resume", "client", "target_options"})
+_SENSELESS = frozenset({"zarr_format", "resume", "client", "target_options", "region"})
 
 
-def write_icechunk(request: Request) -> IcechunkReport:
+def write_icechunk(request: Request) -> IcechunkReport | DryRun:
     """Write what `request.open()` gives to `request.target`."""
     require("Icechunk repositories", "icechunk")
     name = a_path(request.target, "target", expected="name a directory for the repository")
@@ -54,6 +55,8 @@ def write_icechunk(request: Request) -> IcechunkReport:
     exists = _check(path, request)
     with request.opened() as (source, access):
         plan, lost = _strict(build_plan(source, access, request.options, request.threads), request)
+        if request.dry_run:
+            return try_direct(str(path), replace(plan, losses=(*plan.losses, *lost)), request)
         if exists:
             with _told(path), LocalPlace(str(path)).writer("converting to the same repository"):
                 stored = _commit(plan, path, request, new=False)

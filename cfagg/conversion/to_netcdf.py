@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from cfagg.conversion.dry_run import DryRun, try_direct
 from cfagg.conversion.netcdf_file import write_file
 from cfagg.conversion.netcdf_plan import plan_netcdf
-from cfagg.conversion.plan import dialects_of
+from cfagg.conversion.plan import Plan, dialects_of
 from cfagg.conversion.report import NetcdfReport
 from cfagg.conversion.request import Request
 from cfagg.errors import TargetError, UnsupportedError
@@ -18,7 +19,7 @@ from cfagg.writing.aggregation_file import written
 __all__ = ["write_netcdf"]
 
 #: Options that say nothing to a single file.
-_SENSELESS = frozenset({"zarr_format", "resume", "shards", "client"})
+_SENSELESS = frozenset({"zarr_format", "resume", "shards", "client", "region"})
 
 
 def _check(path: Path, request: Request) -> None:
@@ -35,7 +36,7 @@ def _check(path: Path, request: Request) -> None:
         raise exists(path)
 
 
-def write_netcdf(request: Request) -> NetcdfReport:
+def write_netcdf(request: Request) -> NetcdfReport | DryRun:
     """Write what `request.open()` gives to `request.target`."""
     request.refuse(_SENSELESS, f"{os.fspath(request.target)} is one netCDF file, which is written as a whole")
     if "codec" in request.given and request.options.codec not in ("gzip", "none"):
@@ -56,6 +57,10 @@ def write_netcdf(request: Request) -> NetcdfReport:
         _check(path, request)
     with request.opened() as (source, access):
         plan = plan_netcdf(source, access, request)
+        arrays = [v.array for v in plan.variables]
+        name = str(target if isinstance(target, Url) else path)
+        if request.dry_run:
+            return try_direct(name, Plan({}, tuple(arrays), plan.notes, plan.losses), request)
         if isinstance(target, Url):
             with written_object(target, create=not request.overwrite) as aside:
                 write_file(plan, aside, request)
@@ -64,13 +69,12 @@ def write_netcdf(request: Request) -> NetcdfReport:
             with written(path) as aside:
                 write_file(plan, aside, request)
             stored = path.stat().st_size
-    arrays = [v.array for v in plan.variables]
     return NetcdfReport(
-        target=str(target if isinstance(target, Url) else path),
+        target=name,
         variables=tuple(a.path for a in arrays),
         bytes=sum(a.nbytes for a in arrays),
         stored=stored,
-        chunks=sum(v.array.grid.size if v.chunks else 1 for v in plan.variables),
+        chunks=sum(a.grid.size for a in arrays),
         verified=request.verify,
         losses=plan.losses,
         notes=plan.notes,

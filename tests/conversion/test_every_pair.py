@@ -128,6 +128,19 @@ def test_every_difference_is_a_listed_loss(data, source, target):
     check(data.draw(datasets(source)), source, target)
 
 
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
+@given(datasets("NCA-0.1"), st.sampled_from(["zarr 2", "zarr 3", "sharded"]))
+def test_an_aggregation_that_was_a_zarr_store_is_equal_to_what_it_was(node, form):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        place, options = target_of(folder, form, node)
+        first = cfagg.convert(write(node, folder, "NCA-0.1"), place, **options)
+        second = cfagg.convert(place, folder / "again.nca")
+        after = read(folder / "again.nca", "NCA-0.1")
+        missed = [d for d in differences(node, after) if not is_told(*d, "NCA-0.1", form, second)]
+        assert (missed, first.losses, second.losses) == ([], (), ())
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("source", SOURCES)

@@ -167,3 +167,10 @@ def test_the_command_writes_the_repository_its_name_says(floats, tmp_path, capsy
     assert main(["convert", str(floats[0]), str(tmp_path / "a.icechunk"), "--variable", "tas"]) == 0
     assert "a.icechunk" in capsys.readouterr().out
     np.testing.assert_array_equal(group(tmp_path / "a.icechunk")["tas"][...], floats[1])
+
+
+def test_a_dry_run_counts_and_writes_nothing(floats, tmp_path):
+    found = cfagg.convert(floats[0], tmp_path / "out.icechunk", dry_run=True, chunks={"time": 3})
+    assert found.bytes_out == found.bytes_in == floats[1].nbytes + 8 * (12 + 24 + 4 + 6)
+    assert list(tmp_path.glob("*out*")) == []
+    assert found.chunks == cfagg.convert(floats[0], found.target, chunks={"time": 3}).chunks

@@ -310,3 +310,10 @@ def test_the_command_writes_the_file_its_name_says(floats, tmp_path, capsys):
     assert main(["convert", str(floats[0]), str(tmp_path / "out.nc"), "--variable", "tas"]) == 0
     assert str(tmp_path / "out.nc") in capsys.readouterr().out
     np.testing.assert_array_equal(values(tmp_path / "out.nc", "tas"), floats[1])
+
+
+def test_a_dry_run_counts_and_writes_nothing(floats, tmp_path):
+    found = cfagg.convert(floats[0], tmp_path / "out.nc", dry_run=True, chunks={"time": 3})
+    assert found.bytes_out == found.bytes_in == floats[1].nbytes + 8 * (12 + 24 + 4 + 6)
+    assert list(tmp_path.glob("*out*")) == []
+    assert found.chunks == cfagg.convert(floats[0], found.target, chunks={"time": 3}).chunks
