@@ -12,6 +12,7 @@ from cfagg.accumulation.build_plan import Action, existing_group, plan_build
 from cfagg.accumulation.building import GroupStaging, build, finish_dead, working
 from cfagg.accumulation.group import group_path
 from cfagg.accumulation.in_objects import build_there
+from cfagg.accumulation.increments import finish_there, place_of_array
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order
 from cfagg.accumulation.partials import threads_that_fit
@@ -181,6 +182,8 @@ def accumulate(
     array = open_array(order.store, order.variable, allow=places)
     if array.path and not dry_run and there is None:
         finish_dead(GroupStaging(array.store, array.path, node_folder(array.store, group_path(array.path))), array)
+    elif array.path and not dry_run:
+        finish_there(array, place_of_array(array))
     return carry_out(order, threads=threads, client=client, dry_run=dry_run, progress=progress)
 
 

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.building import GroupStaging, consolidate, put_attributes
+from cfagg.accumulation.building import GroupStaging, consolidate, finish_dead, put_attributes
 from cfagg.accumulation.description import Neighbour, differences_of, neighbours_of, table_of
-from cfagg.accumulation.group import Group, Looks, adopt_command, stale
+from cfagg.accumulation.group import Group, Looks, adopt_command, group_path, stale
 from cfagg.accumulation.growing import ROWS, STAMPS
 from cfagg.accumulation.growth_tables import stamp_rows, write_table
 from cfagg.accumulation.in_objects import Place
+from cfagg.accumulation.increments import finish_there, place_of_array
 from cfagg.accumulation.integrity import BUILD, sealed
 from cfagg.accumulation.layout import ArraySpec
 from cfagg.accumulation.opening import open_group
@@ -32,9 +33,9 @@ from cfagg.accumulation.writing import Target, codec_of, read_documents
 from cfagg.conventions.accumulation_fields import record
 from cfagg.conventions.accumulation_record import Related
 from cfagg.errors import CfaggError, NotAccumulatedError, Problem, StaleError, TargetError
-from cfagg.formats.zarr import ZarrArray, compare, object_checksum, stamps
+from cfagg.formats.zarr import ZarrArray, compare, object_checksum, open_array, stamps
 from cfagg.formats.zarr.creating import group_documents, write_documents
-from cfagg.formats.zarr.documents import Document, read_group
+from cfagg.formats.zarr.documents import Document, node_folder, read_group
 from cfagg.runtime.publishing import reason, remove, sync_tree
 from cfagg.storage.urls import Url
 
@@ -57,6 +58,12 @@ def adopt_copy(
     store: str | os.PathLike[str], variable: str, progress: Progress | None = None, allow: Sequence[str] = ()
 ) -> Report:
     """Write the stamps of the objects that are there now into an accumulation, where their contents are the same."""
+    source = open_array(store, variable, allow=allow)
+    if isinstance(source.store, Url):
+        finish_there(source, place_of_array(source))
+    else:
+        folder = node_folder(source.store, group_path(source.path))
+        finish_dead(GroupStaging(source.store, source.path, folder), source)
     group = open_group(store, variable, allow=allow)
     if isinstance(group.source.store, Url):
         table, read, size = _table(group, progress)

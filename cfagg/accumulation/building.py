@@ -30,7 +30,7 @@ from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.description import table_of
 from cfagg.accumulation.finish import describe, finish, missing_before, write_attributes
 from cfagg.accumulation.group import group_path, object_counts
-from cfagg.accumulation.increments import Increment, place_of_array
+from cfagg.accumulation.increments import Increment, place_of_array, replaced
 from cfagg.accumulation.options import Order
 from cfagg.accumulation.outliers import judge
 from cfagg.accumulation.partials import Pass
@@ -56,7 +56,6 @@ from cfagg.runtime.publishing import (
 )
 from cfagg.runtime.staging import Staging, is_known, renames_into
 from cfagg.storage.urls import Url
-from cfagg.writing.zarr.place import Place
 
 __all__ = ["GroupStaging", "build", "consolidate", "finish_dead", "put_attributes", "working"]
 
@@ -92,11 +91,12 @@ class GroupStaging(Staging):
         there = (self.root / "identity").exists() and records.exists() and records.stat().st_size > 0
         return there and not self.published
 
-    def make(self, increment: Increment, place: Place) -> None:
+    def make(self, increment: Increment, array: ZarrArray) -> None:
         """Change the group in its place: whoever is killed meanwhile leaves it to be finished."""
         write_synced(self._record, increment.encoded())
         sync_directory(self.root.parent)
-        self._make(increment, place)
+        if not self._make(increment, array):
+            raise replaced(array)
 
     def finish_increment(self, array: ZarrArray) -> None:
         """Finish a change that a killed process had begun, unless there is another group by now."""
@@ -104,17 +104,18 @@ class GroupStaging(Staging):
             increment = Increment.decoded(read_own(self._record))
         except FileNotFoundError:
             return
-        place = place_of_array(array)
-        if increment is not None and increment.belongs(array, place):
-            self._make(increment, place)
-        else:
+        if increment is None:
             self._record.unlink()
+        else:
+            self._make(increment, array)
 
-    def _make(self, increment: Increment, place: Place) -> None:
-        increment.apply(place)
-        sync_tree(self.target)
+    def _make(self, increment: Increment, array: ZarrArray) -> bool:
+        made = increment.apply(array, place_of_array(array))
+        if made:
+            sync_tree(self.target)
         self._record.unlink()
         sync_directory(self.root)
+        return made
 
     def abandon_if_useless(self) -> None:
         """Remove the directory if nothing in it can be used to finish, and let go of the lock."""

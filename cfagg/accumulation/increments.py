@@ -26,7 +26,7 @@ from cfagg.writing.zarr.local_place import LocalPlace
 from cfagg.writing.zarr.object_place import ObjectPlace
 from cfagg.writing.zarr.place import Place
 
-__all__ = ["Increment", "finish_there", "make_there", "place_of_array", "record_key"]
+__all__ = ["Increment", "finish_there", "make_there", "place_of_array", "record_key", "replaced"]
 
 #: What a record begins with.
 _FORM = b"cfagg increment 1\n"
@@ -91,22 +91,26 @@ class Increment:
             at += size
         return cls(head["group"], head["format"], head["before"], head["after"], objects)
 
-    def belongs(self, array: ZarrArray, place: Place) -> bool:
-        """Whether what is there is the state that is extended, or the one that follows."""
+    def state(self, array: ZarrArray, place: Place) -> tuple[bytes, Any] | None:
+        """Return the document of the group and its tag, where it is the state that is extended or the one that follows.
+
+        `None` where there is another group by now, or none.
+        """
         if self.group != group_path(array.path) or self.zarr_format != array.zarr_format:
-            return False
+            return None
         found = place.read(f"{self.group}/{self.document}")
         if found is None:
-            return False
+            return None
         content = parse(found[0], f"{place.store}/{self.group}/{self.document}")
         own = (content.get("attributes", {}) if self.zarr_format == 3 else content).get("cfagg", {})
-        return isinstance(own, Mapping) and own.get("crc") in (self.before, self.after)
+        return found if isinstance(own, Mapping) and own.get("crc") in (self.before, self.after) else None
 
-    def apply(self, place: Place) -> None:
-        """Write everything; it may have been written before."""
-        last = f"{self.group}/{self.document}"
-        items = [(f"{self.group}/{key}", data) for key, data in self.objects.items()]
-        parts = [item for item in items if item[0] != last]
+    def apply(self, array: ZarrArray, place: Place) -> bool:
+        """Write everything, some of which may have been written before; `False` where there is another group by now."""
+        found = self.state(array, place)
+        if found is None:
+            return False
+        parts = [(f"{self.group}/{key}", data) for key, data in self.objects.items() if key != self.document]
         if place.remote:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 for _ in pool.map(lambda item: place.put(*item), parts):
@@ -114,8 +118,11 @@ class Increment:
         else:
             for item in parts:
                 place.put(*item)
-        place.put(last, self.objects[self.document])
+        document = self.objects[self.document]
+        if found[0] != document:
+            place.swap(f"{self.group}/{self.document}", document, found[1])
         self._consolidate(place)
+        return True
 
     def _consolidate(self, place: Place) -> None:
         """Bring consolidated metadata of the groups above up to date, where there are any that list the group."""
@@ -147,23 +154,29 @@ class Increment:
                 return
 
 
-def make_there(increment: Increment, place: Place) -> None:
+def make_there(increment: Increment, array: ZarrArray, place: Place) -> None:
     """Make the changes in an object store, where their record stands beside the arrays meanwhile."""
     key = record_key(increment.group)
     # Only where there is none: another process may be at work.
     place.swap(key, increment.encoded(), None)
-    increment.apply(place)
+    made = increment.apply(array, place)
     place.delete([key])
+    if not made:
+        raise replaced(array)
 
 
-def finish_there(array: ZarrArray, place: Place) -> bool:
-    """Make the changes in an object store that a killed process has recorded; whether there were any."""
+def finish_there(array: ZarrArray, place: Place) -> None:
+    """Make the changes in an object store that a killed process has recorded."""
     key = record_key(group_path(array.path))
     found = place.read(key)
-    if found is None:
-        return False
-    increment = Increment.decoded(found[0])
-    if increment is not None and increment.belongs(array, place):
-        increment.apply(place)
-    place.delete([key])
-    return True
+    if found is not None:
+        increment = Increment.decoded(found[0])
+        if increment is not None:
+            increment.apply(array, place)
+        place.delete([key])
+
+
+def replaced(array: ZarrArray) -> TargetError:
+    """Return the error for a group in whose place another one is by now."""
+    where = f"{array.store}: the accumulation of {array.path!r}"
+    return TargetError(f"{where} was written by another run meanwhile; it was left as it is")

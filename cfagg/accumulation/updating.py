@@ -73,9 +73,9 @@ def _update(store: str, variable: str, threads: int, memory: int) -> Report:
         if extension is not None:
             extension.unchanged()
             if there is not None:
-                make_there(extension.increment, there)
+                make_there(extension.increment, array, there)
             elif shop is not None:
-                shop.make(extension.increment, place_of_array(array))
+                shop.make(extension.increment, array)
     finally:
         if shop is not None:
             shop.abandon_if_useless()

@@ -19,7 +19,7 @@ from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.updating import accumulated_arrays, update
-from cfagg.errors import StaleError
+from cfagg.errors import FragmentReadError, StaleError
 from cfagg.writing.zarr.local_place import LocalPlace
 from tests.accumulation import comparing, reference
 from tests.effort import examples
@@ -236,7 +236,7 @@ class Killed(BaseException):
     """As a signal that ends a process, but for what tidies up."""
 
 
-@pytest.mark.parametrize("last", [0, 1, 7, 19, 30, -1])
+@pytest.mark.parametrize("last", [0, 9, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 4, 19, 24)), -1])
 def test_what_was_killed_while_it_was_extended_refuses_until_the_next_extension(series, monkeypatch, last):
     put, left = LocalPlace.put, [last]
     extend = cfagg.api.appending._extend
@@ -279,3 +279,126 @@ def test_a_refresh_finishes_what_was_killed(series, monkeypatch):
             steps(series, 8, 20)
     assert accumulate(series, "tas", refresh=True).action == "up to date"
     assert_equals_a_build_of_the_whole(series, 500.0 * 20)
+
+
+def test_an_accumulation_of_shards_grows(tmp_path):
+    store, raw = tmp_path / "a.zarr", np.random.default_rng(1).integers(0, 99, (60, 4, 6)).astype("i4")
+    root = zarr.open_group(store, mode="w")
+    names = {"dimension_names": DIMS, "chunks": (2, 2, 6), "shards": (6, 4, 6)}
+    root.create_array("tas", shape=(7, 4, 6), dtype="i4", **names)[:] = raw[:7]
+    accumulate(store, "tas", stride={"time": 2})
+    for n in (8, 9, 14, 15, 31, 60):
+        grow(store, raw[:n], 0, zarr.open_group(store)["tas"].shape[0])
+        assert [r.action for r in update(store)] == ["appended"]
+    assert_equals_a_build_of_the_whole(store, 1.0)
+    assert open_accumulated(store, "tas").sum(isel={"time": slice(3, 50)}) == raw[3:50].sum()
+
+
+def test_an_accumulation_of_chunks_of_unequal_lengths_grows(tmp_path):
+    store, raw = tmp_path / "a.zarr", np.random.default_rng(1).integers(0, 99, (60, 4)).astype("i4")
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        root = zarr.open_group(store, mode="w")
+        array = root.create_array("tas", shape=(5, 4), chunks=[[3, 2], [4]], dtype="i4", dimension_names=("time", "x"))
+        array[:] = raw[:5]
+    accumulate(store, "tas")
+    n = 5
+    for count in (1, 1, 7, 3, 1, 20):
+        cfagg.append(store, {"tas": raw[n : n + count]}, "time")
+        n += count
+    group = open_group(store, "tas")
+    assert group.samples[("time",)][0].tolist() == [3, 5, 6, 7, 14, 17, 18, 38]
+    assert_equals_a_build_of_the_whole(store, 1.0)
+
+
+def test_each_step_may_be_an_object_of_its_coordinate_too(tmp_path):
+    store = tmp_path / "a.zarr"
+    encoding = {"tas": {"chunks": (1, 4, 6)}, "time": {"units": "days since 2001-01-01", "chunks": (1,)}}
+    dataset(0, 3).to_zarr(store, encoding=encoding, zarr_format=2, consolidated=True)
+    accumulate(store, "tas", ["time"])
+    for n in range(3, 9):
+        steps(store, n, n + 1)
+    group = open_group(store, "tas")
+    assert group.extra.growth.stamps[::2] == (18, 2)
+    assert group.table.record[0] == 9 + 9
+    assert_equals_a_build_of_the_whole(store, 500.0)
+
+
+def test_a_copy_of_a_group_that_has_grown_is_adopted_and_grows_on(series, tmp_path):
+    steps(series, 8, 20)
+    copy = tmp_path / "copy.zarr"
+    shutil.copytree(series, copy)
+    with pytest.raises(StaleError, match="--adopt"):
+        open_accumulated(copy, "tas")
+    assert accumulate(copy, "tas", adopt=True).action == "adopted"
+    steps(copy, 20, 23)
+    assert_equals_a_build_of_the_whole(copy, 500.0)
+    steps(series, 20, 23)
+    assert_equals_a_build_of_the_whole(series, 500.0)
+
+
+def test_a_refresh_leaves_a_group_that_grows(series):
+    steps(series, 8, 20)
+    array = zarr.open_group(series, mode="r+")["tas"]
+    array[2] = 7.0
+    with pytest.raises(StaleError, match=r"chunk \(0, 0, 0\)"):
+        open_accumulated(series, "tas").mean("time")
+    # What was not written is answered, also when more is appended.
+    steps(series, 20, 22)
+    found = open_accumulated(series, "tas").mean("time", isel={"time": slice(4, 22)})
+    np.testing.assert_allclose(found, dataset(4, 22).tas.mean("time"), rtol=1e-6)
+    with pytest.raises(StaleError, match=r"chunk \(0, 0, 0\)"):
+        open_accumulated(series, "tas").mean("time")
+    assert accumulate(series, "tas", refresh=True).action == "rebuilt"
+    steps(series, 22, 23)
+    assert_equals_a_build_of_the_whole(series, 500.0)
+
+
+def test_weights_that_have_changed_are_not_taken_for_those_that_were_used(series):
+    lat = zarr.open_group(series, mode="r+")["lat"]
+    lat[:] = [0.0, 30.0, 60.0, 80.0]
+    with pytest.raises(StaleError, match="weights"):
+        cfagg.append(series, dataset(8, 20).drop_vars("lat"), "time")
+    assert xr.open_zarr(series, consolidated=False).sizes["time"] == 20
+
+
+def test_values_that_are_far_too_large_are_kept_out_when_they_are_appended(tmp_path):
+    store, raw = tmp_path / "a.zarr", np.random.default_rng(1).normal(280, 5, (60, 4, 6)).astype("f4")
+    raw[[12, 40], 1, 2] = 1e36
+    reference.write_source(store, "tas", raw[:9], DIMS, (3, 2, 6))
+    accumulate(store, "tas")
+    for n in (10, 11, 13, 14, 39, 42, 60):
+        grow(store, raw[:n], 0, zarr.open_group(store)["tas"].shape[0])
+        assert [r.action for r in update(store)] == ["appended"]
+    group = open_group(store, "tas")
+    assert sorted(group.outliers.positions.tolist()) == [[12, 1, 2], [40, 1, 2]]
+    found = open_accumulated(store, "tas").mean("time", isel={"time": slice(13, 40)})
+    np.testing.assert_allclose(found, raw[13:40].mean(0, dtype="f8"), rtol=1e-9)
+
+
+def test_missing_values_that_come_for_the_first_time_get_counts_beside_weights(series):
+    data = dataset(8, 20)
+    data.tas[3, 1, 1] = np.nan
+    cfagg.append(series, data, "time")
+    assert open_group(series, "tas").extra.excluded.missing == 1
+    steps(series, 20, 21)
+    found = open_accumulated(series, "tas").count("time")
+    assert (found[1, 1], found[0, 0]) == (20, 21)
+    assert_equals_a_build_of_the_whole(series, 500.0)
+
+
+def test_damage_to_a_group_that_has_grown_is_found(series):
+    steps(series, 8, 20)
+    group = series / "tas_accumulation_group"
+    path = max(group.glob("acc_time/c.*"))
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(FragmentReadError, match="acc_time"):
+        open_accumulated(series, "tas").mean("time")
+    stamps = zarr.open_array(group / "chunk_stamps", mode="r+")
+    stamps[1, 2] += 1
+    with pytest.raises(FragmentReadError, match="chunk_stamps"):
+        open_accumulated(series, "tas")
+
+
+def test_check_finds_nothing_wrong_with_a_group_that_has_grown(series):
+    steps(series, 8, 20)
+    assert [f for f in cfagg.check(series).findings if f.code.startswith("ACC")] == []

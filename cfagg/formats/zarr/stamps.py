@@ -57,9 +57,9 @@ def stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> Stam
         close_read(folder)
 
 
-def aged_stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> tuple[Stamps, float]:
+def aged_stamps(array: ZarrArray) -> tuple[Stamps, float]:
     """Return the stamps of an array on another machine, and for how many seconds, by its clock, none was written."""
-    found = _states(array, which)
+    found = _states(array, None)
     return _of_states(found), min(((s.now - s.modified) / 1e9 for s in found if s is not None), default=math.inf)
 
 
