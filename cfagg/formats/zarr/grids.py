@@ -23,7 +23,7 @@ from cfagg.formats.zarr.codecs import named
 from cfagg.model import Grid, Regular
 from cfagg.model.runs import run_lengths
 
-__all__ = ["chunk_grid", "grid_v2", "grid_v3"]
+__all__ = ["chunk_grid", "grid_v2", "grid_v3", "is_rectilinear", "runs_along", "with_runs"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -97,6 +97,51 @@ def chunk_grid(chunks: Sequence[Any]) -> dict[str, Any]:
     runs = [((c.chunk, max(c.count, 1)),) if isinstance(c, Regular) else run_lengths(c) for c in chunks]
     shapes = [[[length, count] if count > 1 else length for length, count in each] for each in runs]
     return {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": shapes}}
+
+
+def is_rectilinear(document: Mapping[str, Any]) -> bool:
+    """Whether an array's document tells the length of each chunk; its chunks may all be equal nevertheless.
+
+    >>> is_rectilinear({"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}})
+    False
+    """
+    return named(document.get("chunk_grid"))[0] in _VARIABLE
+
+
+def runs_along(grid: Mapping[str, Any], shape: Sequence[int], axis: int) -> tuple[Int64, Int64]:
+    """Return lengths and numbers of the chunks of a rectilinear grid up to the array's end along a dimension.
+
+    Of an empty dimension the first length is told, and no chunk of it.
+
+    >>> lengths, counts = runs_along(chunk_grid([[31, 28, 1, 1]]), (60,), 0)
+    >>> lengths.tolist(), counts.tolist()
+    ([31, 28, 1], [1, 1, 1])
+    """
+    name, configuration = named(grid)
+    key = _VARIABLE[name]
+    problems: list[Problem] = []
+    given = configuration.get(key)
+    entry = given[axis] if isinstance(given, list) and len(given) == len(shape) else None
+    found = _runs(entry, shape[axis], f"chunk_grid.{key}[{axis}]", problems)
+    if found is None:
+        raise SourceError("the chunk grid of an array that grows is none", problems)
+    return found
+
+
+def with_runs(grid: Mapping[str, Any], axis: int, lengths: Int64, counts: Int64) -> dict[str, Any]:
+    """Return a rectilinear grid with other chunks along a dimension; no edge is listed, neighbours alike are one run.
+
+    >>> with_runs(chunk_grid([[31, 28]]), 0, np.array([31, 28, 1, 1]), np.array([1, 1, 2, 1]))["configuration"]
+    {'kind': 'inline', 'chunk_shapes': [[31, 28, [1, 3]]]}
+    """
+    name, configuration = named(grid)
+    key = _VARIABLE[name]
+    lengths, counts = lengths[counts > 0], counts[counts > 0]
+    starts = np.flatnonzero(np.diff(lengths, prepend=0))
+    runs = zip(lengths[starts].tolist(), np.add.reduceat(counts, starts).tolist(), strict=True)
+    shapes = list(configuration[key])
+    shapes[axis] = [length if count == 1 else [length, count] for length, count in runs]
+    return {"name": name, "configuration": {**configuration, key: shapes}}
 
 
 def _regular(chunks: Any, shape: tuple[int, ...], where: str, problems: list[Problem]) -> Grid:

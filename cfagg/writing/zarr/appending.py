@@ -114,14 +114,18 @@ def append_to(
         _refuse_losses(place, increment.losses, on_loss)
         notes = _notes(state, recovered=recovered)
         size = _size(state, growing, dim)
+        growths = {
+            name: grow(place.store, node.path, node.documents, node.dims.index(dim), increment.count)
+            for name, node in growing.items()
+        }
         if not any_order and increment.coordinate is not None:
-            _check_order(state, growing[dim], dim, increment.coordinate)
+            _check_order(growths[dim], dim, increment.coordinate)
         report = Appended(
             target=place.store, group=group.strip("/"), variables=tuple(n.path for n in growing.values()), dim=dim,
             start=size, stop=size + increment.count, losses=increment.losses, notes=notes,
         )  # fmt: skip
         if increment.count:
-            report = _write(place, claim, state, growing, increment, report, worker_count(workers))
+            report = _write(place, claim, state, growing, growths, increment, report, worker_count(workers))
         for each in after:
             each(place, report)
     return report
@@ -181,10 +185,10 @@ def _notes(state: GroupState, *, recovered: bool) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _check_order(state: GroupState, node: Node, dim: str, new: npt.NDArray[Any]) -> None:
+def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any]) -> None:
     """Refuse values of the coordinate that do not go on in the direction of those of the store."""
-    end = grow(state.place.store, node.path, node.documents, 0, 1).tail
-    former = end.shape[0] - 1
+    end = growth.tail
+    former = growth.former - end.start
     last: list[Any] = []
     # At most the two last chunks: what is looked at does not grow with the store.
     for index in range(end.grid.matrix_shape[0]):
@@ -195,16 +199,14 @@ def _check_order(state: GroupState, node: Node, dim: str, new: npt.NDArray[Any])
     last = last[-2:]
     values = [*last, *new.tolist()]
     if any(v != v for v in values):  # noqa: PLR0124 - NaN
-        raise ConformError(
-            f"{state.place.store}: coordinate {dim!r} has missing values; pass any_order=True to append them"
-        )
+        raise ConformError(f"{end.store}: coordinate {dim!r} has missing values; pass any_order=True to append them")
     steps = np.sign(np.diff(np.array(values, dtype=new.dtype).astype("O")))
     is_down = bool(len(steps)) and steps[0] < 0 and (len(last) != 1 or len(new) > 1)
     wrong = [k for k, s in enumerate(steps) if s != (-1 if is_down else 1)]
     if wrong:
         k = wrong[0]
         raise ConformError(
-            f"{state.place.store}: coordinate {dim!r} goes from {values[k]} to {values[k + 1]} "
+            f"{end.store}: coordinate {dim!r} goes from {values[k]} to {values[k + 1]} "
             f"({'in what is appended' if k >= len(last) else 'where what is appended begins'}), expected "
             f"{'less' if is_down else 'more'}: it overlaps what is there, or is out of order; pass any_order=True "
             "(--any-order) to append it as it is"
@@ -216,16 +218,13 @@ def _write(
     claim: Claim,
     state: GroupState,
     growing: Mapping[str, Node],
+    growths: Mapping[str, Growth],
     increment: Increment,
     report: Appended,
     workers: int,
 ) -> Appended:
     """Write chunks and documents, and publish them."""
     own = state.own(list(growing.values()))
-    growths = {
-        name: grow(place.store, node.path, node.documents, node.dims.index(report.dim), increment.count)
-        for name, node in growing.items()
-    }
     encoders = {name: check_growth(growth) for name, growth in growths.items()}
     documents = {state.key(node): growths[name].document for name, node in growing.items()}
     own_keys = {state.key(node): own[name] for name, node in growing.items()}

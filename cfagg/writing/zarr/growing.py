@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import numpy as np
+
 from cfagg.errors import LimitError, SourceError, UnsupportedError
 from cfagg.formats.zarr.codecs import named
+from cfagg.formats.zarr.grids import is_rectilinear, runs_along, with_runs
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
 
 __all__ = ["Growth", "Tail", "grow"]
-
-#: Runs of edges along one dimension that are looked at.
-_MOST_RUNS = 10**7
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +67,8 @@ def grow(store: str, path: str, documents: Mapping[str, Mapping[str, Any]], axis
     >>> made = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[1, 9]]]}}
     >>> document = {"zarr_format": 3, "node_type": "array", "shape": [9], "data_type": "int8", "chunk_grid": made,
     ...             "chunk_key_encoding": "default", "fill_value": 0, "codecs": ["bytes"], "attributes": {}}
-    >>> grown = grow("/a.zarr", "x", {"zarr.json": document}, 0, 1)
-    >>> grown.document["chunk_grid"]["configuration"]["chunk_shapes"], grown.tail.key((2,))
+    >>> growth = grow("/a.zarr", "x", {"zarr.json": document}, 0, 1)
+    >>> growth.document["chunk_grid"]["configuration"]["chunk_shapes"], growth.tail.key((2,))
     ([[[1, 10]]], 'c/9')
     """
     zarr_format = 3 if "zarr.json" in documents else 2
@@ -79,59 +79,45 @@ def grow(store: str, path: str, documents: Mapping[str, Mapping[str, Any]], axis
     former, size = shape[axis], shape[axis] + count
     if size >= 2**62:
         raise LimitError(f"{where} would have {size:,} elements along dimension {axis}")
-    runs = _runs(document, axis, where) if zarr_format == 3 else None
-    if runs is None:
+    given = document.get("chunk_grid", {})
+    if zarr_format == 2 or not _has_edges(document, axis, where):
         chunk = _length(document, zarr_format, axis, where)
-        last = max(-(-former // chunk) - 1, 0)
-        before = max(last - 1, 0)
+        before = max(-(-former // chunk) - 2, 0)
         start = before * chunk
-        grids = [document.get("chunk_grid"), document.get("chunk_grid")]
+        grids = [given, given]
     else:
-        runs = _cut(runs, former, where)
-        total = sum(n * k for n, k in runs)
-        last_two = _last(runs, 2)
-        before, start = sum(k for _, k in runs) - len(last_two), total - sum(last_two)
-        rest = size - total
-        new = [] if rest <= 0 else [rest]
-        _check_shards(document, axis, rest, where)
-        if new and runs and runs[-1][0] == rest:
-            runs = [*runs[:-1], (rest, runs[-1][1] + 1)]
-        else:
-            runs = [*runs, *((n, 1) for n in new)]
-        grids = [_with(document, axis, _written(runs)), _with(document, axis, [*last_two, *new])]
+        lengths, counts = runs_along(given, shape, axis)
+        total = int(np.dot(lengths, counts))
+        # Of the last two chunks at most.
+        last = np.repeat(lengths[-2:], np.minimum(counts[-2:], 2))[-2:]
+        before, start = int(counts.sum()) - len(last), total - int(last.sum())
+        new = np.array([size - total] if size > total else [], np.int64)
+        _check_shards(document, axis, size - total, where)
+        every = np.concatenate([lengths, new]), np.concatenate([counts, np.ones_like(new)])
+        end = np.concatenate([last, new])
+        grids = [with_runs(given, axis, *every), with_runs(given, axis, end, np.ones_like(end))]
     shape[axis] = size
-    grown = {**document, "shape": shape, **({} if grids[0] is None else {"chunk_grid": grids[0]})}
+    whole = {**document, "shape": shape, **({"chunk_grid": grids[0]} if grids[0] else {})}
     shape = list(shape)
     shape[axis] = size - start
-    end = {**document, "shape": shape, **({} if grids[1] is None else {"chunk_grid": grids[1]})}
-    texts = {n: json.dumps(end if n == name else d).encode() for n, d in documents.items()}
+    tail_of = {**document, "shape": shape, **({"chunk_grid": grids[1]} if grids[1] else {})}
+    texts = {n: json.dumps(tail_of if n == name else d).encode() for n, d in documents.items()}
     prefix = f"{path}/" if path else ""
     found = array_of(store, path, lambda key: texts.get(key.removeprefix(prefix)), None)
     known = {f.name: getattr(found, f.name) for f in fields(found)}
     tail = Tail(**known, axis=axis, before=before, start=start)
-    return Growth(grown, tail, former, size)
+    return Growth(whole, tail, former, size)
 
 
-def _runs(document: Mapping[str, Any], axis: int, where: str) -> list[tuple[int, int]] | None:
-    """Return the edges along a dimension as runs of length and number; `None` on a regular one."""
+def _has_edges(document: Mapping[str, Any], axis: int, where: str) -> bool:
+    """Whether the chunks along a dimension are listed, and so may be of any length."""
     name, configuration = named(document.get("chunk_grid"))
-    if name == "regular":
-        return None
-    if name not in ("rectilinear", "rectangular"):
-        raise UnsupportedError(f"{where} has the chunk grid {name!r}; regular and rectilinear ones grow")
+    if not is_rectilinear(document):
+        if name != "regular":
+            raise UnsupportedError(f"{where} has the chunk grid {name!r}; regular and rectilinear ones grow")
+        return False
     given = configuration.get("chunk_shapes" if name == "rectilinear" else "chunk_shape")
-    one = given[axis] if isinstance(given, list) and len(given) > axis else None
-    if type(one) is int:
-        return None
-    if not isinstance(one, list) or len(one) > _MOST_RUNS:
-        raise SourceError(f"{where} has chunk edges that are no list of lengths; write its metadata again")
-    runs = []
-    for entry in one:
-        run = (entry, 1) if type(entry) is int else entry
-        if not isinstance(run, list | tuple) or len(run) != 2 or not all(type(n) is int and 0 < n < 2**62 for n in run):
-            raise SourceError(f"{where} has chunk edges that are no lengths of at least 1; write its metadata again")
-        runs.append((run[0], run[1]))
-    return runs
+    return not (isinstance(given, list) and len(given) > axis and type(given[axis]) is int)
 
 
 def _length(document: Mapping[str, Any], zarr_format: int, axis: int, where: str) -> int:
@@ -145,44 +131,6 @@ def _length(document: Mapping[str, Any], zarr_format: int, axis: int, where: str
     if one == 0:
         raise UnsupportedError(f"{where} has chunks of length 0 along the dimension and cannot grow; write it again")
     return one
-
-
-def _cut(runs: list[tuple[int, int]], size: int, where: str) -> list[tuple[int, int]]:
-    """Return the runs that cover a size; others are left over where an array was made smaller."""
-    kept: list[tuple[int, int]] = []
-    total = 0
-    for length, count in runs:
-        if total >= size:
-            return kept
-        needed = min(count, -(-(size - total) // length))
-        kept.append((length, needed))
-        total += length * needed
-    if total < size:
-        raise SourceError(f"{where} has chunks that end at {total}, before the dimension's end at {size}")
-    return kept
-
-
-def _last(runs: Sequence[tuple[int, int]], most: int) -> list[int]:
-    """Return the last lengths."""
-    found: list[int] = []
-    for length, count in reversed(runs):
-        found += [length] * min(count, most - len(found))
-        if len(found) == most:
-            break
-    return found[::-1]
-
-
-def _written(runs: Sequence[tuple[int, int]]) -> list[Any]:
-    return [length if count == 1 else [length, count] for length, count in runs]
-
-
-def _with(document: Mapping[str, Any], axis: int, edges: list[Any]) -> dict[str, Any]:
-    """Return a chunk grid with other edges along a dimension."""
-    name, configuration = named(document["chunk_grid"])
-    key = "chunk_shapes" if name == "rectilinear" else "chunk_shape"
-    shapes = list(configuration[key])
-    shapes[axis] = edges
-    return {"name": name, "configuration": {**configuration, key: shapes}}
 
 
 def _check_shards(document: Mapping[str, Any], axis: int, rest: int, where: str) -> None:

@@ -18,6 +18,7 @@ from cfagg.errors import ConformError, OptionError, UnsupportedError
 from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import jsonable
 from cfagg.formats.zarr.fallback import open_by_zarr, store_of
+from cfagg.formats.zarr.fields import data_type
 from cfagg.formats.zarr.metadata import array_of
 from cfagg.writing.zarr.group_state import GroupState, Node
 from cfagg.writing.zarr.stored_form import DECODING, Form, form_of, storing
@@ -167,7 +168,8 @@ def _part(
 def _form_of_node(node: Node, state: GroupState, growing: Mapping[str, Node]) -> Form:
     """Return how an array stores its values; bounds have the units of what they bound."""
     where = f"{state.place.store}: array {node.path!r}"
-    dtype = _array(node, state).dtype
+    key = "data_type" if state.zarr_format == 3 else "dtype"
+    dtype = data_type(node.document.get(key), state.zarr_format, where)
     # Zarr v2 has no other place for it; 0 is what zarr-python writes where nothing was said.
     fill = (node.document.get("fill_value") or None) if ".zarray" in node.documents else None
     attributes = dict(node.attributes)

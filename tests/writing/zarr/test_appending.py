@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -335,6 +336,7 @@ def test_bounds_without_units_have_those_of_their_coordinate(tmp_path: Path) -> 
         made = series(start, count)
         made["time_bnds"] = (("time", "n"), made.time.values[:, None] + np.array([0, 86400 * 10**9], "m8[ns]"))
         made.time.attrs["bounds"] = "time_bnds"
+        made.time.encoding["units"] = "days since 2000-01-01"
         return made
 
     store = write(tmp_path / "a.zarr", bounded(0, 5))
@@ -455,3 +457,31 @@ def test_accumulations_beside_an_array_are_extended_in_the_same_call(tmp_path: P
         mean = cfagg.open_accumulated(store, "tas").mean("time")
         np.testing.assert_allclose(mean, series(0, at + count).tas.mean("time"), rtol=1e-6)
     same(store, series(0, 18))
+
+
+def test_monthly_files_are_appended_while_xarray_reads(tmp_path: Path) -> None:
+    ends, stop, wrong, reads = [31], threading.Event(), [], [0]
+    store = write(tmp_path / "a.zarr", series(0, 31), chunk=7)
+    for month, count in enumerate((29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31), 2):
+        made = series(ends[-1], count)
+        made.time.encoding = {"units": f"days since 2000-{month:02}-01"}
+        made.to_netcdf(tmp_path / f"{month}.nc")
+        ends.append(ends[-1] + count)
+
+    def look() -> None:
+        while not stop.is_set():
+            with xr.open_zarr(store) as found:
+                size = found.sizes["time"]
+                if size not in ends or not found.load().equals(series(0, size)):
+                    wrong.append(size)
+            reads[0] += 1
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for month in range(2, 13):
+        cfagg.append(store, tmp_path / f"{month}.nc", "time")
+    stop.set()
+    reader.join()
+    assert not wrong
+    assert reads[0] > 1
+    same(store, series(0, 366))
