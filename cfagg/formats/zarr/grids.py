@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from cfagg.conventions import limits
 from cfagg.conventions.findings import shorten
-from cfagg.errors import LimitError, ModelError, Problem, UnsupportedError
+from cfagg.errors import LimitError, ModelError, Problem, SourceError, UnsupportedError
 from cfagg.formats.zarr.codecs import named
 from cfagg.model import Grid, Regular
 from cfagg.model.runs import run_lengths

@@ -117,8 +117,9 @@ def append_to(
         growths = {
             name: grow(place.store, node.path, node.documents, node.dims.index(dim), increment.count)
             for name, node in growing.items()
+            if increment.count
         }
-        if not any_order and increment.coordinate is not None:
+        if growths and not any_order and increment.coordinate is not None:
             _check_order(growths[dim], dim, increment.coordinate)
         report = Appended(
             target=place.store, group=group.strip("/"), variables=tuple(n.path for n in growing.values()), dim=dim,
