@@ -18,7 +18,7 @@ import numpy.typing as npt
 from cfagg.arrays.reader import Reader
 from cfagg.errors.arguments import a_text, paths
 from cfagg.model import Grid
-from cfagg.storage.urls import Url, a_place
+from cfagg.storage.urls import a_place
 
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
@@ -230,15 +230,12 @@ def open_array(
     (array([2, 5]), array([9, 0]), np.int64(9))
     """
     from cfagg.arrays.opening import open_any, open_reader
-    from cfagg.storage.handles import handles
 
     a_text(variable, "variable", "the name or path of a variable")
     if group is not None:
         variable = f"{a_text(group, 'group', 'the path of a group').strip('/')}/{variable.lstrip('/')}"
     places = paths(allow)
     place = a_place(path, storage_options, places)
-    if isinstance(place, Url):
-        handles.renew(place)  # as it is now, whatever was kept of it
     source = open_any(place, places)
     reader = open_reader(source, variable, source.access(places), missing=missing, workers=workers, index=index)
     return LazyArray(reader, attributes=_attributes(source, variable), name=variable.rstrip("/").rpartition("/")[2])

@@ -94,12 +94,13 @@ def write(
     [[1.0, 2.0], [3.0, 4.0]]
     """
     name = a_path(path, expected="name a file, or a directory for a Zarr store")
-    if kind_of(name, to, netcdf="CF-1.13") == "zarr":
+    kind = kind_of(name, to, netcdf="CF-1.13")
+    if kind == "zarr" or (kind == "icechunk" and _is_lazy(obj)):
         if relative_to is not None:
             raise OptionError(
                 f"{name} is a Zarr store, which holds the values itself: relative_to= has no meaning there"
             )
-        return _write_store(obj, path, overwrite=overwrite, target_options=target_options, workers=workers)
+        return _write_store(obj, path, kind, overwrite=overwrite, target_options=target_options, workers=workers)
     target = target_of(path, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13", options=target_options)
     if isinstance(obj, Aggregation):
         content, losses = _of_aggregation(obj, target, paths(allow))
@@ -109,16 +110,20 @@ def write(
     return write_file(content_of_dataset(_as_dataset(obj), target.to, str(target.path)), target)
 
 
-def _write_store(obj: Any, path: str | os.PathLike[str], **options: Any) -> StoreReport:
-    """Write a Zarr store."""
-    if isinstance(obj, Aggregation):
-        raise OptionError("an Aggregation is metadata: give what cfagg.read or cfagg.open_array returns of its file")
+def _is_lazy(obj: Any) -> bool:
     from cfagg.arrays.lazy import LazyArray
 
-    if isinstance(obj, LazyArray):
-        from cfagg.writing.zarr.copying import write_lazy
+    return isinstance(obj, LazyArray)
 
-        return write_lazy(obj, path, **options)
+
+def _write_store(obj: Any, path: str | os.PathLike[str], kind: str, **options: Any) -> StoreReport:
+    """Write a Zarr store, or an Icechunk repository."""
+    if isinstance(obj, Aggregation):
+        raise OptionError("an Aggregation is metadata: give what cfagg.read or cfagg.open_array returns of its file")
+    if _is_lazy(obj):
+        from cfagg.writing.zarr.copying import refer_lazy, write_lazy
+
+        return write_lazy(obj, path, **options) if kind == "zarr" else refer_lazy(obj, path, **options)
     from cfagg.writing.zarr.blocks import blocks_of, write_blocks
 
     blocks = blocks_of(obj)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["open_plainly", "unequal_chunks"]
+__all__ = ["open_plainly", "put_sync", "unequal_chunks"]
 
 
 class _Setting:
@@ -50,3 +50,11 @@ def open_plainly(store: Any, path: str, zarr_format: Any) -> Any:
 
     with unequal_chunks():
         return zarr.open_array(store, path=path, mode="r", zarr_format=zarr_format)
+
+
+def put_sync(store: Any, key: str, data: bytes) -> None:
+    """Write an object into a store of zarr-python, and wait until it is there."""
+    from zarr.core.buffer import default_buffer_prototype
+    from zarr.core.sync import sync
+
+    sync(store.set(key, default_buffer_prototype().buffer.from_bytes(data)))

@@ -26,7 +26,7 @@ from cfagg.writing.exports.planning import Means
 from cfagg.writing.plan import OnLoss
 from cfagg.writing.report import Report
 
-__all__ = ["EXPORTS", "export"]
+__all__ = ["EXPORTS", "check_output", "export", "write_directory"]
 
 #: What a source can be exported as.
 EXPORTS = ("kerchunk", "icechunk")
@@ -59,7 +59,7 @@ def export(
     url = a_place(name, target_options, expected="name a file") if is_url(name) else None
     if url is not None and (to == "icechunk" or parquet):
         raise OptionError(f"{url} is a URL, where only JSON is written: write a directory here, and copy that")
-    _check(name, url, directory=to == "icechunk" or parquet, overwrite=overwrite)
+    check_output(name, url, directory=to == "icechunk" or parquet, overwrite=overwrite)
     if on_loss != "drop":
         found = (error for group in source.root.walk() for error in group.unreadable.values())
         refuse_unreadable(found, "leave it out with on_loss='drop'")
@@ -75,10 +75,10 @@ def export(
     if isinstance(url, Url) and here is not None:
         raise OptionError(f"{url} was not written: it would refer to {here}, a file of this machine; write it here")
     if to == "icechunk":
-        notes = _directory(name, lambda folder: icechunk.write(root, folder))
+        notes = write_directory(name, lambda folder: icechunk.write(root, folder))
         form = "Icechunk"
     elif parquet:
-        notes = _directory(name, lambda folder: kerchunk.write_parquet(root, folder))
+        notes = write_directory(name, lambda folder: kerchunk.write_parquet(root, folder))
         form = "kerchunk Parquet"
     else:
         notes, form = _file(name, url, overwrite, kerchunk.json_bytes(root)), "kerchunk JSON"
@@ -99,7 +99,7 @@ def export(
     )
 
 
-def _check(name: str, url: str | None, *, directory: bool, overwrite: bool) -> None:
+def check_output(name: str, url: str | None, *, directory: bool, overwrite: bool) -> None:
     """Refuse what cannot or must not be written."""
     if isinstance(url, Url):
         check_object(url, overwrite=overwrite)
@@ -168,7 +168,7 @@ def _file(name: str, url: str | None, overwrite: bool, data: bytes) -> tuple[str
     return (kerchunk.NOTE,)
 
 
-def _directory(name: str, write: Callable[[Path], Iterable[str]]) -> tuple[str, ...]:
+def write_directory(name: str, write: Callable[[Path], Iterable[str]]) -> tuple[str, ...]:
     """Write a directory that is there whole or not at all."""
     target = Path(os.path.realpath(name))
     with _aside(target) as folder:

@@ -21,12 +21,11 @@ from cfagg.formats.zarr.attributes import encoded_fill, variable_attributes
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.runtime.publishing import public_name
-from cfagg.storage.files import FileKey
 from cfagg.storage.urls import is_url
 from cfagg.writing.exports.codecs import version_3
 from cfagg.writing.exports.planned import Node, Planned
 
-__all__ = ["require_icechunk", "write"]
+__all__ = ["access_note", "modified", "new_repository", "places_of", "quoted", "require_icechunk", "write"]
 
 #: References that are given to the repository at once.
 _BATCH = 1 << 16
@@ -52,19 +51,11 @@ def write(root: Node, folder: Path) -> tuple[str, ...]:
 
 
 def _write(root: Node, folder: Path) -> tuple[str, ...]:
-    import icechunk
     import zarr
 
-    icechunk.set_logs_filter("error")
     arrays = [array for node in root.walk() for array in node.arrays]
-    places = _places(key for array in arrays for key in array.references.files)
-    config = icechunk.RepositoryConfig.default()
-    for place in places:
-        store = icechunk.local_filesystem_store(place)
-        config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(f"file://{_quoted(place)}", store))
-    repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(folder)), config)
-    repository.save_config()
-    session = repository.writable_session("main")
+    places = places_of(key.path for array in arrays for key in array.references.files)
+    session = new_repository(folder, places)
     with unequal_chunks(), warnings.catch_warnings():
         # Of codecs that Zarr itself does not have.
         warnings.simplefilter("ignore")
@@ -74,39 +65,54 @@ def _write(root: Node, folder: Path) -> tuple[str, ...]:
             for array in node.arrays:
                 _write_array(session.store, group, array)
     session.commit("cfagg")
-    notes = [
-        f"readers of virtual chunks allow access to them: authorize_virtual_chunk_access={{{_told(places)}}}"
-    ] if places else []  # fmt: skip
+    notes = access_note(places)
     notes += [rectilinear_note(a.path) for a in arrays if not a.is_regular]
     return tuple(notes)
 
 
-def _told(places: Sequence[str]) -> str:
-    return ", ".join(f"'file://{_quoted(p)}': icechunk.credentials.LocalFileSystemAccess" for p in places)
+def new_repository(folder: Path, places: Sequence[str]) -> Any:
+    """Create a repository in an empty directory, for chunks in files below some places; return a session to write."""
+    import icechunk
+
+    icechunk.set_logs_filter("error")
+    config = icechunk.RepositoryConfig.default()
+    for place in places:
+        store = icechunk.local_filesystem_store(place)
+        config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(f"file://{quoted(place)}", store))
+    repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(folder)), config)
+    repository.save_config()
+    return repository.writable_session("main")
 
 
-def _places(keys: Any) -> list[str]:
+def access_note(places: Sequence[str]) -> list[str]:
+    """Return what readers have to allow, where there are virtual chunks."""
+    told = ", ".join(f"'file://{quoted(p)}': icechunk.credentials.LocalFileSystemAccess" for p in places)
+    return [f"readers of virtual chunks allow access to them: authorize_virtual_chunk_access={{{told}}}"] * bool(places)
+
+
+def places_of(paths: Any) -> list[str]:
     """Return the directories that hold all files; of many, the one above them."""
     folders: set[str] = set()
-    for key in keys:
+    for path in paths:
         try:
-            key.path.encode()
+            path.encode()
         except UnicodeEncodeError as error:
-            said = f"{key.path!r} cannot be referred to: its name is not UTF-8; rename the file"
+            said = f"{path!r} cannot be referred to: its name is not UTF-8; rename the file"
             raise UnsupportedError(said) from error
-        if is_url(key.path):
+        if is_url(path):
             raise UnsupportedError(
-                f"{key.path}: virtual chunks of Icechunk in files on other machines are not written yet; export to "
+                f"{path}: virtual chunks of Icechunk in files on other machines are not written yet; export to "
                 "kerchunk instead"
             )
-        folders.add(os.path.dirname(key.path).rstrip("/") + "/")  # noqa: PTH120
+        folders.add(os.path.dirname(path).rstrip("/") + "/")  # noqa: PTH120
     found = sorted(f for f in folders if not any(f != g and f.startswith(g) for g in folders))
     if len(found) > _MOST:
         found = [os.path.commonpath(found).rstrip("/") + "/"]
     return found
 
 
-def _quoted(path: str) -> str:
+def quoted(path: str) -> str:
+    """Return a path as it stands in a URL."""
     return quote(path, safe="/ !$&'()*+,;=:@~")
 
 
@@ -158,18 +164,19 @@ def _refer(store: Any, array: Planned) -> None:
     """Give an array its virtual chunks, with the time after which their files have been changed."""
     import icechunk
 
-    told = array.references
-    names = [f"file://{_quoted(key.path)}" for key in told.files]
-    times = [_modified(key) for key in told.files]
-    for start in range(0, told.cell.size, _BATCH):
+    references = array.references
+    names = [f"file://{quoted(key.path)}" for key in references.files]
+    times = [modified(key.modified) for key in references.files]
+    for start in range(0, references.cell.size, _BATCH):
         part = slice(start, start + _BATCH)
-        cells = told.cell[part]
+        cells = references.cell[part]
         index = np.stack(np.unravel_index(cells, array.grid.matrix_shape), -1) if array.dims else cells[:, None][:, :0]
         specs = [
             icechunk.VirtualChunkSpec(list(i), names[f], o, n, last_updated_at_checksum=times[f])
             for i, f, o, n in zip(
                 index.tolist(),
-                told.file[part].tolist(), told.offset[part].tolist(), told.length[part].tolist(), strict=True,
+                references.file[part].tolist(), references.offset[part].tolist(), references.length[part].tolist(),
+                strict=True,
             )
         ]  # fmt: skip
         refused = store.set_virtual_refs(f"/{array.path}", specs)
@@ -177,6 +184,6 @@ def _refer(store: Any, array: Planned) -> None:
             raise UnsupportedError(f"array {array.path!r}: Icechunk takes no reference for {len(refused)} chunks")
 
 
-def _modified(key: FileKey) -> datetime:
+def modified(nanoseconds: int) -> datetime:
     """Return the time of the last change of a file in whole seconds, none earlier: Icechunk knows no fractions."""
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=-(-key.modified // 10**9))
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=-(-nanoseconds // 10**9))

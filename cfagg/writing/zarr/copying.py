@@ -25,7 +25,7 @@ from cfagg.arrays.concatenating import ConcatenatedReader, grid_along
 from cfagg.arrays.lazy import LazyArray
 from cfagg.arrays.reader import Reader
 from cfagg.conventions import limits
-from cfagg.errors import LimitError, StaleError, TargetError
+from cfagg.errors import LimitError, OptionError, StaleError, TargetError
 from cfagg.formats.zarr.chunks import stored_chunk
 from cfagg.formats.zarr.encoding import encoder, full_shape, padded, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray, current_signature
@@ -33,13 +33,13 @@ from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Grid, Regular
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.threads import run_threads
-from cfagg.storage.urls import Url, covers
+from cfagg.storage.urls import Url, covers, is_url, refuse_url
 from cfagg.writing.zarr.described import as_regular, described, fit, is_regular, planned, store_documents
 from cfagg.writing.zarr.forms import Form, form_of
 from cfagg.writing.zarr.new_store import Keys, Stored, new_store
 from cfagg.writing.zarr.report import StoreReport
 
-__all__ = ["write_lazy"]
+__all__ = ["refer_lazy", "write_lazy"]
 
 #: Chunks that one task copies.
 _AT_ONCE = 32
@@ -56,21 +56,49 @@ def write_lazy(
     workers: int | None = None,
 ) -> StoreReport:
     """Write an array into a new store, as the one variable of its root."""
+    job = _prepared(array)
+    _refuse_sources_within(target, job.leaves)
+    threads = worker_count(workers)
+    with new_store(target, overwrite=overwrite, target_options=target_options) as place:
+        job.run(place.keys, threads)
+        place.publish(store_documents({job.made.path: job.document}, {}))
+    return job.report(place.path, referenced=0)
+
+
+def refer_lazy(
+    array: LazyArray,
+    target: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    target_options: Mapping[str, Any] | None = None,
+    workers: int | None = None,
+) -> StoreReport:
+    """Write an array into a new Icechunk repository, which refers to the chunks that may be taken over."""
+    from cfagg.writing.zarr.referring import refers, write_repository
+
+    name = os.fspath(target)
+    if target_options or is_url(name):
+        refuse_url(name, "written as an Icechunk repository")
+        raise OptionError(f"{name} is a directory of this machine: target_options= have no meaning there")
+    job = _prepared(array)
+    threads = worker_count(workers)
+    arrays = [leaf.array for leaf in job.leaves if leaf.array is not None]
+    stores = {os.path.realpath(a.store) for a in arrays if refers(Stored(a.store, "", a.allow, a.opens))}
+    stores |= {os.path.realpath(place) for a in arrays for place in a.allow if not is_url(place)}
+    documents = store_documents({job.made.path: job.document}, {}, consolidate=False)
+    made, notes = write_repository(
+        name, documents, sorted(stores), lambda keys: job.run(keys, threads), overwrite=overwrite
+    )
+    return job.report(os.path.realpath(name), referenced=made.count, notes=notes)
+
+
+def _prepared(array: LazyArray) -> _Job:
+    """Return how an array is written."""
     name = array.name or "data"
     leaves = list(_leaves(array.reader, (0,) * array.ndim))
     form, grid = _target(array, leaves)
     document = described(name, array.dims, array.dtype, grid, array.attributes, form)
-    made = planned(name, document)
-    _refuse_sources_within(target, leaves)
-    job = _Job(array, made, form, leaves)
-    with new_store(target, overwrite=overwrite, target_options=target_options) as place:
-        job.run(place.keys, worker_count(workers))
-        _check_sources(leaves)
-        place.publish(store_documents({name: document}, {}))
-    notes = () if is_regular(grid) else (rectilinear_note(name),)
-    return StoreReport(
-        target=place.path, variables=(name,), chunks=job.chunks, copied=job.copied, stored=job.stored, notes=notes
-    )
+    return _Job(array, planned(name, document), document, form, leaves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +186,7 @@ class _Job:
 
     array: LazyArray
     made: ZarrArray
+    document: Mapping[str, Any]
     form: Form | None
     leaves: Sequence[_Leaf]
     chunks: int = 0
@@ -184,6 +213,20 @@ class _Job:
                 self.chunks += chunks
                 self.copied += copied
                 self.stored += stored
+        _check_sources(self.leaves)
+
+    def report(self, path: str, *, referenced: int, notes: Sequence[str] = ()) -> StoreReport:
+        """Return what was written."""
+        unequal = () if is_regular(self.made.objects) else (rectilinear_note(self.made.path),)
+        return StoreReport(
+            target=path,
+            variables=(self.made.path,),
+            chunks=self.chunks,
+            copied=self.copied - referenced,
+            referenced=referenced,
+            stored=self.stored,
+            notes=(*notes, *unequal),
+        )
 
     def _tasks(self, keys: Keys, prefix: str) -> Iterator[_Copies | _Encoded]:
         """Yield the tasks, each of which writes some chunks."""

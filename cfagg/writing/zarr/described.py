@@ -64,11 +64,14 @@ def planned(name: str, document: Mapping[str, Any]) -> ZarrArray:
     return replace(made, dtype=dtype, fill_value=fill, document=document)
 
 
-def store_documents(arrays: Mapping[str, Mapping[str, Any]], attributes: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return the documents of a store by key, consolidated."""
+def store_documents(
+    arrays: Mapping[str, Mapping[str, Any]], attributes: Mapping[str, Any], *, consolidate: bool = True
+) -> dict[str, bytes]:
+    """Return the documents of a store by key, in the root also those of all others if they are consolidated."""
     nodes = {"": group_documents(attributes, 3), **{name: {"zarr.json": dict(d)} for name, d in arrays.items()}}
     documents = {f"{name}/zarr.json": document_bytes(d) for name, d in arrays.items()}
-    return {**documents, "zarr.json": document_bytes(consolidated(nodes, 3)["zarr.json"])}
+    root = consolidated(nodes, 3) if consolidate else nodes[""]
+    return {**documents, "zarr.json": document_bytes(root["zarr.json"])}
 
 
 def as_regular(grid: Grid) -> Grid:

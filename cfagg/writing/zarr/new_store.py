@@ -29,7 +29,7 @@ from cfagg.storage.objects import ObjectStore
 from cfagg.storage.tree import open_file
 from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
-__all__ = ["Keys", "LocalKeys", "NewPlace", "ObjectKeys", "Stored", "new_store"]
+__all__ = ["Keys", "LocalKeys", "NewPlace", "ObjectKeys", "Stored", "new_store", "read_stored"]
 
 #: Bytes that are copied at once.
 _BLOCK = 1 << 23
@@ -80,7 +80,7 @@ class LocalKeys:
     def copy(self, key: str, source: Stored) -> int | None:
         """Copy a file or what is in an object; see `Keys`."""
         if source.opens is not None or isinstance(source.store, Url):
-            found = _fetched(source)
+            found = read_stored(source)
             return None if found is None else self.put(key, found)
         there = open_file(source.store, source.path, source.allow)
         if there is None:
@@ -136,7 +136,7 @@ class ObjectKeys:
 
     def copy(self, key: str, source: Stored) -> int | None:
         """Write what is in a file or an object; see `Keys`."""
-        found = _fetched(source)
+        found = read_stored(source)
         return None if found is None else self.put(key, found)
 
     def move(self, old: str, new: str) -> None:
@@ -149,7 +149,7 @@ class ObjectKeys:
         self.objects.delete(keys)
 
 
-def _fetched(source: Stored) -> bytes | None:
+def read_stored(source: Stored) -> bytes | None:
     """Return what is in an object, all of one state; `None` where there is none."""
     if source.opens is not None:
         found = source.opens(source.path)

@@ -24,6 +24,8 @@ class StoreReport(WrittenReport):
         Chunks that are stored, or shards; those that hold fill values alone may not be.
     copied : int
         How many of them are those of a source, byte for byte.
+    referenced : int
+        How many of them stay where they are, and are referred to (Icechunk).
     stored : int
         Bytes of all of them.
     losses, notes : tuple
@@ -34,12 +36,14 @@ class StoreReport(WrittenReport):
 
     chunks: int
     copied: int = 0
+    referenced: int = 0
     stored: int = 0
 
     def __str__(self) -> str:
         from cfagg.display.sizes import count_text, size_text
 
         copied = f", {self.copied:,} of them copied as they were" if self.copied else ""
+        copied += f", {self.referenced:,} of them referred to" if self.referenced else ""
         return (
             f"{self.target}: {count_text(len(self.variables), 'variable')}, {count_text(self.chunks, 'chunk')} "
             f"({size_text(self.stored)}){copied}"
@@ -54,4 +58,5 @@ class StoreReport(WrittenReport):
             ("store", self.target),
             ("stored", f"{size_text(self.stored)} in {count_text(self.chunks, 'chunk')}"),
             ("copied", f"{count_text(self.copied, 'chunk')} as they were" if self.copied else None),
+            ("referred to", count_text(self.referenced, "chunk") if self.referenced else None),
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import icechunk
 import numpy as np
 import pytest
 import xarray as xr
@@ -289,3 +291,58 @@ def test_a_lazy_array_becomes_an_aggregation_file_too(tmp_path: Path) -> None:
     report = cfagg.write(cfagg.concatenate([array, array]), tmp_path / "a.nca")
     assert report.partitions == 4
     assert cfagg.read(tmp_path / "a.nca").tas.values.tolist() == [0, 1, 2, 3] * 2
+
+
+def repository(target: Path, *places: Path) -> Any:
+    """Return the group of a repository; its chunks may be below some places."""
+    allow = {f"file://{place}/": icechunk.credentials.LocalFileSystemAccess for place in places}
+    storage = icechunk.local_filesystem_storage(str(target))
+    made = icechunk.Repository.open(storage, authorize_virtual_chunk_access=allow)
+    assert len(list(made.ancestry(branch="main"))) == 2  # what it begins with, and one commit
+    return zarr.open_group(made.readonly_session("main").store, mode="r")
+
+
+def test_icechunk_refers_to_what_may_be_copied(tmp_path: Path) -> None:
+    values = np.arange(230 * 3.0).reshape(230, 3)
+    one, other = made(tmp_path, "a", values, (100, 2)), made(tmp_path, "b", values[:80], (50, 2))
+    report = cfagg.write(cfagg.concatenate([one, other]), tmp_path / "c.icechunk")
+    assert (report.chunks, report.referenced, report.copied) == (10, 8, 0)
+    assert "8 of them referred to" in str(report)
+    assert report.notes[0].startswith("readers of virtual chunks allow access")
+    found = repository(tmp_path / "c.icechunk", tmp_path / "a.zarr", tmp_path / "b.zarr")["tas"]
+    assert np.array_equal(found[:], np.concatenate([values, values[:80]]))
+
+
+def test_icechunk_holds_what_cannot_be_referred_to(tmp_path: Path) -> None:
+    memory = zarr.create_array(zarr.storage.MemoryStore(), name="tas", data=np.arange(4), chunks=(2,))
+    shards = made(tmp_path, "a", np.arange(11), (2,), shards=(8,))
+    report = cfagg.write(cfagg.concatenate([memory, shards, np.arange(3)]), tmp_path / "c.icechunk", to="icechunk")
+    assert report.referenced == 0
+    assert repository(tmp_path / "c.icechunk")["tas"][:].tolist() == [*range(4), *range(11), *range(3)]
+
+
+def test_an_icechunk_repository_is_replaced_only_if_asked(tmp_path: Path) -> None:
+    array = cfagg.concatenate([made(tmp_path, "a", np.arange(4), (2,))] * 2)
+    cfagg.write(array, tmp_path / "c.icechunk")
+    with pytest.raises(TargetExistsError):
+        cfagg.write(array, tmp_path / "c.icechunk")
+    cfagg.write(array, tmp_path / "c.icechunk", overwrite=True)
+    assert repository(tmp_path / "c.icechunk", tmp_path / "a.zarr")["tas"].shape == (8,)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.zarr", "c.icechunk"]
+
+
+def test_a_chunk_that_is_written_later_is_not_read_from_icechunk(tmp_path: Path) -> None:
+    source = made(tmp_path, "a", np.arange(4), (2,))
+    cfagg.write(cfagg.concatenate([source, source]), tmp_path / "c.icechunk")
+    chunk = tmp_path / "a.zarr/tas/c/0"
+    later = chunk.stat().st_mtime + 10
+    source[:] = 7
+    os.utime(chunk, (later, later))
+    found = repository(tmp_path / "c.icechunk", tmp_path / "a.zarr")["tas"]
+    with pytest.raises(Exception, match=r"modified|checksum|changed"):
+        found[:]
+
+
+def test_datasets_are_no_icechunk(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"use cfagg\.convert"):
+        cfagg.write(xr.Dataset({"a": ("x", np.zeros(2))}), tmp_path / "a.icechunk")

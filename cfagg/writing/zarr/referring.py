@@ -1,0 +1,126 @@
+"""A lazy array as an Icechunk repository that refers to the stored chunks of its sources, in one commit.
+
+What may be taken over as it is and stands in a file of this machine becomes a virtual chunk; all else is written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cfagg.errors import TargetError, UnsupportedError
+from cfagg.storage.files import close_read
+from cfagg.storage.tree import open_file
+from cfagg.storage.urls import Url
+from cfagg.writing.exports import icechunk as repositories
+from cfagg.writing.zarr.new_store import Stored, read_stored
+
+__all__ = ["References", "refers", "write_repository"]
+
+
+def refers(source: Stored) -> bool:
+    """Return whether a stored object can be referred to: it is a file of this machine."""
+    return source.opens is None and not isinstance(source.store, Url)
+
+
+@dataclass(eq=False)
+class References:
+    """The chunks of a repository that is being written, by key; as `cfagg.writing.zarr.new_store.Keys`."""
+
+    store: Any
+    #: Per array, what it refers to.
+    specs: dict[str, list[Any]] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many chunks are referred to."""
+        return sum(map(len, self.specs.values()))
+
+    def put(self, key: str, data: Any) -> int:
+        """Write a chunk."""
+        from cfagg.formats.zarr.settings import put_sync
+
+        view = memoryview(data).cast("B")
+        put_sync(self.store, key, bytes(view))
+        return view.nbytes
+
+    def copy(self, key: str, source: Stored) -> int | None:
+        """Refer to a chunk, or write what is in it; `None`, and nothing done, where there is none."""
+        if not refers(source):
+            found = read_stored(source)
+            return None if found is None else self.put(key, found)
+        there = open_file(source.store, source.path, source.allow)
+        if there is None:
+            return None
+        fd, status = there
+        close_read(fd)
+        self._refer(key, os.path.realpath(source.path), status)
+        return status.st_size
+
+    def _refer(self, key: str, path: str, status: os.stat_result) -> None:
+        import icechunk
+
+        name, _, place = key.partition("/c")
+        index = [int(n) for n in place.split("/") if n]
+        spec = icechunk.VirtualChunkSpec(
+            index,
+            f"file://{repositories.quoted(path)}",
+            0,
+            status.st_size,
+            last_updated_at_checksum=repositories.modified(status.st_mtime_ns),
+        )
+        self.specs.setdefault(name, []).append(spec)
+
+    def move(self, old: str, new: str) -> None:
+        """Refuse: keys of chunks are known."""
+        raise UnsupportedError(f"{old} cannot be renamed to {new} in Icechunk")
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Refuse: nothing is written that is not kept."""
+        raise UnsupportedError(f"{keys} cannot be removed from a commit of Icechunk")
+
+
+def write_repository(
+    target: str, documents: Mapping[str, bytes], stores: Sequence[str], fill: Any, *, overwrite: bool
+) -> tuple[References, list[str]]:
+    """Write a repository whose chunks `fill` gives to its references; these may be below directories of `stores`."""
+    from cfagg.writing.exports.exporting import check_output, write_directory
+
+    repositories.require_icechunk()
+    check_output(target, None, directory=True, overwrite=overwrite)
+    made: list[References] = []
+
+    def write(folder: Path) -> Sequence[str]:
+        import icechunk
+
+        try:
+            made.append(_write(folder, documents, stores, fill))
+        except icechunk.IcechunkError as error:
+            said = str(error).partition("\n")[0]
+            raise TargetError(f"{target} cannot be written, Icechunk says: {said}") from error
+        return ()
+
+    write_directory(target, write)
+    places = repositories.places_of(f"{s}/x" for s in stores)
+    return made[0], repositories.access_note(places) if made[0].count else []
+
+
+def _write(folder: Path, documents: Mapping[str, bytes], stores: Sequence[str], fill: Any) -> References:
+    from cfagg.formats.zarr.settings import put_sync, unequal_chunks
+
+    session = repositories.new_repository(folder, repositories.places_of(f"{s}/x" for s in stores))
+    store = session.store
+    with unequal_chunks():
+        for key in sorted(documents, key=lambda key: "/" in key):
+            put_sync(store, key, documents[key])
+        references = References(store)
+        fill(references)
+        for name, specs in references.specs.items():
+            refused = store.set_virtual_refs(f"/{name}", specs)
+            if refused:
+                raise UnsupportedError(f"array {name!r}: Icechunk takes no reference for {len(refused)} chunks")
+        session.commit("cfagg")
+    return references

@@ -1,0 +1,80 @@
+"""Lazy arrays of object stores, and stores that are written there."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import cfagg
+from cfagg.errors import CfaggWarning, StaleError, TargetError, TargetExistsError
+from tests.storage.remote.conftest import Bucket
+
+VALUES = np.arange(23 * 3.0).reshape(23, 3)
+
+
+@pytest.fixture
+def source(tmp_path: Path, keyed: Bucket) -> str:
+    store, dims = str(tmp_path / "a.zarr"), ("t", "x")
+    zarr.create_array(store, name="tas", data=VALUES, chunks=(10, 2), attributes={"units": "K"}, dimension_names=dims)
+    return keyed.put(tmp_path / "a.zarr", f"lazy/{tmp_path.name}")
+
+
+def test_an_array_of_an_object_store_is_read_pickled_and_cut(source: str) -> None:
+    found = cfagg.open_array(source, "tas")
+    assert found.chunks == ((10, 10, 3), (2, 1))
+    assert np.array_equal(found[[22, 0], ::-1], VALUES[[22, 0], ::-1])
+    assert np.array_equal(pickle.loads(pickle.dumps(found))[5], VALUES[5])
+    assert np.array_equal(found.to_dask().compute(scheduler="synchronous"), VALUES)
+
+
+def test_chunks_go_from_one_object_store_into_another_as_they_are(source: str, keyed: Bucket, tmp_path: Path) -> None:
+    here = cfagg.open_array(tmp_path / "a.zarr", "tas")
+    array = cfagg.concatenate([cfagg.open_array(source, "tas"), here])
+    target = f"s3://{keyed.name}/lazy/{tmp_path.name}/out.zarr"
+    report = cfagg.write(array, target)
+    assert (report.chunks, report.copied) == (12, 10)
+    assert np.array_equal(cfagg.open_array(target, "tas")[...], np.concatenate([VALUES] * 2))
+    prefix = f"lazy/{tmp_path.name}"
+    stored = keyed.client.get_object(Bucket=keyed.name, Key=f"{prefix}/out.zarr/tas/c/0/1")["Body"].read()
+    assert stored == (tmp_path / "a.zarr/tas/c/0/1").read_bytes()
+    with pytest.raises(TargetExistsError):
+        cfagg.write(array, target)
+    cfagg.write(array, tmp_path / "here.zarr")
+    assert np.array_equal(cfagg.open_array(tmp_path / "here.zarr", "tas")[...], np.concatenate([VALUES] * 2))
+
+
+def test_a_source_is_not_removed_by_what_is_made_of_it(source: str) -> None:
+    array = cfagg.open_array(source, "tas")
+    with pytest.raises(TargetError, match="would be replaced"):
+        cfagg.write(cfagg.concatenate([array, array]), source, overwrite=True)
+    with pytest.raises(TargetError, match="would be replaced"):
+        cfagg.write(cfagg.read(source), source, overwrite=True)
+    assert np.array_equal(array[...], VALUES)
+
+
+def test_a_source_that_is_gone_is_no_fill_value(source: str, keyed: Bucket, tmp_path: Path) -> None:
+    array = cfagg.open_array(source, "tas")
+    for key in keyed.keys(f"lazy/{tmp_path.name}/a.zarr"):
+        keyed.client.delete_object(Bucket=keyed.name, Key=key)
+    with pytest.raises(StaleError):
+        cfagg.write(array, tmp_path / "b.zarr")
+    assert not (tmp_path / "b.zarr").exists()
+
+
+def test_datasets_are_written_into_object_stores(keyed: Bucket, tmp_path: Path) -> None:
+    target = f"s3://{keyed.name}/lazy/{tmp_path.name}/ds.zarr"
+    ds = xr.Dataset({"v": (("t", "x"), da.from_array(VALUES, chunks=((3, 20), 3))), "n": ("t", np.arange(23))})
+    report = cfagg.write(ds, target)
+    assert report.chunks == 3
+    found = cfagg.read(target, chunks={})
+    assert found.v.chunks == ((3, 20), (3,))
+    xr.testing.assert_equal(found.load(), ds.load())
+    with pytest.warns(CfaggWarning, match="is removed before"):
+        cfagg.write(ds[["n"]], target, overwrite=True)
+    assert list(cfagg.read(target)) == ["n"]
