@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.chunked import ZarrReader
 from cfagg.arrays.reader import Reader
+from cfagg.errors import CfaggError, UnsupportedError
 from cfagg.errors.arguments import a_text, paths
+from cfagg.formats.metadata.nczarr import HIDDEN
+from cfagg.formats.zarr.attributes import with_number
+from cfagg.formats.zarr.metadata import open_array as array_at
 from cfagg.model import Grid
-from cfagg.storage.urls import a_place
+from cfagg.storage.urls import a_place, absolute, is_url
 
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
@@ -236,9 +242,49 @@ def open_array(
         variable = f"{a_text(group, 'group', 'the path of a group').strip('/')}/{variable.lstrip('/')}"
     places = paths(allow)
     place = a_place(path, storage_options, places)
+    name = variable.rstrip("/").rpartition("/")[2] or None  # of an array that is the root of its store
+    stored = _stored(place, variable, places, workers) or _zipped(place, variable, workers)
+    if stored is not None:
+        return LazyArray(stored, attributes=with_number(stored.attributes, stored.dtype), name=name)
     source = open_any(place, places)
     reader = open_reader(source, variable, source.access(places), missing=missing, workers=workers, index=index)
-    return LazyArray(reader, attributes=_attributes(source, variable), name=variable.rstrip("/").rpartition("/")[2])
+    return LazyArray(reader, attributes=_attributes(source, variable), name=name)
+
+
+def _stored(place: str, variable: str, allow: Sequence[str], workers: int | None) -> Reader | None:
+    """Return the reader of an array of a Zarr v3 store in a directory without a look at the others.
+
+    `None` of all else, of what has to be understood by its group, and of what is not found or cannot be read.
+    """
+    if is_url(place) or not os.path.isfile(f"{place}/{variable.strip('/')}/zarr.json"):  # noqa: PTH113
+        return None
+    try:
+        array = array_at(place, variable, allow=allow)
+    except CfaggError:
+        return None
+    if array.decoder is None or not HIDDEN.isdisjoint(array.attributes):
+        return None
+    return ZarrReader(array, workers=workers)
+
+
+def _zipped(place: str, variable: str, workers: int | None) -> Reader | None:
+    """Return the reader of an array of a Zarr store in a Zip file of this machine, `None` of all else."""
+    if is_url(place) or not os.path.isfile(place):  # noqa: PTH113
+        return None
+    from cfagg.formats.opening import ZIP, format_of
+    from cfagg.storage.handles import handles
+
+    if format_of(handles.get(absolute(place))) != ZIP:
+        return None
+    from cfagg.formats.zarr.zipped import CheckedZip
+
+    array = CheckedZip(place).decoded(variable.strip("/"))
+    if array is None:
+        raise UnsupportedError(f"{place}: array {variable!r} is of a type or codec that is not read from Zip files")
+    attributes = dict(array.attributes)
+    if array.zarr_format == 2 and array.fill_declared:
+        attributes.setdefault("_FillValue", array.fill_value)  # which version 2 has no other place for
+    return ZarrReader(replace(array, attributes=attributes), workers=workers)
 
 
 def _attributes(source: Source, variable: str) -> dict[str, Any]:

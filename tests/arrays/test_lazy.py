@@ -11,6 +11,7 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
@@ -192,3 +193,39 @@ def test_a_path_that_is_no_path_is_refused() -> None:
 def test_memory_is_read_by_the_same_interface() -> None:
     found = LazyArray(MemoryReader(VALUES.astype(">i8"), "memory"))
     assert found[2, ::-2, [3, 0]].tolist() == VALUES[2, ::-2, [3, 0]].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i2", "u1", "?"])
+def test_an_array_that_is_opened_by_itself_is_what_it_is_in_its_store(
+    tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attributes = {"units": "K", "valid_range": [0, 1]}
+    ds = xr.Dataset({"v": (("t", "x"), np.ones((4, 3), dtype), attributes), "n": ("t", [0] * 4)})
+    ds.to_zarr(tmp_path / "a.zarr", encoding={"v": {"chunks": (3, 2)} | ({} if dtype == "?" else {"_FillValue": 1})})
+    alone = cfagg.open_array(tmp_path / "a.zarr", "v")
+    monkeypatch.setattr("cfagg.arrays.lazy._stored", lambda *_: None)
+    within = cfagg.open_array(tmp_path / "a.zarr", "v")
+    assert (alone.dims, alone.dtype, alone.chunks) == (within.dims, within.dtype, within.chunks)
+    assert alone.name == within.name == "v"
+    assert alone.attributes == within.attributes
+    assert {k: type(v) for k, v in alone.attributes.items()} == {k: type(v) for k, v in within.attributes.items()}
+    assert np.array_equal(alone[...], within[...])
+
+
+def test_an_array_may_be_the_root_of_its_store(tmp_path: Path) -> None:
+    zarr.create_array(str(tmp_path), data=np.arange(5), chunks=(2,))
+    found = cfagg.open_array(tmp_path, "/")
+    assert (found[:].tolist(), found.name, found.chunks) == ([0, 1, 2, 3, 4], None, ((2, 2, 1),))
+
+
+@pytest.mark.parametrize("form", [2, 3])
+def test_an_array_may_be_in_a_zip_file(tmp_path: Path, form: Any) -> None:
+    with zarr.storage.ZipStore(tmp_path / "a.zip", mode="w") as store:
+        group = zarr.create_group(store, zarr_format=form)
+        group.create_array("v", data=np.arange(5), chunks=(2,), fill_value=3)
+    found = cfagg.open_array(tmp_path / "a.zip", "v")
+    assert (found[::-1].tolist(), found.chunks) == ([4, 3, 2, 1, 0], ((2, 2, 1),))
+    assert found.attributes == ({"_FillValue": 3} if form == 2 else {})
+    assert pickle.loads(pickle.dumps(found))[4] == 4
+    with pytest.raises(SourceError, match="no Zarr array 'w'"):
+        cfagg.open_array(tmp_path / "a.zip", "w")

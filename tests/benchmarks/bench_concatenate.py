@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import itertools
 import tempfile
 from pathlib import Path
 
@@ -23,21 +23,20 @@ def rows(small: bool) -> list[Row]:
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
         folder = Path(name)
         stores = _stores(folder, count, shape)
+        names = (folder / f"out-{k}" for k in itertools.count())
 
         def opened() -> object:
             return cfagg.concatenate([cfagg.open_array(s, "tas") for s in stores])
 
         def ours() -> None:
-            report = cfagg.write(cfagg.concatenate([cfagg.open_array(s, "tas") for s in stores]), folder / "ours.zarr")
+            report = cfagg.write(cfagg.concatenate([cfagg.open_array(s, "tas") for s in stores]), next(names))
             assert report.copied == report.chunks == 2 * count
-            shutil.rmtree(folder / "ours.zarr")
 
         def referred() -> None:
             report = cfagg.write(
-                cfagg.concatenate([cfagg.open_array(s, "tas") for s in stores]), folder / "ours.icechunk"
+                cfagg.concatenate([cfagg.open_array(s, "tas") for s in stores]), next(names), to="icechunk"
             )
             assert report.referenced == report.chunks == 2 * count
-            shutil.rmtree(folder / "ours.icechunk")
 
         def theirs() -> None:
             ds = xr.open_mfdataset(
@@ -46,8 +45,7 @@ def rows(small: bool) -> list[Row]:
             )  # fmt: skip
             ds = ds.chunk(time=2 * shape[0])
             ds.tas.encoding.clear()
-            ds.to_zarr(folder / "theirs.zarr", consolidated=False)
-            shutil.rmtree(folder / "theirs.zarr")
+            ds.to_zarr(next(names), consolidated=False)
 
         runs = 1 if not small else 2
         opening, mine, referring, other = clock(opened, ours, referred, theirs, runs=runs)
@@ -61,10 +59,11 @@ def rows(small: bool) -> list[Row]:
 
 
 def _stores(folder: Path, count: int, shape: tuple[int, ...]) -> list[Path]:
-    """Write stores of a smooth field with the digits that a model's output has, each in two chunks."""
+    """Write stores of a smooth field of the seas with digits that are measured, each in two chunks."""
     rng = np.random.default_rng(0)
-    base = 280 + np.cumsum(np.cumsum(rng.normal(0, 0.1, shape), 1), 2)
-    values = (np.round(base * 64) / 64).astype("f4")
+    base = 280 + np.cumsum(np.cumsum(rng.normal(0, 0.02, shape), 1), 2)
+    values = (np.round(base * 32) / 32).astype("f4")
+    values[:, np.cumsum(rng.normal(size=shape[1:]), 1) > 1] = np.nan  # land
     made = []
     for k in range(count):
         made.append(folder / f"{k}.zarr")

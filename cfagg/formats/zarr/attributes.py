@@ -171,7 +171,7 @@ def encoded_fill(fill: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def with_number(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Return attributes of a stored array with the fill value that `encoded_fill` wrote as a number.
+    """Return attributes of a stored array with the fill value that `encoded_fill` wrote as a number of its type.
 
     >>> with_number({"_FillValue": "AAAAAAAA8D8=", "units": "K"}, np.dtype("f4"))
     {'_FillValue': np.float32(1.0), 'units': 'K'}
@@ -182,6 +182,8 @@ def with_number(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str
         # Another writer's text is shown as it is.
         with contextlib.suppress(ValueError, struct.error):
             found["_FillValue"] = dtype.type(struct.unpack("<d", base64.standard_b64decode(text))[0])
+    elif dtype.kind in "iu" and type(text) is int and np.iinfo(dtype).min <= text <= np.iinfo(dtype).max:
+        found["_FillValue"] = dtype.type(text)
     return found
 
 

@@ -60,7 +60,7 @@ def write_lazy(
     _refuse_sources_within(target, job.leaves)
     threads = worker_count(workers)
     with new_store(target, overwrite=overwrite, target_options=target_options) as place:
-        job.run(place.keys, threads)
+        job.run(place.once, threads)
         place.publish(store_documents({job.made.path: job.document}, {}))
     return job.report(place.path, referenced=0)
 
@@ -193,6 +193,7 @@ class _Job:
     copied: int = 0
     stored: int = 0
     _fills: dict[Any, bytes] = field(default_factory=dict)
+    _known: dict[Any, tuple[Int64, Int64]] = field(default_factory=dict)
 
     @cached_property
     def _here(self) -> list[Int64]:
@@ -262,17 +263,15 @@ class _Job:
         grid = leaf.array.objects if whole else leaf.array.grid
         rows, own = [], []
         ends = [o + n for o, n in zip(leaf.origin, leaf.reader.shape, strict=True)]
-        for here, size, other, origin, end in zip(
-            self._here, self.made.shape, grid.axes, leaf.origin, ends, strict=True
-        ):
-            there = _edges(other) + origin
-            k = np.minimum(np.searchsorted(here, there[:-1]), len(here) - 2)
-            fits = (here[k] == there[:-1]) & (here[k + 1] == there[1:])
-            if end < size:
-                # What goes beyond the end of a part would cover the next one.
-                fits &= there[1:] <= end
-            rows.append(k[fits])
-            own.append(np.flatnonzero(fits))
+        for d, (other, origin, end) in enumerate(zip(grid.axes, leaf.origin, ends, strict=True)):
+            key = (d, other, origin, end) if isinstance(other, Regular) else None
+            found = None if key is None else self._known.get(key)
+            if found is None:
+                found = _fitting(self._here[d], self.made.shape[d], other, origin, end)
+                if key is not None and not origin:  # along other axes they are all alike
+                    self._known[key] = found
+            rows.append(found[0])
+            own.append(found[1])
         if not all(len(r) for r in rows):
             return None
         return rows, own, whole
@@ -375,6 +374,17 @@ def _same_fill(array: ZarrArray, made: ZarrArray) -> bool:
     """Return whether chunks that are not stored hold the same in both arrays."""
     one, other = (np.asarray(a.fill_value, a.dtype) for a in (array, made))
     return one.tobytes() == other.tobytes()
+
+
+def _fitting(here: Int64, size: int, axis: Regular | Int64, origin: int, end: int) -> tuple[Int64, Int64]:
+    """Return cells of the new array that chunks of a part fill exactly along an axis, and these chunks."""
+    there = _edges(axis) + origin
+    k = np.minimum(here.searchsorted(there[:-1]), len(here) - 2)
+    fits = (here[k] == there[:-1]) & (here[k + 1] == there[1:])
+    if end < size:
+        # What goes beyond the end of a part would cover the next one.
+        fits &= there[1:] <= end
+    return k[fits], fits.nonzero()[0]
 
 
 def _edges(axis: Regular | Int64) -> Int64:

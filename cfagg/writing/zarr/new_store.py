@@ -66,10 +66,13 @@ class Keys(Protocol):
 
 @dataclass(frozen=True)
 class LocalKeys:
-    """Files below a directory; what is not whole yet stands in another one."""
+    """Files below a directory; what is not whole yet stands in another one.
+
+    Without that one, each file is written once, by this process: what becomes of it if it is not whole does not matter.
+    """
 
     folder: str
-    parts: str
+    parts: str | None
 
     def put(self, key: str, data: Any) -> int:
         """Write a file; see `Keys`."""
@@ -102,6 +105,10 @@ class LocalKeys:
             Path(self.folder, key).unlink(missing_ok=True)
 
     def _make(self, key: str, write: Callable[[FileIO], None]) -> None:
+        if self.parts is None:
+            with self._opened(f"{self.folder}/{key}") as file:
+                write(file)
+            return
         # Under a name of its own: a task that is done twice must not find its file half written by the other.
         part = f"{self.parts}/{secrets.token_hex(8)}"
         try:
@@ -112,6 +119,14 @@ class LocalKeys:
             with contextlib.suppress(OSError):
                 Path(part).unlink(missing_ok=True)
             raise
+
+    @staticmethod
+    def _opened(path: str) -> FileIO:
+        try:
+            return opened(path, "wb")
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+            return opened(path, "wb")
 
     @staticmethod
     def _place(old: str, new: str) -> None:
@@ -226,10 +241,15 @@ class NewPlace:
         Where the store will be.
     keys : Keys
         What writes its objects, in workers too.
+    once : Keys
+        What writes each object once, in threads of this process alone, with less ado.
     """
 
-    def __init__(self, path: str, keys: Keys, publish: Callable[[Mapping[str, bytes]], None]) -> None:
+    def __init__(
+        self, path: str, keys: Keys, publish: Callable[[Mapping[str, bytes]], None], once: Keys | None = None
+    ) -> None:
         self.path, self.keys, self._publish = path, keys, publish
+        self.once = once or keys
         self.published = False
 
     def put(self, key: str, data: Any) -> int:
@@ -303,7 +323,8 @@ class _Beside(Workplace):
 
 def _beside(work: _Beside) -> Iterator[NewPlace]:
     """Give the place of a store that is built beside its place on this machine."""
-    place = NewPlace(str(work.target), LocalKeys(str(work.store), str(work.parts)), work.finish)
+    folder = str(work.store)
+    place = NewPlace(str(work.target), LocalKeys(folder, str(work.parts)), work.finish, LocalKeys(folder, None))
     work.enter()
     try:
         if not work.may_replace:
