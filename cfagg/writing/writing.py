@@ -44,6 +44,9 @@ def write(
     ``PATH.fragments``: a file for each Dask chunk, else for each partition of what they were computed from or each
     field, else for about 256 MiB along the first dimension.
 
+    Of a lazy array, a Zarr store takes over stored chunks byte for byte where it may, and an Icechunk repository refers
+    to them; all else is read and encoded.
+
     Parameters
     ----------
     obj : xarray.Dataset, xarray.DataArray, Aggregation, lazy, dask or NumPy array
@@ -52,10 +55,11 @@ def write(
         becomes a chunk, also where nobody knows its length before, as after a filter; several such arrays are given as
         a mapping of names to arrays, ``(dims, array)`` or ``(dims, array, attributes)``.
     path : path
-        The file; its directory must exist.  Or its URL in an object store, if it refers to URLs alone: a file behind a
-        URL never reads files of this machine.
-    to : {"CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"}, optional
-        Its convention; without it ``.nc`` means CF-1.13 and ``.nca`` NCA-0.1.
+        The file, or the directory of the store; the one above must exist.  Or its URL in an object store: of a store,
+        or of a file that refers to URLs alone, as a file behind a URL never reads files of this machine.
+    to : {"CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1", "zarr", "icechunk"}, optional
+        What it is; without it ``.nc`` means CF-1.13, ``.nca`` NCA-0.1, ``.icechunk`` Icechunk (of a lazy array), and
+        ``.zarr`` or no suffix a Zarr store.
     on_loss : {"error", "materialise", "drop"}
         What to do about what the convention cannot say: raise an error that lists all of it; write the values of these
         partitions into ``PATH.fragments``; or leave it out, and with it variables whose values would be other ones.
@@ -67,11 +71,13 @@ def write(
         Directories that values of an `Aggregation` may be read from, as for `cfagg.read`.
     target_options : mapping, optional
         What the server of `path` wants, if that is a URL.
+    workers : int, optional
+        Threads that write a store; by default one per processor.  Arrays of dask are computed by its scheduler.
 
     Returns
     -------
     Report
-        What was written, with ``losses`` and ``notes``.
+        What was written, with ``losses`` and ``notes``; of a store a `StoreReport`.
 
     Raises
     ------
