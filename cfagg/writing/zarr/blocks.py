@@ -62,10 +62,10 @@ def has_unknown(array: Any) -> bool:
     >>> has_unknown(x[x > 3]), has_unknown(x)
     (True, False)
     """
-    chunks = getattr(array, "chunks", None)
-    if not hasattr(array, "__dask_graph__") or not isinstance(chunks, tuple):
+    # Datasets of xarray have chunks too, but raise where those of two variables differ.
+    if not hasattr(array, "__dask_graph__") or not hasattr(array, "numblocks"):
         return False
-    return any(math.isnan(n) for sizes in chunks for n in sizes)
+    return any(math.isnan(n) for sizes in array.chunks for n in sizes)
 
 
 def blocks_of(obj: Any) -> dict[str, Blocks] | None:
