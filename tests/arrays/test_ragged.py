@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from cfagg.errors import (
     SourceError,
     UnsupportedError,
 )
+from tests.benchmarks.peers import peer_python
 from tests.effort import examples
 
 sparse = pytest.importorskip("scipy.sparse")
@@ -165,6 +167,16 @@ def test_zarr_and_scipy_read_what_was_written(store):
     shape = tuple(group.attrs["shape"])
     np.testing.assert_array_equal(sparse.csr_array(parts, shape=shape).toarray(), matrix().toarray())
     assert group.attrs["encoding-type"] == "csr_matrix"
+
+
+@pytest.mark.full
+def test_anndata_reads_what_was_written_and_what_it_writes_is_read(store, tmp_path):
+    script = Path(__file__).with_name("anndata_probe.py")
+    command = [peer_python("anndata", install=True), script, store, tmp_path / "theirs.zarr"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=script.parent)
+    found, expected = json.loads(done.stdout.splitlines()[-1]), matrix().toarray()
+    assert found == {"all": expected.tolist(), "some": expected[[1, 7, 30]].tolist()}
+    np.testing.assert_array_equal(cfagg.open_rows(tmp_path / "theirs.zarr", group="X")[::3].to_dense(), expected[::3])
 
 
 @pytest.mark.parametrize("key", [40, -41, [0, 40], [0.5], "a", np.ones(3, bool)])

@@ -39,6 +39,8 @@ PEERS: dict[str, tuple[tuple[str, ...], str]] = {
         ),
         "CFAGG_RECTILINEAR_PYTHON",
     ),
+    # It reads and writes sparse matrices in Zarr stores.
+    "anndata": (("anndata==0.13.4", "zarr==3.4.2"), "CFAGG_ANNDATA_PYTHON"),
     "zarr_3_1": (("zarr==3.1.6",), "CFAGG_ZARR_3_1_PYTHON"),
     "zarr_3_2": (("zarr==3.2.0",), "CFAGG_ZARR_3_2_PYTHON"),
 }
