@@ -135,6 +135,26 @@ def state_of_conversion(folder: pathlib.Path, *, old: bool) -> str:
     raise AssertionError("the store has values of neither")
 
 
+def prepare_file(folder: pathlib.Path) -> None:
+    prepare_conversion(folder, old=False)
+    write_netcdf(folder / "out" / "a.nc", 1)
+
+
+def convert_to_file(folder: pathlib.Path) -> int:
+    packed = ("--codec", "gzip", "--variable", "tas", "--variable", "lat", "--workers", 1, "--overwrite")
+    return command("convert", folder / "sources" / "new.nc", folder / "out" / "a.nc", *packed)
+
+
+def state_of_file(folder: pathlib.Path) -> str:
+    with netCDF4.Dataset(folder / "out" / "a.nc") as file:
+        tas, lat = file["tas"][:], file["lat"][:]
+    check(np.array_equal(lat, np.linspace(-75, 75, LAT)), "lat")
+    for name, seed in (("new", 2), ("old", 1)):
+        if np.array_equal(tas, field(seed)):
+            return name
+    raise AssertionError("the file has values of neither")
+
+
 # Appending -----------------------------------------------------------------------------------------------------------
 
 
@@ -638,6 +658,7 @@ WRITERS = {
         conversion("convert", old=False),
         conversion("convert --overwrite", old=True),
         conversion_on_a_network(),
+        Writer("convert to netCDF", prepare_file, convert_to_file, convert_to_file, state_of_file, ("a.nc",)),
         Writer("append", prepare_append, append, append_again, state_of_append, ("a.zarr",)),
         accumulation("accumulate", old=0, form=3),
         accumulation("accumulate --append", old=6, form=2),

@@ -271,3 +271,16 @@ def test_an_object_that_is_written_while_it_is_read_is_an_error(cloud) -> None:
             read()
     assert writing.read_range("a/0", 0, 4) == b"yyyy"
     assert pickle.loads(pickle.dumps(ObjectStore(url, {"skip_signature": True})))._known == {}
+
+
+def test_a_netcdf_file_in_a_bucket_is_what_a_conversion_writes_here(cloud, tmp_path) -> None:
+    url, options, _ = cloud
+    target = url.replace(".zarr", ".nc")
+    report = cfagg.convert(SOURCE, target, verify=True, target_options=options)
+    assert (report.target, report.verified) == (target, True)
+    cfagg.convert(SOURCE, tmp_path / "here.nc")
+    there = cfagg.read(target, storage_options=options).load()
+    xr.testing.assert_identical(there, cfagg.read(tmp_path / "here.nc").load())
+    with pytest.raises(TargetExistsError, match="overwrite=True"):
+        cfagg.convert(SOURCE, target, target_options=options)
+    cfagg.convert(SOURCE, target, target_options=options, overwrite=True)
