@@ -42,7 +42,7 @@ command with --resume.
 #: Options that are arguments of `cfagg.convert` as they are.
 _OPTIONS = (
     "variables", "zarr_format", "chunks", "packing", "codec", "level", "allow", "missing", "word_size", "on_loss",
-    "overwrite", "resume", "verify", "workers", "to", "relative_to", "shards", "client", "dry_run",
+    "overwrite", "resume", "verify", "workers", "to", "relative_to", "shards", "client", "dry_run", "region",
 )  # fmt: skip
 
 
@@ -95,6 +95,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="SHARDS",
         type=_lengths,
         help="objects that hold several chunks, by their lengths, such as time=360; -1 is a whole dimension (Zarr v3)",
+    )
+    what.add_argument(
+        "--region",
+        metavar="REGION",
+        type=_region,
+        help="write into this part of a store that is there, such as time=31:59 (positions, on whole chunks)",
     )
     what.add_argument(
         "--packing",
@@ -216,6 +222,18 @@ def _chunks(text: str) -> str | dict[str, int]:
             raise argparse.ArgumentTypeError(f"{text!r} is not 'auto', 'partitions' or lengths like time=12,lat=64")
         return text
     return _lengths(text)
+
+
+def _region(text: str) -> dict[str, slice]:
+    """Return the value of ``--region``."""
+    region = {}
+    for item in text.split(","):
+        name, _, part = item.partition("=")
+        ends = part.split(":")
+        if not name.strip() or len(ends) != 2 or not all(e.strip().isdecimal() or not e.strip() for e in ends):
+            raise argparse.ArgumentTypeError(f"{item!r} is not a dimension and positions, like time=31:59")
+        region[name.strip()] = slice(*(int(e) if e.strip() else None for e in ends))
+    return region
 
 
 def _lengths(text: str) -> dict[str, int]:

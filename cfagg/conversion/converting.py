@@ -38,6 +38,7 @@ _NOT_OF_DIALECTS = frozenset(
         "memory",
         "client",
         "dry_run",
+        "region",
     }
 )
 
@@ -70,6 +71,7 @@ def convert(
     relative_to: str | os.PathLike[str] | None = None,
     client: Any = None,
     dry_run: bool = False,
+    region: Mapping[str, slice] | None = None,
 ) -> Report | AggregationReport | DryRun:
     """Write an aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
 
@@ -144,6 +146,12 @@ def convert(
     client : distributed.Client or str, optional
         Dask cluster whose workers read, encode and write, or the address of its scheduler.  They see the source, and a
         target that is a directory, by the same paths.  `memory` is then for each worker; `workers` has no meaning.
+    region : mapping of str to slice, optional
+        Write into this part of a Zarr store that is there, such as ``{"time": slice(31, 59)}``, in its chunks and
+        codecs.  The part is on edges of chunks (or shards), and values mean the same: units, packing and fill values
+        are those of the store.  Arrays without these dimensions, and those whose chunks the part would cut, must
+        have the same values already.  Nothing is written where something is refused; each chunk is replaced at once;
+        after a run that was killed the same call completes it.  Several processes may write several parts.
     dry_run : bool
         Only say what would be done (of Zarr stores): the headers of the source are read, and nothing is written.
 
@@ -232,6 +240,12 @@ def convert(
         dry_run=dry_run,
     )
     request.refuse(frozenset({"relative_to"}), f"{name} holds the values itself")
+    if kind != "zarr" or region is None:
+        request.refuse(frozenset({"region"}), f"{name} is no Zarr store that is there")
+    else:
+        from cfagg.conversion.region import a_region, write_region
+
+        return write_region(request, a_region(region))
     if kind == "zarr":
         from cfagg.conversion.to_zarr import to_zarr
 

@@ -19,6 +19,7 @@ from cfagg.conversion.options import Options
 from cfagg.conversion.report import Report
 from cfagg.conversion.selection import select
 from cfagg.conversion.storage import cell_edges
+from cfagg.conversion.stored_as import StoredAs
 from cfagg.conversion.variables import MAX_CHUNKS, values_of
 from cfagg.errors import LimitError, UnsupportedError
 from cfagg.findings.losses import Loss
@@ -50,6 +51,7 @@ class Array:
     inner: tuple[int, ...] | None = None  # lengths of the chunks in shards, where `grid` is that of shards
     whole_cells: bool = True  # a cell of the source is read as a whole, however little of it is wanted
     feeds: str | None = None  # path of the array on the way to which this one is
+    stored_as: StoredAs | None = None  # how its objects are stored in an array that is there
     unstored: Any = None  # what a Zarr source gives for chunks that are not stored, where no fill value is declared
 
     @property

@@ -122,7 +122,7 @@ def _cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs
 
 
 def _copies(array: Array) -> float:
-    return _COPIES if array.inner is None else _COPIES_SHARDS
+    return _COPIES if array.inner is None and array.stored_as is None else _COPIES_SHARDS
 
 
 def _itemsize(array: Array) -> int:

@@ -100,12 +100,20 @@ class SlabWriter:
             # The ellipsis keeps an element of a scalar array an array.
             place: Any = (*box, ...)
             values = block[place]
-            encoded = self._encoded(array, values) if array.inner is None else self._shard(array, values)
-            state = job.put(array.key(index, job.zarr_format), encoded)
+            key, encoded = self._object(array, index, values)
+            state = job.put(key, encoded)
             number = int(np.ravel_multi_index(index, shape)) if index else 0
             content = content_checksum(values) if job.checksums else -1
             out.append((number, len(encoded), state, content))
         return out
+
+    def _object(self, array: Array, index: tuple[int, ...], values: npt.NDArray[Any]) -> tuple[str, Any]:
+        """Return the key and the bytes of a stored object."""
+        there = array.stored_as
+        if there is not None:
+            return there.key(index), there.encoded(index, values)
+        key = array.key(index, self._job.zarr_format)
+        return key, self._encoded(array, values) if array.inner is None else self._shard(array, values)
 
     def _shard(self, array: Array, values: npt.NDArray[Any]) -> memoryview:
         """Return the bytes of one shard: its chunks that reach into the array, and where they are."""

@@ -1,0 +1,217 @@
+"""Writing into a part of a store that is there."""
+
+import threading
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cfagg.cli.main import main
+from cfagg.conversion import convert
+from cfagg.errors import ConformError, LimitError, OptionError, SourceNotFoundError, TargetError, UnsupportedError
+from cfagg.writing.zarr.place import place_of
+from tests.conversion import killing
+
+DAYS, LAT, LON = 90, 4, 6
+
+
+def dataset(first=0, last=DAYS, *, units="days since 2000-01-01", scale=1.0, dtype="f4"):
+    """Days of a made-up variable."""
+    days = np.arange(first, last)
+    values = (np.arange(first * LAT * LON, last * LAT * LON).reshape(-1, LAT, LON) * scale).astype(dtype)
+    made = xr.Dataset(
+        {"tas": (("time", "lat", "lon"), values, {"units": "K"})},
+        {"time": ("time", days.astype("i4"), {"units": units}), "lat": ("lat", np.arange(LAT, dtype="f8"))},
+    )
+    for name in made.variables:
+        made[name].encoding["_FillValue"] = None
+    return made
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store of ninety days whose `tas` is still empty, in chunks of a month."""
+    empty = dataset()
+    empty["tas"] = empty["tas"] * np.float32(0)
+    empty["tas"].attrs["units"] = "K"
+    empty["tas"].encoding = {"chunks": (30, LAT, LON), "_FillValue": None}
+    empty.to_zarr(tmp_path / "out.zarr", zarr_format=3)
+    return tmp_path / "out.zarr"
+
+
+def source(folder, *days, name="part.nc", **options):
+    dataset(*days, **options).to_netcdf(folder / name, engine="netcdf4")
+    return folder / name
+
+
+def tas(store):
+    return zarr.open_group(store, mode="r")["tas"][:]
+
+
+def test_months_are_written_into_their_parts_and_others_stay(store, tmp_path):
+    report = convert(source(tmp_path, 30, 60), store, region={"time": slice(30, 60)})
+    expected = dataset()["tas"].values
+    found = tas(store)
+    np.testing.assert_array_equal(found[30:60], expected[30:60])
+    assert not found[:30].any()
+    assert not found[60:].any()
+    assert (report.variables, report.chunks, report.bytes) == (("tas",), 1, 30 * LAT * LON * 4)
+    assert "lat, time" in report.notes[0] or "time, lat" in report.notes[0]
+    convert(source(tmp_path, 60, 90), store, region={"time": slice(60, None)})
+    convert(source(tmp_path, 0, 30), store, region={"time": slice(None, 30)})
+    with xr.open_zarr(store) as ds:
+        xr.testing.assert_equal(ds.load(), xr.decode_cf(dataset()))
+    assert sorted(p.name for p in store.iterdir() if p.name.startswith(".")) == []
+
+
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("sharded", [False, True])
+def test_the_last_part_may_end_with_the_array_in_any_form_of_store(tmp_path, form, sharded):
+    whole = source(tmp_path, 0, 50, name="whole.nc")
+    options = {"shards": {"time": 20}} if sharded and form == 3 else {}
+    convert(whole, tmp_path / "out.zarr", chunks={"time": 10, "lat": 3}, zarr_format=form, codec="blosc", **options)
+    before = killing.contents(tmp_path / "out.zarr")
+    array = zarr.open_group(tmp_path / "out.zarr", mode="r+")["tas"]
+    array[20:] = -1
+    convert(source(tmp_path, 20, 50), tmp_path / "out.zarr", region={"time": slice(20, 50)})
+    np.testing.assert_array_equal(tas(tmp_path / "out.zarr"), dataset(0, 50)["tas"].values)
+    # The bytes are those of the first conversion: the store was written in its own codecs.
+    assert killing.contents(tmp_path / "out.zarr").keys() == before.keys()
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_any_part_on_whole_chunks_equals_an_assignment_by_zarr_python(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("region")
+    sizes = [data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)) for _ in range(2)]
+    regular = data.draw(st.booleans())
+    chunks = [s[0] if regular else s for s in sizes]
+    shape = tuple(map(sum, sizes))
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        group = zarr.open_group(folder / "a.zarr", mode="w")
+        array = group.create_array("v", shape=shape, chunks=tuple(chunks), dtype="i2", dimension_names=("x", "y"))
+        array[...] = -7
+        box = []
+        for s, n in zip(sizes, shape, strict=True):
+            edges = [*range(0, n, s[0]), n] if regular else [0, *np.cumsum(s).tolist()]
+            i = data.draw(st.integers(0, len(edges) - 2))
+            box.append(slice(edges[i], edges[data.draw(st.integers(i + 1, len(edges) - 1))]))
+        part = np.arange(np.prod([b.stop - b.start for b in box]), dtype="i2").reshape([b.stop - b.start for b in box])
+        xr.Dataset({"v": (("x", "y"), part)}).to_netcdf(folder / "part.nc")
+        convert(folder / "part.nc", folder / "a.zarr", region=dict(zip("xy", box, strict=True)))
+        expected = np.full(shape, -7, "i2")
+        expected[tuple(box)] = part
+        np.testing.assert_array_equal(zarr.open_group(folder / "a.zarr", mode="r")["v"][...], expected)
+
+
+@pytest.mark.parametrize(
+    ("days", "region", "changes", "error", "said"),
+    [
+        ((10, 40), slice(10, 40), {}, ConformError, "not on whole chunks of .*; the next ones are 0:60"),
+        ((30, 60), slice(30, 61), {}, ConformError, "has 30 places along 'time', and the region has 31"),
+        ((80, 100), slice(80, 100), {}, LimitError, "ends at 100 along 'time', which has 90"),
+        ((30, 60), slice(30, 60), {"dtype": "f8"}, ConformError, "is of type float64, and of float32"),
+        ((30, 60), slice(60, 90), {}, ConformError, "'time': the region 60:90 .* is not on whole chunks"),
+        ((30, 60), slice(30, 60), {"units": "hours since 2000-01-01"}, ConformError, "units is 'hours since"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_is_written(store, tmp_path, days, region, changes, error, said):
+    before = killing.contents(store)
+    with pytest.raises(error, match=said):
+        convert(source(tmp_path, *days, **changes), store, region={"time": region})
+    assert killing.contents(store) == before
+
+
+def test_other_meanings_of_numbers_and_other_coordinates_are_refused(store, tmp_path):
+    before = killing.contents(store)
+    part = dataset(30, 60)
+    part["tas"].attrs["scale_factor"] = np.float32(2)
+    part.to_netcdf(tmp_path / "a.nc")
+    part = dataset(30, 60).assign_coords(lat=("lat", np.arange(LAT) + 1.0))
+    part.to_netcdf(tmp_path / "b.nc")
+    part = dataset(30, 60)
+    part["tas"].encoding["_FillValue"] = np.float32(-9)
+    part.to_netcdf(tmp_path / "c.nc")
+    dataset(30, 60).rename(tas="pr").to_netcdf(tmp_path / "d.nc")
+    for name, said in (
+        ("a.nc", "scale_factor is"),
+        ("b.nc", "'lat' has no dimension of the region"),
+        ("c.nc", "the fill value is"),
+        ("d.nc", "has no array 'pr'"),
+    ):
+        with pytest.raises(ConformError, match=said):
+            convert(tmp_path / name, store, region={"time": slice(30, 60)})
+    assert killing.contents(store) == before
+    convert(tmp_path / "b.nc", store, variables=["time"], region={"time": slice(30, 60)})
+
+
+@pytest.mark.parametrize(
+    ("region", "error"),
+    [
+        ({}, OptionError),
+        (5, OptionError),
+        ({"time": 3}, OptionError),
+        ({"time": slice(0, 30, 2)}, OptionError),
+        ({"time": slice(-30, None)}, LimitError),
+        ({"time": slice(30, 30)}, LimitError),
+        ({"height": slice(0, 30)}, OptionError),
+    ],
+)
+def test_regions_that_are_none_are_refused(store, tmp_path, region, error):
+    with pytest.raises(error):
+        convert(source(tmp_path, 0, 90), store, region=region)
+
+
+def test_options_of_new_stores_and_other_targets_are_refused(store, tmp_path):
+    path = source(tmp_path, 30, 60)
+    with pytest.raises(OptionError, match=r"chunks= has no meaning"):
+        convert(path, store, chunks={"time": 3}, region={"time": slice(30, 60)})
+    with pytest.raises(OptionError, match=r"region= has no meaning"):
+        convert(path, tmp_path / "a.nc", region={"time": slice(30, 60)})
+    with pytest.raises(SourceNotFoundError):
+        convert(path, tmp_path / "none.zarr", region={"time": slice(30, 60)})
+    with pytest.raises(TargetError, match="is the source"):
+        convert(store, store, region={"time": slice(30, 60)})
+
+
+def test_strings_in_a_part_are_refused_where_they_are_not_there_already(tmp_path):
+    names = xr.Dataset({"name": ("x", np.array(["a", "b", "c", "d"], object))})
+    names.to_zarr(tmp_path / "a.zarr", zarr_format=3, encoding={"name": {"chunks": (2,)}})
+    names.isel(x=slice(2)).to_netcdf(tmp_path / "same.nc")
+    xr.Dataset({"name": ("x", np.array(["a", "B"], object))}).to_netcdf(tmp_path / "other.nc")
+    with pytest.raises((UnsupportedError, ConformError)):
+        convert(tmp_path / "other.nc", tmp_path / "a.zarr", region={"x": slice(0, 2)})
+
+
+def test_parts_may_be_written_at_the_same_time_but_not_while_an_append_is_under_way(store, tmp_path):
+    parts = [(a, source(tmp_path, a, a + 30, name=f"{a}.nc")) for a in (0, 30, 60)]
+    failed = []
+
+    def write(first, path):
+        try:
+            convert(path, store, region={"time": slice(first, first + 30)}, workers=1)
+        except Exception as error:  # noqa: BLE001
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=p) for p in parts]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed
+    np.testing.assert_array_equal(tas(store), dataset()["tas"].values)
+    with place_of(store).writer("appending") as claim:
+        claim.record(b"{}")
+    with pytest.raises(TargetError, match="an append was cut short there"):
+        convert(parts[0][1], store, region={"time": slice(0, 30)})
+
+
+def test_the_command_takes_positions(store, tmp_path, capsys):
+    path = source(tmp_path, 30, 60)
+    assert main(["convert", str(path), str(store), "--region", "time=30:60", "--quiet"]) == 0
+    np.testing.assert_array_equal(tas(store)[30:60], dataset(30, 60)["tas"].values)
+    assert main(["convert", str(path), str(store), "--region", "time=30"]) == 2
+    assert "like time=31:59" in capsys.readouterr().err
