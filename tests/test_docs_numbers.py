@@ -13,6 +13,7 @@ from cfagg.conventions import limits
 from cfagg.conversion import chunks, options
 from cfagg.display import axes, drawing, matrix, summary
 from cfagg.formats.metadata import url
+from cfagg.formats.zarr import remote_batches
 from cfagg.formats.zarr import written_codecs as codecs
 from cfagg.kernels import statistics
 from cfagg.observations import cache, checking
@@ -32,6 +33,8 @@ MIB, MILLION = 2**20, 10**6
         ("reading.md", r"Up to eight levels are followed", None, fragments.MAX_NESTING == 8),
         ("reading.md", r"smaller than half a MiB", None, blocks.SHARE_BYTES == MIB / 2),
         ("reading.md", r"blocks of about (\d+) MiB", 1, blocks.BLOCK_BYTES // MIB),
+        ("remote.md", r"less than (\d+) KiB between them are one request", 1, remote_batches._GAP / 1024),
+        ("remote.md", r"are asked for sixteen at a time", None, remote_batches.AT_ONCE == 16),
         ("converting.md", r"chunks of about (\d+) MiB", 1, chunks.TARGET / MIB),
         ("converting.md", r"together \((\d+) MiB by default", 1, options.DEFAULT_MEMORY / MIB),
         ("converting.md", r"`--codec auto` \(default: zstd of level (\d)\)", 1, codecs._LEVELS["zstd"]),

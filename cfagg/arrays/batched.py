@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.blocks import Work, constant, copy, place, run
 from cfagg.arrays.plan import AxisPlan, Plan
+from cfagg.conventions import limits
 from cfagg.formats.zarr.batches import MISSING, ODD, READ, Memory, positions, read_chunks, read_shard, worth_compiling
 from cfagg.formats.zarr.codecs import Decoder
 from cfagg.formats.zarr.metadata import ZarrArray
@@ -80,6 +81,10 @@ def batches(
     """
     rows = [_rows(array, d, axis) for d, axis in enumerate(made.axes)]
     largest = array.dtype.itemsize * math.prod(int(r.length.max()) if len(r.cell) else 0 for r in rows)
+    if largest > limits.MAX_CHUNK:
+        # Read in part where that is possible, else refused.
+        yield from (partial(alone, k) for k in range(len(made)))
+        return
     room = min(max(BATCH_BYTES // max(largest, 1), 1), BATCH_CHUNKS)
     read = partial(_read, array, decoder, rows, made, out, alone)
     if not _is_remote(array):
@@ -177,10 +182,11 @@ def _read(
     raw = np.empty(sum(sizes), np.uint8) if straight is None else straight.reshape(-1).view(np.uint8)
     memory = Memory(raw, starts, sizes)
     done = _fill(array, decoder, rows, box, memory, at_once)
-    if decoder.swap:
+    # Memory that nothing was read into is not touched.
+    if decoder.swap and READ in done:
         raw.view(array.dtype).byteswap(inplace=True)
     if view is not None:
-        if straight is None:
+        if straight is None and READ in done:
             view[...] = raw.view(array.dtype).reshape(view.shape)
         if not any(done):
             return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from typing import Any
 
+import netCDF4
 import numpy as np
 import pytest
 import zarr
@@ -12,8 +14,11 @@ import zarr.codecs as zc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cfagg
 from cfagg.arrays import batched
 from cfagg.arrays.chunked import ZarrReader
+from cfagg.arrays.opening import open_reader
+from cfagg.errors import LimitError
 from cfagg.formats.zarr import batches as zarr_batches
 from cfagg.formats.zarr import open_array
 from tests.arrays.test_chunked import selections
@@ -89,3 +94,65 @@ def test_any_selection_of_any_array_is_that_of_zarr_python(data: Any, size: tupl
         # Into a view of memory in which elements are not next to each other.
         out = np.zeros([2 * n for n in found.shape], found.dtype)[(..., *[slice(None, None, 2)] * found.ndim)]
         np.testing.assert_array_equal(ZarrReader(open_array(folder, "x"), workers=2).read(chosen, out=out), found)
+
+
+@pytest.mark.parametrize("packed", [{}, {"zlib": True, "shuffle": True}], ids=["plain", "packed"])
+@pytest.mark.parametrize("mode", ["nczarr,file", "zarr,file"])
+def test_a_strided_read_along_an_unlimited_dimension_is_right_where_the_netcdf_library_is_not(
+    tmp_path, mode, packed
+) -> None:
+    """netCDF-C 4.10.1 returns fill values and shifted ones for ``[:, ::4]`` of NCZarr, as it does not clip the stop.
+
+    Where it sorts bytes, zarr-python reads other values than it: the size of the elements is written as 0.
+    """
+    expected = np.arange(36, dtype="i4").reshape(4, 9)
+    with netCDF4.Dataset(f"file://{tmp_path}/n.zarr#mode={mode}", "w") as file:
+        file.createDimension("y", 4)
+        file.createDimension("t", None)
+        file.createVariable("v", "i4", ("y", "t"), chunksizes=(4, 8), fill_value=-1, **packed)[:, 0:9] = expected
+    reader = open_reader(tmp_path / "n.zarr", "v")
+    assert type(reader) is ZarrReader
+    np.testing.assert_array_equal(reader.read([slice(None), slice(None, None, 4)]), expected[:, ::4])
+    for step in (2, 3, 5, 8, -1, -4, -9):
+        np.testing.assert_array_equal(reader.read([slice(None, None, step)] * 2), expected[::step, ::step])
+    dataset = cfagg.read(tmp_path / "n.zarr", mask_and_scale=False)
+    np.testing.assert_array_equal(dataset.v[:, ::4].values, expected[:, ::4])
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.data(),
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5), st.booleans()), min_size=1, max_size=3),
+    st.sampled_from(["i2", "f8", "u1", "i8"]),
+    st.sampled_from(["little", "big"]),
+    st.booleans(),
+)
+def test_any_selection_of_a_variable_of_nczarr_is_that_of_numpy(data, dims, dtype, order, packed) -> None:
+    shape = [n for n, _, _ in dims]
+    expected = np.arange(1, 1 + np.prod(shape)).astype(dtype).reshape(shape)
+    with tempfile.TemporaryDirectory() as folder:
+        with netCDF4.Dataset(f"file://{folder}/n.zarr#mode=nczarr,file", "w") as file:
+            names = [f"d{k}" for k in range(len(dims))]
+            for name, (size, _, unlimited) in zip(names, dims, strict=True):
+                file.createDimension(name, None if unlimited else size)
+            more: dict[str, Any] = {"zlib": True, "shuffle": True} if packed else {}
+            chunks = [min(c, n) for n, c, _ in dims]
+            ordered = np.dtype(dtype).newbyteorder("<" if order == "little" else ">")
+            made = file.createVariable("v", ordered, names, endian=order, chunksizes=chunks, **more)
+            made[tuple(slice(0, n) for n in shape)] = expected
+        chosen = [data.draw(selections(n)) for n in shape]
+        taken = np.ix_(*(np.atleast_1d(np.arange(n)[c]) for n, c in zip(shape, chosen, strict=True)))
+        kept = [len(i.reshape(-1)) for i, c in zip(taken, chosen, strict=True) if np.ndim(c) or isinstance(c, slice)]
+        found = open_reader(f"{folder}/n.zarr", "v").read(chosen)
+        np.testing.assert_array_equal(found, expected[taken].reshape(kept))
+
+
+def test_chunks_that_are_too_large_are_refused_before_memory_is_taken(tmp_path) -> None:
+    made = zarr.create_array(tmp_path, name="x", shape=(4, 6), chunks=(4, 3), dtype="i4", fill_value=7)
+    made[:, :3] = 1
+    document = json.loads((tmp_path / "x/zarr.json").read_text())
+    document["chunk_grid"]["configuration"]["chunk_shape"] = [2**40, 2**20]
+    document["shape"] = [4, 2**20 + 6]
+    (tmp_path / "x/zarr.json").write_text(json.dumps(document))
+    with pytest.raises(LimitError, match="CFAGG_MAX_CHUNK"):
+        ZarrReader(open_array(tmp_path, "x")).read([slice(None), slice(0, 2)])

@@ -282,6 +282,7 @@ def _open_v2(
     value = None if dtype.kind == "V" else fill_number(0 if fill is None else fill, dtype, problems)
     dims = dim_names(attributes.get("_ARRAY_DIMENSIONS"), len(shape), "_ARRAY_DIMENSIONS", problems)
     _check(where, problems)
+    document = _with_size_of_shuffle(document, dtype)
     shown = {k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
     names = dims or tuple(f"dim_{d}" for d in range(len(shape)))
     return ZarrArray(
@@ -301,6 +302,18 @@ def _open_v2(
         "",
         separator,
     )
+
+
+def _with_size_of_shuffle(document: dict[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Return metadata whose first filter tells the size of the elements that it sorts the bytes of.
+
+    netCDF-C writes 0 and means that of the array's type.  numcodecs takes it for not sorting at all, with wrong values.
+    """
+    filters = document.get("filters") or [None]
+    first = filters[0]
+    if not isinstance(first, dict) or first.get("id") != "shuffle" or first.get("elementsize") != 0:
+        return document
+    return {**document, "filters": [{**first, "elementsize": dtype.itemsize}, *filters[1:]]}
 
 
 def _type(given: Any, zarr_format: int, where: str, any_type: bool) -> np.dtype[Any]:

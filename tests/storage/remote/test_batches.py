@@ -147,3 +147,16 @@ def test_a_damaged_chunk_elsewhere_is_named(tmp_path, server) -> None:
     (tmp_path / "s.zarr/x/c/1/1").write_bytes(b"nothing")
     with pytest.raises(cfagg.errors.FragmentReadError, match=r"array 'x', chunk \(1, 1\)"):
         reader(server, "x").read([slice(None), slice(None)])
+
+
+def test_a_shard_in_a_bucket_is_read_again_where_its_tag_has_changed(keyed, tmp_path) -> None:
+    def write(data: np.ndarray[Any, Any]) -> str:
+        zarr.create_array(
+            tmp_path / "t.zarr", name="x", data=data, chunks=(10,), shards=(100,), compressors=None, overwrite=True
+        )
+        return keyed.put(tmp_path / "t.zarr", "tags")
+
+    found = ZarrReader(open_array(a_place(write(np.arange(100))), "x"))
+    assert found.read([slice(10, 70, 30)]).tolist() == [10, 40]
+    write(np.arange(100) + 1)  # as many bytes, within the same second
+    assert found.read([slice(10, 70, 30)]).tolist() == [11, 41]
