@@ -174,6 +174,14 @@ def indexed(n: int, here: Path) -> Iterator[Callable[[], Any]]:
     shutil.rmtree(here / f"files-{n}")
 
 
+@contextmanager
+def column_read(n: int, here: Path) -> Iterator[Callable[[], Any]]:
+    files = netcdf_files(here / f"files-{n}", n)
+    cfagg.aggregate(files, output=here / f"out-{n}.nca", overwrite=True)
+    yield lambda: cfagg.open_array(here / f"out-{n}.nca", "v")[:, 7]
+    shutil.rmtree(here / f"files-{n}")
+
+
 #: In the order of the page.
 JOBS = (
     Job("read an aggregation's description", "partition", 10**6, nca_read),
@@ -190,6 +198,7 @@ JOBS = (
     Job("convert to other chunks of the same size", "chunk", 10**4, converted),
     Job("aggregate files", "file", 10**3, aggregated),
     Job("index where the chunks stand", "file", 10**3, indexed),
+    Job("read a value of each file through an aggregation", "file", 10**3, column_read),
 )
 
 

@@ -70,6 +70,17 @@ def test_other_libraries_read_rectilinear_grids_as_the_table_says(store):
 
 
 @pytest.mark.full
+def test_other_libraries_read_what_is_written_of_unequal_chunks(tmp_path):
+    import dask.array
+
+    data = dask.array.from_array(VALUES, chunks=((2, 4, 1), (1, 3, 1)))
+    cfagg.write({"v": (("y", "x"), data)}, tmp_path / "w.zarr")
+    found = probe(peer_python("rectilinear", install=True), str(tmp_path / "w.zarr"))
+    for name in RECTILINEAR:
+        agrees(TABLE[name], found[name])
+
+
+@pytest.mark.full
 def test_the_first_zarr_python_that_reads_rectilinear_grids_is_that_of_the_table(store):
     first = probe(peer_python("zarr_3_2", install=True), store)["zarr-python"]
     agrees(TABLE["zarr-python"], first)
