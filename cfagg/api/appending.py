@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from cfagg.errors import OptionError
+from cfagg.errors import CfaggError, OptionError, StaleAccumulationWarning
 from cfagg.errors.arguments import a_path, a_text
 from cfagg.storage.urls import Url, a_place
 
@@ -121,10 +122,18 @@ def _run(each: Callable[[Any, Any], Any], options: Mapping[str, Any] | None, pla
     each(a_place(place.store, options), report)
 
 
-def _extend(store: Any, _: Any, workers: int | None) -> None:
-    """Extend the accumulations beside arrays."""
+def _extend(store: Any, report: Any, workers: int | None) -> None:
+    """Extend the accumulations beside the arrays that grew; one that cannot be refuses to answer, as it is stale."""
     from cfagg.accumulation.updating import accumulated_arrays, update
 
     options = store.options.given if isinstance(store, Url) else None
-    if found := accumulated_arrays(store, options):
-        update(store, variables=found, storage_options=options, workers=workers)
+    for path in sorted(set(accumulated_arrays(store, options)) & set(report.variables)):
+        try:
+            update(store, report, variables=path, storage_options=options, workers=workers)
+        except CfaggError as error:
+            warnings.warn(
+                f"{report.target}: all was appended, and the accumulation of {path!r} was not extended: "
+                f"{error.message}",
+                StaleAccumulationWarning,
+                stacklevel=5,
+            )

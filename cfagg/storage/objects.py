@@ -184,7 +184,7 @@ class ObjectStore(RemoteSource):
         import obstore
         from obstore import exceptions
 
-        mode: Any = "create" if create else "overwrite" if match is None else {"e_tag": match}
+        mode: Any = "create" if create else "overwrite" if match is None else {"e_tag": _quoted(match, self.scheme)}
         whole = None if mode == "overwrite" else False
         self._known.pop(key, None)
         try:
@@ -319,6 +319,11 @@ class ObjectStore(RemoteSource):
                 where = f"{self.scheme}://{self._bucket}"
                 raise SourceError(f"{where} cannot be opened: {self._said(error)}") from None
         return self._opened
+
+
+def _quoted(tag: str, scheme: str) -> str:
+    """Return a tag as a server takes it in a condition."""
+    return tag if scheme == "gs" or tag.startswith(('"', "W/")) else f'"{tag}"'
 
 
 def _state(meta: Any) -> State:

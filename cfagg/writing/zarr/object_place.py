@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.errors import CfaggError, LimitError, TargetError, TargetExistsError
 from cfagg.storage.objects import ObjectStore
-from cfagg.storage.store import check_key
+from cfagg.storage.store import MAX_OBJECT, check_key
 from cfagg.storage.urls import Url
 from cfagg.writing.zarr.local_place import CLAIM
 
@@ -50,13 +50,12 @@ class ObjectPlace:
 
     def read(self, key: str) -> tuple[bytes, Any] | None:
         """Return what is stored and its tag, `None` where there is nothing."""
-        while True:
-            before = self._tag(key)
-            if before is None:
-                return None
-            data = self.objects.read(key)
-            if data is not None and self._tag(key) == before:
-                return data, before
+        found = self.objects.part(check_key(self.objects.path, key), 0, MAX_OBJECT)
+        if found is None:
+            return None
+        if found.size > MAX_OBJECT:
+            raise LimitError(f"{self.objects.path}/{key} has {found.size:,} bytes, read up to {MAX_OBJECT:,}")
+        return found.body, (found.tag or "").strip('"')
 
     def put(self, key: str, data: Any, *, new: bool = False) -> None:
         """Write an object, by a writer only while its claim holds."""

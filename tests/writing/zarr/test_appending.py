@@ -21,6 +21,8 @@ from cfagg.errors import (
     LossError,
     OptionError,
     SourceError,
+    StaleAccumulationWarning,
+    StaleError,
     TargetError,
     UnsupportedError,
 )
@@ -485,3 +487,90 @@ def test_monthly_files_are_appended_while_xarray_reads(tmp_path: Path) -> None:
     assert not wrong
     assert reads[0] > 1
     same(store, series(0, 366))
+
+
+def test_an_accumulation_that_cannot_be_extended_is_told_of_and_refuses(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 8))
+    cfagg.accumulate(store, "tas", dims="time")
+    chunk = store / "tas/c/0/0"
+    values = bytearray(chunk.read_bytes())
+    chunk.write_bytes(values)  # the same bytes at another time: nobody has looked at them
+    zarr.open_array(store / "tas")[0, 0] = 99
+    with pytest.warns(
+        StaleAccumulationWarning, match="all was appended, and the accumulation of 'tas' was not extended"
+    ):
+        report = cfagg.append(store, series(8, 1), "time")
+    assert report.stop == 9
+    with pytest.raises(StaleError):
+        cfagg.open_accumulated(store, "tas").mean("time")
+
+
+def test_a_store_behind_a_link_grows_where_it_is(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    (tmp_path / "b.zarr").symlink_to(store)
+    assert cfagg.append(tmp_path / "b.zarr", series(5, 1), "time").target == str(store)
+    same(store, series(0, 6))
+
+
+def test_nczarr_is_refused(tmp_path: Path) -> None:
+    group = zarr.create_group(tmp_path / "a.zarr", zarr_format=2, attributes={"_nczarr_group": {"dims": {"t": 3}}})
+    group.create_array("v", data=np.arange(3), attributes={"_ARRAY_DIMENSIONS": ["t"]})
+    with pytest.raises(UnsupportedError, match="NCZarr"):
+        cfagg.append(tmp_path / "a.zarr", {"v": np.arange(3)}, "t")
+
+
+def test_a_record_that_is_damaged_is_not_guessed_at(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    (store / ".cfagg-append").mkdir()
+    for text in (
+        b"{",
+        b"[]",
+        b'{"publishes": "zarr.json", "published": "", "former": {}, "objects": [["../", "/", [[0, 1]]]]}',
+    ):
+        (store / ".cfagg-append/intent").write_bytes(text)
+        with pytest.raises((TargetError, SourceError)):
+            cfagg.append(store, series(5, 1), "time")
+        assert read(store).sizes["time"] == 5
+
+
+def test_a_record_of_endless_objects_is_refused(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    (store / ".cfagg-append").mkdir()
+    record = {
+        "publishes": "zarr.json",
+        "published": "",
+        "former": {},
+        "objects": [["tas/c/", "/", [[0, 10**9], [0, 10**9]]]],
+    }
+    (store / ".cfagg-append/intent").write_text(json.dumps(record))
+    with pytest.raises(TargetError, match="more objects than a store may have"):
+        cfagg.append(store, series(5, 1), "time")
+
+
+@pytest.mark.parametrize("kind", ["regular", "rectilinear"])
+def test_an_empty_dimension_grows(tmp_path: Path, kind: str) -> None:
+    store = tmp_path / "a.zarr"
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        group = zarr.create_group(store)
+        first: Any = [[3]] if kind == "rectilinear" else (3,)
+        array = group.create_array(
+            "v", shape=(3 if kind == "rectilinear" else 0,), chunks=first, dtype="i4", dimension_names=("t",)
+        )
+        array.resize((0,))
+        cfagg.append(store, {"v": np.arange(0)}, "t")
+        cfagg.append(store, {"v": np.arange(2)}, "t")
+        cfagg.append(store, {"v": np.arange(2, 7)}, "t")
+        assert zarr.open_array(store / "v")[:].tolist() == list(range(7))
+
+
+def test_spans_of_time_and_dates_of_other_calendars_are_exact(tmp_path: Path) -> None:
+    def made(start: int, count: int) -> xr.Dataset:
+        days = xr.date_range("2000-02-27", periods=start + count, calendar="noleap", use_cftime=True)[start:]
+        span = np.arange(start, start + count).astype("m8[D]").astype("m8[ns]")
+        return xr.Dataset({"lag": ("time", span)}, {"time": days})
+
+    store = tmp_path / "a.zarr"
+    made(0, 3).to_zarr(store, encoding={"lag": {"units": "hours"}})
+    cfagg.append(store, made(3, 2), "time")
+    found = read(store, decode_timedelta=True)
+    xr.testing.assert_equal(found, made(0, 5))
