@@ -70,7 +70,9 @@ class LazyArray:
     @cached_property
     def chunks(self) -> tuple[tuple[int, ...], ...]:
         """Lengths of the chunks or partitions along each dimension, as dask has them."""
-        return tuple(sizes or (0,) for sizes in self.grid.sizes)
+        grid = self.grid
+        lengths = (np.diff(np.minimum(e, n)) for e, n in zip(grid.edges, grid.shape, strict=True))
+        return tuple(tuple(found.tolist()) or (0,) for found in lengths)
 
     @property
     def ndim(self) -> int:

@@ -19,7 +19,7 @@ BAR = 20.0
 
 def rows(small: bool) -> list[Row]:
     """Return the cost of making one store of a thousand, opening them included; and of opening them alone."""
-    count, shape = (4, (6, 8, 8)) if small else (1000, (32, 90, 180))
+    count, shape = (4, (6, 8, 8)) if small else (1000, (48, 90, 180))
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
         folder = Path(name)
         stores = _stores(folder, count, shape)

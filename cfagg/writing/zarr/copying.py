@@ -41,6 +41,9 @@ from cfagg.writing.zarr.report import StoreReport
 
 __all__ = ["refer_lazy", "write_lazy"]
 
+#: Threads that send requests to other machines.
+_REQUESTS = 16
+
 #: Chunks that one task copies.
 _AT_ONCE = 32
 
@@ -58,11 +61,17 @@ def write_lazy(
     """Write an array into a new store, as the one variable of its root."""
     job = _prepared(array)
     _refuse_sources_within(target, job.leaves)
-    threads = worker_count(workers)
+    threads = _threads(target, job.leaves, workers)
     with new_store(target, overwrite=overwrite, target_options=target_options) as place:
         job.run(place.once, threads)
         place.publish(store_documents({job.made.path: job.document}, {}))
     return job.report(place.path, referenced=0)
+
+
+def _threads(target: str | os.PathLike[str], leaves: Sequence[_Leaf], workers: int | None) -> int:
+    """Return how many threads write: more than processors where they wait for other machines."""
+    remote = is_url(os.fspath(target)) or any(a.array is not None and isinstance(a.array.store, Url) for a in leaves)
+    return _REQUESTS if workers is None and remote else worker_count(workers)
 
 
 def refer_lazy(

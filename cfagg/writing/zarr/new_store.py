@@ -120,21 +120,33 @@ class LocalKeys:
                 Path(part).unlink(missing_ok=True)
             raise
 
-    @staticmethod
-    def _opened(path: str) -> FileIO:
+    def _opened(self, path: str) -> FileIO:
         try:
             return opened(path, "wb")
         except FileNotFoundError:
-            os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+            _make_folder(path.rpartition("/")[0], self.folder)
             return opened(path, "wb")
 
-    @staticmethod
-    def _place(old: str, new: str) -> None:
+    def _place(self, old: str, new: str) -> None:
         try:
             os.replace(old, new)  # noqa: PTH105
         except FileNotFoundError:
-            os.makedirs(os.path.dirname(new), exist_ok=True)  # noqa: PTH103, PTH120
+            _make_folder(new.rpartition("/")[0], self.folder)
             os.replace(old, new)  # noqa: PTH105
+
+
+def _make_folder(path: str, home: str) -> None:
+    """Make a directory and those above it within `home` that are not there, with no look before at what is."""
+    if len(path) <= len(home):
+        raise FileNotFoundError(errno.ENOENT, "the store is not written any more", home)
+    try:
+        os.mkdir(path)  # noqa: PTH102
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        _make_folder(path.rpartition("/")[0], home)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path)  # noqa: PTH102
 
 
 @dataclass(frozen=True)

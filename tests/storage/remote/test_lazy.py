@@ -13,7 +13,7 @@ import zarr
 
 import cfagg
 from cfagg.errors import CfaggWarning, StaleError, TargetError, TargetExistsError
-from tests.storage.remote.conftest import Bucket
+from tests.storage.remote.conftest import Bucket, Nginx
 
 VALUES = np.arange(23 * 3.0).reshape(23, 3)
 
@@ -78,3 +78,17 @@ def test_datasets_are_written_into_object_stores(keyed: Bucket, tmp_path: Path) 
     with pytest.warns(CfaggWarning, match="is removed before"):
         cfagg.write(ds[["n"]], target, overwrite=True)
     assert list(cfagg.read(target)) == ["n"]
+
+
+def test_arrays_of_a_web_server_are_read_and_their_chunks_are_copied(nginx: Nginx, tmp_path: Path) -> None:
+    name = f"{tmp_path.name}.zarr"
+    # A web server lists nothing, so that a store is known by the table of its metadata.
+    ds = xr.Dataset({"tas": (("t", "x"), VALUES)})
+    ds.to_zarr(nginx.data / name, encoding={"tas": {"chunks": (10, 2)}}, consolidated=True)
+    found = cfagg.open_array(f"{nginx.url}/{name}", "tas")
+    assert np.array_equal(found[[20, 3], ::2], VALUES[[20, 3], ::2])
+    report = cfagg.write(cfagg.concatenate([found, found]), tmp_path / "a.zarr")
+    assert (report.chunks, report.copied) == (12, 10)
+    assert np.array_equal(cfagg.open_array(tmp_path / "a.zarr", "tas")[...], np.concatenate([VALUES] * 2))
+    partitions = cfagg.open_array(f"{nginx.url}/temperature.nca", "tas")
+    assert partitions.chunks == ((12, 36), (64,), (128,))

@@ -147,3 +147,12 @@ def test_a_killed_run_leaves_no_store_and_the_next_one_finishes(source: Path, tm
     copy(source, target)
     assert zarr.open_group(target, mode="r")["a/tas"][:].tolist() == list(range(8))
     assert names(tmp_path) == ["new.zarr", "source.zarr"]
+
+
+def test_a_worker_that_is_late_makes_nothing_anew(tmp_path: Path) -> None:
+    with new_store(tmp_path / "new.zarr") as place:
+        keys, once = place.keys, place.once
+    for late in (keys, once):
+        with pytest.raises(FileNotFoundError):
+            late.put("tas/c/0/0", b"x")
+    assert names(tmp_path) == []
