@@ -16,6 +16,7 @@ from cfagg.formats.zarr.creating import NewArray, array_documents, document_byte
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.model import Grid, Regular
+from cfagg.runtime.object_publishing import DOCUMENTS
 from cfagg.writing.zarr.forms import Form
 
 __all__ = ["as_regular", "described", "fit", "is_regular", "planned", "store_documents"]
@@ -33,6 +34,8 @@ def described(
     form: Form | None,
 ) -> dict[str, Any]:
     """Return the ``zarr.json`` of an array; in its form, or else compressed as cfagg does it."""
+    if name in DOCUMENTS or name.startswith("__"):
+        raise UnsupportedError(f"variable {name!r} has a name that Zarr keeps for itself; rename it")
     declared = fill_of(attributes, dtype, f"variable {name!r}")
     fill = declared
     if fill is None:

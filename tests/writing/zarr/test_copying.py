@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -346,3 +349,32 @@ def test_a_chunk_that_is_written_later_is_not_read_from_icechunk(tmp_path: Path)
 def test_datasets_are_no_icechunk(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"use cfagg\.convert"):
         cfagg.write(xr.Dataset({"a": ("x", np.zeros(2))}), tmp_path / "a.icechunk")
+
+
+@pytest.mark.full
+def test_a_kill_leaves_the_old_store_or_the_new_one(tmp_path: Path) -> None:
+    target = tmp_path / "out.zarr"
+    old = np.arange(6)
+    for k in range(60):
+        made(tmp_path, str(k), np.arange(k, k + 20), (3,))
+    expected = np.concatenate([np.arange(k, k + 20) for k in range(60)])
+    cfagg.write(cfagg.concatenate([old]), target)
+    code = (
+        "import sys, cfagg\n"
+        "parts = [cfagg.open_array(f'{sys.argv[1]}/{k}.zarr', 'tas') for k in range(60)]\n"
+        "print('ready', flush=True)\n"
+        "cfagg.write(cfagg.concatenate(parts), f'{sys.argv[1]}/out.zarr', overwrite=True)\n"
+    )
+    delays = np.random.default_rng(0).uniform(0, 0.15, 20)
+    for delay in delays:
+        with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(delay)
+            process.kill()
+        group = zarr.open_group(str(target), mode="r")
+        name = next(iter(group))
+        assert np.array_equal(group[name][:], old if name == "data" else expected)  # type: ignore[index]
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, stdout=subprocess.DEVNULL)
+    assert np.array_equal(read(target)[:], expected)
+    assert [p.name for p in tmp_path.iterdir() if "cfagg" in p.name] == []

@@ -118,3 +118,10 @@ def test_processes_write(tmp_path: Path) -> None:
 def test_an_aggregation_of_metadata_is_no_values(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="is metadata"):
         cfagg.write(cfagg.open_aggregation(sample("temperature.nca"), "tas"), tmp_path / "a.zarr")
+
+
+@pytest.mark.parametrize("name", ["..", ".", "zarr.json", ".zgroup", "__x", "a\\b"])
+def test_names_that_lead_elsewhere_or_are_kept_for_zarr_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(cfagg.CfaggError, match="name"):
+        cfagg.write(xr.Dataset({name: ("x", np.zeros(2))}), tmp_path / "a.zarr")
+    assert list(tmp_path.iterdir()) == []
