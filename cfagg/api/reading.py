@@ -17,6 +17,7 @@ from cfagg.errors import (
 )
 from cfagg.errors.arguments import a_path, a_text, names, paths, texts
 from cfagg.errors.extras import require
+from cfagg.formats.icechunk import is_repository
 from cfagg.formats.opening import HEAD, KERCHUNK, ZIP, format_of, format_of_head, is_referring, is_store
 from cfagg.formats.zarr.documents import no_store
 from cfagg.model import Aggregation
@@ -278,7 +279,7 @@ def _engine(path: str, allow: Iterable[str | os.PathLike[str]]) -> str:
     if not os.path.isdir(path):  # noqa: PTH112
         # The pool holds it by this name for the engine, which reads the very file that was judged.
         return "zarr" if format_of(handles.get(os.path.abspath(path))) == ZIP else "cfagg"  # noqa: PTH100
-    if is_referring(path):
+    if is_referring(path) or is_repository(path):
         return "cfagg"
     if not is_store(path):
         from cfagg.formats.metadata.stores import LocalStore

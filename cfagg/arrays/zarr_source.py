@@ -14,6 +14,7 @@ from cfagg.arrays.described import group_of
 from cfagg.arrays.source import OtherSource, Variable
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError, SourceError, SourceNotFoundError
+from cfagg.formats.icechunk import IcechunkStore, is_repository, open_repository
 from cfagg.formats.metadata.nczarr import HIDDEN
 from cfagg.formats.metadata.stores import LocalStore, RemoteStore
 from cfagg.formats.metadata.zarr import Node, open_store, read_node
@@ -31,7 +32,7 @@ __all__ = ["ZarrSource", "open_zarr_source", "source_of_store"]
 class ZarrSource(OtherSource):
     """The metadata of one Zarr store, and where its values are."""
 
-    store: LocalStore | RemoteStore = field(kw_only=True)
+    store: LocalStore | RemoteStore | IcechunkStore = field(kw_only=True)
     arrays: dict[str, model.Variable] = field(kw_only=True)
 
     @property
@@ -99,11 +100,13 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
     ('Zarr v3', {'time': 4}, dtype('int64'))
     """
     name = os.fspath(path)
-    store: LocalStore | RemoteStore
+    store: LocalStore | RemoteStore | IcechunkStore
     if isinstance(name, Url):
         from cfagg.formats.metadata.url import store_at
 
         store = store_at(name)
+    elif is_repository(name):
+        return source_of_store(name, "Icechunk", open_repository(name))
     elif not os.path.isdir(name):  # noqa: PTH112
         raise SourceNotFoundError(f"{name} is not a Zarr store: there is no such directory")
     else:
@@ -112,7 +115,7 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
     return source_of_store(name, "Zarr" if top is None else f"Zarr v{top.format}", store)
 
 
-def source_of_store(name: str, form: str, store: LocalStore | RemoteStore) -> ZarrSource:
+def source_of_store(name: str, form: str, store: LocalStore | RemoteStore | IcechunkStore) -> ZarrSource:
     """Return what is in a store."""
     dataset = open_store(store)
     arrays = {f"{g.path.rstrip('/')}/{n}": v for g in dataset.root.walk() for n, v in g.variables.items()}
@@ -125,7 +128,7 @@ def source_of_store(name: str, form: str, store: LocalStore | RemoteStore) -> Za
     )
 
 
-def _attributes(group: model.Group, store: LocalStore | RemoteStore) -> dict[str, Any]:
+def _attributes(group: model.Group, store: LocalStore | RemoteStore | IcechunkStore) -> dict[str, Any]:
     """Return the attributes of a group."""
     node = read_node(store, group.path.strip("/"))
     return {} if node is None or node.is_array else _shown(node)
@@ -136,7 +139,7 @@ def _shown(node: Node) -> dict[str, Any]:
     return {k: v for k, v in node.attributes.items() if k not in HIDDEN}
 
 
-def _variable(found: model.Variable, store: LocalStore | RemoteStore) -> Variable:
+def _variable(found: model.Variable, store: LocalStore | RemoteStore | IcechunkStore) -> Variable:
     """Return what an array is."""
     read: Any = found.read
     node = read_node(store, read.path)

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.formats.fastzlib import crc32
+from cfagg.formats.icechunk import BRANCH
 from cfagg.formats.zarr.creating import document_bytes
 
 __all__ = ["BRANCH", "SessionPut", "create", "described", "is_repository", "opened", "said"]
-
-#: The branch that is written.
-BRANCH = "main"
 
 
 def is_repository(path: Path) -> bool:

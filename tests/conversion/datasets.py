@@ -21,7 +21,7 @@ from cfagg.model import Aggregation
 #: Conventions of aggregation files, and formats whose attributes are JSON.
 DIALECTS = ("NCA-0.1", "CFA-0.4", "CFA-0.6.2", "CF-1.13")
 JSON = ("zarr 2", "zarr 3", "sharded", "icechunk")
-SOURCES = ("netCDF-4", "netCDF-3", "zarr 2", "zarr 3", "sharded", *DIALECTS)
+SOURCES = ("netCDF-4", "netCDF-3", *JSON, *DIALECTS)
 TARGETS = ("netcdf", *JSON, *DIALECTS)
 
 
@@ -120,6 +120,15 @@ def write(node: Node, folder: Path, form: str) -> Path:
         with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC" if form == "netCDF-3" else "NETCDF4") as file:
             _write_netcdf(node, file)
         return path
+    if form == "icechunk":
+        import icechunk
+
+        icechunk.set_logs_filter("error")
+        made = icechunk.Repository.create(icechunk.local_filesystem_storage(str(folder / "source.icechunk")))
+        session = made.writable_session("main")
+        _write_zarr(node, zarr.create_group(session.store), sharded=False)
+        session.commit("written")
+        return folder / "source.icechunk"
     path = folder / "source.zarr"
     root = zarr.open_group(str(path), mode="w", zarr_format=2 if form == "zarr 2" else 3)
     _write_zarr(node, root, sharded=form == "sharded")

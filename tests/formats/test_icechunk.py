@@ -1,0 +1,85 @@
+"""Icechunk repositories as sources; zarr-python and icechunk write them."""
+
+from __future__ import annotations
+
+import pickle
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import cfagg
+from cfagg.errors import AccessError, FragmentReadError, SourceError
+
+icechunk = pytest.importorskip("icechunk")
+
+VALUES = np.random.default_rng(0).normal(size=(7, 6)).astype("f4")
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with two commits, the second of which changes values."""
+    icechunk.set_logs_filter("error")
+    made = icechunk.Repository.create(icechunk.local_filesystem_storage(str(tmp_path / "r")))
+    session = made.writable_session("main")
+    root = zarr.create_group(session.store, attributes={"title": "t"})
+    root.create_array("v", data=VALUES + 1, chunks=(3, 4), dimension_names=("y", "x"), attributes={"units": "K"})
+    root.create_group("g").create_array("s", shape=(2,), dtype=str)[:] = np.array(["a", "Kiel"], object)
+    session.commit("first")
+    session = made.writable_session("main")
+    zarr.open_group(session.store)["v"][...] = VALUES
+    session.commit("second")
+    return tmp_path / "r"
+
+
+def test_the_last_commit_of_the_branch_is_read_lazily(repository):
+    with cfagg.read(repository) as found:
+        assert (found.attrs, found.v.attrs) == ({"title": "t"}, {"units": "K"})
+        np.testing.assert_array_equal(found.v[::2, -1:0:-2].values, VALUES[::2, -1:0:-2])
+    with xr.open_dataset(repository, engine="cfagg", chunks={}) as found:
+        assert found.v.chunks == ((3, 3, 1), (4, 2))
+
+
+def test_an_array_of_it_has_its_chunks_and_can_be_sent_to_other_processes(repository):
+    found = cfagg.open_array(repository, "v")
+    assert found.chunks == ((3, 3, 1), (4, 2))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(found))[1:5], VALUES[1:5])
+    assert cfagg.open_array(repository, "g/s")[...].tolist() == ["a", "Kiel"]
+
+
+def test_a_commit_that_comes_later_does_not_mix_with_what_is_open(repository):
+    found = cfagg.open_array(repository, "v")
+    session = icechunk.Repository.open(icechunk.local_filesystem_storage(str(repository))).writable_session("main")
+    zarr.open_group(session.store)["v"][...] = 0
+    session.commit("third")
+    np.testing.assert_array_equal(found[...], VALUES)
+    assert not cfagg.open_array(repository, "v")[...].any()
+
+
+def test_virtual_chunks_are_not_read(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("y", 20)
+        file.createDimension("x", 4000)
+        made = file.createVariable("v", "f4", ("y", "x"), zlib=True, chunksizes=(2, 2000))
+        made[...] = np.random.default_rng(0).normal(size=(20, 4000))
+    cfagg.index(tmp_path / "a.nc", output=tmp_path / "r", to="icechunk")
+    with pytest.raises(FragmentReadError, match="virtual chunks"):
+        cfagg.open_array(tmp_path / "r", "v")[...]
+
+
+def test_a_link_within_a_repository_is_refused(repository, tmp_path):
+    snapshot = next((repository / "snapshots").iterdir())
+    snapshot.rename(tmp_path / "elsewhere")
+    snapshot.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(AccessError, match="is a link within an Icechunk repository"):
+        cfagg.read(repository)
+
+
+def test_a_damaged_repository_is_an_error_that_says_so(repository):
+    for path in [*repository.glob("repo"), *(repository / "snapshots").iterdir(), *repository.glob("refs/*/*")]:
+        if path.is_file():
+            path.write_bytes(b"x")
+    with pytest.raises(SourceError, match="Icechunk says"):
+        cfagg.read(repository)
