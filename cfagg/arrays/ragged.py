@@ -31,8 +31,8 @@ Int64 = npt.NDArray[np.int64]
 #: Arrays that make up the rows; all others of one dimension of their number are labels.
 PARTS = ("data", "indices", "indptr")
 
-#: Rows in one store: the index of more would not be held in memory.
-MOST_ROWS = 2**31
+#: Rows in one store, and chunks that are read at a time: columns of more would not be held in memory.
+MOST_ROWS = 2**28
 
 #: Decoded bytes that are read at a time where rows are asked for one after the other.
 AHEAD = 1 << 24
@@ -278,6 +278,10 @@ class Rows:
         """Rows at which groups begin that are read together: those that begin in one chunk of the values."""
         axis = self._readers[0].grid.axes[0]
         size = int(self.indptr[-1])
+        if self._readers[0].grid.size > MOST_ROWS:
+            raise LimitError(
+                f"{self.where}: the values are in more than {MOST_ROWS:,} chunks; write them in larger ones"
+            )
         edges = np.arange(0, size, axis.chunk) if isinstance(axis, Regular) else axis[:-1]
         bounds = np.searchsorted(self.indptr[:-1], edges, "left")
         return np.unique(np.concatenate([[0], bounds, [len(self)]]))
@@ -311,6 +315,8 @@ def _read_spans(reader: Reader, first: Int64, stop: Int64) -> tuple[npt.NDArray[
         head, tail = first // axis.chunk, (stop - 1) // axis.chunk
     else:
         head, tail = np.searchsorted(axis, first, "right") - 1, np.searchsorted(axis, stop - 1, "right") - 1
+    if int((tail - head).sum()) > MOST_ROWS:
+        raise LimitError(f"{reader.label}: the rows touch more than {MOST_ROWS:,} chunks; select fewer rows")
     # Cells that any range touches: those where some begin, and those that they go on to.
     more = np.repeat(head, tail - head) + np.arange(int((tail - head).sum())) + 1
     more -= np.repeat(np.cumsum(tail - head) - (tail - head), tail - head)
@@ -323,7 +329,12 @@ def _read_spans(reader: Reader, first: Int64, stop: Int64) -> tuple[npt.NDArray[
     count = end - begin
     out = np.cumsum(count) - count
     total = int(count.sum())
-    found = np.empty(total, reader.dtype)
+    try:
+        found = np.empty(total, reader.dtype)
+    except (MemoryError, ValueError) as error:
+        raise LimitError(
+            f"{reader.label}: {total:,} values do not fit into memory; select fewer rows, or read them in batches"
+        ) from error
     reader.fill_by(Plan(reader.cells, (AxisPlan(cell, begin - lower, count, out, 1, 1, total),)), found)
     place = np.searchsorted(cell, head)
     return found, out[place] + first - begin[place]
@@ -410,7 +421,10 @@ def _indptr(opened: Mapping[str, LazyArray], where: str) -> Int64:
     array, size = opened["indptr"], opened["data"].size
     if not 1 <= array.size <= MOST_ROWS:
         raise LimitError(f"{where}: indptr has {array.size:,} elements, expected from 1 to {MOST_ROWS:,}")
-    found: Int64 = np.asarray(array).astype(np.int64)
+    # The ends first: of an array that claims to be large, and is not stored, they are no such numbers.
+    found: Int64 = array[[0, -1]].astype(np.int64)
+    if int(found[0]) == 0 and int(found[-1]) == size:
+        found = np.asarray(array).astype(np.int64)
     problem = None
     if int(found[0]) != 0 or int(found[-1]) != size:
         problem = f"indptr goes from {int(found[0]):,} to {int(found[-1]):,}, expected 0 to {size:,}, the values"

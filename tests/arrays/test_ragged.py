@@ -208,6 +208,31 @@ def test_where_rows_begin_has_to_fit_the_values(indptr, text, tmp_path):
         cfagg.open_rows(tmp_path / "a.zarr")
 
 
+def test_a_claim_of_very_many_rows_takes_no_memory(tmp_path):
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
+    group.create_array("data", shape=(10**15,), chunks=(10**6,), dtype="f8")
+    group.create_array("indptr", shape=(2**28,), chunks=(2**20,), dtype="i8")
+    with pytest.raises(ConventionError, match="indptr goes from 0 to 0, expected 0 to 1,000,000,000,000,000"):
+        cfagg.open_rows(tmp_path / "a.zarr")
+    del group["indptr"]
+    group.create_array("indptr", shape=(2**28 + 1,), chunks=(2**20,), dtype="i8")
+    with pytest.raises(LimitError, match=r"indptr has 268,435,457 elements"):
+        cfagg.open_rows(tmp_path / "a.zarr")
+
+
+def test_a_row_that_claims_more_than_memory_is_an_error(tmp_path):
+    group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
+    group.create_array("data", shape=(2**60,), chunks=(10**6,), dtype="f8")
+    group.create_array("indptr", data=np.array([0, 2**60]))
+    with pytest.raises(LimitError, match="the rows touch more than"):
+        cfagg.open_rows(tmp_path / "a.zarr")[0]
+    with pytest.raises(LimitError, match="write them in larger ones"):
+        next(iter(cfagg.open_rows(tmp_path / "a.zarr")))
+    group.create_array("data", shape=(2**60,), chunks=(2**50,), dtype="f8", overwrite=True)
+    with pytest.raises(LimitError, match="do not fit into memory"):
+        cfagg.open_rows(tmp_path / "a.zarr")[0]
+
+
 def test_columns_outside_the_matrix_are_found_where_one_is_made(tmp_path):
     cfagg.write_rows((np.arange(2.0), np.array([0, 1]), np.array([0, 1, 2])), tmp_path / "a.zarr")
     changed(tmp_path / "a.zarr", "indices", [0, 5])

@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.attributes import encoded_fill, fill_of, group_attributes, variable_attributes
 from cfagg.formats.zarr.consolidated import consolidated
 from cfagg.formats.zarr.creating import NewArray, array_documents, document_bytes, group_documents
-from cfagg.formats.zarr.encoding import encoder_of, padded
+from cfagg.formats.zarr.encoding import Encoder, encoder_of, padded
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.clusters import cluster_of
@@ -334,11 +334,17 @@ def _write(
     row[..., : len(shape)] = shape
     if not values.size:
         return row
-    encode = encoder_of({"codecs": json.loads(codecs)}, 3, dtype, where).encode
+    encode = _encoder(codecs, dtype, name).encode
     stored = encode(values if whole is None else padded(values, whole, fill))
     row[..., _BYTES], row[..., _CHECKSUM] = len(stored), crc32(stored)
     keys.put(_key(name, index) if placed else _unplaced(name, index, row.reshape(-1)), stored)
     return row
+
+
+@lru_cache
+def _encoder(codecs: str, dtype: np.dtype[Any], name: str) -> Encoder:
+    """Return how blocks are encoded, which is not sent with tasks, as it cannot be pickled."""
+    return encoder_of({"codecs": json.loads(codecs)}, 3, dtype, f"variable {name!r}")
 
 
 def _checked(block: Any, dtype: np.dtype[Any], where: str) -> npt.NDArray[Any]:

@@ -268,3 +268,26 @@ def test_unknown_lengths_are_refused_where_they_cannot_be_written(tmp_path):
     x = da.arange(10, chunks=4)
     with pytest.raises(OptionError, match="only a Zarr store takes"):
         cfagg.write(x[x > 5], tmp_path / "a.nc")
+
+
+def test_columns_of_a_dataframe_are_written_as_its_partitions_are(tmp_path):
+    frames = pytest.importorskip("dask.dataframe")
+    import pandas as pd
+
+    table = frames.from_pandas(pd.DataFrame({"kind": list("abcabcabca"), "tas": np.arange(10.0)}), npartitions=3)
+    kept = table[table.tas % 4 != 1]
+    cfagg.write(
+        {"tas": ("row", kept.tas.to_dask_array()), "kind": ("row", kept.kind.astype(object).to_dask_array())},
+        tmp_path / "a.zarr",
+    )
+    ds = cfagg.read(tmp_path / "a.zarr")
+    expected = kept.compute()
+    assert (ds.tas.values.tolist(), ds.kind.values.tolist()) == (expected.tas.tolist(), expected.kind.tolist())
+
+
+def test_a_store_of_blocks_grows_by_an_edge(tmp_path):
+    x = da.arange(10, chunks=4)
+    cfagg.write({"x": ("n", x[x % 3 > 0])}, tmp_path / "a.zarr")
+    cfagg.append(tmp_path / "a.zarr", {"x": np.array([20, 21])}, "n")
+    found = cfagg.open_array(tmp_path / "a.zarr", "x")
+    assert (found.chunks, found[-3:].tolist()) == (((2, 3, 1, 2),), [8, 20, 21])
