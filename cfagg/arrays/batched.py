@@ -33,8 +33,11 @@ __all__ = ["batches", "cut", "grain"]
 Int64 = npt.NDArray[np.int64]
 
 #: Decoded bytes and chunks of one batch; one chunk alone may be larger.
-BATCH_BYTES = 1 << 22
+BATCH_BYTES = 1 << 20
 BATCH_CHUNKS = 1024
+
+#: Threads pay for chunks that are unpacked where they are so many times smaller than those that are only read.
+UNPACKED = 8
 
 #: Chunks on another machine that one thread reads before others are asked whether they have time.
 _ASKED = 64
@@ -102,11 +105,12 @@ def batches(
 
 def grain(array: ZarrArray, made: Plan) -> int:
     """Return how many parts of a plan are read without turns at the interpreter, which threads wait for."""
-    if not worth_compiling(len(made)) or _is_remote(array) or array.shards is not None:
-        return len(made)
-    import cfagg.kernels.files  # noqa: F401 - from here on it is used
+    if array.shards is None and not _is_remote(array) and worth_compiling(len(made)):
+        import cfagg.kernels.files  # noqa: F401 - from here on it is used
 
-    return -(-len(made) // BATCH_CHUNKS)
+        return -(-len(made) // BATCH_CHUNKS)
+    packed = array.decoder is not None and array.decoder.steps
+    return -(-len(made) // UNPACKED) if packed else len(made)
 
 
 def _is_remote(array: ZarrArray) -> bool:

@@ -34,7 +34,7 @@ def arrays(draw: Any, folder: str) -> np.ndarray[Any, Any]:
     shape = tuple(draw(st.lists(st.integers(0, 9), max_size=3)))
     dtype = np.dtype(draw(st.sampled_from(TYPES)))
     chunks: Any = tuple(draw(st.integers(1, 5)) for _ in shape)
-    kind = draw(st.sampled_from(["v2", "v3", "shards", "unequal"]))
+    kind = draw(st.sampled_from(["v2", "v3", "shards", "unequal", "unequal shards"]))
     codec = draw(st.sampled_from(CODECS))
     more: dict[str, Any] = {"compressors": codec, "fill_value": draw(st.sampled_from([0, 1])), "zarr_format": 3}
     if kind == "v2":
@@ -50,6 +50,13 @@ def arrays(draw: Any, folder: str) -> np.ndarray[Any, Any]:
             more["shards"] = chunks
     if kind == "unequal" and shape and all(shape):
         chunks = [draw(st.lists(st.integers(1, n), min_size=1).map(lambda s, n=n: _up_to(s, n))) for n in shape]
+    if kind == "unequal shards" and shape and all(shape):
+        # Shards of unequal lengths are whole numbers of chunks, and end where the array does.
+        chunks = tuple(c if n % c == 0 else 1 for n, c in zip(shape, chunks, strict=True))
+        counts = [draw(st.lists(st.integers(1, n // c), min_size=1)) for n, c in zip(shape, chunks, strict=True)]
+        more["shards"] = [
+            [c * k for k in _up_to(found, n // c)] for found, n, c in zip(counts, shape, chunks, strict=True)
+        ]
     if 0 in shape:
         more.pop("shards", None)
     with zarr.config.set({"array.rectilinear_chunks": True}):
