@@ -126,8 +126,6 @@ def storing(source: Form, is_stored: bool, target: Form, where: str) -> Callable
     if source.dtype.kind not in "biuf":
         raise ConformError(f"{where} has the type {source.dtype}, expected {target.dtype}")
     change = _change(source, target, where)
-    if source.unsigned != target.unsigned and is_stored:
-        raise ConformError(f"{where}: _Unsigned is {source.unsigned!r}, expected {target.unsigned!r}; change it first")
     if change is not None:
         if source.is_packed or target.is_packed:
             raise ConformError(f"{where} is packed and in other units; unpack it first")
@@ -135,6 +133,11 @@ def storing(source: Form, is_stored: bool, target: Form, where: str) -> Callable
     alike = (source.dtype, source.scale, source.offset, source.fills) == (
         target.dtype, target.scale, target.offset, target.fills
     )  # fmt: skip
+    if source.unsigned != target.unsigned or (target.unsigned and not (is_stored and alike)):
+        raise ConformError(
+            f"{where}: the store has _Unsigned {target.unsigned!r}; append values that are stored alike, with the same "
+            "attributes"
+        )
     if is_stored and alike:
         return lambda values: np.asarray(values, target.dtype)
     if is_stored and (source.scale, source.offset) == (target.scale, target.offset):
@@ -243,6 +246,10 @@ def _packed(values: Values, source: Form, is_stored: bool, target: Form, where: 
         return _exact(real, missing, real, target, where)
     scale, offset = target.scale, target.offset
     clean = np.where(missing, 0, real)
+    if clean.dtype.kind != "f":
+        whole, clean = clean, clean.astype("f8")
+        if not _same(clean, whole).all():
+            raise _inexact(where, whole, ~_same(clean, whole), target)
     with np.errstate(all="ignore"):
         wanted = (clean.astype("f8") - offset) / scale
         if target.dtype.kind in "iu":
@@ -251,7 +258,7 @@ def _packed(values: Values, source: Form, is_stored: bool, target: Form, where: 
             out = np.clip(wanted, float(info.min), float(info.max)).astype(target.dtype)
         else:
             out = wanted.astype(target.dtype)
-        kinds = [clean.dtype if clean.dtype.kind == "f" else np.dtype("f8"), np.dtype("f8")]
+        kinds = [clean.dtype, np.dtype("f8")]
         best: npt.NDArray[np.bool_] | None = None
         for kind in dict.fromkeys(kinds):
             one = out.astype(kind) * kind.type(scale) + kind.type(offset)
