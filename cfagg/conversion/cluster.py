@@ -7,6 +7,7 @@ dies, Dask gives what it had to another one.  Few tasks are given out at a time,
 from __future__ import annotations
 
 import math
+import pickle
 import threading
 import uuid
 import warnings
@@ -20,7 +21,7 @@ from cfagg.conversion.slab_writer import Job, SlabWriter, Task
 from cfagg.conversion.slabs import Slabs
 from cfagg.errors import CfaggError, TargetError
 
-__all__ = ["run_workers", "threads_of"]
+__all__ = ["check_sent", "run_workers", "task_count", "threads_of"]
 
 #: Bytes of values in one task: large enough that the way to the worker does not count.
 _BATCH = 32 << 20
@@ -42,6 +43,12 @@ def threads_of(client: Any) -> int:
     """Return the threads of the worker that has most of them, which share its memory."""
     found = client.nthreads()
     return max(found.values(), default=1)
+
+
+def check_sent(*places: object) -> None:
+    """Raise where places would not be sent to workers, as those with secrets, before anything is written."""
+    for place in places:
+        pickle.dumps(place)
 
 
 def run_workers(job: Job, todo: Iterator[Task], client: Any) -> Generator[tuple[Task, list[Chunk]]]:

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from cfagg.conversion.cluster import check_sent, threads_of
 from cfagg.conversion.dry_run import DryRun, try_out
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request
@@ -20,25 +21,31 @@ __all__ = ["to_zarr"]
 
 def to_zarr(request: Request) -> Report | DryRun:
     """Write the source as a Zarr store with the same values."""
+    there = _elsewhere(request)
     if request.client is None:
-        return _written(request)
-    from cfagg.conversion.cluster import threads_of
-
+        return _written(request, there)
+    check_sent(request.source, there)
     with cluster_of(request.client) as client:
-        return _written(replace(request, client=client, workers=threads_of(client)))
+        return _written(replace(request, client=client, workers=threads_of(client)), there)
 
 
-def _written(request: Request) -> Report | DryRun:
-    if is_url(os.fspath(request.target)) or request.target_options:
-        there = a_place(
-            request.target,
-            request.target_options,
-            name="target",
-            expected="name a directory for the store",
-            options_name="target_options",
-        )
-        if isinstance(there, Url):
-            return _into_objects(request, there)
+def _elsewhere(request: Request) -> Url | None:
+    """Return the URL of the target, `None` of a directory."""
+    if not (is_url(os.fspath(request.target)) or request.target_options):
+        return None
+    there = a_place(
+        request.target,
+        request.target_options,
+        name="target",
+        expected="name a directory for the store",
+        options_name="target_options",
+    )
+    return there if isinstance(there, Url) else None
+
+
+def _written(request: Request, there: Url | None) -> Report | DryRun:
+    if there is not None:
+        return _into_objects(request, there)
     from cfagg.conversion.local_target import working, write_local
 
     path = request.source

@@ -1,0 +1,94 @@
+"""Conversions at scale into an object store: by way of other chunks, by a cluster, and into a part of a store."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import cfagg
+from cfagg.conversion import schedule
+from cfagg.errors import AccessError
+from cfagg.storage.objects import ObjectStore
+
+pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+
+N = 200
+VALUES = np.arange(N * N, dtype="f4").reshape(N, N)
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """A store of rows on this machine."""
+    group = zarr.open_group(tmp_path / "rows.zarr", mode="w")
+    group.create_array("v", shape=(N, N), chunks=(1, N), dtype="f4", dimension_names=("x", "y"))[...] = VALUES
+    return tmp_path / "rows.zarr"
+
+
+def _read(url, options):
+    return cfagg.read(url, storage_options=options)["v"].values
+
+
+def test_what_goes_by_way_of_other_chunks_leaves_none_of_them_in_the_bucket(rows, bucket, monkeypatch) -> None:
+    monkeypatch.setattr(schedule, "_LEAST", 1)
+    url = f"s3://{bucket.name}/columns.zarr"
+    work = []
+    cfagg.convert(
+        rows, url, chunks={"x": N, "y": 10}, memory=60_000, workers=1, target_options=bucket.options,
+        progress=lambda *a: work.append(a),
+    )  # fmt: skip
+    assert work[-1][1] == 2 * VALUES.nbytes
+    np.testing.assert_array_equal(_read(url, bucket.options), VALUES)
+    assert not [key for key in ObjectStore(url, bucket.options).listed() if key.startswith(".")]
+
+
+class Stop(Exception):
+    """What cuts a run short."""
+
+
+def test_a_run_into_a_bucket_that_was_cut_short_on_the_way_goes_on(rows, bucket, monkeypatch) -> None:
+    monkeypatch.setattr(schedule, "_LEAST", 1)
+    url = f"s3://{bucket.name}/cut.zarr"
+
+    def stop(done, total):
+        if done > 0.3 * total:
+            raise Stop
+
+    asked = {"chunks": {"x": N, "y": 10}, "memory": 60_000, "target_options": bucket.options}
+    # Sources whose state is known are gone on with: those of this machine.
+    with pytest.raises(Stop):
+        cfagg.convert(rows, url, workers=1, progress=stop, **asked)
+    report = cfagg.convert(rows, url, workers=2, resume=True, **asked)
+    assert report.resumed > 0
+    np.testing.assert_array_equal(_read(url, bucket.options), VALUES)
+    assert not [key for key in ObjectStore(url, bucket.options).listed() if key.startswith(".")]
+
+
+def test_a_part_of_a_store_in_a_bucket_is_written(rows, bucket, tmp_path) -> None:
+    url = f"s3://{bucket.name}/part.zarr"
+    cfagg.convert(rows, url, chunks={"x": 50}, shards={"x": 100}, target_options=bucket.options)
+    part = xr.Dataset({"v": (("x", "y"), -VALUES[100:])})
+    part["v"].encoding["_FillValue"] = None
+    part.to_netcdf(tmp_path / "part.nc")
+    cfagg.convert(tmp_path / "part.nc", url, region={"x": slice(100, None)}, target_options=bucket.options)
+    np.testing.assert_array_equal(_read(url, bucket.options), np.concatenate([VALUES[:100], -VALUES[100:]]))
+
+
+def test_secrets_are_not_sent_to_workers_and_nothing_is_asked(rows) -> None:
+    secret = {"access_key_id": "some", "secret_access_key": "unlikely-to-be-said"}
+    with pytest.raises(AccessError, match="in the environment of the workers"):
+        cfagg.convert(rows, "s3://bucket/a.zarr", client="tcp://127.0.0.1:9", target_options=secret)
+
+
+@pytest.mark.full
+def test_workers_of_a_cluster_write_into_a_bucket(rows, keyed, bucket) -> None:
+    from distributed import Client, LocalCluster
+
+    url = f"s3://{bucket.name}/cluster.zarr"
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        cfagg.convert(rows, url, chunks={"x": 20}, client=client, verify=True)
+    np.testing.assert_array_equal(_read(url, bucket.options), VALUES)
