@@ -20,7 +20,8 @@ HERE = pathlib.Path(__file__).resolve().parents[2] / ".bench" / "rechunk"
 SHARDS = """
 import sys
 from cfagg.conversion import convert
-convert(sys.argv[1] + "/maps.zarr", sys.argv[2], chunks={"t": 1, "y": 256, "x": 256}, shards={"y": -1, "x": -1}, codec="zstd")
+chunks = {"t": 1, "y": 256, "x": 256}
+convert(sys.argv[1] + "/maps.zarr", sys.argv[2], chunks=chunks, shards={"y": -1, "x": -1}, codec="zstd")
 """
 
 SHARDS_FLOOR = """
