@@ -17,10 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import ModelError, Problem
+from cfagg.errors import LimitError, ModelError, Problem
 from cfagg.model.hook import html_of
 
 __all__ = ["Grid", "Regular", "touched"]
+
+#: Edges of one dimension that are listed, which takes a GiB: more are told by untrue metadata.
+_MOST_EDGES = 2**27
 
 Int64 = npt.NDArray[np.int64]
 Slices = tuple[slice, ...]
@@ -52,6 +55,8 @@ class Regular:
 
     def expand(self) -> Int64:
         """Return the edges as an array, shape (count + 1,); the last one may lie beyond `length`."""
+        if self.count > _MOST_EDGES:
+            raise LimitError(f"a dimension of {self.count:,} chunks has too many edges to list; {_MOST_EDGES:,} can be")
         return np.arange(self.count + 1, dtype=np.int64) * self.chunk
 
 
@@ -187,9 +192,7 @@ class Grid:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grid):
             return NotImplemented
-        return self.shape == other.shape and all(
-            a is b or np.array_equal(a, b) for a, b in zip(self.edges, other.edges, strict=True)
-        )
+        return self.shape == other.shape and all(map(_same_edges, self.axes, other.axes))
 
     def __hash__(self) -> int:
         return hash((self.shape, self.matrix_shape))
@@ -202,6 +205,13 @@ class Grid:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Grid, (self.axes, self.shape))
+
+
+def _same_edges(a: Regular | Int64, b: Regular | Int64) -> bool:
+    """Return whether two dimensions have the same edges; equal chunks are not listed for that."""
+    if isinstance(a, Regular) and isinstance(b, Regular):
+        return a.count == b.count and (a.chunk == b.chunk or not a.count)
+    return np.array_equal(*(axis.expand() if isinstance(axis, Regular) else axis for axis in (a, b)))
 
 
 def touched(axis: Regular | Int64, picked: range) -> Iterator[tuple[int, slice, slice]]:

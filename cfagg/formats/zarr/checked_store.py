@@ -18,6 +18,7 @@ from cfagg.conventions import limits
 from cfagg.errors import FragmentReadError, LimitError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.zarr.documents import MAX_DOCUMENT, parse
+from cfagg.formats.zarr.grids import refuse_endless
 from cfagg.formats.zarr.metadata import ZarrArray, decoded_array
 from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import listed, open_file, prefixes, read_file
@@ -37,13 +38,15 @@ _CONTEXT = Context()
 
 
 def refuse_code(found: Any, where: str) -> None:
-    """Raise where metadata name a codec that runs code which the store holds."""
+    """Raise where metadata name a codec that runs code which the store holds, or chunks that nobody can list."""
     waiting = [found]
     while waiting:
         one = waiting.pop()
         if isinstance(one, Mapping):
             if any(isinstance(one.get(k), str) and one[k].lower() in _CODE for k in ("id", "name")):
                 raise UnsupportedError(f"{where} uses the codec 'pickle', which executes what it reads: never used")
+            if "chunk_grid" in one:
+                refuse_endless(one["chunk_grid"], where)
             waiting += [v for k, v in one.items() if k != "attributes" and not k.endswith(".zattrs")]
         elif isinstance(one, list):
             if any(isinstance(c, str) and c.lower() in _CODE for c in one):

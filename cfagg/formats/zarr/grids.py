@@ -72,6 +72,20 @@ def grid_v3(
     return inner, objects
 
 
+def refuse_endless(grid: Any, where: str) -> None:
+    """Raise where software that lists every edge, as zarr-python does, would list more than there are in any array.
+
+    >>> refuse_endless({"name": "rectilinear", "configuration": {"chunk_shapes": [[[1, 9]], 3]}}, "a")
+    """
+    name, configuration = named(grid)
+    told = configuration.get(_VARIABLE.get(name, ""))
+    for d, entry in enumerate(told if isinstance(told, list) else ()):
+        runs = [r[1] for r in entry if type(r) is list and len(r) == 2] if isinstance(entry, list) else []
+        count = sum(n for n in runs if type(n) is int and n > 0)
+        if count > limits.MAX_PARTITIONS:
+            raise LimitError(f"{where}, dimension {d} has {count:,} chunks, more than {limits.MAX_PARTITIONS:,}")
+
+
 def chunk_grid(chunks: Sequence[Any]) -> dict[str, Any]:
     """Return the chunk grid of a Zarr v3 array.
 

@@ -412,3 +412,36 @@ def test_the_accessor_asks_sums_through_the_links_that_were_allowed_on_reading(t
     found = cfagg.read(tmp_path / "s", allow=away).tas.isel(time=slice(0, 2)).cfagg.mean("time")
     assert found.item() == 0.5
     assert found.encoding["cfagg"] == "from the accumulation"
+
+
+def endless(folder: Path, entry: object, name: str = "rectilinear") -> Path:
+    """Write a store whose one array tells more chunks than any array has, in a few bytes."""
+    size = 2**33
+    create(folder, "v", (size,), (size,), dtype="i1", dimension_names=("x",))
+    document = json.loads((folder / "v/zarr.json").read_text())
+    key = "chunk_shape" if name == "regular" else "chunk_shapes"
+    document["chunk_grid"] = {"name": name, "configuration": {key: [entry]}}
+    if name != "regular":
+        document["chunk_grid"]["configuration"]["kind"] = "inline"
+    (folder / "v/zarr.json").write_text(json.dumps(document))
+    root = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+    held = {"kind": "inline", "must_understand": False, "metadata": {"v": document}}
+    (folder / "zarr.json").write_text(json.dumps({**root, "consolidated_metadata": held}))
+    return folder
+
+
+def test_runs_of_endless_chunks_are_refused_before_another_library_lists_them(tmp_path: Path) -> None:
+    path = endless(tmp_path / "a.zarr", [[1, 2**33]])
+    with pytest.raises(LimitError, match=r"dimension 0 has 8,589,934,592 chunks, more than"):
+        cfagg.read(path)
+    # What is read here needs no list of them.
+    assert cfagg.open_array(path, "v")[[2**32, 5]].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("entry", "name"), [([[1, 2**33]], "rectilinear"), (1, "regular")])
+def test_edges_of_endless_chunks_are_not_listed(tmp_path: Path, entry: object, name: str) -> None:
+    lazy = cfagg.open_array(endless(tmp_path / "a.zarr", entry, name), "v")
+    for ask in (lambda: lazy.chunks, lazy.to_dask, lambda: cfagg.convert(tmp_path / "a.zarr", tmp_path / "b.zarr")):
+        with pytest.raises(LimitError):
+            ask()
+    assert not (tmp_path / "b.zarr").exists()
