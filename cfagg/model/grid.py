@@ -211,7 +211,8 @@ def _same_edges(a: Regular | Int64, b: Regular | Int64) -> bool:
     """Return whether two dimensions have the same edges; equal chunks are not listed for that."""
     if isinstance(a, Regular) and isinstance(b, Regular):
         return a.count == b.count and (a.chunk == b.chunk or not a.count)
-    return np.array_equal(*(axis.expand() if isinstance(axis, Regular) else axis for axis in (a, b)))
+    one, other = (axis.expand() if isinstance(axis, Regular) else axis for axis in (a, b))
+    return np.array_equal(one, other)
 
 
 def touched(axis: Regular | Int64, picked: range) -> Iterator[tuple[int, slice, slice]]:
