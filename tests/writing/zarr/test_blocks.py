@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from distributed import Client, LocalCluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -216,8 +219,6 @@ def slow_filter(block):
 
 @pytest.mark.full
 def test_processes_of_a_cluster_write_blocks_and_one_that_is_killed_changes_nothing(tmp_path):
-    from distributed import Client, LocalCluster
-
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         Client(cluster, set_as_default=False) as client,
@@ -228,6 +229,38 @@ def test_processes_of_a_cluster_write_blocks_and_one_that_is_killed_changes_noth
         write_blocks({"x": Blocks(x, ("n",))}, tmp_path / "out.zarr", client=client)
     np.testing.assert_array_equal(found(tmp_path / "out.zarr"), np.arange(0, 3000, 3))
     assert len(list((tmp_path / "out.zarr/x/c").iterdir())) == 100
+
+
+def _dask(*command):
+    return subprocess.Popen(
+        [sys.executable, "-m", f"distributed.cli.{command[0]}", *command[1:], "--no-dashboard"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+@pytest.mark.full
+def test_workers_over_tcp_write_blocks_and_the_other_finishes_for_one_that_is_killed(tmp_path):
+    told = str(tmp_path / "scheduler.json")
+    running = [_dask("dask_scheduler", "--port", "0", "--scheduler-file", told)]
+    running += [_dask("dask_worker", "--scheduler-file", told, "--nthreads", "1", "--no-nanny") for _ in range(2)]
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "scheduler.json").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        with Client(scheduler_file=told, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=60)
+            x = da.arange(3000, chunks=30).map_blocks(slow_filter, chunks=((math.nan,) * 100,), meta=np.empty(0, int))
+            threading.Timer(0.5, running[1].kill).start()
+            report = write_blocks({"x": Blocks(x, ("n",))}, tmp_path / "out.zarr", client=client)
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    assert running[1].returncode == -9
+    np.testing.assert_array_equal(found(tmp_path / "out.zarr"), np.arange(0, 3000, 3))
+    assert report.chunks == 100
 
 
 def test_write_takes_an_array_of_unknown_lengths_as_it_is(tmp_path):
