@@ -43,7 +43,7 @@ class _Given(Reader):
     def _describe(self, shape: tuple[int, ...], dtype: np.dtype[Any], where: str) -> None:
         self.shape = tuple(int(n) for n in shape)
         self.dims = tuple(f"dim_{d}" for d in range(len(self.shape)))
-        self.dtype = np.dtype(dtype).newbyteorder("=")
+        self.dtype = np.dtype(object) if dtype.kind in "UT" else np.dtype(dtype).newbyteorder("=")
         self.attributes: Mapping[str, Any] = {}
         self.encoding: dict[str, Any] = {}
         self.label = where

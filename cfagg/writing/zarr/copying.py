@@ -148,13 +148,23 @@ def _target(array: LazyArray, leaves: Sequence[_Leaf]) -> tuple[Form | None, Gri
     if not votes:
         return None, fit(as_regular(array.grid), array.dtype)
     form = forms[votes.most_common(1)[0][0]]
+    # Lengths that a part has along other axes stay, so that its chunks can be copied.
+    joined = set(_axes(array.reader))
     if form.shards is not None:
-        grid = as_regular(grid_along(array.reader, _objects))
+        grid = as_regular(grid_along(array.reader, _objects), joined)
         if _divisible(grid, form.shards["chunk_shape"]):
             return form, grid
         # A part ends within a chunk of a shard: chunks stand alone then.
         form = form.without_shards()
-    return form, fit(as_regular(array.grid), array.dtype)
+    return form, fit(as_regular(array.grid, joined), array.dtype)
+
+
+def _axes(reader: Reader) -> Iterator[int]:
+    """Yield the axes along which parts follow each other."""
+    if isinstance(reader, ConcatenatedReader):
+        yield reader.axis
+        for part in reader.parts:
+            yield from _axes(part)
 
 
 def _objects(reader: Reader) -> Grid:

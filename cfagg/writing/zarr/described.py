@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -77,10 +77,16 @@ def store_documents(
     return {**documents, "zarr.json": document_bytes(root["zarr.json"])}
 
 
-def as_regular(grid: Grid) -> Grid:
-    """Return a grid with its dimensions of equal chunks, of which the last may be shorter, as regular ones."""
-    axes = [_as_regular(axis, n) for axis, n in zip(grid.axes, grid.shape, strict=True)]
-    return Grid(axes, grid.shape)
+def as_regular(grid: Grid, dimensions: Collection[int] | None = None) -> Grid:
+    """Return a grid of chunks that are all equal, but for shorter last ones, as a regular one; any other as it is.
+
+    Only `dimensions` are looked at, by default all.
+    """
+    axes = [
+        _as_regular(axis, n) if dimensions is None or d in dimensions else axis
+        for d, (axis, n) in enumerate(zip(grid.axes, grid.shape, strict=True))
+    ]
+    return Grid(axes, grid.shape) if all(isinstance(axis, Regular) for axis in axes) else grid
 
 
 def is_regular(grid: Grid) -> bool:

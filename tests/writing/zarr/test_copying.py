@@ -216,6 +216,17 @@ def test_several_axes(tmp_path: Path) -> None:
     assert np.array_equal(read(tmp_path / "out.zarr")[:], values)
 
 
+def test_chunks_of_a_rectilinear_grid_are_all_copied(tmp_path: Path) -> None:
+    values = np.arange(36, dtype="f4").reshape(9, 4)
+    arrays = [made(tmp_path, n, values, [[4, 3, 2], [3, 1]]) for n in "ab"]
+    for axis in (0, 1):
+        report = cfagg.write(cfagg.concatenate(arrays, axis), tmp_path / f"{axis}.zarr")
+        assert (report.copied, report.chunks) == (12, 12)
+        assert np.array_equal(read(tmp_path / f"{axis}.zarr")[:], np.concatenate([values] * 2, axis))
+    single = [made(tmp_path, n, values, [[9], [3, 1]]) for n in "cd"]
+    assert cfagg.write(cfagg.concatenate(single), tmp_path / "e.zarr").copied == 4
+
+
 def test_attributes_and_names_stay_and_xarray_reads_them(tmp_path: Path) -> None:
     ds = xr.Dataset({"tas": (("time", "x"), np.array([[1.0, np.nan]] * 4, "f4"), {"units": "K"})})
     for name in "ab":
@@ -242,6 +253,8 @@ def test_text_scalars_and_empty_arrays(tmp_path: Path) -> None:
     text = made(tmp_path, "t", np.array(["a", "é"]), (1,))
     cfagg.write(cfagg.concatenate([lazy(text), lazy(text)]), tmp_path / "text.zarr")
     assert read(tmp_path / "text.zarr")[:].tolist() == ["a", "é"] * 2
+    cfagg.write(cfagg.concatenate([np.array(["ab"]), np.array(["c", "é"])]), tmp_path / "memory.zarr")
+    assert read(tmp_path / "memory.zarr", "data")[:].tolist() == ["ab", "c", "é"]
     scalar = made(tmp_path, "s", np.array(2.5), ())
     assert cfagg.write(lazy(scalar), tmp_path / "scalar.zarr").copied == 1
     assert read(tmp_path / "scalar.zarr")[()] == 2.5
