@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.errors import FragmentReadError
+from cfagg.formats.zarr.checksums import crc32c
 from cfagg.formats.zarr.metadata import ZarrArray
 
 __all__ = [
@@ -85,7 +85,7 @@ class Rows:
 
 
 def _crc(rows: Int64, before: int = 0) -> int:
-    return int(google_crc32c.extend(before, np.ascontiguousarray(rows, "<i8").tobytes()))
+    return crc32c(np.ascontiguousarray(rows, "<i8").tobytes(), before)
 
 
 @dataclass(frozen=True, eq=False)

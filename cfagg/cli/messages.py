@@ -55,6 +55,7 @@ KEYWORDS = frozenset(
         "respect_valid",
         "resume",
         "rtol",
+        "region",
         "shards",
         "select",
         "skip_errors",

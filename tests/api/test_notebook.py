@@ -70,6 +70,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     made["open_array"] = lazy = cfagg.open_array(store, "tas")
     made["concatenate"] = cfagg.concatenate([lazy, lazy])
     made["append"] = cfagg.append(grid(folder / "growing"), appended(), "time")
+    rows = np.arange(5.0), np.array([0, 2, 1, 0, 2]), np.array([0, 2, 2, 5])
+    made["write_rows"] = cfagg.write_rows(rows, folder / "rows.zarr", columns=3)
+    made["open_rows"] = cfagg.open_rows(folder / "rows.zarr")
     made["show"] = cfagg.show(sample("sst.nca"), rows=1)
     made["check"] = checked = cfagg.check(sample("sst.nca"))
     made["check, one source"], made["check, one finding"] = checked[0], checked.findings[0]

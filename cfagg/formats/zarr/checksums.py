@@ -37,13 +37,13 @@ def checksum(data: Any) -> int:
     return _joined(crc32(view), google_crc32c.value(view))
 
 
-def crc32c(data: Any) -> int:
-    """Return CRC-32C of bytes.
+def crc32c(data: Any, before: int = 0) -> int:
+    """Return CRC-32C of bytes, which go on after those whose checksum is `before`.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'
     """
-    return int(google_crc32c.value(_bytes(data)))
+    return int(google_crc32c.extend(before, _bytes(data)))
 
 
 def object_checksum(array: ZarrArray, held: Sequence[int]) -> tuple[int, int] | None:
