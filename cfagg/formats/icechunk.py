@@ -19,13 +19,15 @@ __all__ = ["BRANCH", "IcechunkStore", "is_repository", "open_repository"]
 #: The branch that is read.
 BRANCH = "main"
 
-#: Directories that every repository has.
-_PARTS = ("snapshots", "manifests")
+#: What every repository has besides snapshots: this of version 2 or that of version 1.
+_BRANCHES = ("repo", "refs")
 
 
 def is_repository(path: str) -> bool:
     """Return whether a directory looks like a repository, which is no store of Zarr."""
-    return all(os.path.isdir(f"{path}/{name}") for name in _PARTS) and not os.path.lexists(f"{path}/zarr.json")  # noqa: PTH112
+    if not os.path.isdir(f"{path}/snapshots") or os.path.lexists(f"{path}/zarr.json"):  # noqa: PTH112
+        return False
+    return any(os.path.lexists(f"{path}/{name}") for name in _BRANCHES)
 
 
 class IcechunkStore(MemoryStore):

@@ -83,3 +83,11 @@ def test_a_damaged_repository_is_an_error_that_says_so(repository):
             path.write_bytes(b"x")
     with pytest.raises(SourceError, match="Icechunk says"):
         cfagg.read(repository)
+
+
+def test_a_repository_without_chunks_is_read(tmp_path):
+    made = icechunk.Repository.create(icechunk.local_filesystem_storage(str(tmp_path / "r")))
+    session = made.writable_session("main")
+    zarr.create_group(session.store).create_array("v", shape=(0,), dtype="i4", dimension_names=("x",))
+    session.commit("empty")
+    assert cfagg.read(tmp_path / "r").v.shape == (0,)
