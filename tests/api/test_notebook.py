@@ -24,8 +24,8 @@ LINES, LENGTH = 10, 800
 #: What is reached through public attributes, is no result of its own, and shows itself by its repr.
 INNER = {
     "ArrayReport", "BTreeIndex", "BisectIndex", "Columns", "Explanations", "Group", "GroupFacts", "JoinedFacts",
-    "Labels", "LazyArray", "Loss", "ObservationStore", "Outer", "PagesIndex", "Plan", "Rows", "SampleDates", "Source", "Step",
-    "Window", "ZarrArray", "ZarrReader",
+    "Labels", "LazyArray", "Loss", "ObservationStore", "Outer", "PagesIndex", "Plan", "Rows", "SampleDates", "Source",
+    "Step", "Window", "ZarrArray", "ZarrReader",
 }  # fmt: skip
 
 
