@@ -89,7 +89,7 @@ def batches(
         yield from (partial(alone, k) for k in range(len(made)))
         return
     room = min(max(BATCH_BYTES // max(largest, 1), 1), BATCH_CHUNKS)
-    read = partial(_read, array, decoder, rows, made, out, alone)
+    read = _Job(array, decoder, rows, made, out, alone).read
     if not _is_remote(array):
         yield from (partial(read, box, 1) for box in _boxes(rows, room, mixed=False))
         return
@@ -152,49 +152,125 @@ def _rows(array: ZarrArray, d: int, axis: AxisPlan) -> _Rows:
     return _Rows(axis, cell, length, whole, shard, within)
 
 
-def _read(
-    array: ZarrArray,
-    decoder: Decoder,
-    rows: Sequence[_Rows],
-    made: Plan,
-    out: npt.NDArray[Any],
-    alone: Callable[[int], None],
-    box: tuple[slice, ...],
-    at_once: int,
-) -> None:
-    """Read one batch and put it in its place."""
-    lengths = [r.length[s] for r, s in zip(rows, box, strict=True)]
-    counts = tuple(len(n) for n in lengths)
-    total = math.prod(counts)
-    equal = all(bool((n == n[0]).all()) for n in lengths)
-    whole = all(bool(r.whole[s].all()) for r, s in zip(rows, box, strict=True))
-    itemsize = array.dtype.itemsize
+@dataclass(frozen=True)
+class _Job:
+    """What all batches of one plan have in common."""
+
+    array: ZarrArray
+    decoder: Decoder
+    rows: Sequence[_Rows]
+    made: Plan
+    out: npt.NDArray[Any]
+    alone: Callable[[int], None]
+
+    def read(self, box: tuple[slice, ...], at_once: int) -> None:
+        """Read one batch and put it in its place."""
+        array, decoder = self.array, self.decoder
+        lengths = [r.length[s] for r, s in zip(self.rows, box, strict=True)]
+        total = math.prod(len(n) for n in lengths)
+        equal = all(bool((n == n[0]).all()) for n in lengths)
+        whole = all(bool(r.whole[s].all()) for r, s in zip(self.rows, box, strict=True))
+        sizes, starts = _places(array.dtype.itemsize, lengths, equal=equal)
+        if decoder.plain and not whole and max(sizes) > LARGE:
+            for k in _numbers(self.made, box):
+                self.alone(k)
+            return
+        view = self._joined(box, lengths) if whole and equal else None
+        straight = view if view is not None and view.flags.c_contiguous else None
+        raw = np.empty(sum(sizes), np.uint8) if straight is None else straight.reshape(-1).view(np.uint8)
+        memory = Memory(raw, starts, sizes)
+        done = self._fill(box, memory, at_once)
+        # Memory that nothing was read into is not touched.
+        if decoder.swap and READ in done:
+            raw.view(array.dtype).byteswap(inplace=True)
+        if view is not None:
+            if done.count(MISSING) == total:
+                view[...] = array.fill_value
+                return
+            if straight is None and READ in done:
+                view[...] = raw.view(array.dtype).reshape(view.shape)
+            if not any(done):
+                return
+        self._place(box, memory, done, placed=view is not None)
+
+    def _joined(self, box: Sequence[slice], lengths: Sequence[Int64]) -> npt.NDArray[Any]:
+        """Return the place of a batch of equal, whole chunks in the output: rows of chunks, then elements as stored."""
+        region: list[Any] = []
+        split: list[int] = []
+        for r, s, n in zip(self.rows, box, lengths, strict=True):
+            begin, length = int(r.plan.out[s.start]), int(n[0])
+            region.append(slice(begin, begin + len(n) * length))
+            split += [len(n), length]
+        ndim = len(self.rows)
+        order = range(ndim) if self.decoder.order is None else self.decoder.order
+        view = self.out[(*region, ...)].reshape(split)
+        return view.transpose([*range(0, 2 * ndim, 2), *(2 * d + 1 for d in order)])
+
+    def _fill(self, box: Sequence[slice], memory: Memory, at_once: int) -> list[int]:
+        """Read the chunks of a batch into memory, and return what became of each."""
+        array, rows = self.array, self.rows
+        if array.shards is not None:
+            held, places = [], []
+            for r, s in zip(rows, box, strict=True):
+                assert r.shard is not None  # noqa: S101
+                assert r.within is not None  # noqa: S101
+                held.append(int(r.shard[s.start]))
+                places.append(r.within[s])
+            inside = positions(array.shards.counts(array.objects, held), places)
+            if _is_remote(array):
+                return read_remote_shard(array, array.shards, held, inside, memory, at_once)
+            return read_shard(array, array.shards, held, inside, memory)
+        if _is_remote(array):
+            cells = itertools.product(*(r.cell[s].tolist() for r, s in zip(rows, box, strict=True)))
+            return read_remote_chunks(array, self.decoder, [array.key(c) for c in cells], memory, at_once)
+        done: list[int] = []
+        folder, prefix, separator = array.folder, array.prefix, array.separator
+        if not rows:
+            read_chunks(array, folder, [array.key(())], memory, 0, done)
+            return done
+        names = [list(map(str, r.cell[s].tolist())) for r, s in zip(rows, box, strict=True)]
+        last = names.pop()
+        joins = separator == "/"
+        for head in itertools.product(*names):
+            front = separator.join((prefix, *head) if prefix else head)
+            if joins:
+                read_chunks(array, f"{folder}/{front}" if front else folder, last, memory, len(done), done)
+            else:
+                keys = [f"{front}{separator}{n}" for n in last] if front else last
+                read_chunks(array, folder, keys, memory, len(done), done)
+        return done
+
+    def _place(self, box: Sequence[slice], memory: Memory, done: Sequence[int], *, placed: bool) -> None:
+        """Put chunks in their places one by one: all, or of a batch that has been placed those that are not stored."""
+        out, rows, dtype = self.out, self.rows, self.array.dtype
+        numbers = _numbers(self.made, box)
+        shapes = itertools.product(*(r.length[s].tolist() for r, s in zip(rows, box, strict=True)))
+        sources = itertools.product(*(_slices(r.plan, s, source=True) for r, s in zip(rows, box, strict=True)))
+        targets = itertools.product(*(_slices(r.plan, s, source=False) for r, s in zip(rows, box, strict=True)))
+        for k, (shape, source, target) in enumerate(zip(shapes, sources, targets, strict=True)):
+            state = done[k]
+            if state == MISSING:
+                constant(out, target, self.array.fill_value)()
+            elif state == ODD:
+                self.alone(numbers[k])
+            elif state == READ and not placed:
+                chunk = self.decoder.placed(memory.place(k).view(dtype), shape)
+                if all(type(s) is slice for s in (*source, *target)):
+                    out[(*target, ...)] = chunk[(*source, ...)]
+                else:
+                    place(out, target, partial(copy, cut(chunk, source)))
+
+
+def _places(itemsize: int, lengths: Sequence[Int64], *, equal: bool) -> tuple[list[int], list[int]]:
+    """Return how many bytes each chunk of a batch has, and where they begin if chunks lie one after another."""
     if equal:
         size = itemsize * math.prod(int(n[0]) for n in lengths)
-        sizes, starts = [size] * total, list(range(0, size * total, max(size, 1)))
-    else:
-        each = np.full(1, itemsize, np.int64)
-        for n in lengths:
-            each = np.multiply.outer(each, n).reshape(-1)
-        sizes, starts = each.tolist(), [0, *np.cumsum(each)[:-1].tolist()]
-    if decoder.plain and not whole and max(sizes) > LARGE:
-        for k in _numbers(made, box):
-            alone(k)
-        return
-    view = _joined(rows, box, lengths, out, decoder) if whole and equal else None
-    straight = view if view is not None and view.flags.c_contiguous else None
-    raw = np.empty(sum(sizes), np.uint8) if straight is None else straight.reshape(-1).view(np.uint8)
-    memory = Memory(raw, starts, sizes)
-    done = _fill(array, decoder, rows, box, memory, at_once)
-    # Memory that nothing was read into is not touched.
-    if decoder.swap and READ in done:
-        raw.view(array.dtype).byteswap(inplace=True)
-    if view is not None:
-        if straight is None and READ in done:
-            view[...] = raw.view(array.dtype).reshape(view.shape)
-        if not any(done):
-            return
-    _place(array, decoder, rows, box, made, out, alone, memory, done, placed=view is not None)
+        total = math.prod(len(n) for n in lengths)
+        return [size] * total, list(range(0, size * total, max(size, 1)))
+    each = np.full(1, itemsize, np.int64)
+    for n in lengths:
+        each = np.multiply.outer(each, n).reshape(-1)
+    return each.tolist(), [0, *np.cumsum(each)[:-1].tolist()]
 
 
 def _numbers(made: Plan, box: Sequence[slice]) -> list[int]:
@@ -204,90 +280,6 @@ def _numbers(made: Plan, box: Sequence[slice]) -> list[int]:
         flat = np.add.outer(flat * n, np.arange(s.start, s.stop)).reshape(-1)
     found: list[int] = flat.tolist()
     return found
-
-
-def _joined(
-    rows: Sequence[_Rows], box: Sequence[slice], lengths: Sequence[Int64], out: npt.NDArray[Any], decoder: Decoder
-) -> npt.NDArray[Any] | None:
-    """Return the place of a batch of equal, whole chunks in the output: rows of chunks, then elements as stored."""
-    region: list[Any] = []
-    split: list[int] = []
-    for r, s, n in zip(rows, box, lengths, strict=True):
-        begin, length = int(r.plan.out[s.start]), int(n[0])
-        region.append(slice(begin, begin + len(n) * length))
-        split += [len(n), length]
-    ndim = len(rows)
-    order = range(ndim) if decoder.order is None else decoder.order
-    view = out[(*region, ...)].reshape(split)
-    return view.transpose([*range(0, 2 * ndim, 2), *(2 * d + 1 for d in order)])
-
-
-def _fill(
-    array: ZarrArray, decoder: Decoder, rows: Sequence[_Rows], box: Sequence[slice], memory: Memory, at_once: int
-) -> list[int]:
-    """Read the chunks of a batch into memory, and return what became of each."""
-    if array.shards is not None:
-        held, places = [], []
-        for r, s in zip(rows, box, strict=True):
-            assert r.shard is not None  # noqa: S101
-            assert r.within is not None  # noqa: S101
-            held.append(int(r.shard[s.start]))
-            places.append(r.within[s])
-        inside = positions(array.shards.counts(array.objects, held), places)
-        if _is_remote(array):
-            return read_remote_shard(array, array.shards, held, inside, memory, at_once)
-        return read_shard(array, array.shards, held, inside, memory)
-    if _is_remote(array):
-        cells = itertools.product(*(r.cell[s].tolist() for r, s in zip(rows, box, strict=True)))
-        return read_remote_chunks(array, decoder, [array.key(c) for c in cells], memory, at_once)
-    done: list[int] = []
-    folder, prefix, separator = array.folder, array.prefix, array.separator
-    if not rows:
-        read_chunks(array, folder, [array.key(())], memory, 0, done)
-        return done
-    names = [list(map(str, r.cell[s].tolist())) for r, s in zip(rows, box, strict=True)]
-    last = names.pop()
-    joins = separator == "/"
-    for head in itertools.product(*names):
-        front = separator.join((prefix, *head) if prefix else head)
-        if joins:
-            read_chunks(array, f"{folder}/{front}" if front else folder, last, memory, len(done), done)
-        else:
-            keys = [f"{front}{separator}{n}" for n in last] if front else last
-            read_chunks(array, folder, keys, memory, len(done), done)
-    return done
-
-
-def _place(
-    array: ZarrArray,
-    decoder: Decoder,
-    rows: Sequence[_Rows],
-    box: Sequence[slice],
-    made: Plan,
-    out: npt.NDArray[Any],
-    alone: Callable[[int], None],
-    memory: Memory,
-    done: Sequence[int],
-    *,
-    placed: bool,
-) -> None:
-    """Put chunks in their places one by one: all, or of a batch that has been placed those that are not stored."""
-    numbers = _numbers(made, box)
-    shapes = itertools.product(*(r.length[s].tolist() for r, s in zip(rows, box, strict=True)))
-    sources = itertools.product(*(_slices(r.plan, s, source=True) for r, s in zip(rows, box, strict=True)))
-    targets = itertools.product(*(_slices(r.plan, s, source=False) for r, s in zip(rows, box, strict=True)))
-    for k, (shape, source, target) in enumerate(zip(shapes, sources, targets, strict=True)):
-        state = done[k]
-        if state == MISSING:
-            constant(out, target, array.fill_value)()
-        elif state == ODD:
-            alone(numbers[k])
-        elif state == READ and not placed:
-            chunk = decoder.placed(memory.place(k).view(array.dtype), shape)
-            if all(type(s) is slice for s in (*source, *target)):
-                out[(*target, ...)] = chunk[(*source, ...)]
-            else:
-                place(out, target, partial(copy, cut(chunk, source)))
 
 
 def cut(chunk: npt.NDArray[Any], source: Sequence[slice | Int64]) -> npt.NDArray[Any]:
