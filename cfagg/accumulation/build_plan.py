@@ -303,11 +303,13 @@ def assemble(
         None if weights is None else weights.values,
         () if weights is None else weights.axes,
     )
-    previous = {} if basis is None else {a.name: _chunks_of(a) for a in basis.group.arrays()}
     objects = sum(n.record.objects for n in given.related)
     axes = None if weights is None else weights.axes
     if axes is not None and grows in axes:
         grows = None  # weights that get longer are written as a whole
+    # Where the group grows, chunks do not depend on what there was.
+    earlier = () if basis is None or grows is not None else basis.group.arrays()
+    previous = {a.name: _chunks_of(a) for a in earlier}
     if suffix is None:
         suffix = f".{secrets.token_hex(4)}" if isinstance(array.store, Url) else ""
     layout = build_layout(array, given.meaning, settings, axes, previous, objects, suffix, grows)

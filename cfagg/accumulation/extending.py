@@ -60,8 +60,32 @@ class Writes(Target):
         self.crcs: dict[str, dict[int, int]] = {}
         self._before = {name: place[2] for name, place in extra.checks.places.items()}
         self._before |= {name: own[0] for name, own in extra.checks.own.items()}
-        self._old = {array.name: array for array in group.arrays()}
+        self._old = {array.name: array for sums in group.sums.values() for array in sums.each()}
+        #: Statistics as they are, by name: of which mapping, and which of it.
+        self._statistics = {
+            name: (level.arrays, kind)
+            for level, kind, name in (
+                (level, entry_kind, entry_name)
+                for record in extra.statistics
+                for level in group.statistics[tuple(d for d in group.dims if d in record.dims)]
+                if level.level == record.level
+                for entry_kind, entry_name in record.arrays.items()
+            )
+        }
         self._grows = {spec.name: layout.grows for spec, _, _ in layout.growing()}
+
+    def keep(self, spec: ArraySpec) -> None:
+        """Leave an array as it is."""
+        if spec.name not in self._before:
+            raise NotInPlaceError("a level of its statistics is missing")
+        self.metadata[spec.name] = self._before[spec.name]
+
+    def _there(self, name: str) -> ZarrArray | None:
+        """Return an array that grows as it is, `None` where it is new."""
+        if name in self._statistics:
+            arrays, kind = self._statistics[name]
+            return arrays[kind]
+        return self._old.get(name)
 
     def create(self, spec: ArraySpec) -> None:
         """Write the metadata of an array, where they are not those that are there."""
@@ -70,7 +94,7 @@ class Writes(Target):
         self.documents[spec.name] = documents
         document = documents["zarr.json" if self.zarr_format == 3 else ".zarray"]
         self.metadata[spec.name] = document_crc(document, attributes, attributes["_ARRAY_DIMENSIONS"])
-        old = self._old.get(spec.name)
+        old = self._there(spec.name)
         if old is not None and not self._same(spec, old):
             raise NotInPlaceError(f"{spec.name} is stored otherwise")
         if self._before.get(spec.name) != self.metadata[spec.name]:
@@ -115,7 +139,7 @@ def extend(group: Group, threads: int, memory: int) -> Extension:
     plan = _plan(group, related)
     basis, recipe, array = plan.basis, plan.recipe, plan.array
     assert basis is not None  # noqa: S101  (it was given)
-    window = recipe.window
+    window, axis = recipe.window, basis.axis
     which = np.unique(window.objects)
     seen = settled(array, which)
     write_back(array, which)
@@ -138,8 +162,12 @@ def extend(group: Group, threads: int, memory: int) -> Extension:
         writes = Writes(group, plan.layout)
         partial = PartialSums(recipe, scratch, records, plan.layout, basis, excluded, judgement.repairs)
         written = plan.layout.places(counts=excluded)
-        for spec, _, _ in plan.layout.growing():
-            if spec.name in written:
+        for spec, axes, level in plan.layout.growing():
+            if spec.name not in written:
+                continue
+            if level and axis in axes and spec.shape[axis] <= basis.limit(axes, level):
+                writes.keep(spec)
+            else:
                 writes.create(spec)
         tasks = chain.from_iterable(sum_tasks(s, excluded=excluded, after=basis) for s in plan.layout.sums)
         for task in tasks:

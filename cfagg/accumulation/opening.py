@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,25 @@ _MEMORY = 2**28
 _ATTEMPTS = 4
 
 
+class _WhenNeeded(Mapping[str, ZarrArray]):
+    """Arrays by kind, each opened when it is first asked for."""
+
+    def __init__(self, names: Mapping[str, str], opened: Callable[[str, str], ZarrArray]) -> None:
+        self._names, self._opened = names, opened
+        self._arrays: dict[str, ZarrArray] = {}
+
+    def __getitem__(self, kind: str) -> ZarrArray:
+        if kind not in self._arrays:
+            self._arrays[kind] = self._opened(kind, self._names[kind])
+        return self._arrays[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 @dataclass(frozen=True)
 class _Reader:
     """Opens the arrays that one group of cfagg's own names, and notes what is wrong with them."""
@@ -62,6 +81,8 @@ class _Reader:
     path: str
     extra: Extra
     problems: list[Problem] = field(default_factory=list)
+    #: Whether statistics are opened when one of them is asked for.
+    when_needed: bool = False
 
     @cached_property
     def positions(self) -> dict[str, npt.NDArray[np.int64]]:
@@ -220,14 +241,30 @@ class _Reader:
             combination = tuple(d for d in source.dims if d in entry.dims)
             sizes = self.along({d: self._cells(d, chunks[d], entry.level) for d in combination})
             order: Dims | None = None
+            word = f"chunks_level{entry.level}" if entry.level else "chunks"
+            if self.when_needed:
+                wanted: Any = partial(self._needed, kinds=kinds, sizes=sizes, counted=(combination, word))
+                levels = Level(self.axes(source.dims), entry.level, _WhenNeeded(entry.arrays, wanted))
+                out.setdefault(combination, []).append(levels)
+                continue
             arrays = {}
             for kind, name in entry.arrays.items():
-                word = f"chunks_level{entry.level}" if entry.level else "chunks"
                 array = self.open(name, kinds[kind], sizes, order, (combination, word))
                 if array is not None:
                     arrays[kind], order = array, array.dims
             out.setdefault(combination, []).append(Level(self.axes(order or ()), entry.level, Table(arrays)))
         return {c: tuple(sorted(levels, key=lambda level: level.level)) for c, levels in out.items()}
+
+    def _needed(
+        self, kind: str, name: str, *, kinds: Mapping[str, Any], sizes: Mapping[str, int], counted: tuple[Dims, str]
+    ) -> ZarrArray:
+        """Return an array of statistics, in the order of the source."""
+        before = len(self.problems)
+        array = self.open(name, kinds[kind], sizes, self.extra.source.dims, counted)
+        if array is None:
+            where = f"{self.source.store}: group {self.path!r} is damaged"
+            raise ConventionError(where, self.problems[before:])
+        return array
 
     def _cells(self, dim: str, chunks: int, level: int) -> int:
         """Return how many cells a level of the pyramid has along a dimension: whole ones alone where it grows."""
@@ -285,14 +322,23 @@ class _Reader:
 
 
 def open_group(
-    store: str | os.PathLike[str], variable: str, *, check: bool = True, weights: Any = None, allow: Paths = ()
+    store: str | os.PathLike[str],
+    variable: str,
+    *,
+    check: bool = True,
+    weights: Any = None,
+    allow: Paths = (),
+    when_needed: bool = False,
 ) -> Group:
-    """Open the accumulation of an array; with `check`, refuse one whose array is described otherwise by now."""
+    """Open the accumulation of an array; with `check`, refuse one whose array is described otherwise by now.
+
+    Its statistics are looked at now, or `when_needed`.
+    """
     for left in reversed(range(_ATTEMPTS)):
         source = open_array(store, variable, allow=allow)
         found = _find(source)
         try:
-            group = _open(source, found.content, found.identity, weights)
+            group = _open(source, found.content, found.identity, weights, when_needed=when_needed)
         except (CfaggError, OSError):
             # Another process may have put a new group in this one's place while it was read.
             if not left or _find(source).identity == found.identity:
@@ -322,7 +368,14 @@ def _not_accumulated(source: ZarrArray) -> NotAccumulatedError:
     )
 
 
-def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int, ...], given: Any = None) -> Group:
+def _open(
+    source: ZarrArray,
+    attributes: Mapping[str, Any],
+    identity: tuple[int, ...],
+    given: Any = None,
+    *,
+    when_needed: bool = False,
+) -> Group:
     """Return the group with these attributes."""
     path = group_path(source.path)
     where = f"{source.store}: group {path!r}"
@@ -345,7 +398,7 @@ def _open(source: ZarrArray, attributes: Mapping[str, Any], identity: tuple[int,
     dims = parse_extra(attributes["cfagg"], source=where).source.dims
     combinations = parse_group(attributes, dims, source=where)
     extra = parse_extra(attributes["cfagg"], combinations=combinations, source=where)
-    reader = _Reader(source, path, extra)
+    reader = _Reader(source, path, extra, when_needed=when_needed)
     _ = reader.book  # what is wrong with it is told first
     sums, statistics, weights, outliers = (
         reader.sums(combinations),

@@ -93,7 +93,7 @@ def _update(store: str, variable: str, threads: int, memory: int) -> Report:
 
 def _extension(store: str, variable: str, threads: int, memory: int) -> Extension | None:
     """Return what extends an accumulation in its place, `None` where it has to be written as a whole."""
-    group = open_group(store, variable, check=False)
+    group = open_group(store, variable, check=False, when_needed=True)
     try:
         return extend(group, threads, memory)
     except NotInPlaceError:
