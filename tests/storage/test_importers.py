@@ -57,7 +57,6 @@ IMPORTERS = {
         "cfagg/writing/exports/icechunk.py",  # writes
     },
     "google_crc32c": {
-        "cfagg/accumulation/growing.py",  # checksums
         "cfagg/formats/codecs.py",
         "cfagg/formats/zarr/encoding.py",  # writes
         "cfagg/observations/layouts.py",
