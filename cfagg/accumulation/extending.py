@@ -140,6 +140,8 @@ def extend(group: Group, threads: int, memory: int) -> Extension:
     basis, recipe, array = plan.basis, plan.recipe, plan.array
     assert basis is not None  # noqa: S101  (it was given)
     window, axis = recipe.window, basis.axis
+    if window.elements * array.dtype.itemsize > memory:
+        raise NotInPlaceError("more was appended than may be held")
     which = np.unique(window.objects)
     seen = settled(array, which)
     write_back(array, which)

@@ -402,3 +402,13 @@ def test_damage_to_a_group_that_has_grown_is_found(series):
 def test_check_finds_nothing_wrong_with_a_group_that_has_grown(series):
     steps(series, 8, 20)
     assert [f for f in cfagg.check(series).findings if f.code.startswith("ACC")] == []
+
+
+def test_more_than_may_be_held_is_appended_through_files(series):
+    cfagg.append(series, dataset(8, 60), "time", after=())
+    (report,) = update(series, memory=4000)
+    assert (report.action, report.scratch > 0) == ("appended", True)
+    cfagg.append(series, dataset(60, 61), "time", after=())
+    (report,) = update(series)
+    assert (report.action, report.scratch) == ("appended", 0)
+    assert_equals_a_build_of_the_whole(series, 500.0)
