@@ -195,8 +195,12 @@ def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any]) -> None:
     for index in range(end.grid.matrix_shape[0]):
         (a, b), *_ = end.grid.extent((index,))
         if a < former and b > former - 2 * max(b - a, 1):
-            found = ZarrReader(end).chunk((index,)) if end.decoder is not None else None
-            last += [] if found is None else found[: former - a].tolist()
+            if end.decoder is None:
+                raise UnsupportedError(
+                    f"{end.store}: array {end.path!r} has codecs that are not decoded here, so that the order of "
+                    f"{dim!r} is not known; pass any_order=True (--any-order)"
+                )
+            last += ZarrReader(end).filled((index,))[: former - a].tolist()
     last = last[-2:]
     values = [*last, *new.tolist()]
     if any(v != v for v in values):  # noqa: PLR0124 - NaN

@@ -91,6 +91,8 @@ def _dataset(data: Any, state: GroupState) -> tuple[xr.Dataset, bool]:
     """Return data as a dataset, and whether it is plain values without attributes."""
     import xarray as xr
 
+    if list(state.nodes) == [""]:
+        data = _of_one_array(data, state.place.store)
     if isinstance(data, xr.Dataset):
         return data, False
     if isinstance(data, xr.DataArray):
@@ -123,6 +125,18 @@ def _dataset(data: Any, state: GroupState) -> tuple[xr.Dataset, bool]:
         return xr.Dataset(variables), True
     except ValueError as error:
         raise ConformError(f"data: {error}") from error
+
+
+def _of_one_array(data: Any, store: str) -> Any:
+    """Return data for a store that is a single array, which has no name."""
+    import xarray as xr
+
+    if isinstance(data, xr.DataArray):
+        return data.rename("")
+    names = list(data.data_vars if isinstance(data, xr.Dataset) else data) if hasattr(data, "keys") else []
+    if len(names) != 1:
+        raise OptionError(f"{store} is a single array; give one array to append to it")
+    return data.rename({names[0]: ""}) if isinstance(data, xr.Dataset) else {"": data[names[0]]}
 
 
 def _unmasked(given: Any, where: str) -> Any:

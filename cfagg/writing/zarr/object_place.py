@@ -153,6 +153,9 @@ class _ObjectClaim:
         if state is None or found is None:
             raise TargetError(f"{self.objects.path}: another process has just ended {self.doing} there; run again")
         content = _content(found)
+        if content.get("holder") == self.holder:  # the answer to the put was lost
+            self._tag = state.tag
+            return
         age = (time.time_ns() - state.modified) / 1e9
         if not content.get("released") and not _is_gone(content) and age < LEASE:
             said = f"{content.get('doing', 'writing')}"

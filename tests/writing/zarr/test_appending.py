@@ -574,3 +574,25 @@ def test_spans_of_time_and_dates_of_other_calendars_are_exact(tmp_path: Path) ->
     cfagg.append(store, made(3, 2), "time")
     found = read(store, decode_timedelta=True)
     xr.testing.assert_equal(found, made(0, 5))
+
+
+@pytest.mark.parametrize("form", ["mapping", "array", "dataset"])
+def test_a_store_that_is_a_single_array_grows(tmp_path: Path, form: str) -> None:
+    array = zarr.create_array(tmp_path / "a.zarr", shape=(3,), chunks=(2,), dtype="i4", dimension_names=("t",))
+    array[:] = np.arange(3)
+    more = xr.DataArray(np.arange(3, 8, dtype="i4"), dims="t")
+    given: Any = {"mapping": {"any": more.values}, "array": more, "dataset": more.to_dataset(name="any")}[form]
+    report = cfagg.append(tmp_path / "a.zarr", given, "t")
+    assert (report.start, report.stop) == (3, 8)
+    assert zarr.open_array(tmp_path / "a.zarr", mode="r")[:].tolist() == list(range(8))
+    with pytest.raises(OptionError, match="a single array"):
+        cfagg.append(tmp_path / "a.zarr", {"a": more.values, "b": more.values}, "t")
+
+
+def test_a_coordinate_whose_last_chunk_is_not_stored_has_the_fill_value_there(tmp_path: Path) -> None:
+    group = zarr.create_group(tmp_path / "a.zarr")
+    group.create_array("t", shape=(3,), chunks=(2,), dtype="i4", fill_value=9, dimension_names=("t",))[:2] = [1, 2]
+    with pytest.raises(ConformError, match="goes from 9 to 5"):
+        cfagg.append(tmp_path / "a.zarr", {"t": np.array([5])}, "t")
+    cfagg.append(tmp_path / "a.zarr", {"t": np.array([10])}, "t")
+    assert zarr.open_array(tmp_path / "a.zarr/t")[:].tolist() == [1, 2, 9, 10]
