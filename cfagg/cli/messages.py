@@ -90,6 +90,9 @@ _ALONE = re.compile(
     r"(True\b|False\b|None\b|\[([^\]]*)\]|\(([^)]*)\)|'([^']*)'|\"([^\"]*)\"|-?[\d.]+(?:e[-+]?\d+)?\b|-?(?:nan|inf)\b)?(?!=)"
 )
 
+#: A part of a store along one dimension.
+_REGION = re.compile(r"\bregion=\{'([^']*)': slice\(([^,()]+), ([^,()]+)(?:, None)?\)\}")
+
 #: ``storage_options={'region': 'eu'}``, of which a command takes one ``--storage-option`` a key with a text.
 _PAIR = re.compile(r"\b(storage_|target_|)options=\{'(\w+)': (?:'(\w+)'|(True|False)|(…)|\{…\})\}")
 _PAIRS = re.compile(r"\b(storage|target)_options(?:\b(?!=)|=(?!\{))|\boptions=(?!\{)")
@@ -106,10 +109,13 @@ def as_options(message: str) -> str:
     'pass --missing fill to read missing values there'
     >>> as_options("the bucket is in the region 'eu', give it as storage_options={'region': …}")
     "the bucket is in the region 'eu', give it as --storage-option region=…"
+    >>> as_options("region={'time': slice(31, 31, None)} holds nothing")
+    '--region time=31:31 holds nothing'
     """
     message = _BOTH.sub(lambda found: found[1] or found[2], message)
+    message = _ALONE.sub(_option, _REGION.sub(r"--region \1=\2:\3", message))
     message = _PAIR.sub(_pair, message)
-    return _ALONE.sub(_option, _PAIRS.sub(lambda found: f"--{found[1] or 'storage'}-option", message))
+    return _PAIRS.sub(lambda found: f"--{found[1] or 'storage'}-option", message)
 
 
 def _pair(found: re.Match[str]) -> str:
