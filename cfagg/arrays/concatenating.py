@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.agreeing import common_attributes, common_dims, common_dtype
 from cfagg.arrays.blocks import THREAD_BYTES, Work, place, run
 from cfagg.arrays.given import reader_of
 from cfagg.arrays.lazy import LazyArray
@@ -20,15 +21,6 @@ from cfagg.formats.zarr.attributes import with_number
 from cfagg.model import Grid, Regular
 
 __all__ = ["ConcatenatedReader", "concatenate", "grid_along"]
-
-#: Attributes that say what the stored values mean: where they differ, the same number means two things.
-MEANINGS = (
-    "units", "calendar", "scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "valid_min",
-    "valid_max", "valid_range", "flag_values", "flag_masks", "flag_meanings", "positive",
-)  # fmt: skip
-
-#: Bits that a floating-point number has for digits.
-_DIGITS = {2: 11, 4: 24, 8: 53}
 
 
 def concatenate(arrays: Sequence[Any], axis: int | tuple[int, ...] = 0) -> LazyArray:
@@ -48,7 +40,8 @@ def concatenate(arrays: Sequence[Any], axis: int | tuple[int, ...] = 0) -> LazyA
     -------
     LazyArray
         Its type holds those of all parts.  Attributes are those that the parts agree on; arrays without attributes
-        take those of the others.  Where the lengths of chunks along other axes differ, its own are those of most.
+        take those of the others, among them packing if they are of the packed type.  Where the lengths of chunks along
+        other axes differ, its own are those of most.
 
     Raises
     ------
@@ -120,85 +113,12 @@ def _along(parts: Sequence[LazyArray], axis: int, where: str) -> LazyArray:
                 f"arrays{where}[{k}] has shape {part.shape}, and arrays{where}[0] {first.shape}: but for axis {axis} "
                 "they have to be equal"
             )
-    dims = _dims(parts, where)
-    dtype = _dtype(parts, where)
-    attributes = _attributes(parts, where)
+    dims = common_dims(parts, where)
+    dtype = common_dtype(parts, where)
+    attributes = common_attributes(parts, where)
     names = [part.name for part in parts if part.name is not None]
     reader = ConcatenatedReader([part.reader for part in parts], axis, dtype, dims, attributes)
     return LazyArray(reader, attributes=attributes, name=names[0] if names else None)
-
-
-def _dims(parts: Sequence[LazyArray], where: str) -> tuple[str, ...]:
-    """Return the names of the dimensions."""
-    found: list[str] = []
-    for d in range(parts[0].ndim):
-        named = [(part.dims[d], k) for k, part in enumerate(parts) if part.dims[d] != f"dim_{d}"]
-        other = next(((name, k) for name, k in named if name != named[0][0]), None)
-        if other is not None:
-            raise ConformError(
-                f"dimension {d} is called {named[0][0]!r} in arrays{where}[{named[0][1]}] and {other[0]!r} in "
-                f"arrays{where}[{other[1]}]; transpose one of them"
-            )
-        found.append(named[0][0] if named else f"dim_{d}")
-    return tuple(found)
-
-
-def _dtype(parts: Sequence[LazyArray], where: str) -> np.dtype[Any]:
-    """Return a type that holds the values of all parts."""
-    types = {part.dtype: k for k, part in reversed(list(enumerate(parts)))}
-    if len(types) == 1:
-        return parts[0].dtype
-    numbers = all(t.kind in "biuf" for t in types)
-    if numbers:
-        result = np.result_type(*types)
-        if all(_holds(result, t) for t in types):
-            return result
-    one, *_, other = types
-    raise ConformError(
-        f"arrays{where}[{types[one]}] is of type {one} and arrays{where}[{types[other]}] of type {other}: no type "
-        "holds the values of all of them; convert one of them first"
-    )
-
-
-def _holds(result: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether a type holds all values of another."""
-    if result.kind == "f" and dtype.kind in "iu":
-        return 8 * dtype.itemsize - (dtype.kind == "i") <= _DIGITS.get(result.itemsize, 64)
-    return bool(np.can_cast(dtype, result, "safe"))
-
-
-def _attributes(parts: Sequence[LazyArray], where: str) -> dict[str, Any]:
-    """Return the attributes that parts agree on; those without any take those of the others."""
-    told = [(k, part.attributes) for k, part in enumerate(parts) if part.attributes]
-    if not told:
-        return {}
-    k, first = told[0]
-    for other, found in told[1:]:
-        for name in MEANINGS:
-            if not _same(first.get(name), found.get(name)):
-                raise ConformError(
-                    f"{name} is {_shown(first.get(name))} in arrays{where}[{k}] and {_shown(found.get(name))} in "
-                    f"arrays{where}[{other}], so that stored values mean different things; decode them first, as "
-                    "cfagg.read does, or make the attributes the same"
-                )
-    return {name: value for name, value in first.items() if all(_same(value, a.get(name)) for _, a in told[1:])}
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Return whether two values of an attribute are equal; NaN is equal to itself, and nothing to no value."""
-    if one is None or other is None:
-        return one is other
-    a, b = np.asarray(one), np.asarray(other)
-    if a.size != b.size or (a.dtype.kind in "biuf") != (b.dtype.kind in "biuf"):
-        return False
-    a, b = a.reshape(-1), b.reshape(-1)
-    if a.dtype.kind == b.dtype.kind == "f":
-        return bool(np.array_equal(a, b, equal_nan=True))
-    return bool(a.tolist() == b.tolist())
-
-
-def _shown(value: Any) -> str:
-    return "not given" if value is None else repr(value.item() if isinstance(value, np.generic) else value)
 
 
 class ConcatenatedReader(Reader):
@@ -217,6 +137,7 @@ class ConcatenatedReader(Reader):
         shape = list(parts[0].shape)
         shape[axis] = sum(lengths)
         self.shape = tuple(shape)
+        self.is_bare = all(p.is_bare for p in parts)
         #: Those that have any elements along the axis.
         self.parts = [p for p, n in zip(parts, lengths, strict=True) if n] or list(parts[:1])
         self.label = f"{len(parts)} arrays along axis {axis}, the first {parts[0].label}"

@@ -25,7 +25,12 @@ def reader_of(array: Any, where: str) -> Reader:
     module = type(array).__module__.partition(".")[0]
     if module == "zarr" and hasattr(array, "store_path") and hasattr(array, "shape"):
         return _of_zarr(array, where)
-    if hasattr(array, "__dask_graph__") and hasattr(array, "chunks"):
+    if module == "xarray":
+        raise OptionError(
+            f"{where} is of xarray, and its values may be decoded: give {where}.data, join datasets by xarray.concat, "
+            "or open what is stored with cfagg.open_array"
+        )
+    if hasattr(array, "__dask_graph__") and hasattr(array, "numblocks"):
         return DaskReader(array, where)
     if isinstance(array, np.ma.MaskedArray):
         raise OptionError(f"{where} is a masked array; give its values with array.filled(), and say what fills it")
@@ -52,6 +57,8 @@ class _Given(Reader):
 class MemoryReader(_Given):
     """An array in memory."""
 
+    is_bare = True
+
     def __init__(self, array: npt.NDArray[Any], where: str) -> None:
         self._describe(array.shape, array.dtype, where)
         self._array, self.grid = array, whole(array.shape)
@@ -63,6 +70,8 @@ class MemoryReader(_Given):
 
 class DaskReader(_Given):
     """An array of dask, which is computed block by block by threads of this process."""
+
+    is_bare = True
 
     def __init__(self, array: Any, where: str) -> None:
         if any(math.isnan(n) for sizes in array.chunks for n in sizes):

@@ -44,6 +44,8 @@ class Reader(ABC):
         cells are small.
     label : str
         File and variable, for messages.
+    is_bare : bool
+        Whether what it reads cannot have names and attributes, so that their absence says nothing.
     """
 
     dims: tuple[str, ...]
@@ -56,6 +58,7 @@ class Reader(ABC):
     fill: Any = None
     workers: int | None = None
     label: str
+    is_bare: bool = False
 
     @property
     def cells(self) -> Grid:

@@ -9,6 +9,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,6 +117,45 @@ def test_attributes_that_agree_stay_and_arrays_without_any_take_them() -> None:
     assert sorted(found.attributes) == ["_FillValue", "n", "units"]
 
 
+def test_a_fill_value_is_compared_in_the_type_of_its_array() -> None:
+    fills = [("f4", float(np.float32(1e20))), ("f4", 1e20), ("f8", 1e20)]
+    one, other, wide = (made(np.ones(2, t), (2,), attributes={"_FillValue": v}) for t, v in fills)
+    assert cfagg.concatenate([one, other]).dtype == np.float32
+    with pytest.raises(ConformError, match="_FillValue is"):
+        cfagg.concatenate([other, wide])
+
+
+def test_what_is_stored_without_attributes_is_neither_packed_nor_missing() -> None:
+    plain = made(np.array([1, 2], "i2"), (2,))
+    assert cfagg.concatenate([plain, made([1, 2], (2,), attributes={"units": "K"})]).attributes == {"units": "K"}
+    for name, value in (("scale_factor", 0.1), ("_FillValue", 1), ("valid_max", 3)):
+        packed = made(np.array([1, 2], "i2"), (2,), attributes={name: value})
+        for arrays in ([plain, packed], [packed, plain]):
+            with pytest.raises(ConformError, match=f"{name} is .*not given in"):
+                cfagg.concatenate(arrays)
+        with pytest.raises(ConformError, match=f"{name} is .*not given in"):
+            cfagg.concatenate([packed, cfagg.concatenate([plain, plain])])
+
+
+def test_arrays_in_memory_are_packed_as_others_only_in_their_type() -> None:
+    packed = made(np.array([1, 2], "i2"), (2,), attributes={"scale_factor": 0.1})
+    assert cfagg.concatenate([packed, np.array([3], "i2")]).attributes == {"scale_factor": 0.1}
+    for other in (np.array([0.3]), da.ones(2), cfagg.concatenate([np.array([0.3])])):
+        with pytest.raises(ConformError, match=r"arrays\[0\] is packed in int16 .* arrays\[1\] is of type float64"):
+            cfagg.concatenate([packed, other])
+
+
+def test_integers_that_stand_for_unsigned_ones_keep_their_size() -> None:
+    arrays = [made(np.array([-1], t), (1,), attributes={"_Unsigned": "true"}) for t in ("i1", "i2")]
+    with pytest.raises(ConformError, match="_Unsigned"):
+        cfagg.concatenate(arrays)
+
+
+def test_attributes_of_any_form_are_compared() -> None:
+    arrays = [made([1], (1,), attributes={"x": [[1], [2, 3]], "y": {"a": n}, "z": [1, "a", None]}) for n in (1, 2)]
+    assert cfagg.concatenate(arrays).attributes == {"x": [[1], [2, 3]], "z": [1, "a", None]}
+
+
 def test_names_of_dimensions_have_to_agree() -> None:
     one, other = made(np.zeros((2, 2)), (2, 2), dimension_names=("y", "x")), made(np.zeros((2, 2)), (2, 2))
     assert cfagg.concatenate([other, one]).dims == ("y", "x")
@@ -136,6 +176,7 @@ def test_shapes_have_to_agree() -> None:
     [
         ([], 0), (np.zeros((2, 2)), 0), ("ab", 0), ([1, 2], 0), ([[np.zeros(2)]], 0), ([np.zeros(2)], 1),
         ([np.zeros(2)], "x"), ([np.zeros(2)], True), ([np.zeros(2)], ()), ([np.zeros((2, 2))], (0, 1)),
+        ([xr.DataArray(np.zeros(2))], 0), ([xr.Dataset()], 0), ([xr.DataArray(da.zeros(2))], 0),
         ([[np.zeros((2, 2))]], (0, 0)), ([[np.zeros((2, 2))]], (0, -2)), ([np.ma.zeros(2)], 0), ([None], 0),
     ],
 )  # fmt: skip

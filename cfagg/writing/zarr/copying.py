@@ -25,7 +25,7 @@ from cfagg.arrays.concatenating import ConcatenatedReader, grid_along
 from cfagg.arrays.lazy import LazyArray
 from cfagg.arrays.reader import Reader
 from cfagg.conventions import limits
-from cfagg.errors import LimitError, OptionError, StaleError, TargetError
+from cfagg.errors import LimitError, OptionError, StaleError, TargetError, UnsupportedError
 from cfagg.formats.zarr.chunks import stored_chunk
 from cfagg.formats.zarr.encoding import encoder, full_shape, padded, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray, current_signature
@@ -196,7 +196,9 @@ def _check_sources(leaves: Sequence[_Leaf]) -> None:
     for leaf in leaves:
         array = leaf.array
         if array is not None and array.opens is None and current_signature(array) != array.signature:
-            raise StaleError(f"{array.store}: array {array.path!r} was written while it was copied; run again")
+            raise StaleError(
+                f"{array.store}: array {array.path!r} was written, or removed, since it was opened; run again"
+            )
 
 
 @dataclass(eq=False)
@@ -276,7 +278,8 @@ class _Job:
             return None
         whole = leaf.form.shards is None
         if self.form.shards is not None:
-            if leaf.form.shard_key != self.form.shard_key:
+            # Chunks that a shard lacks would take the fill value of the new array.
+            if leaf.form.shard_key != self.form.shard_key or not _same_fill(leaf.array, self.made):
                 return None
             whole = True
         grid = leaf.array.objects if whole else leaf.array.grid
@@ -371,6 +374,10 @@ class _Encoded:
         made = self.job.made
         box = [slice(a, b) for a, b in made.objects.extent(self.index)]
         values = self.job.array.reader.read(box)
+        if values.dtype.kind == "O" and not all(isinstance(v, str) for v in values.flat):
+            raise UnsupportedError(
+                f"{self.job.array!r} holds objects other than strings, such as dates, which cannot be written"
+            )
         data = self.job.encoded(values, _object_shape(made, self.index))
         return 1, 0, self.keys.put(f"{self.prefix}{made.key(self.index)}", data)
 

@@ -23,7 +23,7 @@ from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, TransposeCodec, ZstdC
 import cfagg
 from cfagg.arrays.lazy import LazyArray
 from cfagg.demo import sample
-from cfagg.errors import OptionError, StaleError, TargetExistsError
+from cfagg.errors import OptionError, StaleError, TargetExistsError, UnsupportedError
 
 
 @pytest.fixture(autouse=True)
@@ -189,6 +189,26 @@ def test_shards_are_copied_whole_where_parts_end_with_one(tmp_path: Path) -> Non
     found = read(tmp_path / "d.zarr")
     assert found.shards == (8,)
     assert np.array_equal(found[:], np.concatenate([values, values[:16], values[:20]]))
+
+
+@pytest.mark.parametrize("size", [8, 6])
+def test_shards_that_lack_chunks_keep_the_fill_value_of_their_part(tmp_path: Path, size: int) -> None:
+    like: dict[str, Any] = {"name": "tas", "chunks": (1,), "shards": (4,), "dtype": "f4"}
+    arrays = [zarr.create_array(str(tmp_path / f"{n}.zarr"), shape=(size,), fill_value=n, **like) for n in (5, 3)]
+    for array in arrays:
+        array[1] = 7
+    cfagg.write(cfagg.concatenate(arrays), tmp_path / "c.zarr")
+    expected = np.concatenate([a[:] for a in arrays])
+    assert np.array_equal(read(tmp_path / "c.zarr")[:], expected)
+    assert np.array_equal(cfagg.open_array(tmp_path / "c.zarr", "tas")[:], expected)
+
+
+@pytest.mark.parametrize("values", [np.array(["2000-01-01"], "M8[s]"), np.array([1j]), np.array([None, "a"], object)])
+def test_objects_that_are_no_text_are_refused(tmp_path: Path, values: Any) -> None:
+    array = values if values.dtype == object else lazy(made(tmp_path, "a", values, (1,)))
+    with pytest.raises(UnsupportedError, match="objects other than strings"):
+        cfagg.write(cfagg.concatenate([array]), tmp_path / "b.zarr")
+    assert not (tmp_path / "b.zarr").exists()
 
 
 def test_a_partial_shard_inside_is_encoded(tmp_path: Path) -> None:
