@@ -43,8 +43,9 @@ def append(
     store : str or path-like
         A Zarr store of version 2 or 3: a directory, or a URL ``s3://``, ``gs://`` or ``az://``.
     data : str, path-like, xarray.Dataset, xarray.DataArray or mapping of str to array
-        What is appended: a file or store that `read` opens, a dataset, or arrays by name, which hold the values
-        themselves, not packed ones, in the units of the store.
+        What is appended: a file or store that `read` opens, a dataset, or arrays by name, also as ``(dims, array)`` or
+        ``(dims, array, attributes)``; without attributes they hold the values themselves, not packed ones, in the units
+        of the store.
     dim : str
         The dimension that grows.
     group : str, optional

@@ -19,7 +19,7 @@ from cfagg.arrays.lazy import LazyArray
 from cfagg.arrays.plan import AxisPlan, Plan
 from cfagg.arrays.reader import Reader
 from cfagg.errors import ConventionError, LimitError, OptionError, SelectionError, SourceError, UnsupportedError
-from cfagg.errors.arguments import a_path, an_integer
+from cfagg.errors.arguments import a_path, a_text, an_integer
 from cfagg.kernels.ragged import gather_rows
 from cfagg.model import Regular
 from cfagg.runtime.budget import parse_size
@@ -90,7 +90,7 @@ class Batch:
         return out
 
     def to_scipy(self) -> Any:
-        """Return the rows as a ``scipy.sparse.csr_array``, which shares their memory."""
+        """Return the rows as a ``scipy.sparse.csr_array``, which shares the memory of their values."""
         indices, columns = self._matrix()
         try:
             from scipy.sparse import csr_array
@@ -215,7 +215,7 @@ class Rows:
         if an_integer(size, "size") < 1:
             raise OptionError(f"size={size}: a batch has 1 row at least")
         most = parse_size(memory)
-        random = np.random.default_rng(seed)
+        random = np.random.default_rng(None if seed is None else an_integer(seed, "seed"))
         groups = random.permutation(self._groups) if shuffle else np.arange(self._groups)
         left: _Held | None = None
         for held in self._windows(groups, most if shuffle else min(most, AHEAD)):
@@ -237,9 +237,13 @@ class Rows:
     def _numbers(self, key: Any) -> Int64:
         """Return numbers of rows, counted from the first."""
         count = len(self)
-        if isinstance(key, slice):
-            return np.arange(*key.indices(count), dtype=np.int64)
-        found = np.asarray(key)
+        refused = f"{self.where}: rows are selected by a slice, integers or a mask; found {key!r:.80}"
+        try:
+            if isinstance(key, slice):
+                return np.arange(*key.indices(count), dtype=np.int64)
+            found = np.asarray(key)
+        except (TypeError, ValueError) as error:
+            raise SelectionError(refused) from error
         if found.dtype == np.bool_ and found.ndim == 1:
             if len(found) != count:
                 raise SelectionError(f"{self.where}: a mask of {len(found)} for {count} rows")
@@ -247,7 +251,7 @@ class Rows:
         if found.size == 0:
             return np.zeros(0, np.int64)
         if found.dtype.kind not in "iu" or found.ndim > 1:
-            raise SelectionError(f"{self.where}: rows are selected by a slice, integers or a mask; found {key!r:.80}")
+            raise SelectionError(refused)
         if not -count <= int(found.min()) <= int(found.max()) < count:
             raise SelectionError(f"{self.where}: a row is outside the {count} that there are")
         found = np.atleast_1d(found.astype(np.int64))
@@ -389,7 +393,7 @@ def open_rows(
 
     name = a_path(path, expected="name a Zarr store")
     places = paths(allow)
-    top = (group or "").strip("/")
+    top = "" if group is None else a_text(group, "group", "the path of a group").strip("/")
     source = open_any(a_place(path, storage_options, places), places)
     inside = source.group(f"/{top}")
     where = f"{name}, group /{top}"

@@ -179,10 +179,41 @@ def test_anndata_reads_what_was_written_and_what_it_writes_is_read(store, tmp_pa
     np.testing.assert_array_equal(cfagg.open_rows(tmp_path / "theirs.zarr", group="X")[::3].to_dense(), expected[::3])
 
 
-@pytest.mark.parametrize("key", [40, -41, [0, 40], [0.5], "a", np.ones(3, bool)])
+@pytest.mark.parametrize(
+    "key", [40, -41, [0, 40], [0.5], "a", np.ones(3, bool), [[1, 2], [3]], slice(None, None, 0), slice("a"), True, None]
+)
 def test_rows_that_are_not_there_are_refused(key, store):
     with pytest.raises(SelectionError):
         cfagg.open_rows(store)[key]
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        ((np.ma.masked_greater(np.arange(4.0), 2), np.array([0, 4])), {}),
+        ((np.arange(2.0), np.ma.masked_greater(np.arange(2), 0), np.array([0, 2])), {}),
+        ((np.arange(4.0), np.array([0, 1, 4])), {"kind": np.ma.masked_greater(np.arange(2), 0)}),
+    ],
+)
+def test_a_mask_is_never_left_out(rows, labels, tmp_path):
+    with pytest.raises(ConformError, match="are masked, which chunks are not"):
+        cfagg.write_rows(rows, tmp_path / "a.zarr", labels=labels)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_rows_without_any_value_may_be_lists(count, tmp_path):
+    cfagg.write_rows(([], [], [0] * (count + 1)), tmp_path / "a.zarr", columns=2)
+    rows = cfagg.open_rows(tmp_path / "a.zarr")
+    assert rows[:].to_dense().tolist() == [[0, 0]] * count
+    assert (list(rows.batches(2, shuffle=True)) != []) == (count > 0)
+
+
+def test_the_group_and_the_seed_have_to_be_such(store):
+    with pytest.raises(OptionError, match="group: found an object of type int"):
+        cfagg.open_rows(store, group=3)
+    with pytest.raises(OptionError, match="seed: found an object of type str"):
+        next(cfagg.open_rows(store).batches(2, shuffle=True, seed="a"))
 
 
 def changed(store: Path, name: str, values: Any) -> None:
@@ -268,9 +299,21 @@ def test_a_store_without_rows_says_what_it_lacks(tmp_path):
         ((np.arange(2.0), np.array([0, 4]), np.array([0, 2])), {"columns": 4}, ConformError, "column 4 is used"),
         ((np.arange(2.0), np.array([0, 2])), {"labels": {"a": [1, 2]}}, ConformError, "2 values for 1 rows"),
         ((np.arange(2.0), np.array([0, 2])), {"labels": {"data": [1]}}, OptionError, "cannot be the name"),
-        ((np.arange(2.0), np.array([0, 2])), {"labels": {"a": [[1]]}}, OptionError, "expected one for each row"),
+        (
+            (np.arange(2.0), np.array([0, 2])),
+            {"labels": {"a": [[1]]}},
+            OptionError,
+            "expected one number or text for each row",
+        ),
         ((np.arange(2.0), np.array([0, 2])), {"chunk": 0}, OptionError, "chunk=0"),
         ([(np.ones(1), np.array([0, 1])), (np.ones(1, "f4"), np.array([0, 1]))], {}, ConformError, "give all the same"),
+        ((np.arange(2.0), np.array([0, 1])), {"labels": {1: [2], "1": [3]}}, OptionError, "two have the name '1'"),
+        ((np.arange(2.0), np.array([0, 2])), {"labels": {"a\\b": [1]}}, OptionError, "cannot be the name"),
+        ((np.arange(2.0), np.array([0, 2])), {"labels": {"a": [[1], 2]}}, ConformError, "'a' are no array"),
+        (([[1], [2, 3]], [0, 2]), {}, ConformError, "block 0: values are no array"),
+        (sparse.csr_array(np.arange(3)), {}, OptionError, "block 0 has 1 dimensions; expected a matrix"),
+        (([1.0], np.array([2**63], "u8"), [0, 1]), {}, LimitError, "9223372036854775809 columns"),
+        (([], [], [0]), {"columns": -1}, LimitError, "-1 columns; expected from 0"),
         ([], {}, OptionError, "there is no block"),
         (["a"], {}, OptionError, "block 0 is of type str"),
         (5, {}, OptionError, "an object of type int"),

@@ -234,7 +234,16 @@ def _plain(encode: Step) -> Step:
 def _text(given: Any) -> Any:
     import numcodecs
 
-    return numcodecs.VLenUTF8().encode(np.asarray(given, object))
+    values = np.asarray(given, object)
+    try:
+        return numcodecs.VLenUTF8().encode(values)
+    except (UnicodeError, TypeError) as error:
+        odd = next((v for v in values.reshape(-1) if not _is_unicode(v)), "")
+        raise ConformError(f"{str(odd)[:40]!a} is no Unicode text, which is all that is written; correct it") from error
+
+
+def _is_unicode(value: Any) -> bool:
+    return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def _crc32c(given: Any) -> bytes:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from cfagg.conventions import limits
 from cfagg.errors import ConformError, LimitError, OptionError, UnsupportedError
-from cfagg.errors.arguments import a_mapping
+from cfagg.errors.arguments import a_mapping, names
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.attributes import encoded_fill, fill_of, group_attributes, variable_attributes
 from cfagg.formats.zarr.consolidated import consolidated
@@ -31,6 +31,7 @@ from cfagg.formats.zarr.encoding import Encoder, encoder_of, padded
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.clusters import cluster_of
+from cfagg.writing.zarr.described import named
 from cfagg.writing.zarr.new_store import Keys, new_store
 from cfagg.writing.zarr.report import StoreReport
 
@@ -84,14 +85,14 @@ def blocks_of(obj: Any) -> dict[str, Blocks] | None:
         return {"data": Blocks(obj, tuple(f"dim_{d}" for d in range(obj.ndim)))}
     if not isinstance(obj, Mapping) or hasattr(obj, "data_vars"):
         return None
-    return {str(name): _named(str(name), given) for name, given in obj.items()}
+    return {name: _given(name, given) for name, given in named(obj, "arrays").items()}
 
 
-def _named(name: str, given: Any) -> Blocks:
+def _given(name: str, given: Any) -> Blocks:
     """Return an array that is given with or without names of dimensions."""
     dims, attributes = None, {}
     if isinstance(given, tuple) and len(given) in (2, 3):
-        dims = (given[0],) if isinstance(given[0], str) else tuple(map(str, given[0]))
+        dims = names(given[0], f"variable {name!r}: dimensions")
         attributes = a_mapping(given[2] if len(given) == 3 else {}, name, "attributes by name")
         given = given[1]
     if isinstance(given, np.ndarray):
@@ -153,7 +154,7 @@ def write_blocks(
     import dask
 
     codec = codec or Codec("zstd")
-    plans = {name: _Plan.of(name, given, codec) for name, given in arrays.items()}
+    plans = {name: _Plan.of(name, given, codec) for name, given in named(arrays, "arrays").items()}
     with cluster_of(client), new_store(target, overwrite=overwrite, target_options=target_options) as place:
         done: Sequence[npt.NDArray[np.int64]] = dask.compute(*(p.tasks(place.keys) for p in plans.values()))
         nodes = {"": group_documents(group_attributes(dict(attributes or {})), 3)}
@@ -193,8 +194,6 @@ class _Plan:
     @classmethod
     def of(cls, name: str, given: Blocks, codec: Codec) -> _Plan:
         array, dims = given.array, given.dims
-        if not name or "/" in name or name.startswith((".", "__")) or name == "zarr.json":
-            raise OptionError(f"{name!r} cannot be the name of an array in a Zarr store; give it another one")
         if dims is not None and (len(dims) != array.ndim or len(set(dims)) != len(dims)):
             raise OptionError(f"variable {name!r} has {array.ndim} dimensions, and their names are {dims}")
         dtype = np.dtype(array.dtype)
@@ -214,7 +213,7 @@ class _Plan:
         nothing = (0,) * array.ndim
         plan = cls(name, array, dims, NewArray(dims, nothing, dtype, nothing, fill, codec, told), _regular(array))
         try:
-            plan.documents(nothing, (1,) * array.ndim)
+            document_bytes(plan.documents(nothing, (1,) * array.ndim)["zarr.json"])
         except (TypeError, ValueError) as error:
             raise UnsupportedError(f"variable {name!r} cannot be described in Zarr v3: {error}") from error
         return plan
@@ -330,6 +329,10 @@ def _write(
     where = f"variable {name!r}, block {index}"
     values = _checked(block, dtype, where)
     shape = values.shape
+    if len(shape) != len(index):
+        raise ConformError(
+            f"{where} has {len(shape)} dimensions, and Dask says {len(index)}; correct the function that made it"
+        )
     row = np.zeros((1,) * len(shape) + (len(shape) + 2,), np.int64)
     row[..., : len(shape)] = shape
     if not values.size:

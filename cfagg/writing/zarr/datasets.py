@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import OptionError, TargetError, UnsupportedError
+from cfagg.errors import ConformError, OptionError, TargetError, UnsupportedError
 from cfagg.formats.zarr.attributes import group_attributes
+from cfagg.formats.zarr.creating import document_bytes
 from cfagg.formats.zarr.encoding import encoder, full_shape, padded
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.readers import rectilinear_note
@@ -21,7 +22,7 @@ from cfagg.model import Grid
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.threads import run_threads
 from cfagg.storage.urls import covers, is_url
-from cfagg.writing.zarr.described import as_regular, described, fit, is_regular, planned, store_documents
+from cfagg.writing.zarr.described import as_regular, described, fit, is_regular, named, planned, store_documents
 from cfagg.writing.zarr.new_store import Keys, new_store
 from cfagg.writing.zarr.report import StoreReport
 
@@ -44,17 +45,30 @@ def write_dataset(
 
     _refuse_own_source(dataset, target)
     variables, attributes = xarray.conventions.encode_dataset_coordinates(dataset)
-    jobs = [_job(str(name), variable) for name, variable in variables.items()]
+    jobs = [_job(name, variable) for name, variable in named(variables, "dataset").items()]
     documents = {job.made.path: job.document for job in jobs}
+    about = _attributes(attributes)
     with new_store(target, overwrite=overwrite, target_options=target_options) as place:
         computed = [job.computed(place.keys) for job in jobs if job.is_dask]
         sizes = [int(n) for found in _compute(computed) for n in np.asarray(found).reshape(-1) if n >= 0]
         tasks = (task for job in jobs if not job.is_dask for task in job.tasks(place.keys))
         with closing(run_threads(_do, tasks, worker_count(workers), "write")) as results:
             sizes += results
-        place.publish(store_documents(documents, group_attributes(attributes)))
+        place.publish(store_documents(documents, about))
     notes = tuple(rectilinear_note(job.made.path) for job in jobs if not is_regular(job.made.grid))
     return StoreReport(target=place.path, variables=tuple(documents), chunks=len(sizes), stored=sum(sizes), notes=notes)
+
+
+def _attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of the store; what JSON cannot say is refused before anything is computed."""
+    found = group_attributes(attributes)
+    try:
+        document_bytes(found)
+    except (TypeError, ValueError) as error:
+        raise UnsupportedError(
+            f"the attributes of the dataset cannot be written: {error}; delete or convert"
+        ) from error
+    return found
 
 
 def _refuse_own_source(dataset: Any, target: str | os.PathLike[str]) -> None:
@@ -86,6 +100,9 @@ def _job(name: str, variable: Any) -> _Job:
     """Return how a variable is written."""
     from xarray.conventions import encode_cf_variable
 
+    if not isinstance(variable.dtype, np.dtype):
+        kind = variable.dtype
+        raise UnsupportedError(f"variable {name!r} is of type {kind}, which is none of NumPy; convert it with astype")
     encoded = encode_cf_variable(variable, name=name)
     dtype = encoded.dtype
     if dtype.kind in "UT":
@@ -93,8 +110,6 @@ def _job(name: str, variable: Any) -> _Job:
         dtype = np.dtype(object)
     if dtype.kind == "O" and not encoded.chunks and not all(isinstance(v, str) for v in encoded.values.flat):
         raise UnsupportedError(f"variable {name!r} holds objects other than strings, which cannot be written")
-    if "/" in name:
-        raise OptionError(f"variable {name!r} has a slash in its name, which Zarr takes for a group; rename it")
     grid = _grid(name, encoded, variable.encoding)
     native = dtype.newbyteorder("=")
     document = described(name, tuple(map(str, encoded.dims)), native, grid, encoded.attrs, None)
@@ -119,9 +134,10 @@ def _grid(name: str, variable: Any, encoding: Mapping[str, Any]) -> Grid:
     sizes = []
     for d, n in zip(variable.dims, shape, strict=True):
         given = preferred[d]
-        if isinstance(given, int):
+        if isinstance(given, int) and given > 0:
             given = [given] * (n // given) + ([n % given] if n % given else [])
-        if sum(given) != n:  # it was cut since it was read
+        # It was cut since it was read, or others than xarray's readers said something.
+        if not isinstance(given, tuple | list) or not all(isinstance(m, int) for m in given) or sum(given) != n:
             return fit(Grid.regular(shape, [max(n, 1) for n in shape]), variable.dtype)
         sizes.append([m for m in given if m])
     return fit(as_regular(Grid.from_sizes(sizes)), variable.dtype)
@@ -147,8 +163,11 @@ class _Job:
         numbers = tuple(np.where(np.array(s) > 0, np.cumsum(np.array(s) > 0) - 1, -1) for s in data.chunks)
         ones = tuple((1,) * len(sizes) for sizes in data.chunks)
         return data.map_blocks(
-            _write_block, keys, self.made, numbers, chunks=ones, dtype=np.int64, meta=np.empty((0,) * data.ndim, "i8")
-        )
+            _write_block, keys, self.made, numbers, chunks=ones, dtype=np.int64, meta=np.empty((0,) * data.ndim, "i8"),
+            # As `map_blocks` names its result by its arguments, a store that was written twice would be found in a
+            # cache, or in what a scheduler still holds, and nothing would be written.
+            name=f"write-{self.made.path}-{os.urandom(8).hex()}",
+        )  # fmt: skip
 
     def tasks(self, keys: Keys) -> Iterator[_Block]:
         """Yield what writes one chunk each."""
@@ -194,6 +213,12 @@ def _put(values: npt.NDArray[Any], keys: Keys, made: ZarrArray, index: tuple[int
         raise OptionError(
             f"variable {made.path!r}, chunk {index}: dask gave values of shape {values.shape}, expected {expected} by "
             "the lengths of its chunks; correct what made the array"
+        )
+    stored = np.dtype(object) if made.dtype.kind == "O" else made.dtype
+    if not np.can_cast(values.dtype, stored, "equiv"):
+        raise ConformError(
+            f"variable {made.path!r}, chunk {index}: values are of type {values.dtype}, and {stored} was said; tell "
+            "Dask the type, or convert with astype"
         )
     data = encoder(made).encode(padded(values, full_shape(made, index), made.fill_value))
     return keys.put(f"{made.path}/{made.key(index)}", data)

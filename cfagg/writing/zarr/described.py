@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.errors import UnsupportedError
+from cfagg.errors import OptionError, UnsupportedError
 from cfagg.formats.zarr.attributes import encoded_fill, fill_of, variable_attributes
 from cfagg.formats.zarr.consolidated import consolidated
 from cfagg.formats.zarr.creating import NewArray, array_documents, document_bytes, group_documents
@@ -19,10 +19,30 @@ from cfagg.model import Grid, Regular
 from cfagg.runtime.object_publishing import DOCUMENTS
 from cfagg.writing.zarr.forms import Form
 
-__all__ = ["as_regular", "described", "fit", "is_regular", "planned", "store_documents"]
+__all__ = ["as_regular", "described", "fit", "is_regular", "named", "planned", "store_documents"]
 
 #: Bytes of a chunk of what has none that are fit for it, and those up to which chunks of a source are kept.
 _CHUNK, _MOST = 2**22, 2**28
+
+
+def named(given: Mapping[Any, Any], what: str) -> dict[str, Any]:
+    """Return what is given by names of arrays, which a store can have, by these as text.
+
+    >>> named({1: "a"}, "labels")
+    {'1': 'a'}
+    """
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        name = str(key)
+        if (
+            not name or name in DOCUMENTS or name.startswith((".", "__")) or not {"/", "\\", "\0"}.isdisjoint(name)
+            or (not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name))
+        ):  # fmt: skip
+            raise OptionError(f"{what}: {name!r} cannot be the name of an array in a Zarr store; give it another one")
+        if name in found:
+            raise OptionError(f"{what}: two have the name {name!r}; give one of them another")
+        found[name] = value
+    return found
 
 
 def described(
@@ -47,6 +67,7 @@ def described(
     new = NewArray(tuple(dims), grid.shape, dtype, _lengths(grid), fill, Codec("zstd"), more)
     try:
         document: dict[str, Any] = array_documents(new, 3)["zarr.json"]
+        document_bytes(document)  # before anything is computed
     except (TypeError, ValueError) as error:
         raise UnsupportedError(f"variable {name!r} cannot be described in Zarr v3: {error}") from error
     if form is not None:

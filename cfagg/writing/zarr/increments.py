@@ -20,6 +20,7 @@ from cfagg.formats.zarr.attributes import jsonable
 from cfagg.formats.zarr.fallback import open_by_zarr, store_of
 from cfagg.formats.zarr.fields import data_type
 from cfagg.formats.zarr.metadata import array_of
+from cfagg.writing.zarr.given import dataset_of
 from cfagg.writing.zarr.group_state import GroupState, Node
 from cfagg.writing.zarr.stored_form import DECODING, Form, form_of, storing
 
@@ -50,7 +51,7 @@ class Increment:
 
 def increment_of(data: Any, state: GroupState, dim: str, growing: Mapping[str, Node]) -> Increment:
     """Return what is appended along a dimension to the arrays that grow, each of which it must have."""
-    dataset, plain = _dataset(data, state)
+    dataset, plain = dataset_of(data, state)
     store = state.place.store
     missing = sorted(set(growing) - set(map(str, dataset.variables)))
     if missing:
@@ -68,9 +69,9 @@ def increment_of(data: Any, state: GroupState, dim: str, growing: Mapping[str, N
     for name, variable in dataset.variables.items():
         node = growing.get(str(name))
         if node is not None:
-            values[str(name)] = _part(variable, node, state, dim, growing, losses, plain=plain)
+            values[str(name)] = _part(variable, node, state, dim, growing, losses, plain=name in plain)
         elif str(name) in state.nodes:
-            _check_equal(variable, state.nodes[str(name)], state, dim, losses, plain=plain)
+            _check_equal(variable, state.nodes[str(name)], state, dim, losses, plain=name in plain)
         else:
             losses.append(
                 _loss(str(name), "the variable", f"dimensions {variable.dims}", "the store has no such array")
@@ -85,67 +86,6 @@ def increment_of(data: Any, state: GroupState, dim: str, growing: Mapping[str, N
 
 def _held(values: npt.NDArray[Any]) -> Callable[[int, int], npt.NDArray[Any]]:
     return lambda low, high: values[low:high]
-
-
-def _dataset(data: Any, state: GroupState) -> tuple[xr.Dataset, bool]:
-    """Return data as a dataset, and whether it is plain values without attributes."""
-    import xarray as xr
-
-    if list(state.nodes) == [""]:
-        data = _of_one_array(data, state.place.store)
-    if isinstance(data, xr.Dataset):
-        return data, False
-    if isinstance(data, xr.DataArray):
-        if data.name is None:
-            raise OptionError("data: the DataArray has no name; name it as the array of the store")
-        return data.to_dataset(), False
-    if not isinstance(data, Mapping):
-        kind = type(data).__name__
-        raise OptionError(f"data: found an object of type {kind}; give a path, an xarray Dataset, or arrays by name")
-    variables = {}
-    for name, given in data.items():
-        if isinstance(given, xr.DataArray | xr.Variable):
-            variables[name] = given.variable if isinstance(given, xr.DataArray) else given
-            continue
-        if isinstance(given, np.ma.MaskedArray):
-            values = _unmasked(given, f"data[{name!r}]")
-        else:
-            values = given if hasattr(given, "shape") and hasattr(given, "dtype") else np.asarray(given)
-        node = state.nodes.get(str(name))
-        if node is None:
-            raise OptionError(
-                f"{state.place.store} has no array {str(name)!r}; it has {', '.join(sorted(state.nodes))}"
-            )
-        if len(node.dims) != len(values.shape):
-            raise ConformError(
-                f"data[{name!r}] has {len(values.shape)} dimensions, expected those of the store: {node.dims}"
-            )
-        variables[name] = xr.Variable(node.dims, values)
-    try:
-        return xr.Dataset(variables), True
-    except ValueError as error:
-        raise ConformError(f"data: {error}") from error
-
-
-def _of_one_array(data: Any, store: str) -> Any:
-    """Return data for a store that is a single array, which has no name."""
-    import xarray as xr
-
-    if isinstance(data, xr.DataArray):
-        return data.rename("")
-    names = list(data.data_vars if isinstance(data, xr.Dataset) else data) if hasattr(data, "keys") else []
-    if len(names) != 1:
-        raise OptionError(f"{store} is a single array; give one array to append to it")
-    return data.rename({names[0]: ""}) if isinstance(data, xr.Dataset) else {"": data[names[0]]}
-
-
-def _unmasked(given: Any, where: str) -> Any:
-    """Return a masked array as reals, NaN where it is masked."""
-    if given.dtype.kind not in "biuf" or (given.dtype.itemsize == 8 and (np.abs(given.compressed()) >= 2**53).any()):
-        raise OptionError(
-            f"{where}: a masked array of {given.dtype}, which is not expressed with NaN; give a DataArray"
-        )
-    return given.astype("f8" if given.dtype.itemsize > 2 or given.dtype.kind == "f" else "f4").filled(np.nan)
 
 
 def _part(

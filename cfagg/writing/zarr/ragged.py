@@ -20,7 +20,7 @@ from cfagg.formats.zarr.encoding import Encoder, encoder, full_shape, padded
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Grid
 from cfagg.runtime.budget import worker_count
-from cfagg.writing.zarr.described import described, is_regular, planned, store_documents
+from cfagg.writing.zarr.described import described, is_regular, named, planned, store_documents
 from cfagg.writing.zarr.new_store import NewPlace, new_store
 from cfagg.writing.zarr.report import StoreReport
 
@@ -87,13 +87,14 @@ def write_rows(
     size = an_integer(chunk, "chunk")
     if size < 1:
         raise OptionError(f"chunk={size}: a chunk has 1 byte at least")
-    named = {str(n): np.asarray(v) for n, v in a_mapping(labels, "labels", "arrays by name").items()}
-    _check_labels(named)
+    by_name = named(a_mapping(labels, "labels", "arrays by name"), "labels")
+    given = {name: _array(values, f"labels: {name!r}") for name, values in by_name.items()}
+    _check_labels(given)
     with new_store(target, overwrite=overwrite, target_options=target_options) as place:
         work = _Work(place, size, worker_count(workers))
         for block in _blocks(rows):
             work.add(*block)
-        documents = work.finish(named, columns)
+        documents = work.finish(given, columns)
         place.publish(documents)
     notes = tuple(rectilinear_note(name) for name in work.unequal)
     return StoreReport(
@@ -103,12 +104,23 @@ def write_rows(
 
 def _check_labels(labels: Mapping[str, npt.NDArray[Any]]) -> None:
     for name, values in labels.items():
-        if name in PARTS or not name or "/" in name or name.startswith((".", "__")):
+        if name in PARTS:
             raise OptionError(f"labels: {name!r} cannot be the name of one; give it another")
         if values.ndim != 1 or values.dtype.kind not in "biufSUOT":
             raise OptionError(
-                f"labels: {name!r} has {values.ndim} dimensions and type {values.dtype}; expected one for each row"
+                f"labels: {name!r} has {values.ndim} dimensions and type {values.dtype}; expected one number or text "
+                "for each row"
             )
+
+
+def _array(given: Any, where: str) -> npt.NDArray[Any]:
+    """Return an array of what was given; a mask has no place in a store, and is never left out."""
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise ConformError(f"{where} are masked, which chunks are not; leave these out, or fill them")
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise ConformError(f"{where} are no array: {error}") from error
 
 
 def _blocks(rows: Any) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any] | None, Int64, int | None]]:
@@ -121,15 +133,20 @@ def _blocks(rows: Any) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any] | No
             "indptr), (data, indptr), or an iterable of these"
         )
     for number, given in enumerate(rows):
-        where, matrix = f"rows: block {number}", given.tocsr() if hasattr(given, "tocsr") else None
+        where = f"rows: block {number}"
+        if hasattr(given, "tocsr") and len(given.shape) != 2:
+            raise OptionError(f"{where} has {len(given.shape)} dimensions; expected a matrix of rows and columns")
+        matrix = given.tocsr() if hasattr(given, "tocsr") else None
         columns = None if matrix is None else int(matrix.shape[1])
         block = given if matrix is None else (matrix.data, matrix.indices, matrix.indptr)
         if not isinstance(block, tuple) or len(block) not in (2, 3):
             raise OptionError(
                 f"{where} is of type {type(block).__name__}; expected a matrix or a tuple of 2 or 3 arrays"
             )
-        data, indptr = np.asarray(block[0]), np.asarray(block[-1])
-        indices = np.asarray(block[1]) if len(block) == 3 else None
+        data, indptr = _array(block[0], f"{where}: values"), _array(block[-1], f"{where}: indptr")
+        indices = _array(block[1], f"{where}: indices") if len(block) == 3 else None
+        if indices is not None and not indices.size and indices.dtype.kind == "f":
+            indices = indices.astype(np.int64)  # of an empty list
         yield data, indices, _checked(data, indices, indptr, where), columns
 
 
@@ -240,6 +257,8 @@ class _Work:
             return {}
         columns = self._columns if columns is None else an_integer(columns, "columns")
         columns = self._most + 1 if columns is None else columns
+        if not 0 <= columns < 2**63:
+            raise LimitError(f"rows: {columns} columns; expected from 0 to {2**63 - 1}")
         if columns <= self._most:
             raise ConformError(f"rows: column {self._most} is used, and there are {columns} columns")
         return {"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": [count, columns]}

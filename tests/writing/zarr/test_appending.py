@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
@@ -331,6 +332,54 @@ def test_other_units_of_values_are_refused_and_other_texts_are_losses(tmp_path: 
     ]
     assert report.as_dict()["losses"][0]["found"] == "new"
     same(store, series(0, 6))
+
+
+def test_arrays_by_name_may_have_dimensions_and_attributes_which_count(tmp_path: Path) -> None:
+    cfagg.write(xr.Dataset({"tas": (("n", "x"), np.ones((2, 3)), {"units": "K"})}), tmp_path / "a.zarr")
+    more = np.arange(3.0, 9).reshape(3, 2)
+    for form in (
+        more.T,
+        (("n", "x"), more.T.tolist()),
+        (("x", "n"), more, {"units": "K"}),
+        xr.DataArray(more, dims=("x", "n"), attrs={"units": "K"}),
+    ):
+        cfagg.append(tmp_path / "a.zarr", {"tas": form}, "n")
+        assert read(tmp_path / "a.zarr").tas.values[-2:].tolist() == more.T.tolist()
+    nested = ((1.0, 2.0, 3.0), (4.0, 5.0, 6.0))
+    cfagg.append(tmp_path / "a.zarr", {"tas": nested}, "n")
+    assert read(tmp_path / "a.zarr").tas.values[-2:].tolist() == [list(row) for row in nested]
+
+
+@pytest.mark.parametrize("kind", ["tuple", "DataArray"])
+def test_arrays_by_name_in_other_units_are_refused(kind: str, tmp_path: Path) -> None:
+    cfagg.write(xr.Dataset({"tas": ("n", np.ones(2), {"units": "K"})}), tmp_path / "a.zarr")
+    units = {"units": "degC"}
+    form = ("n", [1.0], units) if kind == "tuple" else xr.DataArray([1.0], dims="n", attrs=units)
+    with pytest.raises(ConformError, match="is in 'degC', the store in 'K'"):
+        cfagg.append(tmp_path / "a.zarr", {"tas": form}, "n")
+
+
+@pytest.mark.parametrize(
+    ("form", "error", "text"),
+    [
+        ([[1.0], [2.0, 3.0]], ConformError, r"data\['x'\] is no array"),
+        (("n", [[1.0], [2.0, 3.0]]), ConformError, r"data\['x'\] is no array"),
+        (("n", np.ones((1, 1))), ConformError, "has 2 dimensions, expected those of the store"),
+        (("m", [1.0]), OptionError, "no dimension 'n'"),
+        ((("n",), [1.0], "K"), OptionError, "expected attributes by name"),
+        (("n", da.unique(da.arange(9, chunks=2))), OptionError, "chunks of unknown lengths"),
+    ],
+)
+def test_arrays_by_name_that_are_none_are_refused(form: Any, error: Any, text: str, tmp_path: Path) -> None:
+    cfagg.write(xr.Dataset({"x": ("n", np.ones(2))}), tmp_path / "a.zarr")
+    with pytest.raises(error, match=text):
+        cfagg.append(tmp_path / "a.zarr", {"x": form}, "n")
+
+
+def test_two_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
+    cfagg.write(xr.Dataset({"3": ("n", np.ones(2))}), tmp_path / "a.zarr")
+    with pytest.raises(OptionError, match="two variables have one name"):
+        cfagg.append(tmp_path / "a.zarr", {3: [1.0], "3": [2.0]}, "n")
 
 
 def test_bounds_without_units_have_those_of_their_coordinate(tmp_path: Path) -> None:

@@ -27,6 +27,9 @@ from tests.effort import examples
 
 PLAIN = {"array.rectilinear_chunks": True}
 
+#: Half of a pair of surrogates, which is no character.
+HALF = da.from_array(np.array(["\udc80"], object), chunks=1)
+
 
 def found(store: Path | str, name: str = "x"):
     with zarr.config.set(PLAIN):
@@ -156,10 +159,49 @@ def test_a_block_larger_than_a_chunk_may_be_is_refused(tmp_path, monkeypatch):
         write_blocks({"x": Blocks(da.ones(13))}, tmp_path / "out.zarr")
 
 
-@pytest.mark.parametrize("name", ["", "a/b", ".x", "__x", "zarr.json"])
+@pytest.mark.parametrize("name", ["", "a/b", ".x", "__x", "zarr.json", "a\\b", "a\0b", "a\udc80"])
 def test_a_name_that_zarr_does_not_have_is_refused(name, tmp_path):
     with pytest.raises(OptionError, match="cannot be the name of an array"):
         write_blocks({name: Blocks(da.ones(3))}, tmp_path / "out.zarr")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({3: da.ones(2), "3": da.zeros(2)}, OptionError, "two have the name '3'"),
+        ({"x": (3, da.ones(2))}, OptionError, "'x': dimensions: found an object of type int"),
+        ({"x": ((1,), da.ones(2))}, OptionError, "'x': dimensions: found an object of type int"),
+        ({"x": ("n", da.ones((2, 2)))}, OptionError, "has 2 dimensions, and their names are"),
+        ({"x": (("n", "n"), da.ones((2, 2)))}, OptionError, "has 2 dimensions, and their names are"),
+        (
+            {"x": ("n", da.from_array(np.array(["\udc80"], object), chunks=1))},
+            ConformError,
+            r"'\\udc80' is no Unicode text",
+        ),
+    ],
+)
+def test_a_mapping_that_says_no_arrays_is_refused(given, error, text, tmp_path):
+    with pytest.raises(error, match=text):
+        cfagg.write(given, tmp_path / "out.zarr")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_attributes_that_json_cannot_say_are_found_before_anything_is_computed(tmp_path):
+    x = da.ones(3).map_blocks(lambda b: 1 / 0, dtype="f8", meta=np.empty(0))
+    with pytest.raises(UnsupportedError, match="variable 'x' cannot be described"):
+        cfagg.write({"x": ("n", x, {"made by": object()})}, tmp_path / "out.zarr")
+    with pytest.raises(UnsupportedError, match="variable 'x' cannot be described"):
+        cfagg.write(xr.Dataset({"x": ("n", x, {"made by": object()})}), tmp_path / "out.zarr")
+    with pytest.raises(UnsupportedError, match="attributes of the dataset"):
+        cfagg.write(xr.Dataset({"x": ("n", x)}, attrs={"made by": object()}), tmp_path / "out.zarr")
+
+
+@pytest.mark.parametrize("function", [np.sum, lambda b: b[:, None]])
+def test_a_block_with_other_dimensions_than_dask_says_is_refused(function, tmp_path):
+    x = da.arange(10, chunks=4)
+    made = x[x > 3].map_blocks(function, dtype="i8", meta=np.empty(0, int))
+    with pytest.raises(ConformError, match="and Dask says 1; correct the function"):
+        cfagg.write({"x": ("n", made)}, tmp_path / "out.zarr")
 
 
 def test_a_store_that_is_there_is_replaced_only_if_asked(tmp_path):
