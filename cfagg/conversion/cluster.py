@@ -12,16 +12,20 @@ import threading
 import uuid
 import warnings
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from cfagg.conversion.journal import Chunk
 from cfagg.conversion.plan import Array
+from cfagg.conversion.request import Request
 from cfagg.conversion.slab_writer import Job, SlabWriter, Task
 from cfagg.conversion.slabs import Slabs
 from cfagg.errors import CfaggError, TargetError
+from cfagg.runtime.clusters import cluster_of
 
-__all__ = ["check_sent", "run_workers", "task_count", "threads_of"]
+__all__ = ["on_cluster", "run_workers", "task_count"]
 
 #: Bytes of values in one task: large enough that the way to the worker does not count.
 _BATCH = 32 << 20
@@ -39,16 +43,19 @@ _making = threading.Lock()
 Written = list[tuple[Task, list[Chunk]]]
 
 
-def threads_of(client: Any) -> int:
-    """Return the threads of the worker that has most of them, which share its memory."""
-    found = client.nthreads()
-    return max(found.values(), default=1)
+@contextmanager
+def on_cluster(request: Request, place: object) -> Iterator[Request]:
+    """Give a conversion to `place` as its cluster does it: by a client, and as many threads as share a worker's memory.
 
-
-def check_sent(*places: object) -> None:
-    """Raise where places would not be sent to workers, as those with secrets, before anything is written."""
-    for place in places:
-        pickle.dumps(place)
+    Places that would not be sent to workers, as those with secrets, are refused before anything is written.
+    """
+    if request.client is None:
+        yield request
+        return
+    for sent in (request.source, place):
+        pickle.dumps(sent)
+    with cluster_of(request.client) as client:
+        yield replace(request, client=client, workers=max(client.nthreads().values(), default=1))
 
 
 def run_workers(job: Job, todo: Iterator[Task], client: Any) -> Generator[tuple[Task, list[Chunk]]]:

@@ -151,9 +151,11 @@ def convert(
         codecs.  The part is on edges of chunks (or shards), and values mean the same: units, packing and fill values
         are those of the store.  Arrays without these dimensions, and those whose chunks the part would cut, must
         have the same values already.  Nothing is written where something is refused; each chunk is replaced at once;
-        after a run that was killed the same call completes it.  Several processes may write several parts.
+        after a run that was killed the same call completes it.  Several processes may write several parts.  Workers of
+        `client` write parts that end with a full chunk.
     dry_run : bool
-        Only say what would be done (of Zarr stores): the headers of the source are read, and nothing is written.
+        Only say what would be done (of Zarr stores): the headers of the source are read (of a `region` also what has to
+        be there already), and nothing is written.
 
     Returns
     -------

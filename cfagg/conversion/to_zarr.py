@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
-from cfagg.conversion.cluster import check_sent, threads_of
+from cfagg.conversion.cluster import on_cluster
 from cfagg.conversion.dry_run import DryRun, try_out
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request
 from cfagg.errors import TargetError
 from cfagg.formats.values.pool import close_files
-from cfagg.runtime.clusters import cluster_of
 from cfagg.runtime.workplace import Workplace
 from cfagg.storage.urls import Url, a_place, is_url, refuse_url
 
@@ -22,11 +20,8 @@ __all__ = ["to_zarr"]
 def to_zarr(request: Request) -> Report | DryRun:
     """Write the source as a Zarr store with the same values."""
     there = _elsewhere(request)
-    if request.client is None:
-        return _written(request, there)
-    check_sent(request.source, there)
-    with cluster_of(request.client) as client:
-        return _written(replace(request, client=client, workers=threads_of(client)), there)
+    with on_cluster(request, there) as served:
+        return _written(served, there)
 
 
 def _elsewhere(request: Request) -> Url | None:

@@ -6,7 +6,6 @@
         journal    what is done
         store/     the store being built; its metadata is written last
         aside/     chunks that workers of a cluster are writing
-        scratch/   values on their way from the source's chunks to very different ones
         ...        as in `cfagg.runtime.staging.Staging`
 
 The directory itself never is a Zarr store, and `store/` is none until everything in it is complete.
@@ -38,7 +37,7 @@ class Workplace(Staging):
     """
 
     #: Names of what is in the directory besides the store; `parts` are files that are not whole yet.
-    names = frozenset({"journal", "parts", "aside", "scratch"})
+    names = frozenset({"journal", "parts", "aside"})
 
     #: What a process does that holds the lock.
     doing = "converting to the same target"

@@ -7,14 +7,15 @@ import sys
 import threading
 import time
 
+import dask
 import numpy as np
 import pytest
 import zarr
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, WorkerPlugin
 
 from cfagg.conversion import cluster as tasks
 from cfagg.conversion import convert
-from cfagg.errors import FragmentNotFoundError, OptionError
+from cfagg.errors import FragmentNotFoundError, OptionError, TargetError
 from tests.conversion import killing
 
 
@@ -86,6 +87,72 @@ def test_what_makes_no_sense_with_a_cluster_is_refused(made, tmp_path):
     with pytest.raises(OptionError, match=r"give a distributed\.Client"):
         convert(path, tmp_path / "out.zarr", client=5)
     assert not list(tmp_path.iterdir())
+
+
+def _empty(path, target, **options):
+    """A store as a conversion makes it, whose `tas` has no values yet."""
+    convert(path, target, **options)
+    zarr.open_group(target, mode="r+")["tas"][:] = 0
+
+
+def test_a_part_of_a_store_is_written_by_a_cluster(cluster, made, tmp_path, small_tasks):
+    path, values, whole = made
+    target = tmp_path / "out.zarr"
+    _empty(path, target, chunks={"time": 1})
+    left = target / ".cfagg-region-0"  # of a run that was killed
+    left.mkdir()
+    options = {"region": {"time": slice(0, 40)}, "client": cluster.scheduler_address, "memory": "300KiB"}
+    plan = convert(path, target, dry_run=True, variables=["tas"], **options)
+    report = convert(path, target, variables=["tas"], **options)
+    assert killing.contents(target).keys() == whole.keys()
+    np.testing.assert_array_equal(zarr.open_group(target, mode="r")["tas"][:], values)
+    assert (plan.chunks, plan.workers) == (report.chunks, 1) == (len(values) + report.chunks - 40, 1)
+    assert [p.name for p in target.iterdir() if p.name.startswith(".")] == []
+
+
+def test_workers_do_not_write_what_an_append_writes_again(cluster, made, tmp_path):
+    path, values, _ = made
+    target = tmp_path / "out.zarr"
+    _empty(path, target, chunks={"time": 30})
+    options = {"region": {"time": slice(None)}, "variables": ["tas"]}
+    with pytest.raises(OptionError, match=r"'tas': the part ends in a chunk that is not full.* without client="):
+        convert(path, target, client=cluster.scheduler_address, **options)
+    assert not zarr.open_group(target, mode="r")["tas"][:].any()
+    convert(path, target, **options)
+    np.testing.assert_array_equal(zarr.open_group(target, mode="r")["tas"][:], values)
+
+
+class _Deadly(WorkerPlugin):
+    """Has a worker die as soon as it is to write."""
+
+    def transition(self, key, start, finish, **_):
+        if finish == "executing" and str(key).startswith("cfagg-") and not str(key).startswith("cfagg-job"):
+            os._exit(9)
+
+
+@pytest.mark.full
+def test_workers_that_die_each_time_are_an_error_and_what_is_done_is_kept(made, tmp_path, small_tasks):
+    path, _, whole = made
+    target = tmp_path / "out.zarr"
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(**options) as one,
+        Client(one) as client,
+    ):
+        seen = []
+
+        def poison(done, total):
+            if done > total / 4 and not seen:
+                seen.append(done)
+                client.register_plugin(_Deadly())
+
+        with pytest.raises(TargetError, match=r"were lost again and again .* enough memory; what is done is kept"):
+            convert(path, target, chunks={"time": 1}, client=client, memory="300KiB", progress=poison)
+    assert not target.exists()
+    report = convert(path, target, chunks={"time": 1}, resume=True)
+    assert report.resumed > 0
+    assert killing.contents(target) == whole
 
 
 def _dask(*command: str) -> subprocess.Popen:

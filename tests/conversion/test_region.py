@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cfagg.cli.main import main
 from cfagg.conversion import convert
-from cfagg.errors import ConformError, LimitError, OptionError, SourceNotFoundError, TargetError, UnsupportedError
+from cfagg.errors import ConformError, LimitError, OptionError, SourceNotFoundError, TargetError
 from cfagg.writing.zarr.place import place_of
 from tests.conversion import killing
 
@@ -171,19 +171,42 @@ def test_options_of_new_stores_and_other_targets_are_refused(store, tmp_path):
         convert(path, store, chunks={"time": 3}, region={"time": slice(30, 60)})
     with pytest.raises(OptionError, match=r"region= has no meaning"):
         convert(path, tmp_path / "a.nc", region={"time": slice(30, 60)})
+    with pytest.raises(OptionError, match=r"too late to refuse .*: verify= has no meaning there"):
+        convert(path, store, region={"time": slice(30, 60)}, verify=True)
     with pytest.raises(SourceNotFoundError):
         convert(path, tmp_path / "none.zarr", region={"time": slice(30, 60)})
     with pytest.raises(TargetError, match="is the source"):
         convert(store, store, region={"time": slice(30, 60)})
 
 
-def test_strings_in_a_part_are_refused_where_they_are_not_there_already(tmp_path):
-    names = xr.Dataset({"name": ("x", np.array(["a", "b", "c", "d"], object))})
-    names.to_zarr(tmp_path / "a.zarr", zarr_format=3, encoding={"name": {"chunks": (2,)}})
-    names.isel(x=slice(2)).to_netcdf(tmp_path / "same.nc")
-    xr.Dataset({"name": ("x", np.array(["a", "B"], object))}).to_netcdf(tmp_path / "other.nc")
-    with pytest.raises((UnsupportedError, ConformError)):
-        convert(tmp_path / "other.nc", tmp_path / "a.zarr", region={"x": slice(0, 2)})
+@pytest.mark.parametrize("form", [2, 3])
+def test_strings_and_characters_are_written_into_a_part(tmp_path, form):
+    def made(names, letters):
+        return xr.Dataset({"name": ("x", np.array(names, object)), "letter": ("x", np.array(letters, "S1"))})
+
+    encoding = {"letter": {"char_dim_name": "n"}}
+    made(list("abcd"), [b"a", b"b", b"c", b"d"]).to_netcdf(tmp_path / "all.nc", encoding=encoding)
+    convert(tmp_path / "all.nc", tmp_path / "a.zarr", zarr_format=form, chunks={"x": 3}, codec="gzip")
+    made(["Bü", "", "long"], [b"x", b"y", b"z"]).to_netcdf(tmp_path / "part.nc", encoding=encoding)
+    convert(tmp_path / "part.nc", tmp_path / "a.zarr", region={"x": slice(0, 3)})
+    group = zarr.open_group(tmp_path / "a.zarr", mode="r")
+    assert group["name"][:].tolist() == ["Bü", "", "long", "d"]
+    assert group["letter"][:].ravel().tolist() == [b"x", b"y", b"z", b"d"]
+    with pytest.raises(ConformError, match=r"'x' is not on whole chunks of .*; the next ones are 0:4"):
+        convert(tmp_path / "part.nc", tmp_path / "a.zarr", region={"x": slice(1, 4)})
+
+
+def test_a_plan_of_a_part_counts_what_is_then_written_and_writes_nothing(store, tmp_path):
+    before = killing.contents(store)
+    path = source(tmp_path, 30, 90)
+    plan = convert(path, store, region={"time": slice(30, 90)}, dry_run=True, memory="1MiB")
+    assert killing.contents(store) == before
+    assert (plan.bytes_in, plan.bytes_out, plan.bytes_between) == (60 * LAT * LON * 4, 60 * LAT * LON * 4, 0)
+    assert plan.memory_per_worker <= 1 << 20
+    report = convert(path, store, region={"time": slice(30, 90)})
+    assert (plan.variables, plan.chunks, plan.notes) == (report.variables, report.chunks, report.notes)
+    with pytest.raises(ConformError, match="not on whole chunks"):
+        convert(source(tmp_path, 0, 10), store, region={"time": slice(0, 10)}, dry_run=True)
 
 
 def test_parts_may_be_written_at_the_same_time_but_not_while_an_append_is_under_way(store, tmp_path):

@@ -173,8 +173,10 @@ def decoded_array(root: str, path: str, allow: Iterable[str | os.PathLike[str]])
     return None if found.decoder is None else found
 
 
-def array_of(store: str, path: str, read: Callable[[str], bytes | None], opens: Opens | None) -> ZarrArray:
-    """Return what an array of a store is that is not a directory.
+def array_of(
+    store: str, path: str, read: Callable[[str], bytes | None], opens: Opens | None, *, any_type: bool = False
+) -> ZarrArray:
+    """Return what an array of a store is that is not a directory; `any_type` is as for `open_array`.
 
     `read` returns the bytes under a key, `opens` opens a stored object by its path: `store`, a slash and the key.
     """
@@ -183,13 +185,13 @@ def array_of(store: str, path: str, read: Callable[[str], bytes | None], opens: 
     prefix = f"{path}/" if path else ""
     text = read(f"{prefix}zarr.json")
     if text is not None:
-        found = _open_v3(store, path, where, parse(text, f"{where}, zarr.json"), _signature(text), False)
+        found = _open_v3(store, path, where, parse(text, f"{where}, zarr.json"), _signature(text), any_type)
         return replace(found, opens=opens)
     text, more = read(f"{prefix}.zarray"), read(f"{prefix}.zattrs") or b"{}"
     if text is None:
         raise SourceError(f"{store} has no Zarr array {path!r}; name an array of the store")
     document, attributes = parse(text, f"{where}, .zarray"), parse(more, f"{where}, .zattrs")
-    return replace(_open_v2(store, path, where, document, attributes, _signature(text, more), False), opens=opens)
+    return replace(_open_v2(store, path, where, document, attributes, _signature(text, more), any_type), opens=opens)
 
 
 def current_signature(array: ZarrArray) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import uuid
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -83,6 +84,23 @@ class LocalPlace:
             raise self._unwritten(path, error) from error
         with self._lock:
             self._written.append(path)
+
+    def put_by_way_of(self, folder: Path, key: str, data: Any) -> None:
+        """Write a file in another folder of the file system, and rename it: several may write the same one."""
+        path = self._path(key)
+        if not folder.is_dir():
+            raise TargetError(
+                f"{path}: a Dask worker does not find {folder}, or the run has ended; workers need the file system of "
+                "the target by the same path"
+            )
+        try:
+            self._make_folder(os.path.dirname(path))  # noqa: PTH120
+            part = folder / uuid.uuid4().hex
+            with opened(part, "wb") as file:
+                write_all(file, data)
+            replace_file(part, Path(path))
+        except OSError as error:
+            raise self._unwritten(path, error) from error
 
     def swap(self, key: str, data: bytes, tag: Any) -> Any:
         """Write a file that is in the state of a tag; it is on disk when this returns."""

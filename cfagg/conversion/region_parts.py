@@ -1,0 +1,229 @@
+"""Parts of a store that is there: whether what is written into them means the same and is on whole chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cfagg.arrays.chunked import ZarrReader
+from cfagg.arrays.opening import open_any
+from cfagg.arrays.reader import Reader
+from cfagg.conversion.options import Options
+from cfagg.conversion.plan import Array, build_plan
+from cfagg.conversion.request import Request
+from cfagg.conversion.schedule import cut
+from cfagg.conversion.stored_as import StoredAs
+from cfagg.errors import ConformError, LimitError, UnsupportedError
+from cfagg.formats.zarr.encoding import encoder
+from cfagg.formats.zarr.metadata import ZarrArray, array_of
+from cfagg.model import Grid, Regular
+from cfagg.storage.access import Access
+from cfagg.writing.zarr.place import Place
+
+__all__ = ["Part", "Region", "arrays_of", "part_of", "writable"]
+
+#: First and last-but-one place by dimension.
+Region = Mapping[str, tuple[int, int | None]]
+
+#: Attributes that say what numbers mean: they have to be equal, for those of the store are what readers see.
+_MEANING = (
+    "units", "calendar", "scale_factor", "add_offset", "missing_value", "valid_min", "valid_max", "valid_range",
+    "_Unsigned", "standard_name", "flag_values", "flag_masks", "flag_meanings",
+)  # fmt: skip
+
+#: Bytes that are compared at a time.
+_AT_ONCE = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One array of the source, and the box of an array of the store that it is."""
+
+    array: Array
+    there: Array
+    box: tuple[slice, ...]
+    place: Place
+
+    @cached_property
+    def stored(self) -> ZarrArray | None:
+        """The array as its own metadata have it; `None` where these are not what is read here."""
+        found = self.there
+        if isinstance(found.reader, ZarrReader):
+            return found.reader.array
+        if found.dtype.kind not in "OS":
+            return None
+
+        def document(key: str) -> bytes | None:
+            one = self.place.read(key)
+            return None if one is None else one[0]
+
+        # Text is read by zarr-python, and written here.
+        whole = array_of(self.place.store, found.path, document, None, any_type=True)
+        return replace(whole, dtype=found.dtype, fill_value=found.padding)
+
+    @property
+    def edges(self) -> Sequence[Any]:
+        """Edges of stored objects along each dimension."""
+        return (self.there.reader.grid if self.stored is None else self.stored.objects).edges
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the store has the very values already."""
+        return _equal(self.array, self.there.reader, self.box)
+
+
+def arrays_of(place: Place, request: Request) -> dict[str, Array]:
+    """Return the arrays of the store by path."""
+    name: Any = request.target if not place.remote else place.store
+    if place.remote:
+        from cfagg.storage.urls import a_place
+
+        name = a_place(request.target, request.target_options, name="target", options_name="target_options")
+    source = open_any(name if place.remote else place.store)
+    options = Options.build(
+        variables=None, zarr_format=3, chunks="auto", packing="keep", codec="zstd", level=None, missing="error"
+    )
+    return {a.path: a for a in build_plan(source, Access(source.path), options, 1).arrays}
+
+
+def part_of(array: Array, arrays: Mapping[str, Array], region: Region, place: Place) -> Part:
+    """Return which part of the store an array is; refuse one that is another kind of array."""
+    where, store = f"variable {array.path!r}", place.store
+    found = arrays.get(array.path)
+    if found is None:
+        raise ConformError(f"{store} has no array {array.path!r}; name the variables to write with variables=")
+    if array.dims != found.dims:
+        raise ConformError(f"{where} has the dimensions {array.dims}, and {found.dims} in {store}")
+    if array.dtype != found.dtype:
+        raise ConformError(
+            f"{where} is of type {array.dtype}, and of {found.dtype} in {store}; values are not changed on the way"
+        )
+    for key in _MEANING:
+        ours, theirs = array.attributes.get(key), found.attributes.get(key)
+        if not _is_same(ours, theirs):
+            raise ConformError(
+                f"{where}: {key} is {ours!r}, and {theirs!r} in {store}; write values that mean the same"
+            )
+    if not _is_same(_marked(array.fill), _marked(found.fill)):
+        raise ConformError(f"{where}: the fill value is {array.fill!r}, and {found.fill!r} in {store}")
+    box = []
+    for dim, n, whole in zip(array.dims, array.shape, found.shape, strict=True):
+        start, stop = region.get(dim, (0, whole))
+        stop = whole if stop is None else stop
+        if stop > whole:
+            raise LimitError(
+                f"{where}: the region ends at {stop:,} along {dim!r}, which has {whole:,} places in {store}"
+            )
+        if stop - start != n:
+            what = f"the region has {stop - start:,}" if dim in region else f"{store} has {whole:,}"
+            raise ConformError(f"{where} has {n:,} places along {dim!r}, and {what}")
+        box.append(slice(start, stop))
+    return Part(array, found, tuple(box), place)
+
+
+def _is_same(ours: Any, theirs: Any) -> bool:
+    """Whether two values of an attribute are equal, as numbers where they are numbers."""
+    if ours is None or theirs is None:
+        return ours is theirs
+    try:
+        a, b = np.asarray(ours), np.asarray(theirs)
+        return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f"))
+    except (TypeError, ValueError):
+        return bool(ours == theirs)
+
+
+def _marked(fill: Any) -> Any:
+    """Return a fill value that says more than that NaN is missing, which it is anyway."""
+    return None if isinstance(fill, float | np.floating) and np.isnan(fill) else fill
+
+
+def writable(part: Part, region: Region) -> Array | None:
+    """Return what is written of a part: `None` where the store has the very values already.
+
+    That is looked at where the part crosses chunks, and of arrays that the region does not touch, as some coordinates.
+    """
+    array, found, stored, store = part.array, part.there, part.stored, part.place.store
+    crossing = next((d for d, why in enumerate(_crossings(part)) if why), None)
+    touched = not set(region).isdisjoint(array.dims)
+    if crossing is None and touched and stored is not None:
+        encoder(stored)  # refused at once where chunks cannot be encoded
+        return _region_of(array, stored, part.box)
+    if part.is_there:
+        return None
+    where = f"variable {array.path!r}"
+    if crossing is None and touched:
+        raise UnsupportedError(
+            f"{store}: {where} has codecs or metadata of a kind that cfagg does not read itself, so that nothing is "
+            "written into a part of it; convert the store to a new one first"
+        )
+    if crossing is None:
+        raise ConformError(
+            f"{where} has no dimension of the region, and other values than in {store}; leave it out with variables="
+        )
+    dim, at = array.dims[crossing], part.box[crossing]
+    edges = part.edges[crossing]
+    low = edges[max(0, int(np.searchsorted(edges, at.start, "right")) - 1)]
+    high = edges[min(len(edges) - 1, int(np.searchsorted(edges, at.stop, "left")))]
+    raise ConformError(
+        f"{where}: the region {at.start}:{at.stop} along {dim!r} is not on whole chunks of {store}; the next ones are "
+        f"{low}:{min(high, found.shape[crossing])}"
+    )
+
+
+def _crossings(part: Part) -> Iterator[bool]:
+    """Yield for each dimension whether the part begins or ends within a stored object."""
+    for d, (at, n) in enumerate(zip(part.box, part.there.shape, strict=True)):
+        edges = part.edges[d]
+        yield not (np.isin(at.start, edges) and (at.stop == n or np.isin(at.stop, edges)))
+
+
+def _equal(array: Array, there: Reader, box: Sequence[slice]) -> bool:
+    """Whether an array has the values that are stored in a box."""
+    if 0 in array.shape:
+        return True
+    slabs = cut([array], _AT_ONCE, 1)[0][0]
+    for k in range(len(slabs)):
+        extent = slabs.extent(k)
+        ours = _values(array, extent)
+        shifted = tuple(slice(e.start + b.start, e.stop + b.start) for e, b in zip(extent, box, strict=True))
+        theirs = there.read(shifted)
+        if ours.dtype.kind in "OSU":
+            same = bool((ours == theirs).all())
+        else:
+            same = np.array_equal(ours, np.asarray(theirs), equal_nan=ours.dtype.kind == "f")
+        if not same:
+            return False
+    return True
+
+
+def _values(array: Array, extent: tuple[slice, ...]) -> Any:
+    """Return values of an array as they are written."""
+    stored = array.reader.read(extent)
+    if array.unpack is None:
+        return stored
+    out = np.empty(stored.shape, array.dtype)
+    array.unpack(stored, out)
+    return out
+
+
+def _region_of(array: Array, there: ZarrArray, box: Sequence[slice]) -> Array:
+    """Return an array whose chunks are those of a box of another one."""
+    axes: list[Any] = []
+    first, regular = [], True
+    for axis, edges, at, n in zip(there.objects.axes, there.objects.edges, box, there.shape, strict=True):
+        low = int(np.searchsorted(edges, at.start))
+        high = int(np.searchsorted(edges, at.stop)) if at.stop < n else len(edges) - 1
+        first.append(low)
+        if isinstance(axis, Regular):
+            axes.append(Regular(at.stop - at.start, axis.chunk))
+        else:
+            regular = False
+            axes.append(np.minimum(np.asarray(edges[low : high + 1]), at.stop) - at.start)
+    grid = Grid(axes, array.shape)
+    return replace(
+        array, path=there.path, grid=grid, rectilinear=not regular, stored_as=StoredAs(there, tuple(first)), inner=None
+    )
