@@ -69,7 +69,9 @@ def increment_of(data: Any, state: GroupState, dim: str, growing: Mapping[str, N
     for name, variable in dataset.variables.items():
         node = growing.get(str(name))
         if node is not None:
-            values[str(name)] = _part(variable, node, state, dim, growing, losses, plain=name in plain)
+            is_plain = str(name) in plain
+            given = variable if is_plain else _with_units(str(name), variable, dataset)
+            values[str(name)] = _part(given, node, state, dim, growing, losses, plain=is_plain)
         elif str(name) in state.nodes:
             _check_equal(variable, state.nodes[str(name)], state, dim, losses, plain=name in plain)
         else:
@@ -82,6 +84,18 @@ def increment_of(data: Any, state: GroupState, dim: str, growing: Mapping[str, N
         coordinate = values[dim](0, count)
         values[dim] = _held(coordinate)
     return Increment(count, values, tuple(losses), coordinate)
+
+
+def _with_units(name: str, variable: xr.Variable, dataset: xr.Dataset) -> xr.Variable:
+    """Return bounds that have no units of their own with those of what they bound, as CF has it."""
+    if "units" in variable.attrs or variable.dtype.kind in "MmO":
+        return variable
+    for one in dataset.variables.values():
+        known = {**one.encoding, **one.attrs}
+        if name in (known.get("bounds"), known.get("climatology")) and "units" in one.attrs:
+            found = {key: one.attrs[key] for key in ("units", "calendar") if key in one.attrs}
+            return variable._replace(attrs={**variable.attrs, **found})
+    return variable
 
 
 def _held(values: npt.NDArray[Any]) -> Callable[[int, int], npt.NDArray[Any]]:
@@ -108,7 +122,8 @@ def _part(
         if d != axis and turned.shape[d] != n:
             raise ConformError(f"{where} has {turned.shape[d]} elements along {node.dims[d]!r}, expected {n}")
     target = _form_of_node(node, state, growing)
-    source, is_stored = _form_of_variable(turned, target, node, dim, where, plain=plain)
+    is_converted = node.name in (dim, *_bounds_of(growing.get(dim))) or target.is_time
+    source, is_stored = _form_of_variable(turned, target, where, plain=plain, is_converted=is_converted)
     _compare(variable.attrs, node, losses, where)
     convert = storing(source, is_stored, target, where)
 
@@ -128,19 +143,25 @@ def _form_of_node(node: Node, state: GroupState, growing: Mapping[str, Node]) ->
     fill = (node.document.get("fill_value") or None) if ".zarray" in node.documents else None
     attributes = dict(node.attributes)
     if "units" not in attributes:
-        parents = [
-            n for n in growing.values() if node.name in (n.attributes.get("bounds"), n.attributes.get("climatology"))
-        ]
+        parents = [n for n in growing.values() if node.name in _bounds_of(n)]
         for name in ("units", "calendar"):
             if parents and name in parents[0].attributes:
                 attributes[name] = parents[0].attributes[name]
     return form_of(attributes, dtype, where, fill)
 
 
+def _bounds_of(node: Node | None) -> tuple[Any, ...]:
+    """Return the names of what bounds a coordinate."""
+    return () if node is None else (node.attributes.get("bounds"), node.attributes.get("climatology"))
+
+
 def _form_of_variable(
-    variable: xr.Variable, target: Form, node: Node, dim: str, where: str, *, plain: bool
+    variable: xr.Variable, target: Form, where: str, *, plain: bool, is_converted: bool
 ) -> tuple[Form, bool]:
-    """Return the form of what is appended, and whether its values are stored ones that are not decoded yet."""
+    """Return the form of what is appended, and whether its values are stored ones that are not decoded yet.
+
+    Other units than those of the store are refused, unless values are converted.
+    """
     attributes = variable.attrs
     dtype = np.dtype(variable.dtype)
     if plain or dtype.kind in "MmO":
@@ -148,14 +169,9 @@ def _form_of_variable(
     named = set(attributes) & {"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"}
     found = form_of(attributes, dtype, where)
     units = found.units
-    if units is not None and units != target.units and not _is_coordinate(node, dim):
+    if units is not None and units != target.units and not is_converted:
         raise ConformError(f"{where} is in {units!r}, the store in {target.units!r}; convert it first")
     return found, bool(named)
-
-
-def _is_coordinate(node: Node, dim: str) -> bool:
-    """Whether an array is the coordinate of the dimension, whose units are conformed, or holds times."""
-    return node.name == dim or " since " in str(node.attributes.get("units"))
 
 
 def _check_equal(
@@ -179,7 +195,8 @@ def _check_equal(
         same = [str(v) for v in given.ravel().tolist()] == [str(v) for v in there.ravel().tolist()]
     else:
         target = _form_of_node(node, state, {})
-        source, is_stored = _form_of_variable(variable, target, node, dim, where, plain=plain)
+        is_converted = target.is_time
+        source, is_stored = _form_of_variable(variable, target, where, plain=plain, is_converted=is_converted)
         try:
             converted = storing(source, is_stored, target, where)(np.asarray(variable.values))
         except ConformError as error:

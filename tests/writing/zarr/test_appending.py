@@ -391,10 +391,61 @@ def test_bounds_without_units_have_those_of_their_coordinate(tmp_path: Path) -> 
         return made
 
     store = write(tmp_path / "a.zarr", bounded(0, 5))
-    bounded(5, 3).to_netcdf(tmp_path / "b.nc")
     cfagg.append(store, bounded(5, 3), "time")
-    cfagg.append(store, bounded(8, 1), "time")
-    xr.testing.assert_equal(read(store), bounded(0, 9))
+    # As xarray writes a file, its bounds have no units either: they are in those of the file's own coordinate.
+    more = bounded(8, 2)
+    more.time.encoding["units"] = "hours since 2000-01-03"
+    more.to_netcdf(tmp_path / "b.nc")
+    cfagg.append(store, tmp_path / "b.nc", "time")
+    for raw in (xr.open_dataset(tmp_path / "b.nc", decode_times=False), xr.open_dataset(tmp_path / "b.nc")):
+        cfagg.append(store, raw, "time", any_order=True)
+    xr.testing.assert_equal(read(store), xr.concat([bounded(0, 10), bounded(8, 2), bounded(8, 2)], "time"))
+
+
+def test_bounds_of_a_coordinate_in_other_units_are_converted_with_it(tmp_path: Path) -> None:
+    def levels(values: list[float], units: str) -> xr.Dataset:
+        z, bounds = np.array(values), np.array(values)[:, None] + [0.0, 1.0]
+        return xr.Dataset({"z_bnds": (("z", "n"), bounds)}, {"z": ("z", z, {"units": units, "bounds": "z_bnds"})})
+
+    store = tmp_path / "a.zarr"
+    levels([1, 2], "m").to_zarr(store)
+    more = levels([3, 4], "km")
+    cfagg.append(store, more, "z")
+    assert read(store).z_bnds.values.tolist() == [[1, 2], [2, 3], [3000, 4000], [4000, 5000]]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [("proleptic_gregorian", "standard"), ("gregorian", "proleptic_gregorian")]
+)
+@pytest.mark.parametrize("epoch", ["2000-01-01", "0850-01-01"])
+def test_calendars_that_are_one_since_1582_are_brought_to_each_other(
+    tmp_path: Path, ours: str, theirs: str, epoch: str
+) -> None:
+    store = tmp_path / "a.zarr"
+    series(0, 5).to_zarr(store, encoding={"time": {"units": "hours since 1850-01-01", "calendar": ours}})
+    more = series(5, 3)
+    more.time.encoding = {"units": f"days since {epoch}", "calendar": theirs}
+    more.to_netcdf(tmp_path / "b.nc")
+    cfagg.append(store, tmp_path / "b.nc", "time")
+    same(store, series(0, 8))
+
+
+@pytest.mark.parametrize("units", ["days since 1500-01-01", "hours since 1582-10-15"])
+def test_dates_before_1582_are_not_brought_to_another_calendar(tmp_path: Path, units: str) -> None:
+    store = tmp_path / "a.zarr"
+    time = xr.Variable("t", [0, 1], {"units": units, "calendar": "proleptic_gregorian"})
+    xr.Dataset({"t": time}).to_zarr(store)
+    for value, is_early in ((-1, True), (30227 if "1500" in units else -1, True), (30238, False)):
+        given = xr.Dataset({"t": time.copy(data=[value] * 2).isel(t=[0])})
+        given.t.attrs["calendar"] = "standard"
+        if is_early:
+            with pytest.raises(CalendarError, match="before 15 October 1582"):
+                cfagg.append(store, given, "t", any_order=True)
+        else:
+            cfagg.append(store, given, "t")
+    with xr.open_zarr(store, decode_times=xr.coders.CFDatetimeCoder(use_cftime=True)) as found:
+        date = xr.coding.times.decode_cf_datetime([30238], units, "standard", use_cftime=True)[0]
+        assert str(found.t.values[-1]) == str(date)
 
 
 def test_dask_arrays_are_appended_chunk_by_chunk(tmp_path: Path) -> None:
