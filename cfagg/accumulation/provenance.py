@@ -90,7 +90,7 @@ def _chain(data: Any) -> Origin:
     from xarray.core import indexing
 
     from cfagg.arrays.chunked import ZarrReader
-    from cfagg.labelled.lazy import LazyArray
+    from cfagg.labelled.indexed import IndexedArray
 
     # Exact types: a derived class may do anything to values.
     kind = type(data)
@@ -100,7 +100,7 @@ def _chain(data: Any) -> Origin:
         return _decoded(_chain(data.array), data.func)
     if kind is ZarrArrayWrapper:
         return _stored(data._array)
-    if kind is LazyArray and type(data.reader) is ZarrReader:
+    if kind is IndexedArray and type(data.reader) is ZarrReader:
         return _read(data.reader.array)
     if kind in (
         indexing.MemoryCachedArray,

@@ -15,7 +15,7 @@ from cfagg.arrays.source import Group, Source, Variable
 from cfagg.arrays.stored import RefusedReader
 from cfagg.cf.unpackable import real_packing
 from cfagg.errors import AccessError, SourceError
-from cfagg.labelled.lazy import LazyArray
+from cfagg.labelled.indexed import IndexedArray
 from cfagg.model import Aggregation, Regular
 from cfagg.storage.access import Access
 from cfagg.storage.urls import absolute
@@ -131,7 +131,7 @@ class AggregationStore(AbstractDataStore):
         if reader.dtype.kind == "S" and isinstance(attributes.get("_FillValue"), str):
             # netCDF4 gives a character as str, and xarray compares it with bytes.
             attributes["_FillValue"] = np.bytes_(attributes["_FillValue"])
-        return XarrayVariable(dims, indexing.LazilyIndexedArray(LazyArray(reader)), attributes, encoding)
+        return XarrayVariable(dims, indexing.LazilyIndexedArray(IndexedArray(reader)), attributes, encoding)
 
 
 def _unmissing(name: str, variable: XarrayVariable) -> XarrayVariable:

@@ -39,7 +39,7 @@ from cfagg.formats.zarr.documents import node_folder, read_document
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
 from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.formats.zarr.zipped import CheckedZip
-from cfagg.labelled.lazy import LazyArray
+from cfagg.labelled.indexed import IndexedArray
 from cfagg.storage.store import raise_ours
 from cfagg.storage.tree import listed
 from cfagg.storage.urls import Url
@@ -66,7 +66,7 @@ class _Store(ZarrStore):
             if found is None:
                 wrapper._array = _Array(array)
             else:
-                lazy: Any = indexing.LazilyIndexedArray(LazyArray(ZarrReader(found), wrapper.dtype))
+                lazy: Any = indexing.LazilyIndexedArray(IndexedArray(ZarrReader(found), wrapper.dtype))
                 variable._data = lazy
         return variable
 

@@ -99,13 +99,13 @@ def _unwrapped(data: Any) -> tuple[Reader | None, list[Any], Box | None]:
     from xarray.coding.common import _ElementwiseFunctionArray
     from xarray.core import indexing
 
-    from cfagg.labelled.lazy import LazyArray
+    from cfagg.labelled.indexed import IndexedArray
 
     functions: list[Any] = []
     box: Box | None = None
     while True:
         kind = type(data)
-        if kind is LazyArray:
+        if kind is IndexedArray:
             return data.reader, functions[::-1], box
         if kind is _ElementwiseFunctionArray:
             functions.append(data.func)
@@ -137,13 +137,13 @@ def _decoded(reader: Reader, name: str) -> xr.Variable:
     import xarray as xr
     from xarray.core import indexing
 
-    from cfagg.labelled.lazy import LazyArray
+    from cfagg.labelled.indexed import IndexedArray
 
     attributes = dict(reader.attributes)
     if isinstance(reader, AggregationReader):
         said = {"units": reader.aggregation.units, "calendar": reader.aggregation.calendar}
         attributes |= {k: v for k, v in said.items() if v is not None}
-    raw = xr.Variable(reader.dims, indexing.LazilyIndexedArray(LazyArray(reader)), attributes)
+    raw = xr.Variable(reader.dims, indexing.LazilyIndexedArray(IndexedArray(reader)), attributes)
     found: xr.Variable = xr.conventions.decode_cf_variable(name, raw)
     return found
 

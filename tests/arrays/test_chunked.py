@@ -14,7 +14,7 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import cfagg.labelled.lazy
+import cfagg.labelled.indexed
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.arrays.opening import open_reader
 from cfagg.errors import FragmentReadError, SelectionError
@@ -82,8 +82,8 @@ def test_points_are_those_of_numpy_and_each_chunk_is_read_once(tmp_path: Path) -
 def test_scattered_points_of_a_dataset_are_read_without_the_box_around_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cfagg.labelled.lazy, "_FEW", 4)
-    monkeypatch.setattr(cfagg.labelled.lazy, "_MANY", 2)
+    monkeypatch.setattr(cfagg.labelled.indexed, "_FEW", 4)
+    monkeypatch.setattr(cfagg.labelled.indexed, "_MANY", 2)
     master = np.arange(400.0).reshape(20, 20)
     group = zarr.open_group(tmp_path, mode="w", zarr_format=3)
     group.create_array("x", data=master, chunks=(3, 7), dimension_names=("a", "b"))

@@ -33,6 +33,7 @@ from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.clusters import cluster_of
 from cfagg.writing.zarr.described import named
 from cfagg.writing.zarr.new_store import Keys, new_store
+from cfagg.writing.zarr.own_source import refuse_own_source
 from cfagg.writing.zarr.report import StoreReport
 
 __all__ = ["Blocks", "blocks_of", "has_unknown", "write_blocks"]
@@ -154,6 +155,7 @@ def write_blocks(
     import dask
 
     codec = codec or Codec("zstd")
+    refuse_own_source(target, *(given.array for given in arrays.values()), overwrite=overwrite)
     plans = {name: _Plan.of(name, given, codec) for name, given in named(arrays, "arrays").items()}
     with cluster_of(client), new_store(target, overwrite=overwrite, target_options=target_options) as place:
         done: Sequence[npt.NDArray[np.int64]] = dask.compute(*(p.tasks(place.keys) for p in plans.values()))

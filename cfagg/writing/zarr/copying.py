@@ -25,7 +25,7 @@ from cfagg.arrays.concatenating import ConcatenatedReader, grid_along
 from cfagg.arrays.lazy import LazyArray
 from cfagg.arrays.reader import Reader
 from cfagg.conventions import limits
-from cfagg.errors import LimitError, OptionError, StaleError, TargetError, UnsupportedError
+from cfagg.errors import LimitError, OptionError, StaleError, UnsupportedError
 from cfagg.formats.zarr.chunks import stored_chunk
 from cfagg.formats.zarr.encoding import encoder, full_shape, padded, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray, current_signature
@@ -33,10 +33,11 @@ from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Grid, Regular
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.threads import run_threads
-from cfagg.storage.urls import Url, covers, is_url, refuse_url
+from cfagg.storage.urls import Url, is_url, refuse_url
 from cfagg.writing.zarr.described import as_regular, described, fit, is_regular, planned, store_documents
 from cfagg.writing.zarr.forms import Form, form_of
 from cfagg.writing.zarr.new_store import Keys, Stored, new_store
+from cfagg.writing.zarr.own_source import refuse_own_source
 from cfagg.writing.zarr.report import StoreReport
 
 __all__ = ["refer_lazy", "write_lazy"]
@@ -60,7 +61,7 @@ def write_lazy(
 ) -> StoreReport:
     """Write an array into a new store, as the one variable of its root."""
     job = _prepared(array)
-    _refuse_sources_within(target, job.leaves)
+    refuse_own_source(target, array.reader, overwrite=overwrite)
     threads = _threads(target, job.leaves, workers)
     with new_store(target, overwrite=overwrite, target_options=target_options) as place:
         job.run(place.once, threads)
@@ -178,17 +179,6 @@ def _divisible(grid: Grid, inner: Sequence[int]) -> bool:
         not np.any((axis.chunk if isinstance(axis, Regular) else np.diff(axis)) % n)
         for axis, n in zip(grid.axes, inner, strict=True)
     )
-
-
-def _refuse_sources_within(target: str | os.PathLike[str], leaves: Sequence[_Leaf]) -> None:
-    """Refuse to remove what is copied: in an object store the old store goes first."""
-    for leaf in leaves:
-        if leaf.array is not None and isinstance(leaf.array.store, Url):
-            source, there = str(leaf.array.store).rstrip("/"), str(target).rstrip("/")
-            if covers(there, source):
-                raise TargetError(
-                    f"{source} is read from, and lies in {there}, which would be replaced; choose another"
-                )
 
 
 def _check_sources(leaves: Sequence[_Leaf]) -> None:

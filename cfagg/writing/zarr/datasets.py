@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import ConformError, OptionError, TargetError, UnsupportedError
+from cfagg.errors import ConformError, OptionError, UnsupportedError
 from cfagg.formats.zarr.attributes import group_attributes
 from cfagg.formats.zarr.creating import document_bytes
 from cfagg.formats.zarr.encoding import encoder, full_shape, padded
@@ -21,9 +21,9 @@ from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Grid
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.threads import run_threads
-from cfagg.storage.urls import covers, is_url
 from cfagg.writing.zarr.described import as_regular, described, fit, is_regular, named, planned, store_documents
 from cfagg.writing.zarr.new_store import Keys, new_store
+from cfagg.writing.zarr.own_source import refuse_own_source
 from cfagg.writing.zarr.report import StoreReport
 
 __all__ = ["write_dataset"]
@@ -43,7 +43,8 @@ def write_dataset(
     """
     import xarray
 
-    _refuse_own_source(dataset, target)
+    lazy = [v._data for v in dataset.variables.values() if not v._in_memory]
+    refuse_own_source(target, lazy, overwrite=overwrite)
     variables, attributes = xarray.conventions.encode_dataset_coordinates(dataset)
     jobs = [_job(name, variable) for name, variable in named(variables, "dataset").items()]
     documents = {job.made.path: job.document for job in jobs}
@@ -58,8 +59,6 @@ def write_dataset(
     notes = tuple(rectilinear_note(job.made.path) for job in jobs if not is_regular(job.made.grid))
     return StoreReport(target=place.path, variables=tuple(documents), chunks=len(sizes), stored=sum(sizes), notes=notes)
 
-
-def _attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of the store; what JSON cannot say is refused before anything is computed."""
     found = group_attributes(attributes)
     try:

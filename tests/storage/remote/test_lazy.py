@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from obstore.store import S3Store
+from zarr.storage import ObjectStore
 
 import cfagg
 from cfagg.errors import CfaggWarning, StaleError, TargetError, TargetExistsError
@@ -56,6 +59,31 @@ def test_a_source_is_not_removed_by_what_is_made_of_it(source: str) -> None:
     with pytest.raises(TargetError, match="would be replaced"):
         cfagg.write(cfagg.read(source), source, overwrite=True)
     assert np.array_equal(array[...], VALUES)
+
+
+def test_no_source_is_removed_whatever_reads_it(source: str, keyed: Bucket, tmp_path: Path) -> None:
+    prefix = f"lazy/{tmp_path.name}/a.zarr"
+    stored = keyed.keys(prefix)
+    store = S3Store(keyed.name, prefix=prefix, config=keyed.options, client_options={"allow_http": True})
+    theirs = zarr.open_array(ObjectStore(store), path="tas", mode="r")
+    opened = cfagg.read(source)
+    given: list[Any] = [
+        da.from_array(theirs, chunks=(10, 2)) + 1,  # which no attribute says the source of
+        {"tas": da.from_array(theirs, chunks=(10, 2))},
+        xr.Dataset({"tas": opened.tas.variable}),
+        cfagg.read(source, chunks={}) + 1,
+        cfagg.concatenate([theirs, theirs]),
+        cfagg.concatenate([cfagg.open_array(source, "tas").to_dask() + 1]),
+    ]
+    for what in given:
+        with pytest.raises(TargetError, match="is read from there"):
+            cfagg.write(what, source, overwrite=True)
+        assert keyed.keys(prefix) == stored
+    with pytest.raises(TargetError, match="is read from there"):
+        cfagg.write(given[0], f"s3://{keyed.name}/lazy/{tmp_path.name}", overwrite=True)
+    with pytest.warns(CfaggWarning, match="is removed before"):
+        cfagg.write(opened.load() + 1, source, overwrite=True)
+    assert np.array_equal(cfagg.open_array(source, "tas")[...], VALUES + 1)
 
 
 def test_a_source_that_is_gone_is_no_fill_value(source: str, keyed: Bucket, tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from xarray.core import indexing
 
 from cfagg.arrays.reader import Reader
 
-__all__ = ["LazyArray"]
+__all__ = ["IndexedArray"]
 
 #: Reading point by point is slower than reading a box of up to so many times the points, or so many elements, at once.
 _MANY, _FEW = 4, 2**20
 
 
-class LazyArray(BackendArray):
+class IndexedArray(BackendArray):
     """An array over a reader, for `xarray.core.indexing.LazilyIndexedArray`; it may be pickled as the reader may.
 
     Basic and outer indexing are read as they are.  Vectorized indexing is split by xarray into an outer read of what is
@@ -43,7 +43,7 @@ class LazyArray(BackendArray):
         return found if found.dtype == self.dtype else found.astype(self.dtype)
 
     def __repr__(self) -> str:
-        return f"<LazyArray of {self.reader!r}>"
+        return f"<IndexedArray of {self.reader!r}>"
 
 
 def _without_empty(key: indexing.ExplicitIndexer, shape: tuple[int, ...]) -> indexing.ExplicitIndexer:

@@ -1,0 +1,118 @@
+"""Refusing to replace a store in an object store by what is read from it: there the old store is removed first."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pickle
+import pickletools
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+
+from cfagg.errors import TargetError
+from cfagg.errors.redacting import redacted
+from cfagg.storage.urls import is_url
+
+__all__ = ["refuse_own_source"]
+
+#: Bytes up to which what others have pickled is looked into, as objects of stores are.
+_LOOKED_INTO = 2**20
+
+
+def refuse_own_source(target: str | os.PathLike[str], *given: Any, overwrite: bool) -> None:
+    """Raise where anything that is given may be read from a store that would be removed before it is written.
+
+    Whatever reads it (a graph of dask, an array of xarray or zarr-python, a reader) names the place somewhere: every
+    text in it is looked at, as pickle goes through it.  A store on this machine stays until the new one is complete.
+    """
+    name = os.fspath(target)
+    if not overwrite or not is_url(name):
+        return
+    bucket, *key = _parts(name)
+    found = {text: _parts(text) for text in _texts(given)}
+    is_apart = [bucket] in found.values()  # as some stores name the bucket and what is in it
+    for text, parts in found.items():
+        if (len(parts) > 1 and _overlap(parts, [bucket, *key])) or (is_apart and _overlap(parts, key)):
+            raise TargetError(
+                f"{name} would be replaced, and what is written is read from there, as it names {redacted(text)}; in "
+                "an object store the old store is removed first, so choose another target"
+            )
+
+
+def _parts(text: str) -> list[str]:
+    """Return a URL or a path as bucket or host, and the parts of the path."""
+    split = urlsplit(text) if "://" in text else None
+    path = text if split is None else f"{split.netloc}/{unquote(split.path)}"
+    return [part for part in path.split("/") if part]
+
+
+def _overlap(one: list[str], other: list[str]) -> bool:
+    """Return whether one place is the other, or lies in it."""
+    n = min(len(one), len(other))
+    return n > 0 and one[:n] == other[:n]
+
+
+class _Names:
+    """What is asked about each object that pickle goes through: its texts are kept."""
+
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+
+    def __call__(self, obj: Any) -> str | None:
+        if isinstance(obj, str):
+            self.found.add(str(obj))
+        elif isinstance(obj, np.ndarray):
+            if obj.dtype.kind in "OUT":
+                self.found.update(v for v in obj.reshape(-1).tolist() if isinstance(v, str))
+        elif isinstance(obj, bytes):
+            if len(obj) <= _LOOKED_INTO:
+                self.found.update(_pickled(obj))
+        else:
+            return None
+        return ""  # is not gone into
+
+
+def _pickled(data: bytes) -> Iterator[str]:
+    """Yield the texts within what may be pickled already, which is not made again."""
+    with contextlib.suppress(ValueError):
+        yield from (arg for _, arg, _ in pickletools.genops(data) if isinstance(arg, str))
+
+
+def _texts(given: Iterable[Any]) -> set[str]:
+    """Return all texts within some objects."""
+    try:
+        from cloudpickle import Pickler  # type: ignore[import-untyped,unused-ignore]  # comes with dask
+    except ImportError:
+        from pickle import Pickler
+
+    names = _Names()
+
+    class Scanner(Pickler):  # type: ignore[misc,valid-type,unused-ignore]
+        persistent_id = staticmethod(names)
+
+        def reducer_override(self, obj: Any) -> Any:
+            """Go past what cannot be pickled, as locks and open files."""
+            base = getattr(super(), "reducer_override", None)
+            found = NotImplemented if base is None else base(obj)
+            if found is not NotImplemented or isinstance(obj, type):
+                return found
+            try:
+                obj.__reduce_ex__(4)
+            except Exception:  # noqa: BLE001  whatever a library raises
+                names(repr(obj))
+                return str, ()
+            return NotImplemented
+
+    for one in given:
+        try:
+            Scanner(io.BytesIO(), protocol=pickle.HIGHEST_PROTOCOL).dump(one)
+        except Exception as error:
+            raise TargetError(
+                f"what is written cannot be looked into for whether it is read from the store that would be replaced "
+                f"({type(error).__name__}); choose another target"
+            ) from error
+    return names.found
