@@ -34,6 +34,7 @@ class NetcdfReader(VariableReader):
         located = locate(self.path, variable, CONTEXT_SOURCE, group)
         self._describe(located.header)
         self.chunks, self.encoding = located.chunks, located.encoding
+        self.other_filters = located.other_filters
         self.grid = whole(self.shape)
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ from cfagg.conversion.request import Request
 from cfagg.conversion.variables import Values
 from cfagg.errors import UnsupportedError
 from cfagg.model import Regular
+from cfagg.writing.exports.codecs import named
 
 __all__ = ["itemsize_of", "storage_of"]
 
@@ -38,7 +39,7 @@ def storage_of(
     """
     if not values.shape:
         return None, {}
-    filters = _filters(values, dtype, request)
+    filters = _filters(values, dtype, request, notes)
     own = _asked(values, dtype, request) or _own_chunks(values, dtype, notes)
     if own is None and not (growing or filters):
         return None, {}
@@ -77,7 +78,7 @@ def _own_chunks(values: Values, dtype: np.dtype[Any], notes: list[str]) -> tuple
     return auto_chunks(values.reader.grid, None, itemsize_of(dtype))
 
 
-def _filters(values: Values, dtype: np.dtype[Any], request: Request) -> dict[str, Any]:
+def _filters(values: Values, dtype: np.dtype[Any], request: Request, notes: list[str]) -> dict[str, Any]:
     """Return how values are compressed: as asked for, as in the source, or by deflate where that does otherwise."""
     options, given = request.options, request.given
     deflate = {"zlib": True, "complevel": _LEVEL, "shuffle": dtype.itemsize > 1}
@@ -88,6 +89,13 @@ def _filters(values: Values, dtype: np.dtype[Any], request: Request) -> dict[str
     if isinstance(values.reader, NetcdfReader):
         known = values.reader.encoding
         found = {k: known[k] for k in ("zlib", "complevel", "shuffle", "fletcher32") if known.get(k)}
+        others = values.reader.other_filters
+        if others:
+            notes.append(
+                f"variable {values.path!r} is packed by {', '.join(map(named, others))} in the source, which not every "
+                f"reader of netCDF has: it is packed by deflate"
+            )
+            return {**deflate, "fletcher32": True} if "fletcher32" in found else deflate
         return found if "zlib" in found or "fletcher32" in found else {}
     if isinstance(values.reader, ZarrReader) and values.reader.array.decoder is not None:
         return deflate if values.reader.array.decoder.steps else {}

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, OtherSource, Source, Variable, refuse_unreadable
+from cfagg.arrays.untold import unlimited_note, unused_note
 from cfagg.conversion import packing
 from cfagg.conversion.chunks import check_dimensions, choose_chunks, choose_shards
 from cfagg.conversion.options import Options
@@ -136,6 +137,9 @@ def build_plan(source: Source, access: Access, options: Options, workers: int) -
     if options.shards is not None:
         check_dimensions(dict(options.shards), known, source.path, "shards")
     notes.extend(_readers(groups, arrays, options.zarr_format))
+    notes += unlimited_note(source.root, chosen, "Zarr does not say which can grow, because all arrays can")
+    if options.variables is None:
+        notes += unused_note(source.root, "Zarr has those of arrays only")
     return Plan(groups, tuple(arrays), tuple(notes), losses)
 
 

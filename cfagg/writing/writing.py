@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from cfagg.arrays.untold import unlimited_note
 from cfagg.errors import CfaggError, OptionError
 from cfagg.errors.arguments import a_path, paths
 from cfagg.findings.losses import Loss
@@ -159,7 +160,9 @@ def translate(
     content, losses = content_of(
         opened, access, target.to, variables=variables, drop=target.on_loss == "drop", word_size=word_size
     )
-    return write_file(content, target, losses)
+    why = "a file of aggregations grows by partitions, not by its dimensions"
+    wanted = None if variables is None else {path.lstrip("/") for path in variables}
+    return write_file(content, target, losses, unlimited_note(opened.root, wanted, why, empty=False))
 
 
 def target_of(

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from zarr.core.dtype import VariableLengthUTF8
 
 import cfagg
-from cfagg.arrays.opening import open_any, open_reader
-from cfagg.model import Aggregation
+from tests.conversion.aggregation_files import aggregation, attributes, is_aggregation, private_of, values
 
 #: Conventions of aggregation files, and formats whose attributes are JSON.
 DIALECTS = ("NCA-0.1", "CFA-0.4", "CFA-0.6.2", "CF-1.13")
@@ -48,6 +47,19 @@ class Node:
     attributes: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     groups: dict[str, Node] = field(default_factory=dict)
+
+    @property
+    def used(self) -> set[str]:
+        """The names of dimensions that arrays have, here and in groups below."""
+        return {d for _, array in self.walk() for d in array.dims}
+
+    def growing(self, path: str = "", above: frozenset[str] = frozenset()) -> dict[str, set[str]]:
+        """Return of each array, by its path, the dimensions that can grow."""
+        known = frozenset(self.unlimited) | (above - self.sizes.keys())
+        found = {f"{path}{name}": known.intersection(array.dims) for name, array in self.arrays.items()}
+        for name, group in self.groups.items():
+            found |= group.growing(f"{path}{name}/", known)
+        return found
 
     def walk(self, path: str = ""):
         """Yield path and array of all arrays."""
@@ -92,8 +104,19 @@ def arrays(draw, sizes: dict[str, int], *, classic: bool) -> Array:
 
 
 @st.composite
-def nodes(draw, *, classic: bool, groups: bool, empty: bool = True, json: bool = False) -> Node:
-    """A group with up to three dimensions, one of them unlimited, up to three variables, and perhaps a group."""
+def nodes(
+    draw,
+    *,
+    classic: bool,
+    groups: bool,
+    empty: bool = True,
+    json: bool = False,
+    above: dict[str, int] | None = None,
+) -> Node:
+    """A group with up to three dimensions, one of them unlimited, up to three variables, and perhaps a group.
+
+    Variables may have dimensions of the group `above`.
+    """
     sizes = {
         d: draw(st.integers(0 if d == "t" and empty else 1, 5))
         for d in draw(st.sampled_from(["", "t", "x", "tx", "txy"]))
@@ -103,9 +126,9 @@ def nodes(draw, *, classic: bool, groups: bool, empty: bool = True, json: bool =
     if json and draw(st.booleans()):
         made.attributes |= {"nested": {"a": [1, None]}, "flag": True}
     for k in range(draw(st.integers(1, 3))):
-        made.arrays[f"v{k}"] = draw(arrays(sizes, classic=classic))
+        made.arrays[f"v{k}"] = draw(arrays({**(above or {}), **sizes}, classic=classic))
     if groups and draw(st.booleans()):
-        made.groups["g"] = draw(nodes(classic=classic, groups=False))
+        made.groups["g"] = draw(nodes(classic=classic, groups=False, above=sizes))
     return made
 
 
@@ -192,21 +215,23 @@ def read(path: Path, form: str) -> Node:
         return _of_zarr(zarr.open_group(icechunk.Repository.open(storage).readonly_session("main").store, mode="r"))
     if form in JSON:
         return _of_zarr(zarr.open_group(str(path), mode="r"))
-    source = open_any(str(path))
-    return _of_source(source, source.root)
+    with netCDF4.Dataset(path) as file:
+        return _of_netcdf(file, path)
 
 
-def _of_netcdf(group: Any) -> Node:
-    made = Node({n: len(d) for n, d in group.dimensions.items()})
+def _of_netcdf(group: Any, path: Path | None = None) -> Node:
+    """Return a group of a netCDF file; with the path of the file, aggregations with what they refer to."""
+    private = private_of(group) if path is not None else set()
+    hidden = {d for name in private for d in group[name].dimensions}
+    made = Node({n: len(d) for n, d in group.dimensions.items() if n not in hidden})
     made.unlimited = {n for n, d in group.dimensions.items() if d.isunlimited()}
-    made.attributes = {n: group.getncattr(n) for n in group.ncattrs()}
+    made.attributes = attributes(group)
     for name, variable in group.variables.items():
-        variable.set_auto_maskandscale(False)
-        variable.set_auto_chartostring(False)
-        dtype = object if variable.dtype is str else variable.dtype
-        data = np.asarray(variable[...], dtype)
-        made.arrays[name] = Array(variable.dimensions, data, {n: variable.getncattr(n) for n in variable.ncattrs()})
-    made.groups = {n: _of_netcdf(g) for n, g in group.groups.items()}
+        if path is not None and is_aggregation(variable):
+            made.arrays[name] = Array(*aggregation(variable, path))
+        elif name not in private:
+            made.arrays[name] = Array(variable.dimensions, values(variable), attributes(variable))
+    made.groups = {n: _of_netcdf(g, path) for n, g in group.groups.items()}
     return made
 
 
@@ -227,18 +252,6 @@ def _of_zarr(group: Any) -> Node:
             tuple(dims or ()), data.astype(object) if data.dtype.kind in "TU" else data, attributes
         )
     made.groups = {n: _of_zarr(g) for n, g in group.groups()}
-    return made
-
-
-def _of_source(source: Any, group: Any) -> Node:
-    """Return what the files say and cfagg reads of an aggregation file: values of other files, and its own."""
-    made = Node(group.public_dimensions, set(group.unlimited), group.public_attributes)
-    for name, one in group.variables.items():
-        reader = open_reader(source, f"{group.path.rstrip('/')}/{name}")
-        data = reader.read([slice(None)] * len(reader.shape))
-        attributes = dict(one.attributes)
-        if isinstance(one, Aggregation):
-            attributes |= {k: getattr(one, k) for k in ("units", "calendar") if getattr(one, k) is not None}
-        made.arrays[name] = Array(one.dims, data, attributes)
-    made.groups = {n: _of_source(source, g) for n, g in group.groups.items()}
+    made.sizes = {d: n for a in made.arrays.values() for d, n in zip(a.dims, a.data.shape, strict=True)}
+    made.unlimited = {d for d, n in made.sizes.items() if not n}  # as netCDF has them
     return made

@@ -233,6 +233,43 @@ def test_types_that_netcdf_does_not_have_are_widened_and_noted(tmp_path):
     assert values(tmp_path / "a.nc", "flag").tolist() == [1, 0, 1]
 
 
+@pytest.mark.parametrize("codec", ["zstd", "bzip2", "szip", "blosc_lz4"])
+def test_filters_that_not_every_reader_has_become_deflate_which_is_noted(tmp_path, codec):
+    data = np.arange(2000, dtype="f4")
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 2000)
+        file.createVariable("v", "f4", ("x",), compression=codec, chunksizes=(500,), fletcher32=True)[:] = data
+    report = cfagg.convert(tmp_path / "a.nc", tmp_path / "b.nc")
+    assert len(report.notes) == 1
+    assert f"'v' is packed by {codec.partition('_')[0]}" in report.notes[0].replace("bz2", "bzip2")
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        found = file["v"].filters()
+        assert [name for name, given in found.items() if given] == ["zlib", "shuffle", "complevel", "fletcher32"]
+        np.testing.assert_array_equal(file["v"][:], data)
+
+
+@pytest.mark.parametrize("target", ["out.zarr", "out.icechunk", "out.nca"])
+def test_dimensions_that_can_grow_are_noted_where_the_target_does_not_say_it(tmp_path, target):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        for name, size in {"time": None, "run": None, "x": 2}.items():
+            file.createDimension(name, size)
+        file.createVariable("v", "f4", ("time", "x"))[:] = [[1, 2]]
+        file.createVariable("w", "f4", ("run",))[:] = [1]
+    (note,) = cfagg.convert(tmp_path / "a.nc", tmp_path / target).notes
+    assert note.startswith("unlimited dimensions ('time', 'run') have fixed sizes")
+    (note,) = cfagg.convert(tmp_path / "a.nc", tmp_path / target, variables=["w"], overwrite=True).notes
+    assert note.startswith("unlimited dimensions ('run')")
+
+
+def test_dimensions_that_no_array_of_a_zarr_store_has_are_noted(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 2)
+        file.createGroup("g").createDimension("bnds", 2)
+        file.createVariable("v", "f4", ("x",))[:] = [1, 2]
+    (note,) = cfagg.convert(tmp_path / "a.nc", tmp_path / "a.zarr").notes
+    assert note.startswith("dimensions of no variable ('g/bnds') are left out")
+
+
 def test_an_existing_file_is_replaced_only_when_asked(floats, tmp_path):
     (tmp_path / "out.nc").write_bytes(b"old")
     with pytest.raises(TargetExistsError, match="overwrite"):

@@ -94,6 +94,13 @@ class StoredVariable:
             "contiguous": False,
         }
 
+    @property
+    def other_filters(self) -> tuple[int, ...]:
+        """The numbers of filters that `encoding` does not tell of, as zstd is one."""
+        if not isinstance(self.storage, Chunked):
+            return ()
+        return tuple(n for n, _ in self.storage.encoding.codecs if n not in (_DEFLATE, _SHUFFLE, _FLETCHER32))
+
 
 def no_variable(handle: Handle, address: str, names: Iterable[str], context: Context) -> CfaggError:
     """Return the error about a variable that is not among those of a file."""
