@@ -132,6 +132,11 @@ class LazyArray:
         cells = " x ".join(map(str, self.grid.matrix_shape))
         return f"<LazyArray{name} ({dims}) {self.dtype}, {cells or 1} chunks>"
 
+    def _repr_html_(self) -> str:
+        from cfagg.display.chunks import array_html
+
+        return array_html(self.name, self.dims, self.grid, self.dtype, self.attributes)
+
     def __dask_tokenize__(self) -> tuple[str, str]:
         # Two of them are never one to dask: the values may have been written in between.
         return "cfagg.LazyArray", self._token

@@ -176,6 +176,12 @@ class Rows:
         columns = "" if self.columns is None else f" of {self.columns:,} columns"
         return f"<Rows: {len(self):,}{columns}, {int(self.indptr[-1]):,} values {self.dtype}{labels}>"
 
+    def _repr_html_(self) -> str:
+        from cfagg.display.chunks import rows_html
+
+        labels = [(name, array.dtype) for name, array in self._labels.items()]
+        return rows_html(np.diff(self.indptr), self.columns, self.dtype, self._readers[0].grid.size, labels)
+
     @cached_property
     def labels(self) -> dict[str, npt.NDArray[Any]]:
         """One value for each row, by name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.display.escape import printable
-from cfagg.model import Aggregation
+from cfagg.model import Grid
 
 __all__ = ["Axis", "choose"]
 
@@ -86,13 +86,13 @@ class Axis:
         return f"{self.edges[cell]}:{self.edges[cell + 1]}"
 
 
-def choose(aggregation: Aggregation) -> tuple[Axis, Axis, Axis]:
+def choose(dims: Sequence[str], grid: Grid) -> tuple[Axis, Axis, Axis]:
     """Return the directions to the right, downwards and in depth.
 
     The dimension with most partitions runs to the right, the last of several; the one with next most downwards, the
     first of several. Dimensions of size 1 are only drawn where nothing else is.
     """
-    shape, matrix = aggregation.shape, aggregation.grid.matrix_shape
+    shape, matrix = grid.shape, grid.matrix_shape
     # A dimension of size 0 has no partition: there is nothing to draw at all.
     order = [d for d, n in enumerate(shape) if n > 1 and matrix[d] > 0] or list(range(min(1, len(shape))))
     if 0 in matrix:
@@ -105,16 +105,15 @@ def choose(aggregation: Aggregation) -> tuple[Axis, Axis, Axis]:
     rest = (cut + whole[-max(0, 2 - len(cut)) :])[:2] if len(cut) < 2 else cut[:2]
     numbers = [*right, *rest, None, None, None][:3]
     base = shape[right[0]] if right else 1
-    first, second, third = (_axis(aggregation, d, k, base) for k, d in enumerate(numbers))
+    first, second, third = (_axis(dims, grid, d, k, base) for k, d in enumerate(numbers))
     return first, second, third
 
 
-def _axis(aggregation: Aggregation, number: int | None, direction: int, base: int) -> Axis:
+def _axis(dims: Sequence[str], grid: Grid, number: int | None, direction: int, base: int) -> Axis:
     """Return one direction; `base` is the size that the picture's width stands for."""
     if number is None:
         one = np.array([0, 1])
         return Axis(None, "", 1, 1, one, one, np.array([0.0, _ABSENT[direction]]), None)
-    grid = aggregation.grid
     edges = np.minimum(grid.edges[number], grid.shape[number])
     count = len(edges) - 1
     cells = min(count, _MOST[direction])
@@ -126,6 +125,4 @@ def _axis(aggregation: Aggregation, number: int | None, direction: int, base: in
     pixels = np.concatenate([[0.0], np.cumsum(share / share.sum())]) * length
     sizes = np.diff(edges)
     uniform = int(sizes[0]) if count > 1 and (sizes[:-1] == sizes[0]).all() and sizes[-1] <= sizes[0] else None
-    return Axis(
-        number, printable(aggregation.dims[number]), grid.shape[number], count, bounds, edges[bounds], pixels, uniform
-    )
+    return Axis(number, printable(dims[number]), grid.shape[number], count, bounds, edges[bounds], pixels, uniform)

@@ -14,9 +14,15 @@ _MOST = 200
 
 
 def facts_html(
-    head: str, facts: Iterable[tuple[str, object]], lists: Iterable[tuple[str, Sequence[object]]] = ()
+    head: str,
+    facts: Iterable[tuple[str, object]],
+    lists: Iterable[tuple[str, Sequence[object]]] = (),
+    picture: str = "",
 ) -> str:
-    """Return a headline, facts and lists as HTML; facts without a value and empty lists are left out, long ones cut."""
+    """Return a headline, facts, a picture and lists as HTML.
+
+    Facts without a value and empty lists are left out, and long lists are cut; the picture is taken as it is.
+    """
     rows = "".join(
         f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>"
         for name, value in facts
@@ -25,6 +31,7 @@ def facts_html(
     parts = [f'<div class="cfagg-head"><span class="cfagg-name">{escape(head)}</span></div>']
     if rows:
         parts.append(f"<table>{rows}</table>")
+    parts.append(picture)
     for title, lines in lists:
         if not lines:
             continue

@@ -79,7 +79,7 @@ def draw(aggregation: Aggregation, *, title: bool = True) -> Drawing:
 
     Of more than three dimensions those with most partitions are drawn, at the first index of the others.
     """
-    right, down, deep = choose(aggregation)
+    right, down, deep = choose(aggregation.dims, aggregation.grid)
     slant = (0.8 * deep.length, -0.6 * deep.length)
     left = 12.0 if down.number is None else 64.0
     top = (66.0 if title else 14.0) - slant[1]

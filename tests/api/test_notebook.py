@@ -24,7 +24,7 @@ LINES, LENGTH = 10, 800
 #: What is reached through public attributes, is no result of its own, and shows itself by its repr.
 INNER = {
     "ArrayReport", "BTreeIndex", "BisectIndex", "Columns", "Explanations", "Group", "GroupFacts", "JoinedFacts",
-    "Labels", "LazyArray", "Loss", "ObservationStore", "Outer", "PagesIndex", "Plan", "Rows", "SampleDates", "Source",
+    "Labels", "Loss", "ObservationStore", "Outer", "PagesIndex", "Plan", "SampleDates", "Source",
     "Step", "Window", "ZarrArray", "ZarrReader",
 }  # fmt: skip
 
