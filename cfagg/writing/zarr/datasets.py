@@ -59,6 +59,8 @@ def write_dataset(
     notes = tuple(rectilinear_note(job.made.path) for job in jobs if not is_regular(job.made.grid))
     return StoreReport(target=place.path, variables=tuple(documents), chunks=len(sizes), stored=sum(sizes), notes=notes)
 
+
+def _attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of the store; what JSON cannot say is refused before anything is computed."""
     found = group_attributes(attributes)
     try:
@@ -68,17 +70,6 @@ def write_dataset(
             f"the attributes of the dataset cannot be written: {error}; delete or convert"
         ) from error
     return found
-
-
-def _refuse_own_source(dataset: Any, target: str | os.PathLike[str]) -> None:
-    """Refuse to remove what is read: in an object store the old store goes first."""
-    name = os.fspath(target)
-    if not is_url(name):
-        return
-    found = [dataset.encoding.get("source"), *(v.encoding.get("source") for v in dataset.variables.values())]
-    for source in found:
-        if isinstance(source, str) and covers(name.rstrip("/"), source.rstrip("/")):
-            raise TargetError(f"{source} lies in {name}, which would be replaced, and is read; choose another target")
 
 
 def _compute(arrays: list[Any]) -> tuple[Any, ...]:
