@@ -30,7 +30,8 @@ def read_like_numpy(reader: Reader, key: Any) -> Any:
     if not lists:
         found = reader.read(entries)
         place = tuple(None if e is None else slice(None) for e in given if not isinstance(e, int))
-        found = found[place]
+        # With an ellipsis, what has no dimension stays an array, one of strings too.
+        found = found[(Ellipsis, *place)]
         return found[()] if not found.ndim and not _has_ellipsis(key) else found
     # Beside lists, NumPy takes integers for lists of one.
     advanced = [d for d, e in enumerate(entries) if not isinstance(e, slice)]

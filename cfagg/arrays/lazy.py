@@ -254,6 +254,9 @@ def open_array(
     if stored is not None:
         return LazyArray(stored, attributes=with_number(stored.attributes, stored.dtype), name=name)
     source = open_any(place, places)
+    if not variable.strip("/"):
+        # An array that is the root of its store has no name there.
+        variable = next((p for p, a in getattr(source, "arrays", {}).items() if not a.read.path), variable)
     reader = open_reader(source, variable, source.access(places), missing=missing, workers=workers, index=index)
     return LazyArray(reader, attributes=_attributes(source, variable), name=name)
 

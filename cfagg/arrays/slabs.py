@@ -86,8 +86,14 @@ class SlabReader(VariableReader):
 
     def _read(self, slices: tuple[slice, ...]) -> npt.NDArray[Any]:
         values = np.asarray(self._slab(slices))
-        if values.dtype.kind == "O" and not all(isinstance(v, str) for v in values.flat):
-            raise UnsupportedError(f"{self.label} holds objects other than strings; choose other variables")
+        if self.dtype.kind == "O":
+            held = "" if values.dtype.kind in "OUT" else str(values.dtype)
+            if values.dtype.kind == "O":
+                held = ", ".join(sorted({type(v).__name__ for v in values.flat if not isinstance(v, str)}))
+            if held:
+                raise UnsupportedError(
+                    f"{self.label} holds values of type {held}, expected numbers or text; choose other variables"
+                )
         expected = tuple(len(range(s.start, s.stop, s.step or 1)) for s in slices)
         if values.shape != expected:
             raise SourceError(f"{self.label}: {values.shape} values were read, expected {expected}; it was changed")

@@ -35,9 +35,9 @@ from cfagg.formats.metadata.stores import LocalStore
 from cfagg.formats.metadata.url import is_consolidated, store_at
 from cfagg.formats.metadata.zarr import open_store, read_node
 from cfagg.formats.zarr.checked_store import CheckedStore
-from cfagg.formats.zarr.documents import node_folder, read_document
+from cfagg.formats.zarr.documents import node_folder, parse, read_document
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
-from cfagg.formats.zarr.settings import unequal_chunks
+from cfagg.formats.zarr.settings import no_codec, open_plainly, unequal_chunks
 from cfagg.formats.zarr.zipped import CheckedZip
 from cfagg.labelled.indexed import IndexedArray
 from cfagg.storage.store import raise_ours
@@ -68,6 +68,11 @@ class _Store(ZarrStore):
             else:
                 lazy: Any = indexing.LazilyIndexedArray(IndexedArray(ZarrReader(found), wrapper.dtype))
                 variable._data = lazy
+        if variable.dims == ("_scalar_",) and variable.shape == (1,):
+            # The netCDF library writes a scalar as an array of one element.
+            variable = variable.isel(_scalar_=0)
+            for key in ("chunks", "shards", "preferred_chunks"):
+                variable.encoding.pop(key, None)
         return variable
 
 
@@ -119,6 +124,8 @@ class _Indexer:
             raise
         except Exception as error:  # as many kinds as there are codecs
             raise_ours(error)
+            if (lacking := no_codec(error)) is not None:
+                raise UnsupportedError(f"{where} {lacking}") from error
             raise SourceError(
                 f"{where} cannot be read, zarr-python says: "
                 f"{type(error).__name__}: {str(error)[:300]}; write the chunk again"
@@ -189,15 +196,15 @@ class ZarrEntrypoint(BackendEntrypoint):
                         _check_count(str(store), name, _chunks(array)[0])
                 opened.unpack = decoding.get("mask_and_scale") is not False
                 return StoreBackendEntrypoint().open_dataset(opened, **decoding)
-        except FragmentReadError:
+        except FragmentReadError as error:
             if isinstance(store, CheckedStore):
-                _find_problem(store, group or "")  # a document is no partition
+                _find_problem(store, group or "", error)  # a document is no partition
             raise
         except CfaggError:
             raise
         except Exception as error:  # as many kinds as there are ways to damage metadata
             if isinstance(store, CheckedStore):
-                _find_problem(store, group or "")
+                _find_problem(store, group or "", error)
             raise SourceError(
                 f"{filename_or_obj}, group {group or '/'}: xarray cannot make a dataset of it ({type(error).__name__}: "
                 f"{str(error)[:300]}); 'cfagg check' gives details"
@@ -244,7 +251,7 @@ def _check_count(store: str, path: str, count: int) -> None:
         )
 
 
-def _find_problem(store: CheckedStore, group: str) -> None:
+def _find_problem(store: CheckedStore, group: str, error: Exception) -> None:
     """Raise what is wrong with the metadata of a group or an array of it, if that is seen."""
     node = read_node(LocalStore(store.path, store.allow), group.strip("/"))
     if node is not None and node.is_array:
@@ -256,6 +263,30 @@ def _find_problem(store: CheckedStore, group: str) -> None:
         if any(os.path.lexists(f"{store.path}/{path}/{name}") for name in ("zarr.json", ".zarray")):
             found = read_document(f"{store.path}/{path}", "zarr.json", store.path, store.allow)
             if found is None or found.content.get("node_type") != "group":
-                array = open_array(store.path, path, allow=store.allow)
-                _ = array.decoder
-                store.part(f"{path}/.zattrs", None)
+                _find_problem_of(store, path, error)
+
+
+def _find_problem_of(store: CheckedStore, path: str, error: Exception) -> None:
+    """Raise what is wrong with the metadata of an array, if that is seen."""
+    try:
+        array = open_array(store.path, path, allow=store.allow)
+    except UnsupportedError as ours:
+        try:
+            open_plainly(store, path, None)
+        except Exception as problem:  # as many kinds as there are types
+            raise ours from problem
+        # zarr-python reads it: types are not what is wrong.
+        array = open_array(store.path, path, allow=store.allow, any_type=True)
+    else:
+        _ = array.decoder
+    attributes = parse(store.part(f"{path}/.zattrs", None) or b"{}", f"{store.path}/{path}/.zattrs")
+    if array.zarr_format == 3:
+        named = len(array.document.get("dimension_names") or ()) == array.ndim
+    else:
+        named = "_ARRAY_DIMENSIONS" in attributes or "_NCZARR_ARRAY" in array.document
+    if not named and isinstance(error, KeyError):
+        key = "dimension_names in zarr.json" if array.zarr_format == 3 else "the attribute _ARRAY_DIMENSIONS"
+        raise SourceError(
+            f"{store.path}: array {path!r} has no names of dimensions, which a dataset needs; write them ({key}), or "
+            "open the array with cfagg.open_array"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import cfagg
 from cfagg.arrays.given import MemoryReader
 from cfagg.arrays.lazy import LazyArray
 from cfagg.demo import sample
-from cfagg.errors import SelectionError, SourceError, SourceNotFoundError
+from cfagg.errors import SelectionError, SourceError, SourceNotFoundError, UnsupportedError
 
 VALUES = np.arange(7 * 5 * 4).reshape(7, 5, 4)
 
@@ -178,6 +179,26 @@ def test_text_is_read(tmp_path: Path) -> None:
         assert cfagg.open_array(tmp_path / path, "t")[:].tolist() == ["ab", "c"]
 
 
+@pytest.mark.parametrize("form", [2, 3])
+def test_elements_of_text_are_read_like_those_of_numpy(tmp_path: Path, form: Any) -> None:
+    group = zarr.create_group(str(tmp_path), zarr_format=form)
+    group.create_array("t", data=np.array(["ab", "c"]))
+    group.create_array("s", data=np.array("abc"))
+    text, one = cfagg.open_array(tmp_path, "t"), cfagg.open_array(tmp_path, "s")
+    assert (text[-1], text[1, ...].shape, one[()]) == ("c", (), "abc")
+    assert (one[...].shape, one[None].tolist(), one[...].item()) == ((), ["abc"], "abc")
+
+
+@pytest.mark.parametrize("dtype", ["M8[ns]", "m8[s]", "c8", "S3"])
+def test_what_is_neither_number_nor_text_is_refused_with_its_type(tmp_path: Path, dtype: str) -> None:
+    values = np.array([1, 2]).astype(dtype)
+    zarr.create_array(str(tmp_path), name="v", data=values, zarr_format=2)
+    array = cfagg.open_array(tmp_path, "v")
+    held = "bytes" if dtype == "S3" else str(values.dtype)
+    with pytest.raises(UnsupportedError, match=re.escape(f"holds values of type {held}, expected numbers or text")):
+        array[...]
+
+
 def test_what_is_not_there_is_refused(store: Path, tmp_path: Path) -> None:
     with pytest.raises(SourceNotFoundError):
         cfagg.open_array(tmp_path / "no.nc", "x")
@@ -212,8 +233,9 @@ def test_an_array_that_is_opened_by_itself_is_what_it_is_in_its_store(
     assert np.array_equal(alone[...], within[...])
 
 
-def test_an_array_may_be_the_root_of_its_store(tmp_path: Path) -> None:
-    zarr.create_array(str(tmp_path), data=np.arange(5), chunks=(2,))
+@pytest.mark.parametrize("form", [2, 3])
+def test_an_array_may_be_the_root_of_its_store(tmp_path: Path, form: Any) -> None:
+    zarr.create_array(str(tmp_path), data=np.arange(5), chunks=(2,), zarr_format=form)
     found = cfagg.open_array(tmp_path, "/")
     assert (found[:].tolist(), found.name, found.chunks) == ([0, 1, 2, 3, 4], None, ((2, 2, 1),))
 

@@ -9,7 +9,8 @@ from typing import Any
 from zarr.abc.store import ByteRequest, RangeByteRequest, Store
 from zarr.core.buffer import Buffer, BufferPrototype
 
-from cfagg.formats.zarr.checked_store import cut, vetted
+from cfagg.formats.zarr.checked_store import cut
+from cfagg.formats.zarr.vetting import vetted
 
 __all__ = ["KeyStore"]
 

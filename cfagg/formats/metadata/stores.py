@@ -111,7 +111,7 @@ class MemoryStore:
 
     def array(self, path: str, format_: int) -> Any:
         """Return an array, opened with zarr-python."""
-        from cfagg.formats.zarr.checked_store import vetted
+        from cfagg.formats.zarr.vetting import vetted
 
         name = "zarr.json" if format_ == 3 else ".zarray"
         raw = self.read(joined(path, name))

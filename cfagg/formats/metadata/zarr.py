@@ -26,6 +26,7 @@ from cfagg.formats.metadata.nczarr import HIDDEN, Notes, notes_of
 from cfagg.formats.metadata.stores import LocalStore, Store, joined
 from cfagg.formats.metadata.zarr_types import fill_attribute, kind_of
 from cfagg.formats.zarr.documents import no_store, parse
+from cfagg.formats.zarr.settings import no_codec
 from cfagg.model.dataset import Dataset, Dimension, Group, Variable
 from cfagg.storage.store import raise_ours
 
@@ -296,6 +297,8 @@ def reading(where: str) -> Iterator[None]:
         raise FragmentReadError(f"{where}: its values cannot be read: {error}") from error
     except Exception as error:  # codecs raise whatever they like on damaged bytes
         raise_ours(error)
+        if (lacking := no_codec(error)) is not None:
+            raise FragmentReadError(f"{where}: it {lacking}") from error
         raise FragmentReadError(
             f"{where}: its values cannot be decoded as its metadata describe them; the metadata or the chunks are "
             "damaged: write the array again"

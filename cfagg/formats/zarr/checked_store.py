@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,51 +14,20 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
 from cfagg.conventions import limits
-from cfagg.errors import FragmentReadError, LimitError, UnsupportedError
+from cfagg.errors import FragmentReadError, LimitError
 from cfagg.formats.codecs import check_chunk
-from cfagg.formats.zarr.documents import MAX_DOCUMENT, parse
-from cfagg.formats.zarr.grids import refuse_endless
+from cfagg.formats.zarr.documents import MAX_DOCUMENT
 from cfagg.formats.zarr.metadata import ZarrArray, decoded_array
+from cfagg.formats.zarr.vetting import vetted
 from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import listed, open_file, prefixes, read_file
 
-__all__ = ["METADATA", "CheckedStore", "cut", "vetted"]
+__all__ = ["METADATA", "CheckedStore", "cut"]
 
 #: Names of documents.
 METADATA = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json")
 
-#: Codecs that run what they read.
-_CODE = frozenset({"pickle", "numcodecs.pickle"})
-
-#: How the netCDF library writes the type of characters, which have no order of bytes, and what zarr-python takes.
-_ORDERED, _PLAIN = re.compile(rb'("dtype"\s*:\s*")[<>](S\d+")'), rb"\1|\2"
-
 _CONTEXT = Context()
-
-
-def refuse_code(found: Any, where: str) -> None:
-    """Raise where metadata name a codec that runs code which the store holds, or chunks that nobody can list."""
-    waiting = [found]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Mapping):
-            if any(isinstance(one.get(k), str) and one[k].lower() in _CODE for k in ("id", "name")):
-                raise UnsupportedError(f"{where} uses the codec 'pickle', which executes what it reads: never used")
-            if "chunk_grid" in one:
-                refuse_endless(one["chunk_grid"], where)
-            waiting += [v for k, v in one.items() if k != "attributes" and not k.endswith(".zattrs")]
-        elif isinstance(one, list):
-            if any(isinstance(c, str) and c.lower() in _CODE for c in one):
-                raise UnsupportedError(f"{where} uses the codec 'pickle', which executes what it reads: never used")
-            waiting += one
-
-
-def vetted(name: str, raw: bytes, where: str) -> bytes:
-    """Return the document of a name as zarr-python may be given it."""
-    if name == ".zattrs":
-        return raw
-    refuse_code(parse(raw, where), where)
-    return _ORDERED.sub(_PLAIN, raw) if name == ".zarray" else raw
 
 
 class CheckedStore(LocalStore):

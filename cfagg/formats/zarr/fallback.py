@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cfagg.errors import CfaggError, FragmentReadError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.formats.zarr.metadata import ZarrArray, open_array
-from cfagg.formats.zarr.settings import open_plainly
+from cfagg.formats.zarr.settings import no_codec, open_plainly
 from cfagg.storage.locks import forkable
 from cfagg.storage.urls import Url
 
@@ -55,6 +55,8 @@ def open_by_zarr(store: Any, path: str, zarr_format: int | None) -> Any:
     except FileNotFoundError as error:
         raise SourceNotFoundError(f"{store.path} has no Zarr array {path!r}") from error
     except Exception as error:  # as many kinds as there are ways to damage metadata
+        if (lacking := no_codec(error)) is not None:
+            raise UnsupportedError(f"{where} {lacking}") from error
         try:
             open_array(store.path, path, allow=store.allow)
         except UnsupportedError as ours:

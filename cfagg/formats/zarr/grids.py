@@ -23,7 +23,7 @@ from cfagg.formats.zarr.codecs import named
 from cfagg.model import Grid, Regular
 from cfagg.model.runs import run_lengths
 
-__all__ = ["chunk_grid", "grid_v2", "grid_v3", "is_rectilinear", "runs_along", "with_runs"]
+__all__ = ["chunk_grid", "for_listing", "grid_v2", "grid_v3", "is_rectilinear", "runs_along", "with_runs"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -72,18 +72,31 @@ def grid_v3(
     return inner, objects
 
 
-def refuse_endless(grid: Any, where: str) -> None:
-    """Raise where software that lists every edge, as zarr-python does, would list more than there are in any array.
+def for_listing(grid: Any, shape: Any, where: str) -> Any:
+    """Return a grid for software that lists every edge, as zarr-python does, with equal chunks as one number.
 
-    >>> refuse_endless({"name": "rectilinear", "configuration": {"chunk_shapes": [[[1, 9]], 3]}}, "a")
+    Raises where it would list more than there are in any array.
+
+    >>> grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[2, 9]], [3, 2]]}}
+    >>> for_listing(grid, [17, 5], "a")["configuration"]["chunk_shapes"]
+    [2, [3, 2]]
     """
     name, configuration = named(grid)
-    told = configuration.get(_VARIABLE.get(name, ""))
-    for d, entry in enumerate(told if isinstance(told, list) else ()):
-        runs = [r[1] for r in entry if type(r) is list and len(r) == 2] if isinstance(entry, list) else []
-        count = sum(n for n in runs if type(n) is int and n > 0)
-        if count > limits.MAX_PARTITIONS:
-            raise LimitError(f"{where}, dimension {d} has {count:,} chunks, more than {limits.MAX_PARTITIONS:,}")
+    key = _VARIABLE.get(name, "")
+    told = configuration.get(key)
+    if not isinstance(told, list):
+        return grid
+    sizes = shape if isinstance(shape, list) and len(shape) == len(told) else [None] * len(told)
+    shorter = []
+    for d, (entry, size) in enumerate(zip(told, sizes, strict=True)):
+        runs = [r for r in entry if type(r) is list and len(r) == 2] if isinstance(entry, list) else []
+        counts = [r[1] for r in runs if type(r[1]) is int and r[1] > 0]
+        if sum(counts) > limits.MAX_PARTITIONS:
+            raise LimitError(f"{where}, dimension {d} has {sum(counts):,} chunks, more than {limits.MAX_PARTITIONS:,}")
+        equal = runs == entry and len(runs) == len(counts) == 1 and _is_length(runs[0][0]) and _is_length(size)
+        # A run that ends early or goes on beyond the array's end stays what it is: a number would say something else.
+        shorter.append(runs[0][0] if equal and -(-size // runs[0][0]) == counts[0] else entry)
+    return grid if shorter == told else {"name": name, "configuration": {**configuration, key: shorter}}
 
 
 def chunk_grid(chunks: Sequence[Any]) -> dict[str, Any]:

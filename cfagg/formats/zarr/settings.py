@@ -1,4 +1,4 @@
-"""The setting of zarr-python without which it opens no array of chunks of unequal lengths."""
+"""What zarr-python has to be told, and to be asked: arrays of chunks of unequal lengths, codecs it does not know."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["open_plainly", "put_sync", "unequal_chunks"]
+__all__ = ["no_codec", "open_plainly", "put_sync", "unequal_chunks"]
 
 
 class _Setting:
@@ -50,6 +50,16 @@ def open_plainly(store: Any, path: str, zarr_format: Any) -> Any:
 
     with unequal_chunks():
         return zarr.open_array(store, path=path, mode="r", zarr_format=zarr_format)
+
+
+def no_codec(error: Exception) -> str | None:
+    """Return what to say where zarr-python does not know a codec, `None` of all other errors.
+
+    zarr-python and numcodecs have a class each for it, the one of numcodecs is not in all its versions.
+    """
+    if type(error).__name__ != "UnknownCodecError":
+        return None
+    return f"uses a codec that is not installed here, install what has it; zarr-python says: {error}"
 
 
 def put_sync(store: Any, key: str, data: bytes) -> None:

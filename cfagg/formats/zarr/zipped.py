@@ -19,9 +19,10 @@ from zarr.storage import ZipStore
 from cfagg.conventions import limits
 from cfagg.errors import ConventionError, FragmentReadError, UnsupportedError
 from cfagg.formats.codecs import check_chunk
-from cfagg.formats.zarr.checked_store import METADATA, cut, vetted
+from cfagg.formats.zarr.checked_store import METADATA, cut
 from cfagg.formats.zarr.documents import MAX_DOCUMENT
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
+from cfagg.formats.zarr.vetting import vetted
 from cfagg.storage.files import close_read
 
 __all__ = ["CheckedZip"]

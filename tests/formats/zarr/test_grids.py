@@ -17,7 +17,7 @@ from zarr.core.metadata.v3 import ArrayV3Metadata
 from cfagg.errors import LimitError
 from cfagg.formats.zarr.chunks import read_chunk
 from cfagg.formats.zarr.creating import NewArray, array_documents, write_documents
-from cfagg.formats.zarr.grids import chunk_grid, grid_v2, grid_v3
+from cfagg.formats.zarr.grids import chunk_grid, for_listing, grid_v2, grid_v3
 from cfagg.formats.zarr.metadata import open_array
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.model import Grid, Regular
@@ -204,6 +204,34 @@ def test_sums_of_lengths_beyond_64_bits_do_not_come_round():
     huge = 2**61
     grid, _ = ours(document([[5, huge, huge, huge, huge, huge, huge, huge, huge, 7]], [6]))
     assert grid.edges[0].tolist() == [0, 5, 5 + huge]
+
+
+@pytest.mark.parametrize(
+    ("entry", "size", "shown"),
+    [
+        ([[2, 5]], 10, 2),
+        ([[2, 5]], 9, 2),
+        ([[4, 1]], 3, 4),
+        ([[2, 6]], 10, [[2, 6]]),  # goes on beyond the end
+        ([[2, 4]], 10, [[2, 4]]),  # ends early
+        ([[2, 4], 2], 10, [[2, 4], 2]),
+        ([10], 10, [10]),
+        ([[2, 0]], 0, [[2, 0]]),
+    ],
+)
+@pytest.mark.parametrize("key", ["chunk_shapes", "chunk_shape"])
+def test_zarr_python_is_shown_equal_chunks_as_one_number(key, entry, size, shown):
+    name = {"chunk_shapes": "rectilinear", "chunk_shape": "rectangular"}[key]
+    grid = {"name": name, "configuration": {"kind": "inline", key: [entry, 3]}}
+    found = for_listing(grid, [size, 7], "a")
+    assert found == {"name": name, "configuration": {"kind": "inline", key: [shown, 3]}}
+
+
+@pytest.mark.parametrize("shape", [[9], "9", None])
+def test_endless_chunks_are_refused_whatever_the_shape_is(shape):
+    grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[1, 2**33]], 3]}}
+    with pytest.raises(LimitError, match="dimension 0 has 8,589,934,592 chunks"):
+        for_listing(grid, shape, "a")
 
 
 def test_more_chunks_than_any_array_has_are_refused_before_they_are_listed():

@@ -1,0 +1,73 @@
+"""Zarr stores as datasets: scalars of the netCDF library, and what is said where xarray makes no dataset of a store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import cfagg
+from cfagg.errors import CfaggError, SourceError, UnsupportedError
+
+
+@pytest.mark.parametrize("chunks", [None, {}])
+@pytest.mark.parametrize("mode", ["nczarr", "zarr"])
+def test_scalars_of_the_netcdf_library_are_scalars(tmp_path: Path, mode: str, chunks: Any) -> None:
+    url = f"file://{tmp_path}/a.zarr#mode={mode},file"
+    with netCDF4.Dataset(url, "w") as file:
+        file.createVariable("height", "f8", ())[...] = 2.5
+        file["height"].units = "m"
+    ds = cfagg.read(tmp_path / "a.zarr", chunks=chunks)
+    with netCDF4.Dataset(url) as file:
+        # Without its notes, the library itself does not know any more that it wrote a scalar.
+        assert file["height"].shape == (() if mode == "nczarr" else (1,))
+    assert ds.height.shape == ()
+    assert (float(ds.height), ds.height.units, dict(ds.sizes)) == (2.5, "m", {})
+    ds.to_zarr(tmp_path / "b.zarr", zarr_format=2)
+    assert float(xr.open_zarr(tmp_path / "b.zarr").height) == 2.5
+
+
+@pytest.mark.parametrize("form", [2, 3])
+def test_an_array_without_names_of_dimensions_is_named(tmp_path: Path, form: Any) -> None:
+    group = zarr.create_group(str(tmp_path), zarr_format=form)
+    names = {"dimension_names": ["x"]} if form == 3 else {"attributes": {"_ARRAY_DIMENSIONS": ["x"]}}
+    group.create_array("a", data=np.array(["p", "q"]), **names)  # text is nothing wrong
+    group.create_array("b", data=np.arange(2))
+    key = "dimension_names in zarr.json" if form == 3 else "the attribute _ARRAY_DIMENSIONS"
+    with pytest.raises(SourceError, match=rf"array 'b' has no names of dimensions.*write them \({key}\)"):
+        cfagg.read(tmp_path)
+    assert cfagg.open_array(tmp_path, "b")[:].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("form", [2, 3])
+def test_a_codec_that_is_not_there_is_named_and_nothing_called_damaged(tmp_path: Path, form: Any) -> None:
+    ds = xr.Dataset({"v": ("x", np.arange(3.0))})
+    ds.to_zarr(tmp_path, zarr_format=form, consolidated=False)
+    document = tmp_path / "v" / ("zarr.json" if form == 3 else ".zarray")
+    found = json.loads(document.read_text())
+    if form == 3:
+        found["codecs"][-1] = {"name": "no_such_codec", "configuration": {}}
+    else:
+        found["compressor"] = {"id": "no_such_codec"}
+    document.write_text(json.dumps(found))
+    for read in (lambda: cfagg.open_array(tmp_path, "v")[:], lambda: cfagg.read(tmp_path).load()):
+        with pytest.raises(CfaggError, match="'no_such_codec'") as raised:
+            read()
+        assert "damaged" not in str(raised.value)
+        assert "violate" not in str(raised.value)
+
+
+def test_a_type_that_zarr_python_does_not_know_is_what_is_named(tmp_path: Path) -> None:
+    group = zarr.create_group(str(tmp_path))
+    group.create_array("a", data=np.array(["p", "q"]), dimension_names=["x"])
+    group.create_array("b", data=np.arange(2), dimension_names=["x"])
+    document = tmp_path / "b" / "zarr.json"
+    document.write_text(document.read_text().replace('"int64"', '"no_such_type"'))
+    with pytest.raises(UnsupportedError, match="array 'b' has the data type 'no_such_type'"):
+        cfagg.read(tmp_path)
