@@ -39,6 +39,7 @@ __all__ = [
     "replace_file",
     "sync_directory",
     "sync_file",
+    "sync_file_system",
     "sync_tree",
     "write_all",
     "write_synced",
@@ -171,11 +172,11 @@ def sync_directory(path: str | os.PathLike[str]) -> None:
 
 def sync_tree(path: str | os.PathLike[str]) -> None:
     """Force a directory and all below it to disk: on Linux by one call, which costs less than one for each file."""
-    if not _sync_file_system(path):
+    if not sync_file_system(path):
         _sync_each(path)
 
 
-def _sync_file_system(path: str | os.PathLike[str]) -> bool:
+def sync_file_system(path: str | os.PathLike[str]) -> bool:
     """Force the file system that holds `path` to disk; return False where the system cannot."""
     call = _from_c_library("syncfs")
     if call is None:
@@ -266,8 +267,8 @@ def replace_file(new: Path, target: Path) -> None:
     finally:
         os.close(handle)
     new.replace(target)
-    sync_directory(target.parent)
-    sync_directory(new.parent)
+    for folder in dict.fromkeys((target.parent, new.parent)):
+        sync_directory(folder)
 
 
 def write_all(file: FileIO, data: bytes | memoryview) -> None:

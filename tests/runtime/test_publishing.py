@@ -49,7 +49,7 @@ def test_where_two_renames_are_needed_and_the_second_fails_the_first_is_undone(t
 
 
 def test_without_syncfs_every_file_and_directory_is_synced_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(publishing, "_sync_file_system", lambda _: False)
+    monkeypatch.setattr(publishing, "sync_file_system", lambda _: False)
     seen = []
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda f: (seen.append(os.path.realpath(f"/proc/self/fd/{f}")), real(f)))

@@ -253,8 +253,7 @@ def _write(
     try:
         chunks, stored = _put_all(place, _tasks(growths, increment, encoders), workers)
         place.sync()
-        for key, text, tag in writes:
-            place.swap(key, text, tag)
+        place.swap_all(writes)
         place.swap(*top)
     except BaseException:
         # As a killed run would be taken back by the next one.

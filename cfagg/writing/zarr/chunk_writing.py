@@ -92,7 +92,10 @@ def put_object(place: Place, slab: Slab, index: Sequence[int]) -> int:
     cut = tuple(slice(None) if d == tail.axis else slice(a, b) for d, (a, b) in enumerate(extent))
     values = slab.values[cut]
     data = (_chunk if tail.objects is tail.grid else _shard)(place, slab, index, key, values, begin)
-    place.put(key, data, new=is_new)
+    if is_new:
+        place.put(key, data, new=True)
+    else:
+        place.stage(key, data)
     return len(data)
 
 

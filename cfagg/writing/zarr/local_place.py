@@ -7,7 +7,7 @@ import os
 import threading
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,22 +20,18 @@ from cfagg.runtime.publishing import (
     reason,
     replace_file,
     sync_directory,
-    sync_file,
-    sync_tree,
     write_all,
     write_synced,
 )
 from cfagg.runtime.staging import lock, release
 from cfagg.storage.store import MAX_OBJECT, check_key
 from cfagg.storage.tree import read_file
+from cfagg.writing.zarr.staged import Staged, sync_files, sync_folders
 
 __all__ = ["CLAIM", "LocalPlace"]
 
 #: What stands in a store while it is written to, and after a writer was killed.
 CLAIM = ".cfagg-append"
-
-#: Files that are forced to disk one by one; more of them all at once.
-_EACH = 64
 
 
 class LocalPlace:
@@ -49,6 +45,7 @@ class LocalPlace:
         self._folders: set[str] = set()  # those that are there, and not behind a link out of it
         self._written: list[str] = []
         self._made: set[str] = set()
+        self._staged = Staged()
 
     def __repr__(self) -> str:
         return f"LocalPlace({self.store!r})"
@@ -75,15 +72,24 @@ class LocalPlace:
         path = self._path(key)
         try:
             self._make_folder(os.path.dirname(path))  # noqa: PTH120
-            if new:
-                write_whole(Path(path), data)
-            else:
-                replace_file(_aside(path, data), Path(path))
+            if not new:
+                with _dropping(Staged()) as staged:
+                    replace_file(staged.add(path, data), Path(path))
                 return
+            write_whole(Path(path), data)
         except OSError as error:
             raise self._unwritten(path, error) from error
         with self._lock:
             self._written.append(path)
+
+    def stage(self, key: str, data: Any) -> None:
+        """Write a file that takes the place of another with the next `sync`."""
+        path = self._path(key)
+        try:
+            self._make_folder(os.path.dirname(path))  # noqa: PTH120
+            self._staged.add(path, data)
+        except OSError as error:
+            raise self._unwritten(path, error) from error
 
     def put_by_way_of(self, folder: Path, key: str, data: Any) -> None:
         """Write a file in another folder of the file system, and rename it: several may write the same one."""
@@ -104,22 +110,33 @@ class LocalPlace:
 
     def swap(self, key: str, data: bytes, tag: Any) -> Any:
         """Write a file that is in the state of a tag; it is on disk when this returns."""
-        path = self._path(key)
+        return self.swap_all([(key, data, tag)])[0]
+
+    def swap_all(self, writes: Sequence[tuple[str, bytes, Any]]) -> list[Any]:
+        """Write files, each in the state of a tag, one after the other; they are on disk when this returns."""
+        made = []
+        path = self.store
         try:
-            self._make_folder(os.path.dirname(path))  # noqa: PTH120
-            part = _aside(path, data)
-            made = _tag(part.stat())
-            try:
-                now: Any = _tag(os.lstat(path))
-            except FileNotFoundError:
-                now = None
-            if now != tag:
-                part.unlink()
-                raise TargetError(f"{path} was written by somebody else meanwhile; it was left as it is; run again")
-            replace_file(part, Path(path))
+            with _dropping(Staged()) as staged:
+                for key, data, _ in writes:
+                    path = self._path(key)
+                    self._make_folder(os.path.dirname(path))  # noqa: PTH120
+                    made.append(_tag(staged.add(path, data).stat()))
+                sync_files(staged.parts, self.store)
+                for key, _, tag in writes:
+                    self._check_tag(self._path(key), tag)
+                sync_folders(staged.put(), self.store)
         except OSError as error:
             raise self._unwritten(path, error) from error
         return made
+
+    def _check_tag(self, path: str, tag: Any) -> None:
+        try:
+            now: Any = _tag(os.lstat(path))
+        except FileNotFoundError:
+            now = None
+        if now != tag:
+            raise TargetError(f"{path} was written by somebody else meanwhile; it was left as it is; run again")
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove files, and what is left of them where they were not whole yet."""
@@ -143,20 +160,15 @@ class LocalPlace:
             return sorted(e.name for e in entries if not e.name.startswith(".") and e.is_dir())
 
     def sync(self) -> None:
-        """Force what was put to disk."""
+        """Force what was put to disk, and put there what was staged."""
         with self._lock:
             written, self._written = self._written, []
             made, self._made = self._made, set()
         try:
-            if len(written) > _EACH:
-                sync_tree(self.store)
-                return
-            for path in written:
-                with opened(path, "r+b") as file:
-                    sync_file(file.fileno())
+            sync_files([*written, *self._staged.parts], self.store)
+            folders = self._staged.put() | {os.path.dirname(p) for p in written} | made  # noqa: PTH120
             # Names of files, then those of new folders above them.
-            for folder in sorted({os.path.dirname(p) for p in written} | made, key=len, reverse=True):  # noqa: PTH120
-                sync_directory(folder)
+            sync_folders(folders, self.store)
         except OSError as error:
             raise self._unwritten(self.store, error) from error
 
@@ -185,6 +197,7 @@ class LocalPlace:
         try:
             yield claim
         finally:
+            self._staged.drop()
             claim.leave()
             release(file)
 
@@ -270,12 +283,13 @@ class _LocalClaim:
         return TargetError(f"{store} cannot be {what}: {reason(error, store)}")
 
 
-def _aside(path: str, data: Any) -> Path:
-    """Write a file beside another, whose place it will take."""
-    part = Path(path).with_name(f".{os.path.basename(path)}.part")  # noqa: PTH119
-    with opened(part, "wb") as file:
-        write_all(file, data)
-    return part
+@contextmanager
+def _dropping(staged: Staged) -> Iterator[Staged]:
+    """Leave nothing beside the files that were to be replaced."""
+    try:
+        yield staged
+    finally:
+        staged.drop()
 
 
 def _tag(status: os.stat_result) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ import platform
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,14 @@ class ObjectPlace:
             self.objects.put(key, data, create=tag is None, match=tag)
         except TargetExistsError as error:
             raise self._others(key) from error
+
+    def stage(self, key: str, data: Any) -> None:
+        """Write an object."""
+        self.put(key, data)
+
+    def swap_all(self, writes: Sequence[tuple[str, bytes, Any]]) -> list[Any]:
+        """Write objects, each if it has a tag, one after the other."""
+        return [self.swap(*write) for write in writes]
 
     def swap(self, key: str, data: bytes, tag: Any) -> Any:
         """Write an object that has a tag, `None` for one that is not there; return its new tag."""

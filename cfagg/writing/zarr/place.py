@@ -6,7 +6,7 @@ Chunks are put first and documents swapped last, so that whoever reads the store
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -60,6 +60,12 @@ class Place(Protocol):
         `TargetError` is raised where it is in another state: somebody else wrote it.
         """
 
+    def stage(self, key: str, data: Any) -> None:
+        """Write an object that takes the place of another with the next `sync`, or before."""
+
+    def swap_all(self, writes: Sequence[tuple[str, bytes, Any]]) -> list[Any]:
+        """Write several objects as `swap` does, one after the other; all are there after a power loss."""
+
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects, as far as they are there."""
 
@@ -67,7 +73,7 @@ class Place(Protocol):
         """Return the names of folders below a folder, ``""`` for the store itself."""
 
     def sync(self) -> None:
-        """Make sure that what was written is there after a power loss."""
+        """Make sure that what was written is there after a power loss, and what was staged in its place."""
 
     def writer(self, doing: str) -> AbstractContextManager[Claim]:
         """Be the only one who writes there; `TargetError` where another process is, which `doing` tells the others."""

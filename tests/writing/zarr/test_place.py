@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import signal
@@ -9,10 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cfagg.errors import TargetError, UnsupportedError
+from cfagg.writing.zarr import staged
 from cfagg.writing.zarr.place import CLAIM, place_of
 
 _HOLD = """
@@ -130,3 +133,66 @@ def test_a_lock_costs_little(tmp_path: Path) -> None:
         with place.writer("w"):
             pass
     assert time.process_time() - begin < 1
+
+
+def test_what_is_staged_takes_its_place_when_it_is_on_disk(tmp_path: Path) -> None:
+    place = place_of(tmp_path)
+    place.put("c/0", b"former")
+    with place.writer("writing"):
+        place.stage("c/0", b"new")
+        assert (tmp_path / "c/0").read_bytes() == b"former"
+        place.sync()
+        assert (tmp_path / "c/0").read_bytes() == b"new"
+        place.stage("c/0", b"never")
+    assert (tmp_path / "c/0").read_bytes() == b"new"
+    assert [p.name for p in (tmp_path / "c").iterdir()] == ["0"]
+
+
+def test_several_are_swapped_or_none(tmp_path: Path) -> None:
+    place = place_of(tmp_path)
+    tags = place.swap_all([("a", b"1", None), ("b", b"1", None)])
+    with pytest.raises(TargetError, match="somebody else"):
+        place.swap_all([("a", b"2", tags[0]), ("b", b"2", None)])
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"a": b"1", "b": b"1"}
+    place.swap_all([("a", b"2", tags[0]), ("b", b"2", tags[1])])
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"a": b"2", "b": b"2"}
+
+
+def test_nothing_is_renamed_before_it_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, done = place_of(tmp_path), []
+    place.put("c/0", b"former")
+    place.sync()
+    monkeypatch.setattr(staged, "sync_file", lambda file: done.append("data"))
+    monkeypatch.setattr(staged, "sync_directory", lambda path: done.append("names"))
+    replace = Path.replace
+
+    def renamed(self: Path, target: Any) -> Any:
+        done.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", renamed)
+    place.stage("c/0", b"new")
+    place.stage("c/1", b"new")
+    place.sync()
+    assert done == ["data", "data", "rename", "rename", "names"]
+    done.clear()
+    place.swap_all([("a", b"1", None), ("b", b"1", None)])
+    assert done == ["data", "data", "rename", "rename", "names"]
+
+
+def test_a_full_disk_leaves_nothing_beside_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = place_of(tmp_path)
+    place.put("c/0", b"former")
+
+    def full(file: Any, data: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(staged, "write_all", full)
+    for act in (
+        lambda: place.put("c/0", b"x"),
+        lambda: place.swap("c/1", b"x", None),
+        lambda: place.stage("c/0", b"x"),
+    ):
+        with pytest.raises(TargetError, match="free some space"), place.writer("writing"):
+            act()
+    assert {p.name: p.read_bytes() for p in (tmp_path / "c").iterdir()} == {"0": b"former"}

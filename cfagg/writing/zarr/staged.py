@@ -1,0 +1,79 @@
+"""Files that are written beside those whose places they take, and take them together.
+
+Forcing files to disk costs a wait each time that something was written in between: so all are written first, then all
+forced to disk, then all renamed, and then their folders forced to disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from cfagg.runtime.publishing import begin_sync, opened, sync_directory, sync_file, sync_file_system, write_all
+
+__all__ = ["Staged", "sync_files", "sync_folders"]
+
+#: Files that are forced to disk one by one; more of them all at once.
+_EACH = 64
+
+
+class Staged:
+    """Files that are not in their places yet; safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, Path] = {}
+        self._lock = threading.Lock()
+
+    def add(self, path: str, data: Any) -> Path:
+        """Write a file beside its place."""
+        part = Path(path).with_name(f".{os.path.basename(path)}.part")  # noqa: PTH119
+        with self._lock:
+            self._parts[path] = part
+        with opened(part, "wb") as file:
+            write_all(file, data)
+        return part
+
+    @property
+    def parts(self) -> list[Path]:
+        """What was written, in its order."""
+        return list(self._parts.values())
+
+    def put(self) -> set[str]:
+        """Rename files, whose data are on disk, in their order; return their folders."""
+        folders = set()
+        for path, part in list(self._parts.items()):
+            part.replace(path)
+            folders.add(os.path.dirname(path))  # noqa: PTH120
+            del self._parts[path]
+        return folders
+
+    def drop(self) -> None:
+        """Remove files that have not taken their places."""
+        for part in self.parts:
+            with contextlib.suppress(OSError):
+                part.unlink()
+        self._parts.clear()
+
+
+def sync_files(paths: Iterable[str | Path], store: str) -> None:
+    """Force the data of files of a store to disk."""
+    files = list(paths)
+    if len(files) > _EACH and sync_file_system(store):
+        return
+    for first in (True, False) if len(files) > 1 else (False,):
+        for path in files:
+            with opened(path, "r+b") as file:
+                (begin_sync if first else sync_file)(file.fileno())
+
+
+def sync_folders(folders: Iterable[str], store: str) -> None:
+    """Force the names in folders of a store to disk, those in the lowest first."""
+    ordered = sorted(set(folders), key=len, reverse=True)
+    if len(ordered) > _EACH and sync_file_system(store):
+        return
+    for folder in ordered:
+        sync_directory(folder)
