@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,9 @@ _MISSING = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_rang
 #: Attributes that say what values mean.
 _MEANING = ("units", "calendar", "flag_values", "flag_masks", "flag_meanings", "positive")
 
+#: What dimensions are called that have no name: by cfagg, and by the netCDF library and xarray.
+_UNNAMED = re.compile(r"(phony_)?dim_[0-9]+")
+
 #: Bits that a floating-point number has for digits.
 _DIGITS = {2: 11, 4: 24, 8: 53}
 
@@ -29,7 +33,7 @@ def common_dims(parts: Sequence[LazyArray], where: str) -> tuple[str, ...]:
     """Return the names of the dimensions."""
     found: list[str] = []
     for d in range(parts[0].ndim):
-        named = [(part.dims[d], k) for k, part in enumerate(parts) if part.dims[d] != f"dim_{d}"]
+        named = [(part.dims[d], k) for k, part in enumerate(parts) if not _UNNAMED.fullmatch(part.dims[d])]
         other = next(((name, k) for name, k in named if name != named[0][0]), None)
         if other is not None:
             raise ConformError(

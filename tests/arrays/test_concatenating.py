@@ -164,6 +164,14 @@ def test_names_of_dimensions_have_to_agree() -> None:
         cfagg.concatenate([one, turned])
 
 
+def test_names_that_libraries_make_up_are_none(tmp_path: Path) -> None:
+    zarr.create_array(str(tmp_path / "a"), name="t", data=np.array(["a"]), chunks=(1,))
+    zarr.create_array(str(tmp_path / "b"), name="t", data=np.array(["b"]), chunks=(1,), dimension_names=["time"])
+    arrays = [cfagg.open_array(tmp_path / n, "t") for n in "ab"]
+    assert cfagg.concatenate(arrays).dims == ("time",)
+    assert cfagg.concatenate([arrays[0], np.array(["c"])]).dims == ("dim_0",)
+
+
 def test_shapes_have_to_agree() -> None:
     with pytest.raises(ConformError, match=r"arrays\[1\] has shape \(2, 3\), and arrays\[0\] \(2, 2\)"):
         cfagg.concatenate([np.zeros((2, 2)), np.zeros((2, 3))])

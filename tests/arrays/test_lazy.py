@@ -75,6 +75,28 @@ def test_outer_indexing_is_that_of_ix(lazy: LazyArray, key: tuple[Any, ...]) -> 
     assert np.array_equal(lazy.oindex[key], VALUES[np.asarray(rows, int)][:, columns][:, :, mask])
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_text_is_indexed_as_numpy_does_and_read_by_chunk(tmp_path: Path, version: Any) -> None:
+    text = np.array([["a", "é"], ["", "bc"], ["d", "e"]], object)
+    made = zarr.create_array(str(tmp_path), name="t", shape=(3, 2), dtype=str, chunks=(2, 1), zarr_format=version)
+    made[...] = text
+    found = cfagg.open_array(tmp_path, "t")
+    assert found.chunks == ((2, 1), (1, 1))
+    assert (found[0, 1], found[-1, 0]) == ("é", "d")
+    for key in (
+        (..., 0),
+        (0, 1, ...),
+        (None, 0, 1),
+        ([2, 0], 1),
+        (slice(None, None, -2),),
+        np.array([True, False, True]),
+    ):
+        assert np.array_equal(found[key], text[key])
+    # Damage elsewhere does not matter.
+    (tmp_path / ("t/c/0/1" if version == 3 else "t/0.1")).write_bytes(b"x")
+    assert found[0:2, 0].tolist() == ["a", ""]
+
+
 @pytest.mark.parametrize(
     "key", [(0, 0, 0, 0), (..., ...), 7, [9], "x", 1.5, (slice(None), np.ones(3, bool)), ([0, 1], [0, 1, 2])]
 )

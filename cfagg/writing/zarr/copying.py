@@ -25,7 +25,7 @@ from cfagg.arrays.concatenating import ConcatenatedReader, grid_along
 from cfagg.arrays.lazy import LazyArray
 from cfagg.arrays.reader import Reader
 from cfagg.conventions import limits
-from cfagg.errors import LimitError, OptionError, StaleError, UnsupportedError
+from cfagg.errors import LimitError, OptionError, StaleError, TargetError, UnsupportedError
 from cfagg.formats.zarr.chunks import stored_chunk
 from cfagg.formats.zarr.encoding import encoder, full_shape, padded, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray, current_signature
@@ -94,12 +94,18 @@ def refer_lazy(
     threads = worker_count(workers)
     arrays = [leaf.array for leaf in job.leaves if leaf.array is not None]
     stores = {os.path.realpath(a.store) for a in arrays if refers(Stored(a.store, "", a.allow, a.opens))}
+    home = os.path.realpath(name)
+    within = next((s for s in sorted(stores) if os.path.commonpath([s, home]) == home), None)
+    if within is not None:
+        raise TargetError(
+            f"{within} would be referred to, and lies in {home}, which is replaced; choose another target"
+        )
     stores |= {os.path.realpath(place) for a in arrays for place in a.allow if not is_url(place)}
     documents = store_documents({job.made.path: job.document}, {}, consolidate=False)
     made, notes = write_repository(
         name, documents, sorted(stores), lambda keys: job.run(keys, threads), overwrite=overwrite
     )
-    return job.report(os.path.realpath(name), referenced=made.count, notes=notes)
+    return job.report(home, referenced=made.count, notes=notes)
 
 
 def _prepared(array: LazyArray) -> _Job:

@@ -93,7 +93,10 @@ def _job(name: str, variable: Any) -> _Job:
     if not isinstance(variable.dtype, np.dtype):
         kind = variable.dtype
         raise UnsupportedError(f"variable {name!r} is of type {kind}, which is none of NumPy; convert it with astype")
-    encoded = encode_cf_variable(variable, name=name)
+    try:
+        encoded = encode_cf_variable(variable, name=name)
+    except (NotImplementedError, TypeError, ValueError) as error:  # as of indexes of several levels
+        raise UnsupportedError(f"variable {name!r} cannot be encoded: {error}") from error
     dtype = encoded.dtype
     if dtype.kind in "UT":
         encoded = encoded.astype(object)

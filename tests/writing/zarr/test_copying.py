@@ -23,7 +23,7 @@ from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, TransposeCodec, ZstdC
 import cfagg
 from cfagg.arrays.lazy import LazyArray
 from cfagg.demo import sample
-from cfagg.errors import OptionError, StaleError, TargetExistsError, UnsupportedError
+from cfagg.errors import OptionError, StaleError, TargetError, TargetExistsError, UnsupportedError
 
 
 @pytest.fixture(autouse=True)
@@ -206,7 +206,7 @@ def test_shards_that_lack_chunks_keep_the_fill_value_of_their_part(tmp_path: Pat
 @pytest.mark.parametrize("values", [np.array(["2000-01-01"], "M8[s]"), np.array([1j]), np.array([None, "a"], object)])
 def test_objects_that_are_no_text_are_refused(tmp_path: Path, values: Any) -> None:
     array = values if values.dtype == object else lazy(made(tmp_path, "a", values, (1,)))
-    with pytest.raises(UnsupportedError, match="objects other than strings"):
+    with pytest.raises(UnsupportedError, match="other than strings|expected numbers or text"):
         cfagg.write(cfagg.concatenate([array]), tmp_path / "b.zarr")
     assert not (tmp_path / "b.zarr").exists()
 
@@ -365,6 +365,15 @@ def test_an_icechunk_repository_is_replaced_only_if_asked(tmp_path: Path) -> Non
     cfagg.write(array, tmp_path / "c.icechunk", overwrite=True)
     assert repository(tmp_path / "c.icechunk", tmp_path / "a.zarr")["tas"].shape == (8,)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.zarr", "c.icechunk"]
+
+
+def test_a_repository_does_not_refer_to_what_it_replaces(tmp_path: Path) -> None:
+    target = tmp_path / "c.icechunk"
+    cfagg.write(lazy(made(tmp_path, "a", np.arange(4), (2,))), target)
+    within = lazy(made(target, "b", np.arange(4), (2,)))
+    with pytest.raises(TargetError, match=r"lies in .*, which is replaced"):
+        cfagg.write(within, target, overwrite=True)
+    assert within[:].tolist() == [0, 1, 2, 3]
 
 
 def test_a_chunk_that_is_written_later_is_not_read_from_icechunk(tmp_path: Path) -> None:

@@ -169,3 +169,9 @@ def test_names_that_lead_elsewhere_or_are_kept_for_zarr_are_refused(tmp_path: Pa
     with pytest.raises(cfagg.CfaggError, match="name"):
         cfagg.write(xr.Dataset({name: ("x", np.zeros(2))}), tmp_path / "a.zarr")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_indexes_of_several_levels_are_refused(tmp_path: Path) -> None:
+    ds = xr.Dataset({"a": ("x", [1, 2])}, {"p": ("x", [1, 2]), "q": ("x", [3, 4])}).set_index(x=["p", "q"])
+    with pytest.raises(UnsupportedError, match=r"variable 'x' cannot be encoded: .*MultiIndex"):
+        cfagg.write(ds, tmp_path / "a.zarr")
