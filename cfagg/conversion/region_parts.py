@@ -106,10 +106,13 @@ def part_of(array: Array, arrays: Mapping[str, Array], region: Region, place: Pl
         ours, theirs = array.attributes.get(key), found.attributes.get(key)
         if not _is_same(ours, theirs):
             raise ConformError(
-                f"{where}: {key} is {ours!r}, and {theirs!r} in {store}; write values that mean the same"
+                f"{where}: {key} is {_told(ours)}, and {_told(theirs)} in {store}; write values that mean the same"
             )
     if not _is_same(_marked(array.fill), _marked(found.fill)):
-        raise ConformError(f"{where}: the fill value is {array.fill!r}, and {found.fill!r} in {store}")
+        raise ConformError(
+            f"{where}: the fill value is {_told(array.fill)}, and {_told(found.fill)} in {store}, so that other values "
+            "would be missing ones; declare the same in both"
+        )
     box = []
     for dim, n, whole in zip(array.dims, array.shape, found.shape, strict=True):
         start, stop = region.get(dim, (0, whole))
@@ -134,6 +137,13 @@ def _is_same(ours: Any, theirs: Any) -> bool:
         return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f"))
     except (TypeError, ValueError):
         return bool(ours == theirs)
+
+
+def _told(value: Any) -> str:
+    """Return a value of an attribute as messages show it."""
+    return (
+        "not given" if value is None else repr(value.tolist() if isinstance(value, np.generic | np.ndarray) else value)
+    )
 
 
 def _marked(fill: Any) -> Any:

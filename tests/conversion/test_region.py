@@ -137,9 +137,9 @@ def test_other_meanings_of_numbers_and_other_coordinates_are_refused(store, tmp_
     part.to_netcdf(tmp_path / "c.nc")
     dataset(30, 60).rename(tas="pr").to_netcdf(tmp_path / "d.nc")
     for name, said in (
-        ("a.nc", "scale_factor is"),
+        ("a.nc", r"scale_factor is 2\.0, and not given in"),
         ("b.nc", "'lat' has no dimension of the region"),
-        ("c.nc", "the fill value is"),
+        ("c.nc", r"the fill value is -9\.0, and not given in .*; declare the same in both"),
         ("d.nc", "has no array 'pr'"),
     ):
         with pytest.raises(ConformError, match=said):
