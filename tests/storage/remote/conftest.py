@@ -25,6 +25,7 @@ import boto3
 import pytest
 
 from cfagg.demo import sample
+from cfagg.storage.objects import ObjectStore
 
 #: What the environment may say about credentials and servers: tests say it themselves.
 _SETTINGS = (
@@ -226,6 +227,19 @@ def _make_container(endpoint: str, account: str, key: str, name: str) -> None:
     if answer.status != 201:
         raise RuntimeError(f"no container was made: {answer.status} {answer.read()[:500]!r}")
     connection.close()
+
+
+@pytest.fixture(params=["s3", pytest.param("az", marks=pytest.mark.soak)])
+def cloud(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any], ObjectStore]:
+    """A place of an object store, what is given for it, and its objects."""
+    if request.param == "s3":
+        bucket = request.getfixturevalue("bucket")
+        url, options = f"s3://{bucket.name}", bucket.options
+    else:
+        container = request.getfixturevalue("container")
+        url, options = f"az://{container.name}", container.options
+    url = f"{url}/{abs(hash(request.node.name))}.zarr"
+    return url, options, ObjectStore(url, options)
 
 
 CONFIGURATION = """

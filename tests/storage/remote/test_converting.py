@@ -10,7 +10,6 @@ import zarr
 import cfagg
 from cfagg.conversion import schedule
 from cfagg.errors import AccessError
-from cfagg.storage.objects import ObjectStore
 
 pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
 
@@ -30,49 +29,49 @@ def _read(url, options):
     return cfagg.read(url, storage_options=options)["v"].values
 
 
-def test_what_goes_by_way_of_other_chunks_leaves_none_of_them_in_the_bucket(rows, bucket, monkeypatch) -> None:
+def test_what_goes_by_way_of_other_chunks_leaves_none_of_them_in_the_bucket(rows, cloud, monkeypatch) -> None:
     monkeypatch.setattr(schedule, "_LEAST", 1)
-    url = f"s3://{bucket.name}/columns.zarr"
+    url, options, objects = cloud
     work = []
     cfagg.convert(
-        rows, url, chunks={"x": N, "y": 10}, memory=60_000, workers=1, target_options=bucket.options,
+        rows, url, chunks={"x": N, "y": 10}, memory=60_000, workers=1, target_options=options,
         progress=lambda *a: work.append(a),
     )  # fmt: skip
     assert work[-1][1] == 2 * VALUES.nbytes
-    np.testing.assert_array_equal(_read(url, bucket.options), VALUES)
-    assert not [key for key in ObjectStore(url, bucket.options).listed() if key.startswith(".")]
+    np.testing.assert_array_equal(_read(url, options), VALUES)
+    assert not [key for key in objects.listed() if key.startswith(".")]
 
 
 class Stop(Exception):
     """What cuts a run short."""
 
 
-def test_a_run_into_a_bucket_that_was_cut_short_on_the_way_goes_on(rows, bucket, monkeypatch) -> None:
+def test_a_run_into_a_bucket_that_was_cut_short_on_the_way_goes_on(rows, cloud, monkeypatch) -> None:
     monkeypatch.setattr(schedule, "_LEAST", 1)
-    url = f"s3://{bucket.name}/cut.zarr"
+    url, options, objects = cloud
 
     def stop(done, total):
         if done > 0.3 * total:
             raise Stop
 
-    asked = {"chunks": {"x": N, "y": 10}, "memory": 60_000, "target_options": bucket.options}
+    asked = {"chunks": {"x": N, "y": 10}, "memory": 60_000, "target_options": options}
     # Sources whose state is known are gone on with: those of this machine.
     with pytest.raises(Stop):
         cfagg.convert(rows, url, workers=1, progress=stop, **asked)
     report = cfagg.convert(rows, url, workers=2, resume=True, **asked)
     assert report.resumed > 0
-    np.testing.assert_array_equal(_read(url, bucket.options), VALUES)
-    assert not [key for key in ObjectStore(url, bucket.options).listed() if key.startswith(".")]
+    np.testing.assert_array_equal(_read(url, options), VALUES)
+    assert not [key for key in objects.listed() if key.startswith(".")]
 
 
-def test_a_part_of_a_store_in_a_bucket_is_written(rows, bucket, tmp_path) -> None:
-    url = f"s3://{bucket.name}/part.zarr"
-    cfagg.convert(rows, url, chunks={"x": 50}, shards={"x": 100}, target_options=bucket.options)
+def test_a_part_of_a_store_in_a_bucket_is_written(rows, cloud, tmp_path) -> None:
+    url, options, _ = cloud
+    cfagg.convert(rows, url, chunks={"x": 50}, shards={"x": 100}, target_options=options)
     part = xr.Dataset({"v": (("x", "y"), -VALUES[100:])})
     part["v"].encoding["_FillValue"] = None
     part.to_netcdf(tmp_path / "part.nc")
-    cfagg.convert(tmp_path / "part.nc", url, region={"x": slice(100, None)}, target_options=bucket.options)
-    np.testing.assert_array_equal(_read(url, bucket.options), np.concatenate([VALUES[:100], -VALUES[100:]]))
+    cfagg.convert(tmp_path / "part.nc", url, region={"x": slice(100, None)}, target_options=options)
+    np.testing.assert_array_equal(_read(url, options), np.concatenate([VALUES[:100], -VALUES[100:]]))
 
 
 def test_secrets_are_not_sent_to_workers_and_nothing_is_asked(rows) -> None:
@@ -91,4 +90,6 @@ def test_workers_of_a_cluster_write_into_a_bucket(rows, keyed, bucket) -> None:
         Client(cluster) as client,
     ):
         cfagg.convert(rows, url, chunks={"x": 20}, client=client, verify=True)
-    np.testing.assert_array_equal(_read(url, bucket.options), VALUES)
+        zarr.open_group(rows, mode="r+")["v"][...] = -VALUES
+        cfagg.convert(rows, url, region={"x": slice(0, N)}, client=client)
+    np.testing.assert_array_equal(_read(url, bucket.options), -VALUES)

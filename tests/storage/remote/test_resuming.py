@@ -36,19 +36,6 @@ cfagg.convert(sys.argv[1], sys.argv[2], chunks={"x": 10}, workers=1, memory=200,
 """
 
 
-@pytest.fixture(params=["s3", pytest.param("az", marks=pytest.mark.soak)])
-def cloud(request):
-    """A place of an object store, what is given for it, and its objects."""
-    if request.param == "s3":
-        bucket = request.getfixturevalue("bucket")
-        url, options = f"s3://{bucket.name}/resumed", bucket.options
-    else:
-        container = request.getfixturevalue("container")
-        url, options = f"az://{container.name}/resumed", container.options
-    url = f"{url}/{abs(hash(request.node.name))}.zarr"
-    return url, options, ObjectStore(url, options)
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A file of twelve chunks."""
