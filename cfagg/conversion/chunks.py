@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import OptionError, UnsupportedError
-from cfagg.model import Grid
+from cfagg.model import Grid, Regular
 
-__all__ = ["auto_chunks", "choose_chunks", "choose_shards", "is_regular"]
+__all__ = ["auto_chunks", "choose_chunks", "choose_shards"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -19,9 +20,27 @@ Int64 = npt.NDArray[np.int64]
 TARGET = 4 << 20
 
 
-def is_regular(sizes: Sequence[int]) -> bool:
-    """Whether chunks of these sizes make a regular grid: all equal, and the last one not longer."""
-    return len(set(sizes[:-1])) <= 1 and (len(sizes) < 2 or sizes[-1] <= sizes[0])
+@dataclass(frozen=True)
+class Lengths:
+    """What counts of the lengths of cells along a dimension, of which there may be very many."""
+
+    count: int
+    first: int  # 0 where there are none
+    is_regular: bool  # all equal, and the last one not longer
+    divisor: int  # the largest of all but the last
+
+    @classmethod
+    def of(cls, grid: Grid, d: int) -> Lengths:
+        """Return those of a grid along dimension `d`."""
+        axis, n = grid.axes[d], grid.shape[d]
+        if isinstance(axis, Regular):
+            return cls(axis.count, min(axis.chunk, n), True, axis.chunk if axis.count > 1 else n)
+        sizes = np.diff(np.minimum(axis, n))
+        if not len(sizes):
+            return cls(0, 0, True, n)
+        first, last, others = int(sizes[0]), int(sizes[-1]), sizes[:-1]
+        divisor = int(np.gcd.reduce(others)) if len(others) else n
+        return cls(len(sizes), first, last <= first and bool((others == first).all()), divisor)
 
 
 def choose_chunks(
@@ -40,11 +59,12 @@ def choose_chunks(
     """
     shape = partitions.shape
     if wanted == "partitions":
-        sizes = partitions.sizes
-        if all(is_regular(s) for s in sizes):
-            return Grid.regular(shape, [s[0] if s else 1 for s in sizes]), False
+        lengths = [Lengths.of(partitions, d) for d in range(len(shape))]
+        unequal = [d for d, found in enumerate(lengths) if not found.is_regular]
+        if not unequal:
+            return Grid.regular(shape, [max(1, found.first) for found in lengths]), False
         if zarr_format == 2:
-            d = next(i for i, s in enumerate(sizes) if not is_regular(s))
+            d = unequal[0]
             raise UnsupportedError(
                 f"variable {name!r}: its partitions differ in size along {dims[d]!r}, and Zarr v2 has chunks of one "
                 "size only; choose zarr_format=3, chunks='auto' or explicit chunks"
@@ -139,6 +159,7 @@ def auto_chunks(
     shape = partitions.shape
     fixed = list(fixed) or [None] * len(shape)
     room = max(1, TARGET // itemsize)
+    lengths = [Lengths.of(partitions, d) for d in range(len(shape))]
     chunk, locked = [], []
     for d, (n, f) in enumerate(zip(shape, fixed, strict=True)):
         locked.append(f is not None)
@@ -147,7 +168,7 @@ def auto_chunks(
         elif storage is not None:
             chunk.append(max(1, min(int(storage[d]), n)))
         else:
-            chunk.append(max(1, math.gcd(*partitions.sizes[d][:-1]) if len(partitions.sizes[d]) > 1 else n))
+            chunk.append(max(1, lengths[d].divisor))
     unit = list(chunk)
     for d in range(len(shape)):
         total = math.prod(chunk)
@@ -158,7 +179,7 @@ def auto_chunks(
             times = room // math.prod(chunk)
             if times > 1 and not locked[d]:
                 longer = chunk[d] * times
-                chunk[d] = max(1, shape[d]) if longer >= shape[d] else _fitting(partitions.sizes[d], unit[d], longer)
+                chunk[d] = max(1, shape[d]) if longer >= shape[d] else _fitting(lengths[d], shape[d], unit[d], longer)
     return tuple(chunk)
 
 
@@ -175,12 +196,12 @@ def _even(length: int, most: int) -> int:
     return -(-length // -(-length // most))
 
 
-def _fitting(sizes: Sequence[int], unit: int, most: int) -> int:
+def _fitting(cells: Lengths, total: int, unit: int, most: int) -> int:
     """Return a multiple of `unit` up to `most` that divides, or is divided by, partitions of equal size."""
     longest = most // unit * unit
-    size, total = (sizes[0], sum(sizes)) if sizes else (1, 1)
-    if not is_regular(sizes) or len(sizes) < 2 or size % unit:
+    size = cells.first
+    if not cells.is_regular or cells.count < 2 or size % unit:
         return _even(-(-total // unit), longest // unit) * unit
     if longest >= size:
-        return _even(len(sizes), longest // size) * size
+        return _even(cells.count, longest // size) * size
     return _near_divisor(size // unit, longest // unit) * unit

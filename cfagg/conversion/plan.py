@@ -21,7 +21,7 @@ from cfagg.conversion.report import Report
 from cfagg.conversion.selection import select
 from cfagg.conversion.storage import cell_edges
 from cfagg.conversion.stored_as import StoredAs
-from cfagg.conversion.variables import MAX_CHUNKS, values_of
+from cfagg.conversion.variables import MAX_CELLS, MAX_CHUNKS, values_of
 from cfagg.errors import LimitError, UnsupportedError
 from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import fill_of, group_attributes, is_strict, variable_attributes
@@ -204,6 +204,12 @@ def _array(
         raise LimitError(
             f"{where}: an array of shape {made.shape} would get {grid.size:,} chunks, more than {MAX_CHUNKS:,}; if "
             "its shape is right, choose larger ones with chunks="
+        )
+    cells = max(reader.grid.matrix_shape, default=0)
+    if cells > MAX_CELLS:
+        raise LimitError(
+            f"{where} is stored in {cells:,} chunks along one dimension, more than {MAX_CELLS:,}; if its shape is "
+            "right, store it in larger chunks first"
         )
     if rectilinear:
         notes.append(rectilinear_note(path))

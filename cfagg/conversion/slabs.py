@@ -112,7 +112,9 @@ def _within(grid: Grid) -> tuple[Int64, ...]:
 
 def _meeting(edges: Int64, cells: Int64) -> Int64:
     """Return the chunk numbers at whose lower edges a source cell begins too, and the number of chunks."""
-    inner = np.flatnonzero(np.isin(edges[1:-1], cells)) + 1
+    # Both ascend, and of cells there may be very many.
+    found = np.searchsorted(cells, edges[1:-1])
+    inner = np.flatnonzero(cells[np.minimum(found, len(cells) - 1)] == edges[1:-1]) + 1 if len(cells) else found[:0]
     return np.concatenate([[0], inner, [len(edges) - 1]]) if len(edges) > 1 else np.zeros(1, np.int64)
 
 
@@ -126,9 +128,10 @@ def _repeats(slabs: Int64, cells: Int64) -> float:
     """Return how often a source cell is met on average, by slabs with these edges."""
     if len(cells) < 2:
         return 1.0
-    first = np.searchsorted(slabs, cells[:-1], side="right")
-    last = np.searchsorted(slabs, cells[1:] - 1, side="right")
-    return float(np.mean(last - first + 1))
+    # Cells are met once, and once more for each edge of a slab that is within them.
+    inner = slabs[(slabs > cells[0]) & (slabs < cells[-1])]
+    found = np.searchsorted(cells, inner)
+    return 1.0 + float(np.count_nonzero(cells[found] != inner)) / (len(cells) - 1)
 
 
 def reads_of(slabs: Slabs, source: Sequence[npt.ArrayLike]) -> float:

@@ -29,7 +29,7 @@ def cell_edges(partitions: Grid, storage: Sequence[int] | None) -> tuple[Int64, 
         return edges
     out = []
     for e, c in zip(edges, storage, strict=True):
-        whole = len(e) < 2 or int(np.diff(e).max()) <= c
+        whole = len(e) < 2 or c >= int(e[-1]) or int(np.diff(e).max()) <= c
         parts = [] if whole else [np.arange(a, b, c) for a, b in pairwise(e.tolist())]
         out.append(e if whole else np.concatenate([*parts, e[-1:]]))
     return tuple(out)

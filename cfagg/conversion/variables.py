@@ -25,10 +25,13 @@ from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import absolute
 
-__all__ = ["MAX_CHUNKS", "Values", "values_of"]
+__all__ = ["MAX_CELLS", "MAX_CHUNKS", "Values", "values_of"]
 
 #: Chunks of one array at most: each is an object in a store.
 MAX_CHUNKS = 2**24
+
+#: Chunks of the source along one dimension, whose edges are listed.
+MAX_CELLS = 2**26
 
 
 @dataclass(frozen=True, eq=False)

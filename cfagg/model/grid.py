@@ -57,7 +57,7 @@ class Regular:
         """Return the edges as an array, shape (count + 1,); the last one may lie beyond `length`."""
         if self.count > _MOST_EDGES:
             raise LimitError(f"a dimension of {self.count:,} chunks has too many edges to list; {_MOST_EDGES:,} can be")
-        return np.arange(self.count + 1, dtype=np.int64) * self.chunk
+        return np.arange(0, self.count * self.chunk + 1, self.chunk, dtype=np.int64)
 
 
 class Grid:

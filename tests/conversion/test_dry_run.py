@@ -1,6 +1,7 @@
 """Plans of conversions, against what these then do."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -63,6 +64,34 @@ def test_a_plan_of_what_would_be_refused_is_refused(floats, tmp_path):
     zarr.create_group(tmp_path / "out.zarr")
     with pytest.raises(TargetExistsError):
         convert(path, tmp_path / "out.zarr", dry_run=True)
+
+
+def _declared(path, cells):
+    """A store that says that its series has so many chunks of a thousand values, none of which is there."""
+    group = zarr.open_group(path, mode="w")
+    group.create_array("v", shape=(1000,), chunks=(1000,), dtype="f4", dimension_names=("time",))
+    document = json.loads((path / "v" / "zarr.json").read_text())
+    (path / "v" / "zarr.json").write_text(json.dumps({**document, "shape": [1000 * cells]}))
+    return path
+
+
+def test_chunks_of_the_source_take_a_few_bytes_each_to_plan(tmp_path):
+    cells = 1_000_000
+    path = _declared(tmp_path / "a.zarr", cells)
+    tracemalloc.start()
+    try:
+        plan = convert(path, tmp_path / "b.zarr", dry_run=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert plan.bytes_out == 4000 * cells
+    assert peak < 20 * cells
+
+
+def test_more_chunks_than_can_be_listed_are_refused_and_the_variable_is_named(tmp_path):
+    path = _declared(tmp_path / "a.zarr", 10**12)
+    with pytest.raises(LimitError, match=r"'v' is stored in 1,000,000,000,000 chunks along one dimension"):
+        convert(path, tmp_path / "b.zarr", chunks={"time": 10**11}, memory=2**42)
 
 
 @pytest.mark.full
