@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cfagg.conversion.cluster import task_count
 from cfagg.conversion.plan import build_plan
-from cfagg.conversion.schedule import direct, schedule
+from cfagg.conversion.schedule import schedule
 from cfagg.runtime.reports import WrittenReport
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cfagg.conversion.request import Request
     from cfagg.conversion.schedule import Schedule
 
-__all__ = ["DryRun", "estimate", "try_direct", "try_out"]
+__all__ = ["DryRun", "estimate", "try_out", "try_staged"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -93,9 +93,9 @@ def try_out(request: Request, target: str) -> DryRun:
         return estimate(target, plan, made, request.client)
 
 
-def try_direct(target: str, plan: Plan, request: Request) -> DryRun:
-    """Return what a conversion to another format would do, which takes no other way than the direct one."""
-    return estimate(target, plan, direct(plan.arrays, request.memory, request.workers))
+def try_staged(target: str, plan: Plan, request: Request) -> DryRun:
+    """Return what a conversion to another format than Zarr would do."""
+    return estimate(target, plan, schedule(plan.arrays, request.memory, request.workers, None, 3))
 
 
 def estimate(target: str, plan: Plan, made: Schedule, client: Any = None) -> DryRun:

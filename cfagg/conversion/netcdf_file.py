@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,8 @@ import numpy.typing as npt
 
 from cfagg.conversion.netcdf_plan import NetcdfGroup, NetcdfPlan, NetcdfVariable
 from cfagg.conversion.request import Request
-from cfagg.conversion.schedule import cut
 from cfagg.conversion.slab_writer import Scratch, Task, read_slab
-from cfagg.conversion.slabs import Slabs
+from cfagg.conversion.staged import Staged, staged
 from cfagg.errors import TargetError, UnsupportedError
 from cfagg.formats.hdf5.encoding import chunk_encoder
 from cfagg.formats.values.locks import LIBRARY
@@ -41,16 +41,23 @@ Write = Callable[[NetcdfVariable, tuple[slice, ...], npt.NDArray[Any]], None]
 
 
 def write_file(plan: NetcdfPlan, path: Path, request: Request) -> None:
-    """Write all of a plan into a new file, forced to disk, and read it back where that was asked for."""
+    """Write all of a plan into a new file, forced to disk, and read it back where that was asked for.
+
+    The directory of the file is of this run only; what is written on the way goes there.
+    """
+    with staged([v.array for v in plan.variables], request, path.with_name("file.scratch")) as made:
+        variables = tuple(replace(v, array=a) for v, a in zip(plan.variables, made.arrays, strict=True))
+        _write(plan.root, path, _Job(variables, made, verify=request.verify))
+
+
+def _write(root: NetcdfGroup, path: Path, job: _Job) -> None:
     import netCDF4
 
-    variables = plan.variables
-    slabs, threads = cut([v.array for v in variables], request.memory, request.workers)
-    job = _Job(variables, slabs, threads, request)
+    variables = job.variables
     packed = {i for i, v in enumerate(variables) if _is_packed_here(v)}
     with locked(lambda: closing_written(created(lambda: netCDF4.Dataset(path, "w"), path), path)) as file:
         with LIBRARY:
-            _define(file, plan.root)
+            _define(file, root)
         job.run([i for i in range(len(variables)) if i not in packed], _Through(file, variables))
     if packed:
         with locked(lambda: closing(_opened(path))) as file:
@@ -59,7 +66,7 @@ def write_file(plan: NetcdfPlan, path: Path, request: Request) -> None:
                 file.flush()
         with path.open("rb") as same:
             sync_file(same.fileno())
-    if request.verify:
+    if job.is_verified:
         with locked(lambda: closing(netCDF4.Dataset(path))) as file:
             job.verify(_flat(file), path)
 
@@ -104,16 +111,15 @@ def _is_packed_here(one: NetcdfVariable) -> bool:
 class _Job:
     """The slabs of all variables, and what was written of each."""
 
-    def __init__(
-        self, variables: Sequence[NetcdfVariable], slabs: Sequence[Slabs], threads: int, request: Request
-    ) -> None:
-        self.variables, self.slabs, self.threads, self.request = variables, slabs, threads, request
+    def __init__(self, variables: Sequence[NetcdfVariable], made: Staged, *, verify: bool) -> None:
+        self.variables, self.slabs, self.threads, self.is_verified = variables, made.slabs, made.threads, verify
+        self.progress = made.progress
         self.total = sum(v.array.nbytes for v in variables)
         self.done = 0
         self.checksums: dict[tuple[int, int], int] = {}
         self._scratch = Scratch()
-        if request.progress is not None:
-            request.progress(0, self.total)
+        if self.progress is not None:
+            self.progress(0, self.total)
 
     def run(self, numbers: Sequence[int], write: Write) -> None:
         """Read and write the slabs of some variables."""
@@ -128,15 +134,15 @@ class _Job:
             values = read_slab(one.array, extent, self._scratch)
             if not stop.is_set():
                 write(one, extent, _texts(one, values))
-            return task, values.nbytes, content_checksum(_texts(one, values)) if self.request.verify else 0
+            return task, values.nbytes, content_checksum(_texts(one, values)) if self.is_verified else 0
 
         with closing(run_threads(work, todo, self.threads, "convert", stop)) as results:
             for task, count, checksum in results:
                 self.done += count
-                if self.request.verify:
+                if self.is_verified:
                     self.checksums[task.array, task.slab] = checksum
-                if self.request.progress is not None:
-                    self.request.progress(self.done, self.total)
+                if self.progress is not None:
+                    self.progress(self.done, self.total)
 
     def verify(self, found: dict[str, Any], path: Path) -> None:
         """Compare what the netCDF library reads with what was written."""

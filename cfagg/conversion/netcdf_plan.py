@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.arrays.source import Group, Source
+from cfagg.arrays.source import Group, OtherSource, Source
 from cfagg.conversion.chunks import auto_chunks, check_dimensions
 from cfagg.conversion.netcdf_storage import itemsize_of, storage_of
 from cfagg.conversion.plan import Array, unreadable
@@ -222,5 +222,6 @@ class _Planner:
             reader=values.reader,
             stored=values.stored,
             unpack=values.unpack,
+            whole_cells=values.storage is not None or isinstance(self.source, OtherSource),
         )
         return NetcdfVariable(values.path.rpartition("/")[2], dims, array, others, chunks, filters)

@@ -54,6 +54,6 @@ class ScratchReader(Reader):
             found = "is not there" if data is None else f"has {len(data):,} bytes"
             raise TargetError(
                 f"{self.label}: chunk {index}, which was written on the way, {found}; "
-                "finish with resume=True (--resume)"
+                "convert again, into a Zarr store with resume=True (--resume)"
             )
         return np.frombuffer(data, stored).reshape(shape)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cfagg.conversion.dry_run import DryRun, try_direct
+from cfagg.conversion.dry_run import DryRun, try_staged
 from cfagg.conversion.icechunk_store import BRANCH, SessionPut, create, described, is_repository, opened, said
 from cfagg.conversion.journal import Journal
 from cfagg.conversion.metadata import build_metadata
@@ -22,8 +22,8 @@ from cfagg.conversion.plan import Plan, build_plan
 from cfagg.conversion.report import IcechunkReport
 from cfagg.conversion.request import Request
 from cfagg.conversion.run import run
-from cfagg.conversion.schedule import cut
 from cfagg.conversion.slab_writer import Job
+from cfagg.conversion.staged import Staged, staged
 from cfagg.conversion.verify import verify
 from cfagg.errors import CfaggError, LossError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.errors.arguments import a_path
@@ -56,10 +56,11 @@ def write_icechunk(request: Request) -> IcechunkReport | DryRun:
     with request.opened() as (source, access):
         plan, lost = _strict(build_plan(source, access, request.options, request.threads), request)
         if request.dry_run:
-            return try_direct(str(path), replace(plan, losses=(*plan.losses, *lost)), request)
+            return try_staged(str(path), replace(plan, losses=(*plan.losses, *lost)), request)
         if exists:
-            with _told(path), LocalPlace(str(path)).writer("converting to the same repository"):
-                stored = _commit(plan, path, request, new=False)
+            here = LocalPlace(str(path))
+            with _told(path), here.writer("converting to the same repository"), _room(path) as room:
+                stored = _commit(plan, path, request, room, new=False)
         else:
             with _told(path):
                 stored = _beside(plan, path, request)
@@ -116,7 +117,7 @@ def _beside(plan: Plan, path: Path, request: Request) -> int:
     try:
         made = folder.path / "file"
         made.mkdir()
-        stored = _commit(plan, made, request, new=True)
+        stored = _commit(plan, made, request, folder.path, new=True)
         sync_tree(made)
         put(made, path, folder.path / "former")
         done = True
@@ -125,34 +126,52 @@ def _beside(plan: Plan, path: Path, request: Request) -> int:
     return stored
 
 
-def _commit(plan: Plan, path: Path, request: Request, *, new: bool) -> int:
+@contextmanager
+def _room(path: Path) -> Iterator[Path]:
+    """Give a directory for what is written on the way to a repository that is there: beside it where that can be."""
+    try:
+        folder = NewFolder(path)
+    except OSError:
+        with tempfile.TemporaryDirectory(prefix="cfagg-") as made:
+            yield Path(made)
+        return
+    try:
+        yield folder.path
+    finally:
+        folder.remove(done=False)
+
+
+def _commit(plan: Plan, path: Path, request: Request, room: Path, *, new: bool) -> int:
     """Write everything into one session and commit it; return the bytes of all chunks."""
-    repository = create(path) if new else opened(path)
-    session = repository.writable_session(BRANCH)
-    codec = Codec(request.options.codec, request.options.level)
-    slabs, threads = cut(plan.arrays, request.memory, request.workers)
-    write = SessionPut(session)
-    if not new:
-        write.clear()
-    for key, document in described(build_metadata(plan.groups, plan.arrays, codec, 3)).items():
-        write(key, document)
-    counts = [a.grid.size for a in plan.arrays]
-    with (
-        tempfile.TemporaryDirectory(prefix="cfagg-") as home,
-        closing(Journal.create(Path(home) / "journal", {}, counts)) as journal,
-    ):
-        run(Job(plan.arrays, slabs, write, codec, 3, request.verify), journal, threads, request.progress)
-        if request.verify:
-            try:
-                verify(plan.arrays, slabs, journal, session.store, threads)
-            except TargetError as error:
-                raise TargetError(f"{path}: {error.message.partition('; check the')[0]}; convert again") from error
-        stored = sum(int(done.size.sum()) for done in journal.done)
+    with staged(plan.arrays, request, room / "file.scratch") as made:
+        repository = create(path) if new else opened(path)
+        session = repository.writable_session(BRANCH)
+        codec = Codec(request.options.codec, request.options.level)
+        write = SessionPut(session)
+        if not new:
+            write.clear()
+        for key, document in described(build_metadata(plan.groups, plan.arrays, codec, 3)).items():
+            write(key, document)
+        counts = [a.grid.size for a in made.arrays]
+        with closing(Journal.create(room / "file.journal", {}, counts)) as journal:
+            job = Job(made.arrays, made.slabs, write, codec, 3, request.verify)
+            run(job, journal, made.threads, made.progress)
+            if request.verify:
+                _verify(made, journal, session.store, path)
+            stored = sum(int(done.size.sum()) for done in journal.done)
     # Chunks are on disk before anything refers to them.
     sync_tree(path)
     session.commit(f"cfagg convert {os.path.basename(os.fspath(request.source))}")  # noqa: PTH119
     sync_tree(path)
     return stored
+
+
+def _verify(made: Staged, journal: Journal, store: Any, path: Path) -> None:
+    """Read everything back before it is committed."""
+    try:
+        verify(made.arrays, made.slabs, journal, store, made.threads)
+    except TargetError as error:
+        raise TargetError(f"{path}: {error.message.partition('; check the')[0]}; convert again") from error
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from cfagg.conversion.dry_run import DryRun, try_direct
+from cfagg.conversion.dry_run import DryRun, try_staged
 from cfagg.conversion.netcdf_file import write_file
 from cfagg.conversion.netcdf_plan import plan_netcdf
 from cfagg.conversion.plan import Plan, dialects_of
@@ -60,7 +60,7 @@ def write_netcdf(request: Request) -> NetcdfReport | DryRun:
         arrays = [v.array for v in plan.variables]
         name = str(target if isinstance(target, Url) else path)
         if request.dry_run:
-            return try_direct(name, Plan({}, tuple(arrays), plan.notes, plan.losses), request)
+            return try_staged(name, Plan({}, tuple(arrays), plan.notes, plan.losses), request)
         if isinstance(target, Url):
             with written_object(target, create=not request.overwrite) as aside:
                 write_file(plan, aside, request)

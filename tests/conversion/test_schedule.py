@@ -2,7 +2,10 @@
 
 import math
 import os
+import subprocess
+import sys
 
+import netCDF4
 import numpy as np
 import pytest
 import zarr
@@ -16,7 +19,21 @@ from cfagg.errors import LimitError, TargetError
 from tests.conversion import killing
 from tests.durability.tracing import forked
 
+icechunk = pytest.importorskip("icechunk")
+
 N = 300
+
+#: Converts rows to columns, and ends without a word while chunks on the way are written.
+KILLED = f"""
+import os, sys
+from cfagg.conversion import convert, schedule
+schedule._LEAST = 1
+def stop(done, total):
+    if done > total // 4:
+        os._exit(9)
+convert(sys.argv[1], sys.argv[2], overwrite=sys.argv[3] == "True", chunks={{"x": {N}, "y": 1}}, memory=60_000,
+        workers=1, progress=stop)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +94,86 @@ def test_the_source_is_read_once_however_small_the_memory(rows, tmp_path, small_
     monkeypatch.setattr(reader.Reader, "read", noted)
     convert(path, tmp_path / "out.zarr", chunks={"x": N, "y": 1}, memory=60_000, workers=1)
     assert sum(opened) == N * N
+
+
+def _values(path):
+    """Return what the library of its format reads of `v`."""
+    if path.suffix == ".nc":
+        with netCDF4.Dataset(path) as file:
+            return file["v"][:]
+    store = icechunk.Repository.open(icechunk.local_filesystem_storage(str(path))).readonly_session("main").store
+    return zarr.open_group(store, mode="r")["v"][:]
+
+
+@pytest.mark.parametrize("name", ["out.nc", "out.icechunk"])
+@pytest.mark.parametrize("exists", [False, True])
+def test_other_targets_read_the_source_once_too(rows, tmp_path, small_chunks, monkeypatch, name, exists):
+    path, values = rows
+    target, options = tmp_path / name, {"chunks": {"x": N, "y": 1}, "memory": 60_000, "workers": 1}
+    if exists:
+        convert(path, target)
+    planned = convert(path, tmp_path / f"other-{name}", dry_run=True, **options)
+    assert (planned.bytes_in, planned.bytes_between) == (values.nbytes, values.nbytes)
+    opened, seen = [], []
+    read = reader.Reader.read
+
+    def noted(self, selection, out=None, **options):
+        if type(self).__name__ == "ZarrReader":
+            opened.append(math.prod(s.stop - s.start for s in selection))
+        return read(self, selection, out, **options)
+
+    monkeypatch.setattr(reader.Reader, "read", noted)
+    report = convert(path, target, overwrite=exists, verify=True, progress=lambda *a: seen.append(a), **options)
+    monkeypatch.undo()
+    assert sum(opened) == N * N
+    np.testing.assert_array_equal(_values(target), values)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    assert (report.bytes, report.chunks) == (values.nbytes, N)
+    assert (seen[0], seen[-1]) == ((0, 2 * values.nbytes), (2 * values.nbytes, 2 * values.nbytes))
+    assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize("name", ["out.nc", "out.icechunk"])
+def test_what_was_on_the_way_to_other_targets_is_removed_after_an_error(rows, tmp_path, small_chunks, name):
+    path, _ = rows
+
+    def lose(done, total):
+        if done == total // 2:
+            for chunk in tmp_path.rglob(f"{FOLDER}/*/c/1/1"):
+                chunk.unlink()
+
+    with pytest.raises(TargetError, match=r"chunk \(1, 1\), which was written on the way, is not there"):
+        convert(path, tmp_path / name, chunks={"x": N, "y": 1}, memory=60_000, workers=1, progress=lose)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["out.nc", "out.icechunk"])
+@pytest.mark.parametrize("exists", [False, True])
+def test_what_a_killed_run_left_on_the_way_to_other_targets_is_removed_by_the_next(
+    rows, tmp_path, small_chunks, name, exists
+):
+    path, values = rows
+    if exists:
+        convert(path, tmp_path / name)
+    options = {"overwrite": exists, "chunks": {"x": N, "y": 1}, "memory": 60_000, "workers": 1}
+    process = subprocess.run(
+        [sys.executable, "-c", KILLED, str(path), str(tmp_path / name), str(exists)], capture_output=True, check=False
+    )
+    assert process.returncode == 9, process.stderr
+    assert len(list(tmp_path.glob(f".{name}.*/file.scratch"))) == 1
+    assert (tmp_path / name).exists() is exists
+    convert(path, tmp_path / name, **options)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    np.testing.assert_array_equal(_values(tmp_path / name), values)
+
+
+def test_a_variable_in_one_piece_is_not_planned_to_be_read_again(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", N)
+        file.createDimension("y", N)
+        file.createVariable("v", "f4", ("x", "y"), contiguous=True)[:] = 1
+    planned = convert(tmp_path / "a.nc", tmp_path / "b.nc", chunks={"x": 1}, memory=60_000, dry_run=True)
+    assert planned.bytes_in == N * N * 4
 
 
 @settings(max_examples=30, deadline=None)

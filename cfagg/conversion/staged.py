@@ -1,0 +1,56 @@
+"""Arrays of a target that is no Zarr store, by way of other chunks where direct ones would read too much."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cfagg.conversion.journal import Journal
+from cfagg.conversion.places import Files
+from cfagg.conversion.plan import Array
+from cfagg.conversion.request import Request
+from cfagg.conversion.run import run
+from cfagg.conversion.schedule import schedule
+from cfagg.conversion.slab_writer import Job
+from cfagg.conversion.slabs import Slabs
+from cfagg.formats.zarr.written_codecs import Codec
+
+__all__ = ["Staged", "staged"]
+
+
+@dataclass(frozen=True, eq=False)
+class Staged:
+    """Arrays as they are left to be written, in the order that was given, and who is told of progress."""
+
+    arrays: tuple[Array, ...]
+    slabs: tuple[Slabs, ...]
+    threads: int
+    progress: Callable[[int, int], None] | None
+
+
+@contextmanager
+def staged(arrays: Sequence[Array], request: Request, folder: Path) -> Iterator[Staged]:
+    """Write what is needed on the way into a folder, which is removed when the block ends."""
+    files = Files(folder)
+    made = schedule(arrays, request.memory, request.workers, files, 3)
+    pairs = list(zip(made.arrays, made.slabs, strict=True))
+    before = [(a, s) for a, s in pairs if a.feeds is not None]
+    last = [(a, s) for a, s in pairs if a.feeds is None]
+    total = made.scratch + sum(a.nbytes for a, _ in last)
+
+    def told(start: int) -> Callable[[int, int], None] | None:
+        progress = request.progress
+        return None if progress is None else lambda done, _: progress(start + done, total)
+
+    try:
+        if before:
+            folder.mkdir()
+            job = Job([a for a, _ in before], [s for _, s in before], files, Codec("none", None), 3)
+            with closing(Journal.create(folder / "journal", {}, [a.grid.size for a, _ in before])) as journal:
+                run(job, journal, made.threads, told(0))
+        yield Staged(tuple(a for a, _ in last), tuple(s for _, s in last), made.threads, told(made.scratch))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
