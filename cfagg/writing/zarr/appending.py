@@ -29,6 +29,7 @@ from cfagg.writing.zarr.group_state import GroupState, Node, below, digest, load
 from cfagg.writing.zarr.growing import Growth, grow
 from cfagg.writing.zarr.increments import Increment, increment_of
 from cfagg.writing.zarr.place import Claim, Place, place_of
+from cfagg.writing.zarr.text import TEXT
 
 __all__ = ["Appended", "append_to"]
 
@@ -189,6 +190,8 @@ def _notes(state: GroupState, *, recovered: bool) -> tuple[str, ...]:
 def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any]) -> None:
     """Refuse values of the coordinate that do not go on in the direction of those of the store."""
     end = growth.tail
+    if end.dtype.kind in TEXT:
+        return  # names have no direction
     former = growth.former - end.start
     last: list[Any] = []
     # At most the two last chunks: what is looked at does not grow with the store.

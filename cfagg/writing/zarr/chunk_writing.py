@@ -20,6 +20,7 @@ from cfagg.formats.zarr.shards import find_shards
 from cfagg.model import Regular
 from cfagg.writing.zarr.growing import Growth, Tail
 from cfagg.writing.zarr.place import Place
+from cfagg.writing.zarr.text import TEXT, former_text
 
 __all__ = ["Slab", "check_growth", "new_keys", "put_object", "slabs"]
 
@@ -103,11 +104,11 @@ def _chunk(
     place: Place, slab: Slab, index: Sequence[int], key: str, values: npt.NDArray[Any], begin: int
 ) -> bytes:  # fmt: skip
     """Return a chunk with its former and its new values."""
-    del place, key
+    del key
     growth, tail = slab.growth, slab.growth.tail
     whole = np.full(full_shape(tail, index), tail.fill_value, tail.dtype)
     if begin < growth.former:
-        _take(whole, _former(tail, index), tail.axis, growth.former - begin)
+        _take(whole, _former(place, tail, index), tail.axis, growth.former - begin)
     _fill(whole, values, tail.axis, max(growth.former - begin, 0))
     return slab.encode.encode(whole)
 
@@ -132,7 +133,7 @@ def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt
         else:
             whole = np.full(inner, tail.fill_value, tail.dtype)
             if low < growth.former:
-                _take(whole, _former(tail, chunk), d, growth.former - low)
+                _take(whole, _former(place, tail, chunk), d, growth.former - low)
             box = [slice(a, min(a + n, m)) for a, n, m in zip(lows, inner, values.shape, strict=True)]
             from_ = max(low, growth.former)
             first = max(begin, growth.former)
@@ -142,8 +143,11 @@ def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt
     return shard_bytes(tail, parts) or b""
 
 
-def _former(tail: Tail, index: Sequence[int]) -> npt.NDArray[Any] | None:
+def _former(place: Place, tail: Tail, index: Sequence[int]) -> npt.NDArray[Any] | None:
     """Return what a chunk holds that is not full."""
+    if tail.dtype.kind in TEXT:
+        found = place.read(f"{tail.path}/{tail.key(tail.object_of(index))}".lstrip("/"))
+        return former_text(tail, index, None if found is None else found[0])
     if tail.decoder is None:
         raise UnsupportedError(
             f"{tail.store}: array {tail.path!r} has codecs that are not decoded here, and its last chunk is not full; "

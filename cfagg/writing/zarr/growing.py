@@ -16,6 +16,7 @@ from cfagg.errors import LimitError, SourceError, UnsupportedError
 from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.grids import is_rectilinear, runs_along, with_runs
 from cfagg.formats.zarr.metadata import ZarrArray, array_of
+from cfagg.writing.zarr.text import text_fill, text_type
 
 __all__ = ["Growth", "Tail", "grow"]
 
@@ -103,8 +104,11 @@ def grow(store: str, path: str, documents: Mapping[str, Mapping[str, Any]], axis
     tail_of = {**document, "shape": shape, **({"chunk_grid": grids[1]} if grids[1] else {})}
     texts = {n: json.dumps(tail_of if n == name else d).encode() for n, d in documents.items()}
     prefix = f"{path}/" if path else ""
-    found = array_of(store, path, lambda key: texts.get(key.removeprefix(prefix)), None)
+    text = text_type(document, zarr_format, where)
+    found = array_of(store, path, lambda key: texts.get(key.removeprefix(prefix)), None, any_type=text is not None)
     known = {f.name: getattr(found, f.name) for f in fields(found)}
+    if text is not None:
+        known |= {"dtype": text, "fill_value": text_fill(document, text)}
     tail = Tail(**known, axis=axis, before=before, start=start)
     return Growth(whole, tail, former, size)
 

@@ -23,6 +23,7 @@ from cfagg.formats.zarr.metadata import array_of
 from cfagg.writing.zarr.given import dataset_of
 from cfagg.writing.zarr.group_state import GroupState, Node
 from cfagg.writing.zarr.stored_form import DECODING, Form, form_of, storing
+from cfagg.writing.zarr.text import text_type
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -138,6 +139,10 @@ def _form_of_node(node: Node, state: GroupState, growing: Mapping[str, Node]) ->
     """Return how an array stores its values; bounds have the units of what they bound."""
     where = f"{state.place.store}: array {node.path!r}"
     key = "data_type" if state.zarr_format == 3 else "dtype"
+    text = text_type(node.document, state.zarr_format, where)
+    if text is not None:
+        own = node.attributes
+        return Form(text, fills=tuple(own[name] for name in ("_FillValue", "missing_value") if name in own))
     dtype = data_type(node.document.get(key), state.zarr_format, where)
     # Zarr v2 has no other place for it; 0 is what zarr-python writes where nothing was said.
     fill = (node.document.get("fill_value") or None) if ".zarray" in node.documents else None
@@ -164,7 +169,7 @@ def _form_of_variable(
     """
     attributes = variable.attrs
     dtype = np.dtype(variable.dtype)
-    if plain or dtype.kind in "MmO":
+    if plain or dtype.kind in "MmOUST":
         return Form(dtype), False
     named = set(attributes) & {"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"}
     found = form_of(attributes, dtype, where)

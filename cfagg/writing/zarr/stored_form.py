@@ -23,6 +23,7 @@ from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.units import SAME
 from cfagg.errors import CalendarError, CfaggError, ConformError, UnitsError
 from cfagg.formats.zarr.fields import NON_FINITE
+from cfagg.writing.zarr.text import TEXT, stored_text
 
 __all__ = ["DECODING", "Form", "form_of", "storing"]
 
@@ -125,6 +126,8 @@ def storing(source: Form, is_stored: bool, target: Form, where: str) -> Callable
 
     They are as `source` stores them, or the values themselves (`is_stored` false): dates, and NaN where missing.
     """
+    if target.dtype.kind in TEXT:
+        return lambda values: stored_text(values, target.dtype, target.fills, where)
     if source.dtype.kind in "Mm" or (source.dtype.kind == "O" and target.is_time):
         return lambda values: _dates(values, target, where)
     if source.dtype.kind not in "biuf":
