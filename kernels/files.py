@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import sys
 from functools import cache
 
@@ -17,6 +18,9 @@ from cfagg.kernels.calls import call, load_int32
 from cfagg.kernels.jit import jit
 
 __all__ = ["MISSING", "ODD", "READ", "can_read_files", "read_files"]
+
+#: Where functions of C with and without a fixed number of arguments, such as openat, are called the same way.
+_MACHINES = ("x86_64", "aarch64", "arm64", "riscv64")
 
 #: What became of a file: it was read, it is not there, or it is not what was expected.
 READ, MISSING, ODD = 0, 1, 2
@@ -37,7 +41,7 @@ Bytes = npt.NDArray[np.uint8]
 @cache
 def _system() -> Int64 | None:
     """Return the addresses of the functions of the C library, `None` where it is not that of Linux."""
-    if sys.platform != "linux" or ctypes.sizeof(ctypes.c_void_p) != 8:
+    if sys.platform != "linux" or ctypes.sizeof(ctypes.c_void_p) != 8 or platform.machine() not in _MACHINES:
         return None
     library = ctypes.CDLL(None)
     try:

@@ -105,7 +105,7 @@ def batches(
 
 def grain(array: ZarrArray, made: Plan) -> int:
     """Return how many parts of a plan are read without turns at the interpreter, which threads wait for."""
-    if array.shards is None and not _is_remote(array) and worth_compiling(len(made)):
+    if array.shards is None and not _is_remote(array) and worth_compiling(array.decoder, len(made)):
         import cfagg.kernels.files  # noqa: F401 - from here on it is used
 
         return -(-len(made) // BATCH_CHUNKS)

@@ -31,6 +31,8 @@ _S3_OPTIONS = (
 _KEPT = "/%:@!$&'()*+,;=-_.~"
 #: What object stores say of credentials that have expired.
 _EXPIRED = re.compile(rb"<Code>(?:ExpiredToken|TokenRefreshRequired|InvalidToken)</Code>")
+#: Web servers tell in whole seconds when a file was written.
+_STEP = 10**9
 #: Pages of a listing, of a thousand names each.
 _PAGES = 10_000
 
@@ -81,6 +83,7 @@ class HttpSource(RemoteSource):
         told = reply.headers.get("content-range", "")
         # Tags of web servers differ between machines that serve the same files; those of object stores do not.
         tag = reply.headers.get("etag" if self._tagged else "last-modified", "")
+        settled = self._tagged or (_time(reply, "date") or time.time_ns()) - _time(reply, "last-modified") > _STEP
         if reply.status == 416:
             beyond = re.fullmatch(r"bytes \*/(\d+)", told)
             return Part(b"", int(beyond[1]) if beyond else 0, None)
@@ -88,7 +91,9 @@ class HttpSource(RemoteSource):
             return None
         if reply.status != 206:
             if len(reply.body) == int(reply.headers.get("content-length", -1)) and start == 0:
-                return Part(reply.body, len(reply.body), tag)  # the whole object is not more than was asked for
+                return Part(
+                    reply.body, len(reply.body), tag, settled
+                )  # the whole object is not more than was asked for
             raise UnsupportedError(
                 f"{self.path}: the server does not support byte ranges and sends whole files; copy the "
                 "store to this machine or to another server"
@@ -106,7 +111,7 @@ class HttpSource(RemoteSource):
             raise FragmentReadError(
                 f"{self.path}/{key}: the server sends {len(reply.body):,} bytes and says that they are {told!r}"
             )
-        return Part(reply.body, size, tag)
+        return Part(reply.body, size, tag, settled)
 
     def size(self, key: str) -> int | None:
         """Return the number of bytes under a key, `None` where there are none."""

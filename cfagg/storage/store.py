@@ -24,6 +24,8 @@ class Part(NamedTuple):
     size: int
     #: What changes when the object is written; `None` where the server did not say.
     tag: str | None
+    #: Whether the tag is sure to change: not a time in whole seconds of which the last one is not over.
+    settled: bool = True
 
 
 class State(NamedTuple):

@@ -12,6 +12,8 @@ from numcodecs import Zstd
 
 from cfagg.formats import fastzstd
 from cfagg.formats.zarr import batches
+from cfagg.formats.zarr.codecs import decoder
+from cfagg.kernels import files
 from cfagg.kernels.files import MISSING, ODD, READ, can_read_files, read_files
 
 pytestmark = pytest.mark.skipif(not can_read_files(), reason="files are read so on Linux only")
@@ -84,3 +86,19 @@ def test_nothing_is_written_beyond_the_memory(tmp_path: Path, within: int) -> No
 
 def test_results_are_called_the_same_where_they_are_used() -> None:
     assert (batches.READ, batches.MISSING, batches.ODD) == (READ, MISSING, ODD)
+
+
+def test_machines_on_which_functions_of_c_are_called_in_other_ways_read_by_python(monkeypatch) -> None:
+    assert files._system.__wrapped__() is not None
+    monkeypatch.setattr("platform.machine", lambda: "ppc64le")
+    assert files._system.__wrapped__() is None
+
+
+@pytest.mark.parametrize(
+    ("codecs", "expected"), [([], True), (["zstd"], True), (["gzip"], False), (["zstd"] * 2, False)]
+)
+def test_compiled_code_is_loaded_for_chunks_alone_that_it_unpacks(codecs: list[str], expected: bool) -> None:
+    made = decoder(
+        {"shape": [1], "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, *codecs]}, 3, np.dtype("f4")
+    )
+    assert batches.worth_compiling(made, 10**6) is expected

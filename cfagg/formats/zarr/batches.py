@@ -21,8 +21,8 @@ from cfagg.formats import fastzstd
 from cfagg.formats.codecs import stored_most, unzstd
 from cfagg.formats.zarr.codecs import DamagedError, Decoder
 from cfagg.formats.zarr.metadata import ZarrArray
-from cfagg.formats.zarr.shards import Shards
-from cfagg.storage.files import close_read
+from cfagg.formats.zarr.shards import Shards, identity_of
+from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import FILE, open_file, open_quickly
 
 __all__ = ["MISSING", "ODD", "READ", "Memory", "positions", "read_chunks", "read_shard", "worth_compiling"]
@@ -32,8 +32,12 @@ READ, MISSING, ODD = 0, 1, 2
 
 Int64 = npt.NDArray[np.int64]
 
+_CONTEXT = Context()
+
 #: The compiled code, and from how many files of one directory it pays where it is loaded.
 _KERNEL, _LOADED = "cfagg.kernels.files", 32
+#: Only there it runs, so that Numba is not loaded in vain.
+_LINUX = sys.platform == "linux"
 #: From how many chunks of one selection it pays to load it, and to load Numba too.
 _TO_LOAD, _NUMBA_TOO = 2**13, 2**17
 
@@ -94,8 +98,10 @@ def read_chunks(
         close_read(within)
 
 
-def worth_compiling(count: int) -> bool:
+def worth_compiling(decoder: Decoder | None, count: int) -> bool:
     """Return whether so many chunks are read in less time by compiled code, even where it has to be loaded first."""
+    if not _LINUX or decoder is None or not _compilable(decoder):
+        return False
     if _KERNEL in sys.modules:
         return count >= _LOADED
     return count >= (_TO_LOAD if "numba" in sys.modules else _NUMBA_TOO)
@@ -103,15 +109,18 @@ def worth_compiling(count: int) -> bool:
 
 def _compiled(decoder: Decoder, count: int) -> tuple[int, int] | None:
     """Return what compiled code calls to unpack a file, zeros where nothing is packed; `None` where it does not pay."""
-    if count < _LOADED or _KERNEL not in sys.modules or len(decoder.steps) > 1:
+    if count < _LOADED or _KERNEL not in sys.modules or not _compilable(decoder):
         return None
     from cfagg.kernels.files import can_read_files
 
     if not can_read_files():
         return None
-    if not decoder.steps:
-        return 0, 0
-    return fastzstd.addresses() if decoder.steps[0].undo is unzstd else None
+    return fastzstd.addresses() if decoder.steps else (0, 0)
+
+
+def _compilable(decoder: Decoder) -> bool:
+    """Return whether compiled code undoes all codecs: zstd alone, or none."""
+    return not decoder.steps or (len(decoder.steps) == 1 and decoder.steps[0].undo is unzstd)
 
 
 def _read_compiled(names: Sequence[str], within: int, memory: Memory, first: int, unpack: tuple[int, int]) -> list[int]:
@@ -221,7 +230,10 @@ def read_shard(array: ZarrArray, shards: Shards, held: Sequence[int], inside: In
     path = f"{array.folder}/{array.key(held)}"
     if array.opens is not None:
         return [ODD] * len(inside)
-    opened = open_file(array.store, path, array.allow)
+    try:
+        opened = open_file(array.store, path, array.allow, _CONTEXT)
+    except FragmentReadError:
+        return [ODD] * len(inside)
     if opened is None:
         return [MISSING] * len(inside)
     file, status = opened
@@ -229,7 +241,7 @@ def read_shard(array: ZarrArray, shards: Shards, held: Sequence[int], inside: In
         table = shards.table(
             lambda count, offset: os.pread(file, count, offset),
             status.st_size,
-            (status.st_ino, status.st_size, status.st_mtime_ns),
+            identity_of(status),
             array.objects,
             held,
         )
@@ -239,7 +251,7 @@ def read_shard(array: ZarrArray, shards: Shards, held: Sequence[int], inside: In
             stored = _exactly(file, b - a, a)
             for k, start, size in members:
                 done[k] = decode_part(shards.decoder, stored, start - a, size, memory, k)
-    except (OSError, DamagedError, FragmentReadError):
+    except (OSError, DamagedError, LimitError):
         return [ODD] * len(inside)
     finally:
         close_read(file)

@@ -22,6 +22,7 @@ from cfagg.formats.codecs import check_chunk, stored_most
 from cfagg.formats.zarr.codecs import DamagedError, Decoder
 from cfagg.formats.zarr.fallback import read_by_zarr
 from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.shards import identity_of
 from cfagg.model import Regular
 from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import open_file
@@ -36,11 +37,8 @@ _CONTEXT = Context()
 #: Reading two runs of bytes by one call is faster than by two where at most so many bytes lie between them.
 _GAP = 16384
 
-#: Bytes of a shard on another machine that are read at first.
-_EDGE = 1 << 16
-
 #: How an object is read, its size, and what tells its state from others.
-_Opened = tuple[Callable[[int, int], bytes], int, tuple[int, ...]]
+_Opened = tuple[Callable[[int, int], bytes], int, tuple[int, ...] | None]
 
 
 def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], None] | None = None) -> Chunk | None:
@@ -209,9 +207,9 @@ class _Place:
             place: tuple[int, int] | None = (0, size)
             if array.shards is not None:
                 place = array.shards.locate(self._pread, size, identity, array.objects, held, index)
-        except LimitError:
+        except LimitError as error:
             self._close()
-            raise
+            raise LimitError(f"{self._where}: {error}") from error
         except DamagedError as error:
             self._close()
             raise self.damaged(str(error)) from error
@@ -231,17 +229,16 @@ class _Place:
         if len(opened) == 3:
             return opened
         self._file, status = opened
-        identity = status.st_ino, status.st_size, status.st_mtime_ns
-        return partial_of(os.pread, self._file), status.st_size, identity
+        return partial_of(os.pread, self._file), status.st_size, identity_of(status)
 
     def _remote(self) -> _Opened | None:
         """Open an object on another machine; a chunk that is stored alone is read at once."""
-        from cfagg.formats.zarr.remote import open_object
+        from cfagg.formats.zarr.remote import EDGE, open_object
 
         array, count = self._array, None
         if array.shards is None or array.shards.at_start:
             lengths, _ = _shapes(array, self._index)
-            count = stored_most(array.dtype.itemsize * math.prod(lengths)) if array.shards is None else _EDGE
+            count = stored_most(array.dtype.itemsize * math.prod(lengths)) if array.shards is None else EDGE
         found = open_object(array.store, self._path, count)  # type: ignore[arg-type]
         return None if found is None else (found.pread, found.size, found.identity)
 

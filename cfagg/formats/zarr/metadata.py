@@ -35,7 +35,7 @@ _NAMES = ("dimension_names", "_ARRAY_DIMENSIONS")
 Pread = Callable[[int, int], bytes]
 
 #: Opens what is stored at a path: a file that the caller closes; or how it is read, its size and what tells its state.
-Opens = Callable[[str], tuple[int, os.stat_result] | tuple[Pread, int, tuple[int, ...]] | None]
+Opens = Callable[[str], tuple[int, os.stat_result] | tuple[Pread, int, tuple[int, ...] | None] | None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from cfagg.storage.store import State
 from cfagg.storage.urls import Url
 
 __all__ = [
+    "EDGE",
     "RemoteObject",
     "identity_of",
     "key_of",
@@ -23,8 +24,8 @@ __all__ = [
     "states",
 ]
 
-#: Bytes that are read of a shard at first, from the end where its index is.
-_EDGE = 1 << 16
+#: Bytes that are read of a shard at first, at that end of it where its index is.
+EDGE = 1 << 16
 
 
 def remote_source(store: Url) -> Any:
@@ -67,12 +68,12 @@ class RemoteObject:
 
     def __init__(self, source: Any, key: str, head: Any, start: int) -> None:
         self._source, self._key, self._head, self._start = source, key, head.body, start
-        self.size, self._tag = int(head.size), head.tag
+        self.size, self._tag, self._settled = int(head.size), head.tag, bool(head.tag) and head.settled
 
     @property
-    def identity(self) -> tuple[int, ...]:
-        """What tells its state from others."""
-        return number_of(self._tag or ""), self.size
+    def identity(self) -> tuple[int, ...] | None:
+        """What tells its state from later ones; `None` where nothing does."""
+        return (number_of(self._tag or ""), self.size) if self._settled else None
 
     def without_head(self) -> RemoteObject:
         """Return the same state of it without bytes of it, so that every answer is of the server."""
@@ -99,7 +100,7 @@ class RemoteObject:
 def open_object(store: Url, path: str, count: int | None) -> RemoteObject | None:
     """Open an object and read its first `count` bytes, with `None` some last ones; `None` where there is none."""
     source, key = remote_source(store), key_of(store, path)
-    head = source.part(key, 0 if count is not None else None, max(count, 1) if count is not None else _EDGE)
+    head = source.part(key, 0 if count is not None else None, max(count, 1) if count is not None else EDGE)
     if head is None:
         return None
     return RemoteObject(source, key, head, 0 if count is not None else head.size - len(head.body))

@@ -17,7 +17,7 @@ from cfagg.formats.codecs import stored_most
 from cfagg.formats.zarr.batches import MISSING, ODD, READ, Memory, decode_part, shard_runs
 from cfagg.formats.zarr.codecs import DamagedError, Decoder
 from cfagg.formats.zarr.metadata import ZarrArray
-from cfagg.formats.zarr.remote import RemoteObject, open_object
+from cfagg.formats.zarr.remote import EDGE, RemoteObject, open_object
 from cfagg.formats.zarr.shards import Shards
 
 __all__ = ["AT_ONCE", "read_remote_chunks", "read_remote_shard"]
@@ -27,9 +27,6 @@ AT_ONCE = 16
 
 #: A request takes as long as so many bytes: ranges of a shard with no more between them are asked for as one.
 _GAP = 1 << 19
-
-#: Bytes of a shard that are read at first, from the end where its index is.
-_EDGE = 1 << 16
 
 #: Shards whose state is kept, so that their chunks are asked for without asking for the index again.
 _KEPT = 64
@@ -67,7 +64,7 @@ def read_remote_shard(
             return done
     path = f"{array.folder}/{array.key(held)}"
     try:
-        found = open_object(array.store, path, _EDGE if shards.at_start else None)  # type: ignore[arg-type]
+        found = open_object(array.store, path, EDGE if shards.at_start else None)  # type: ignore[arg-type]
     except FragmentReadError:
         return [ODD] * len(inside)
     if found is None:
@@ -76,7 +73,8 @@ def read_remote_shard(
     done = _read_of(found, array, shards, held, inside, memory, at_once)
     if len(known) >= _KEPT:
         known.clear()
-    known[tuple(held)] = found.without_head()
+    if found.identity is not None:
+        known[tuple(held)] = found.without_head()
     return [ODD] * len(inside) if done is None else done
 
 

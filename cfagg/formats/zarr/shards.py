@@ -9,6 +9,8 @@ zarr-python.
 from __future__ import annotations
 
 import math
+import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +22,7 @@ from cfagg.formats.codecs import check_index
 from cfagg.formats.zarr.codecs import DamagedError, Decoder, chain, named, strip_crc32c
 from cfagg.model import Grid, Regular
 
-__all__ = ["Shards", "find_shards"]
+__all__ = ["Shards", "find_shards", "identity_of"]
 
 #: Offset and size of a chunk that is not stored.
 _ABSENT = 2**64 - 1
@@ -28,6 +30,8 @@ _ABSENT = 2**64 - 1
 _KEPT = 64
 #: Bytes of indexes above which those kept are forgotten.
 _KEPT_BYTES = 2**24
+#: Nanoseconds after which a shard that is written again gets another time, on any file system.
+SETTLED = 2 * 10**9
 
 Index = npt.NDArray[np.uint64]
 
@@ -46,7 +50,7 @@ class Shards:
         self,
         pread: Callable[[int, int], bytes],
         size: int,
-        identity: tuple[int, ...],
+        identity: tuple[int, ...] | None,
         objects: Grid,
         held: Sequence[int],
         index: Sequence[int],
@@ -78,16 +82,22 @@ class Shards:
         self,
         pread: Callable[[int, int], bytes],
         size: int,
-        identity: tuple[int, ...],
+        identity: tuple[int, ...] | None,
         objects: Grid,
         held: Sequence[int],
     ) -> Index:
-        """Return offset and size of every chunk of a shard in C order; those of the last shards are kept."""
-        key = (*identity, *held)
-        entries = self._known.get(key)
+        """Return offset and size of every chunk of a shard in C order.
+
+        Those of the last shards are kept by their identity, those of a shard without one are not.
+        """
+        key = None if identity is None else (*identity, *held)
+        entries = None if key is None else self._known.get(key)
         if entries is None:
             entries = self._read(pread, size, math.prod(self.counts(objects, held)))
-            if len(self._known) >= _KEPT or sum(e.nbytes for e in self._known.values()) > _KEPT_BYTES:
+            if key is None:
+                return entries
+            # Copied first, for other threads add to them meanwhile.
+            if len(self._known) >= _KEPT or sum(e.nbytes for e in list(self._known.values())) > _KEPT_BYTES:
                 self._known.clear()
             self._known[key] = entries
         return entries
@@ -104,6 +114,16 @@ class Shards:
         if self.checksum:
             stored = strip_crc32c(stored)
         return np.frombuffer(stored, "<u8").reshape(-1, 2)
+
+
+def identity_of(status: os.stat_result) -> tuple[int, ...] | None:
+    """Return what tells the state of a shard from later ones; `None` where it was written just now.
+
+    File systems count time in steps, some of a second or two: what is written twice within one looks the same.
+    """
+    if time.time_ns() - status.st_ctime_ns < SETTLED:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def find_shards(document: Mapping[str, Any], dtype: np.dtype[Any]) -> Shards | None:

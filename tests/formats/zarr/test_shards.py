@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import copy
 import os
+import time
+from types import SimpleNamespace
 from typing import Any
 
+import google_crc32c
 import numpy as np
 import pytest
 import zarr
 
+from cfagg.arrays.chunked import ZarrReader
+from cfagg.errors import FragmentReadError, LimitError
 from cfagg.formats.zarr import shards as module
+from cfagg.formats.zarr.chunks import read_chunk
 from cfagg.formats.zarr.codecs import DamagedError, decoder
 from cfagg.formats.zarr.metadata import open_array
-from cfagg.formats.zarr.shards import find_shards
+from cfagg.formats.zarr.shards import find_shards, identity_of
+from cfagg.model import Grid
 
 F4 = np.dtype("f4")
 BYTES: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -132,3 +139,84 @@ def test_indexes_of_so_many_shards_are_kept(tmp_path: Any, monkeypatch: pytest.M
             size = os.fstat(file.fileno()).st_size
             assert array.shards.locate(reading(file), size, (held, size), array.objects, (held,), index) is not None
         assert len(array.shards._known) <= 2
+
+
+def test_a_shard_that_was_written_just_now_is_known_by_nothing() -> None:
+    now = time.time_ns()
+    one = SimpleNamespace(st_ino=5, st_size=9, st_mtime_ns=1, st_ctime_ns=now)
+    assert identity_of(one) is None  # type: ignore[arg-type]
+    one.st_ctime_ns = now - 2 * module.SETTLED
+    other = SimpleNamespace(**{**vars(one), "st_ctime_ns": one.st_ctime_ns + 1})
+    assert None is not identity_of(one) != identity_of(other) is not None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["batched", "alone"])
+def test_a_shard_that_was_written_in_place_within_one_step_of_time_is_read_anew(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    made = zarr.create_array(tmp_path, name="x", shape=(4,), chunks=(2,), shards=(4,), dtype="i4", compressors=None)
+    texts = []
+    for values in ([1, 1, 0, 0], [0, 0, 2, 2]):  # as many bytes, other chunks
+        made[:] = values
+        texts.append((tmp_path / "x/c/0").read_bytes())
+    array = open_array(str(tmp_path), "x")
+
+    def read() -> Any:
+        if together:
+            return ZarrReader(array).read([slice(None)]).tolist()
+        return [None if (c := read_chunk(array, (k,))) is None else c.tolist() for k in (0, 1)]
+
+    # A file system whose clock stands still.
+    fstat, when = os.fstat, time.time_ns()
+
+    def still(fd: int) -> Any:
+        s = fstat(fd)
+        return SimpleNamespace(
+            st_ino=s.st_ino, st_size=s.st_size, st_mode=s.st_mode, st_mtime_ns=when, st_ctime_ns=when
+        )
+
+    monkeypatch.setattr(os, "fstat", still)
+    for text, expected in zip(texts, ([[1, 1], None], [None, [2, 2]]), strict=True):
+        with (tmp_path / "x/c/0").open("r+b") as file:
+            file.write(text)
+        assert read() == ([v for e in expected for v in e or [0, 0]] if together else expected)
+    assert array.shards is not None
+    assert not array.shards._known
+
+
+def test_indexes_are_kept_while_other_threads_add_to_them() -> None:
+    found = find_shards(DOCUMENT, F4)
+    assert found is not None
+
+    class Entry:
+        @property
+        def nbytes(self) -> int:
+            found._known[len(found._known),] = self  # type: ignore[index]  # what another thread does
+            return 0
+
+    found._known[0,] = found._known[1,] = Entry()  # type: ignore[assignment]
+    grid = Grid.regular((4, 6), (4, 6))
+    found.table(lambda count, _: _checked(bytes(count - 4)), 68, (7,), grid, (0, 0))
+    assert (7, 0, 0) in found._known
+
+
+def _checked(text: bytes) -> bytes:
+    return text + google_crc32c.value(text).to_bytes(4, "little")
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "directory"])
+def test_what_is_no_shard_is_refused_by_the_name_of_array_and_chunk(tmp_path: Any, kind: str) -> None:
+    zarr.create_array(tmp_path, name="x", data=np.arange(8), chunks=(2,), shards=(4,))
+    (tmp_path / "x/c/1").unlink()
+    os.mkfifo(tmp_path / "x/c/1") if kind == "FIFO" else (tmp_path / "x/c/1").mkdir()
+    with pytest.raises(FragmentReadError, match=rf"array 'x', chunk \(2,\).*it is a {kind}"):
+        ZarrReader(open_array(str(tmp_path), "x")).read([slice(None)])
+
+
+def test_an_index_that_is_too_large_is_refused_by_the_name_of_array_and_chunk(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zarr.create_array(tmp_path, name="x", data=np.arange(80), chunks=(2,), shards=(40,))
+    monkeypatch.setattr("cfagg.conventions.limits.MAX_INDEX", 100)
+    with pytest.raises(LimitError, match=r"array 'x', chunk \(0,\) .*index of a shard takes 324 bytes.*MAX_INDEX"):
+        ZarrReader(open_array(str(tmp_path), "x")).read([slice(None)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ def test_close_chunks_of_a_shard_are_one_request_and_its_index_is_asked_for_once
     rng = np.random.default_rng(0)
     data = rng.integers(0, 2**31, 100_000).astype("i4")
     zarr.create_array(tmp_path / "s.zarr", name="x", data=data, chunks=(1000,), shards=(100_000,), compressors=None)
+    os.utime(tmp_path / "s.zarr/x/c/0", (10**9, 10**9))
     found = ZarrReader(open_array(a_place(f"{server.url}/s.zarr"), "x"))
     server.seen.clear()
     np.testing.assert_array_equal(found.read([slice(1000, 9000)]), data[1000:9000])
@@ -104,9 +106,23 @@ def test_a_shard_that_was_written_since_is_read_as_it_is_now(tmp_path, server) -
     assert found.read([slice(0, 50)]).tolist() == [0] * 50
 
 
+@pytest.mark.parametrize("dated", [False, True], ids=["never told", "within a second"])
+def test_no_index_is_kept_of_a_shard_whose_state_is_not_told(tmp_path, server, dated) -> None:
+    server.dated = dated
+    made = zarr.create_array(
+        tmp_path / "s.zarr", name="x", shape=(4,), chunks=(2,), shards=(4,), dtype="i4", compressors=None
+    )
+    found = ZarrReader(open_array(a_place(f"{server.url}/s.zarr"), "x"))
+    for values in ([1, 1, 0, 0], [0, 0, 2, 2], [3, 3, 0, 0]):  # as many bytes, other chunks
+        made[:] = values
+        now = time.time()
+        os.utime(tmp_path / "s.zarr/x/c/0", (now, now))
+        assert found.read([slice(None)]).tolist() == values
+        assert [0 if (c := found.chunk((k,))) is None else c[0] for k in (0, 1)] == [values[0], values[2]]
+
+
 def test_requests_wait_for_each_other_no_more_than_they_must(tmp_path, server, monkeypatch) -> None:
     import threading
-    import time
 
     data = np.arange(64)
     zarr.create_array(tmp_path / "s.zarr", name="x", data=data, chunks=(1,))
