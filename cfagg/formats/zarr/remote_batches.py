@@ -5,6 +5,7 @@ As in `cfagg.formats.zarr.batches`, what is not as it should be takes another lo
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -36,17 +37,24 @@ def read_remote_chunks(
     array: ZarrArray, decoder: Decoder, keys: Sequence[str], memory: Memory, at_once: int
 ) -> list[int]:
     """Read objects that hold one chunk each into memory, and return what became of each."""
+    failed = threading.Event()
 
     def read(k: int) -> int:
-        size = memory.sizes[k]
+        # A server that fails takes its time to do so: it is asked once more, and not for every chunk.
+        if failed.is_set():
+            return ODD
+        most = stored_most(memory.sizes[k])
         try:
-            found = open_object(array.store, f"{array.folder}/{keys[k]}", stored_most(size))  # type: ignore[arg-type]
+            found = open_object(array.store, f"{array.folder}/{keys[k]}", most)  # type: ignore[arg-type]
             if found is None:
                 return MISSING
+            if found.size > most:
+                return ODD
             stored = found.pread(found.size, 0)
         except FragmentReadError:
+            failed.set()
             return ODD
-        return decode_part(decoder, stored, 0, len(stored), memory, k) if len(stored) == found.size else ODD
+        return decode_part(decoder, stored, 0, len(stored), memory, k)
 
     return _each(read, range(len(keys)), at_once)
 

@@ -121,6 +121,38 @@ def test_no_index_is_kept_of_a_shard_whose_state_is_not_told(tmp_path, server, d
         assert [0 if (c := found.chunk((k,))) is None else c[0] for k in (0, 1)] == [values[0], values[2]]
 
 
+def test_a_chunk_that_was_not_stored_is_asked_for_again(tmp_path, server) -> None:
+    made = zarr.create_array(tmp_path / "s.zarr", name="x", shape=(4,), chunks=(2,), shards=(4,), dtype="i4")
+    found = ZarrReader(open_array(a_place(f"{server.url}/s.zarr"), "x"))
+    for when, values in enumerate(([0, 0, 7, 7], [5, 5, 7, 7], [6, 6, 7, 7])):
+        made[:] = values
+        os.utime(tmp_path / "s.zarr/x/c/0", (10**9 + when, 10**9 + when))
+        assert found.read([slice(0, 2)]).tolist() == values[:2]
+        assert found.read([slice(None)]).tolist() == values
+
+
+def test_no_more_is_read_of_an_object_than_a_chunk_can_take(tmp_path, server) -> None:
+    zarr.create_array(tmp_path / "s.zarr", name="x", data=np.arange(4), chunks=(2,))
+    (tmp_path / "s.zarr/x/c/0").write_bytes(bytes(2**22))
+    found = ZarrReader(open_array(a_place(f"{server.url}/s.zarr"), "x"))
+    server.seen.clear()
+    with pytest.raises(cfagg.errors.FragmentReadError, match=r"chunk \(0,\).*is stored in 4,194,304 bytes"):
+        found.read([slice(None)])
+    ranges = [headers["range"] for _, path, headers in server.seen if path.endswith("/c/0")]
+    assert ranges == ["bytes=0-1048607"] * 2
+
+
+def test_a_server_that_fails_is_not_waited_for_chunk_by_chunk(tmp_path, server, monkeypatch) -> None:
+    monkeypatch.setattr("cfagg.storage.transport._ATTEMPTS", 1)
+    zarr.create_array(tmp_path / "s.zarr", name="x", data=np.arange(64), chunks=(1,))
+    found = ZarrReader(open_array(a_place(f"{server.url}/s.zarr"), "x"), workers=2)
+    server.rules["/c/"] = [500] * 1000
+    server.seen.clear()
+    with pytest.raises(cfagg.errors.FragmentReadError, match=r"array 'x', chunk .*the server answers 500"):
+        found.read([slice(None)])
+    assert len(server.seen) <= 8
+
+
 def test_requests_wait_for_each_other_no_more_than_they_must(tmp_path, server, monkeypatch) -> None:
     import threading
 
