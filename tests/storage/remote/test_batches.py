@@ -88,6 +88,9 @@ def test_close_chunks_of_a_shard_are_one_request_and_its_index_is_asked_for_once
     assert len(server.seen) == 2
     np.testing.assert_array_equal(found.read([slice(21_500, 80_000, 7)]), data[21_500:80_000:7])
     assert len(server.seen) == 3
+    places = np.array([90_500, 500, 40_500])
+    np.testing.assert_array_equal(found.read([places]), data[places])
+    assert len(server.seen) == 4
 
 
 def test_a_shard_that_was_written_since_is_read_as_it_is_now(tmp_path, server) -> None:
