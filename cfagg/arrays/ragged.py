@@ -194,7 +194,7 @@ class Rows:
         return self._batch(self._hold(unique), inverse)
 
     def __iter__(self) -> Iterator[Row]:
-        """Yield row by row; each chunk is read once."""
+        """Yield row by row; each chunk is read once, where rows do not go on in the next one."""
         for held in self._windows(np.arange(self._groups), AHEAD):
             yield from self._batch(held, np.arange(len(held.numbers)))
 
@@ -202,7 +202,7 @@ class Rows:
         self, size: int, *, shuffle: bool = False, seed: int | None = None, memory: int | str = "256 MiB",
         last: bool = True,
     ) -> Iterator[Batch]:  # fmt: skip
-        """Yield all rows in batches; each chunk is read once.
+        """Yield all rows in batches; each chunk is read once, where rows do not go on in the next one.
 
         Parameters
         ----------

@@ -101,8 +101,12 @@ class AggregationStore(AbstractDataStore):
             encoding["chunksizes"] = reader.chunks
             encoding["preferred_chunks"] = dict(zip(variable.dims, reader.chunks, strict=True))
         elif reader.grid.size > 1 and reader.grid.ndim == len(variable.dims):
-            # Those of Zarr; of equal ones only their length is told, as there may be any number.
-            sizes = (a.chunk if isinstance(a, Regular) else tuple(np.diff(a).tolist()) for a in reader.grid.axes)
+            # Those of Zarr; of equal ones only their length is told, as there may be any number.  The last one of
+            # others may be longer than what is left of the array.
+            sizes = (
+                a.chunk if isinstance(a, Regular) else tuple(np.diff(np.minimum(a, n)).tolist())
+                for a, n in zip(reader.grid.axes, reader.shape, strict=True)
+            )
             encoding["preferred_chunks"] = dict(zip(variable.dims, sizes, strict=True))
         return self._variable(variable.dims, reader, dict(variable.attributes), encoding)
 

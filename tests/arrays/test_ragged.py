@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import subprocess
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,34 @@ def test_a_batch_takes_one_call_of_the_kernel_and_each_chunk_is_read_once(store,
     assert sum(1 for _ in rows.batches(10, shuffle=True, seed=0)) == 4
     assert len(calls) == 4
     assert sum(spans) == 2 * matrix().nnz
+
+
+@pytest.mark.parametrize(("theirs", "most"), [(False, 1), (True, 2)])
+def test_all_rows_in_any_order_read_a_chunk_once_or_where_it_cuts_rows_twice(theirs, most, tmp_path, monkeypatch):
+    expected, made = matrix(200, 20), tmp_path / "a.zarr"
+    if theirs:
+        group = zarr.open_group(str(made), mode="w")
+        group.attrs.update({"encoding-type": "csr_matrix", "shape": list(expected.shape)})
+        for name, chunk in (("data", 37), ("indices", 23), ("indptr", 300)):
+            group.create_array(name, data=getattr(expected, name), chunks=(chunk,))
+    else:
+        cfagg.write_rows(expected, made, chunk=128)
+    rows = cfagg.open_rows(made)
+    reads: Counter[tuple[str, int]] = Counter()
+    kind = type(rows._readers[0])
+    fill = kind.fill_by
+
+    def count(self, plan, out):
+        reads.update((self.label, int(cell)) for cell in plan.axes[0].cell)
+        return fill(self, plan, out)
+
+    monkeypatch.setattr(kind, "fill_by", count)
+    found = np.zeros(expected.shape, "f4")
+    for batch in rows.batches(7, shuffle=True, seed=3, memory=1000):
+        found[batch.numbers] = batch.to_dense()
+    np.testing.assert_array_equal(found, expected.toarray())
+    assert max(reads.values()) == most
+    assert len(reads) == sum(reader.grid.size for reader in rows._readers)
 
 
 def test_row_by_row_values_columns_and_labels_come_together(store):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,22 @@ def test_cfagg_writes_the_edges_of_a_dataset_back_and_xarray_refuses_them(store,
     xr.testing.assert_equal(again.load(), ds.load())
     with pytest.raises(ValueError, match="Zarr requires uniform chunk sizes"):
         xr.open_dataset(store, engine="cfagg", chunks={}).to_zarr(tmp_path / "c.zarr")
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+@pytest.mark.parametrize(("size", "chunks"), [(10, (2, 6, 2)), (8, (2, 6)), (5, (2, 3)), (2, (2,)), (1, (1,))])
+def test_a_last_chunk_that_is_longer_than_what_is_left_is_cut_for_dask(opener, size, chunks, tmp_path):
+    """The extension allows edges beyond the end of the array, as those of an array that was made shorter."""
+    store = tmp_path / "a.zarr"
+    cfagg.write(xr.Dataset({"x": ("n", da.arange(12, chunks=((2, 6, 4),)))}), store)
+    (store / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    document = json.loads((store / "x/zarr.json").read_text())
+    (store / "x/zarr.json").write_text(json.dumps(document | {"shape": [size]}))
+    ds = OPENERS[opener](store)
+    assert ds.x.chunks == cfagg.open_array(store, "x").to_dask().chunks == (chunks,)
+    assert ds.x.values.tolist() == list(range(size))
+    cfagg.write(ds, tmp_path / "b.zarr")
+    assert cfagg.open_array(tmp_path / "b.zarr", "x").chunks == (chunks,)
 
 
 def test_the_edges_of_a_regular_grid_are_told_by_their_length(tmp_path):

@@ -146,11 +146,30 @@ def fill_of(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> 
         if dtype.kind == "S":
             text = jsonable(value)
             return text.encode("utf-8") if isinstance(text, str) else bytes([text])
-        return np.asarray(value).reshape(-1)[0].astype(dtype)
-    except (IndexError, TypeError, ValueError) as error:
+        return _number(np.asarray(value).reshape(-1), dtype)
+    except (AttributeError, TypeError, ValueError) as error:
         raise ConventionError(
             f"{where}: _FillValue = {str(value)[:80]!r} is not one value of type {dtype}; delete or correct it"
         ) from error
+
+
+def _number(value: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> Any:
+    """Return one number in a type that has it; another one would make values missing that are not.
+
+    Integers may be those of the other sign with the same bits, as with the attribute ``_Unsigned``.
+    """
+    if value.size != 1:
+        raise ValueError("several values")
+    given = value[0]
+    with np.errstate(all="ignore"):
+        found = given.astype(dtype)
+    if given.dtype.kind in "iuf":
+        bits = 8 * dtype.itemsize
+        if dtype.kind in "iu" and not (np.isfinite(given) and -(2 ** (bits - 1)) <= int(given) == given < 2**bits):
+            raise ValueError("no such integer")
+        if dtype.kind == "f" and np.isfinite(given) and not np.isfinite(found):
+            raise ValueError("too large")
+    return found
 
 
 def encoded_fill(fill: Any, dtype: np.dtype[Any]) -> Any:
