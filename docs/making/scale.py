@@ -194,7 +194,7 @@ def works() -> tuple[Work, ...]:
             values("accumulate over time") + a.chunks * built,
             a.stored,
             2 * a.shards,
-            a.shards / 1000,
+            a.chunks / 1000,
         ),
         Work("read everything once", values("read Zarr, zstd") + a.chunks * chunk, a.stored, 2 * a.shards),
         Work("a series at one point, a chunk of each file", a.files * chunk, a.files * a.chunk, a.files),

@@ -193,7 +193,7 @@ JOBS = (
     Job("read all chunks, uncompressed", "chunk", 10**5, raw_read),
     Job("read all chunks, zstd", "chunk", 10**5, zstd_read),
     Job("build an accumulation", "chunk", 10**4, accumulated),
-    Job("mean of all by it", "chunk", 10**4, asked),
+    Job("mean of all by its accumulation", "chunk", 10**4, asked),
     Job("append a step to equal chunks", "call", 10**6, appended, once=True),
     Job("convert to other chunks of the same size", "chunk", 10**4, converted),
     Job("aggregate files", "file", 10**3, aggregated),
