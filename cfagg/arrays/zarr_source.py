@@ -161,6 +161,7 @@ def _dtype(found: model.Variable, node: Node) -> np.dtype[Any]:
     if given in ("bool", "|b1"):
         return np.dtype("?")
     name = given.get("name") if isinstance(given, dict) else given
-    if found.kind == "string" and name != "null_terminated_bytes" and not str(name).startswith("|S"):
+    read: Any = found.read
+    if read.text or (found.kind == "string" and name != "null_terminated_bytes" and not str(name).startswith("|S")):
         return np.dtype(object, metadata={"element_type": str})
     return np.dtype(object, metadata={"name": str(name)[:60]})

@@ -22,7 +22,7 @@ import cfagg
 from cfagg.arrays.given import MemoryReader
 from cfagg.arrays.lazy import LazyArray
 from cfagg.demo import sample
-from cfagg.errors import SelectionError, SourceError, SourceNotFoundError, UnsupportedError
+from cfagg.errors import FragmentReadError, SelectionError, SourceError, SourceNotFoundError, UnsupportedError
 
 VALUES = np.arange(7 * 5 * 4).reshape(7, 5, 4)
 
@@ -209,6 +209,25 @@ def test_elements_of_text_are_read_like_those_of_numpy(tmp_path: Path, form: Any
     text, one = cfagg.open_array(tmp_path, "t"), cfagg.open_array(tmp_path, "s")
     assert (text[-1], text[1, ...].shape, one[()]) == ("c", (), "abc")
     assert (one[...].shape, one[None].tolist(), one[...].item()) == ((), ["abc"], "abc")
+
+
+def test_text_of_nczarr_is_that_of_the_netcdf_library(tmp_path: Path) -> None:
+    url, words = f"file://{tmp_path}/a.zarr#mode=nczarr,file", ["ab", "cdé", ""]
+    with netCDF4.Dataset(url, "w") as file:
+        file.createDimension("x", 3)
+        file.createVariable("t", str, ("x",))[:] = np.array(words, object)
+        file.createVariable("s", str, ())[...] = "é"
+    text, one = cfagg.open_array(tmp_path / "a.zarr", "t"), cfagg.open_array(tmp_path / "a.zarr", "s")
+    with netCDF4.Dataset(url) as file:
+        assert text[:].tolist() == file["t"][:].tolist() == words
+    assert (text[1], one[()], one.shape) == ("cdé", "é", ())
+    cfagg.convert(tmp_path / "a.zarr", tmp_path / "b.nc")
+    with netCDF4.Dataset(tmp_path / "b.nc") as file:
+        assert file["t"][:].tolist() == words
+    chunk = tmp_path / "a.zarr/t/0"
+    chunk.write_bytes(chunk.read_bytes().replace("é".encode(), b"\xff\xff"))
+    with pytest.raises(FragmentReadError, match=r"array /?t: its values cannot be decoded"):
+        text[:]
 
 
 @pytest.mark.parametrize("dtype", ["M8[ns]", "m8[s]", "c8", "S3"])

@@ -212,7 +212,7 @@ class _Builder:
         variable.dimensions = self._dimensions(group, node, notes, shape)
         _give_attributes(variable, node, notes)
         fill_attribute(variable, found, node.format, nczarr=notes.found)
-        variable.read = ZarrValues(self.store, node, tuple(shape), where)
+        variable.read = ZarrValues(self.store, node, tuple(shape), where, notes.found and kind == "string")
         group.variables[name] = variable
 
     def _dimensions(self, group: Group, node: Node, notes: Notes, shape: list[int]) -> tuple[Dimension, ...]:
@@ -308,7 +308,9 @@ def reading(where: str) -> Iterator[None]:
 class ZarrValues:
     """Reads hyperslabs of one array through zarr-python, which is loaded when the first values are read."""
 
-    def __init__(self, store: Store, node: Node, shape: tuple[int, ...], where: str) -> None:
+    def __init__(self, store: Store, node: Node, shape: tuple[int, ...], where: str, text: bool = False) -> None:
+        #: Whether bytes are text: the netCDF library writes strings as such, padded to one length.
+        self.text = text
         self.store, self.path, self.format, self.shape, self.where = store, node.path, node.format, shape, where
         self.chunks = _chunk_shape(node, len(shape))
         self._opened: Any = None
@@ -329,9 +331,12 @@ class ZarrValues:
                 self._opened = self.store.array(self.path, self.format)
             if not self.shape and self._opened.ndim:
                 # NCZarr writes a scalar as an array of one element.
-                return np.asarray(self._opened[...]).reshape(-1)[0:1].reshape(())
-            self.limited()
-            found = self._read(slices)
+                found = np.asarray(self._opened[...]).reshape(-1)[0:1].reshape(())
+            else:
+                self.limited()
+                found = self._read(slices)
+            if self.text and found.dtype.kind == "S":
+                found = np.strings.decode(found, "utf-8")
         if found.dtype.kind in "UTS" and found.dtype != np.dtype("S1"):
             return found.astype(object)
         return found if found.dtype.kind in "OSV" else found.astype(found.dtype.newbyteorder("="), copy=False)
