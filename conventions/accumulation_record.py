@@ -291,6 +291,8 @@ class Growth:
     stamps: Annotated[tuple[int, int, int, int], _FOUR]
     #: Of the table of checksums.
     checks: Annotated[tuple[int, int, int, int], _FOUR]
+    #: Infinite elements in what stays of the array; others are counted again when they are read again.
+    infinite: int = 0
 
 
 @dataclass(frozen=True, slots=True)

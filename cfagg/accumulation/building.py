@@ -30,6 +30,7 @@ from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.description import table_of
 from cfagg.accumulation.finish import describe, finish, missing_before, write_attributes
 from cfagg.accumulation.group import group_path, object_counts
+from cfagg.accumulation.growth_tables import infinite_before
 from cfagg.accumulation.increments import Increment, place_of_array, replaced
 from cfagg.accumulation.options import Order
 from cfagg.accumulation.outliers import judge
@@ -51,7 +52,6 @@ from cfagg.runtime.publishing import (
     remove,
     replace_file,
     sync_directory,
-    sync_tree,
     write_synced,
 )
 from cfagg.runtime.staging import Staging, is_known, renames_into
@@ -111,8 +111,6 @@ class GroupStaging(Staging):
 
     def _make(self, increment: Increment, array: ZarrArray) -> bool:
         made = increment.apply(array, place_of_array(array))
-        if made:
-            sync_tree(self.target)
         self._record.unlink()
         sync_directory(self.root)
         return made
@@ -276,8 +274,8 @@ def _excluded(plan: Plan, records: npt.NDArray[Any]) -> tuple[int, int]:
     basis = plan.basis
     if basis is not None and basis.group.extra is not None:
         missing += missing_before(basis, plan.layout)
-        # Which of them stay is not known; those of chunks that are read again may count twice, but never too few.
-        nonfinite = min(missing, nonfinite + basis.group.extra.excluded.nonfinite)
+        # Where it is not known which of them stay, those of chunks that are read again count twice; never too few do.
+        nonfinite = min(missing, nonfinite + infinite_before(basis))
     return missing, nonfinite
 
 

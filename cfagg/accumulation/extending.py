@@ -17,14 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.accumulation.build_plan import Action, Input, Plan, assemble, settings_of
+from cfagg.accumulation.extended_arrays import Writes
+from cfagg.accumulation.extended_tables import extended_tables
 from cfagg.accumulation.finish import describe, lowest, merged
 from cfagg.accumulation.group import Group, group_path
-from cfagg.accumulation.growing import GrowingTable, NotInPlaceError, Rows, keys, moved, split
-from cfagg.accumulation.growth_neighbours import Related, related_rows, still
-from cfagg.accumulation.growth_tables import next_standing, own_row_counts, table_spec, tables_known, write_table
+from cfagg.accumulation.growing import NotInPlaceError
+from cfagg.accumulation.growth_neighbours import Related, still
+from cfagg.accumulation.growth_tables import infinite_before, infinite_standing, next_standing
 from cfagg.accumulation.increments import Increment
-from cfagg.accumulation.integrity import BUILD, document_crc, numbered, read_region
-from cfagg.accumulation.layout import ArraySpec, Layout, Level
+from cfagg.accumulation.integrity import read_region
+from cfagg.accumulation.layout import ArraySpec, Level
 from cfagg.accumulation.outliers import judge
 from cfagg.accumulation.partials import Pass, threads_that_fit
 from cfagg.accumulation.scratch import PassingJournal, PassingScratch
@@ -32,10 +34,7 @@ from cfagg.accumulation.source import read_meaning, settled, unchanged, write_ba
 from cfagg.accumulation.standing import standing_of
 from cfagg.accumulation.summing import PartialSums, run_task, sum_tasks
 from cfagg.accumulation.weights import Weights
-from cfagg.accumulation.writing import Basis, Target, array_documents, chunk_key, codec_of
-from cfagg.conventions.accumulation_record import Growth
-from cfagg.formats.zarr import ZarrArray, open_array
-from cfagg.formats.zarr.checksums import crc32c
+from cfagg.accumulation.writing import Basis
 from cfagg.formats.zarr.creating import document_bytes, group_documents
 from cfagg.kernels.statistics import FAN_OUT
 
@@ -43,72 +42,6 @@ __all__ = ["Extension", "extend"]
 
 Axes = tuple[int, ...]
 Int64 = npt.NDArray[np.int64]
-
-
-class Writes(Target):
-    """What is written of a group that is there: nothing of that before all of it is known."""
-
-    in_place = True
-
-    def __init__(self, group: Group, layout: Layout) -> None:
-        extra = group.extra
-        assert extra is not None  # noqa: S101  (the group grows)
-        codec = codec_of(next(iter(group.sums.values())).data.document)
-        super().__init__(Path(group.folder), codec, group.source.zarr_format, extra.checks.build)
-        self.objects: dict[str, bytes] = {}
-        #: CRC-32C of the chunks that are written, by array and number.
-        self.crcs: dict[str, dict[int, int]] = {}
-        self._before = {name: place[2] for name, place in extra.checks.places.items()}
-        self._before |= {name: own[0] for name, own in extra.checks.own.items()}
-        self._old = {array.name: array for sums in group.sums.values() for array in sums.each()}
-        #: Statistics as they are, by name: of which mapping, and which of it.
-        self._statistics = {
-            name: (level.arrays, kind)
-            for level, kind, name in (
-                (level, entry_kind, entry_name)
-                for record in extra.statistics
-                for level in group.statistics[tuple(d for d in group.dims if d in record.dims)]
-                if level.level == record.level
-                for entry_kind, entry_name in record.arrays.items()
-            )
-        }
-        self._grows = {spec.name: layout.grows for spec, _, _ in layout.growing()}
-
-    def keep(self, spec: ArraySpec) -> None:
-        """Leave an array as it is."""
-        if spec.name not in self._before:
-            raise NotInPlaceError("a level of its statistics is missing")
-        self.metadata[spec.name] = self._before[spec.name]
-
-    def _there(self, name: str) -> ZarrArray | None:
-        """Return an array that grows as it is, `None` where it is new."""
-        if name in self._statistics:
-            arrays, kind = self._statistics[name]
-            return arrays[kind]
-        return self._old.get(name)
-
-    def create(self, spec: ArraySpec) -> None:
-        """Write the metadata of an array, where they are not those that are there."""
-        attributes = {**spec.attributes, BUILD: self.build}
-        documents = array_documents(replace(spec, attributes=attributes), self.codec, self.zarr_format)
-        self.documents[spec.name] = documents
-        document = documents["zarr.json" if self.zarr_format == 3 else ".zarray"]
-        self.metadata[spec.name] = document_crc(document, attributes, attributes["_ARRAY_DIMENSIONS"])
-        old = self._there(spec.name)
-        if old is not None and not self._same(spec, old):
-            raise NotInPlaceError(f"{spec.name} is stored otherwise")
-        if self._before.get(spec.name) != self.metadata[spec.name]:
-            for name, each in documents.items():
-                self.objects[f"{spec.name}/{name}"] = document_bytes(each)
-
-    def take(self, spec: ArraySpec, index: Axes, old: ZarrArray) -> None:
-        """Leave a chunk as it is."""
-
-    def _store(self, spec: ArraySpec, index: Axes, encoded: Any) -> None:
-        data = bytes(encoded)
-        number = numbered(index, spec.grid, self._grows.get(spec.name))
-        self.crcs.setdefault(spec.name, {})[number] = crc32c(data)
-        self.objects[f"{spec.name}/{chunk_key(index, self.zarr_format)}"] = data
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +115,10 @@ def extend(group: Group, threads: int, memory: int) -> Extension:
         writes.write_whole(spec, values)
     checksums = np.zeros(array.objects.size, np.int64)
     checksums[window.objects[window.leading]] = records["checksum"][window.leading]
-    writes.known = _tables(group, plan, written, writes, np.column_stack([stamps, checksums]), related)
+    infinite = infinite_standing(partial, next_standing(array, plan.layout))
+    writes.known = extended_tables(
+        group, plan, written, writes, np.column_stack([stamps, checksums]), related, infinite
+    )
     attributes = describe(plan, writes, missing, nonfinite, judgement)
     documents = group_documents(attributes, array.zarr_format)
     name = "zarr.json" if array.zarr_format == 3 else ".zattrs"
@@ -227,7 +163,7 @@ def _excluded(basis: Basis, records: npt.NDArray[Any]) -> tuple[int, int]:
     if not (extra.excluded.missing or extra.excluded.nonfinite):
         return missing, nonfinite
     missing += extra.excluded.missing - _missing_after(basis)
-    return missing, min(missing, nonfinite + extra.excluded.nonfinite)
+    return missing, min(missing, nonfinite + infinite_before(basis))
 
 
 def _missing_after(basis: Basis) -> int:
@@ -329,96 +265,3 @@ def _write_slabs(spec: ArraySpec, begin: int, values: npt.NDArray[Any], axis: in
             slice(a - begin, b - begin) if d == axis else slice(a, b) for d, (a, b) in enumerate(spec.extent(index))
         )
         writes.write(spec, index, values[part])
-
-
-def _tables(
-    group: Group, plan: Plan, written: Mapping[str, int], writes: Writes, table: Int64, related: tuple[Related, ...]
-) -> Any:
-    """Append to both tables, and return by what the group is known then."""
-    extra, layout, array, basis = group.extra, plan.layout, plan.array, plan.basis
-    assert extra is not None  # noqa: S101  (the group grows)
-    assert group.table is not None  # noqa: S101
-    assert basis is not None  # noqa: S101
-    assert extra.growth is not None  # noqa: S101
-    axis = basis.axis
-    ids = {name: extra.checks.places[name][0] for name in written if name in extra.checks.places}
-    new = max((place[0] for place in extra.checks.places.values()), default=-1) + 1
-    for name in written:
-        if name not in ids:
-            ids[name], new = new, new + 1
-    metadata = {name: place[2] for name, place in extra.checks.places.items()} | writes.metadata
-    book = GrowingTable(_opened(group, extra.checks.array), extra.growth.checks)
-    checks = _check_rows(layout, basis, plan, ids, writes, book)
-    stamps = _stamp_rows(group.table, extra.source.objects, array, axis, table, related)
-    growth = Growth(
-        extra.growth.dim,
-        write_table(writes, layout.stamps, group.table, stamps),
-        write_table(writes, layout.checksums, book, checks),
-    )
-    metadata |= writes.metadata
-    sized = replace(
-        layout,
-        stamps=table_spec(layout.stamps, growth.stamps[0] + growth.stamps[2]),
-        checksums=table_spec(layout.checksums, growth.checks[0] + growth.checks[2]),
-    )
-    return tables_known(writes, sized, ids, growth, metadata)
-
-
-def _opened(group: Group, name: str) -> ZarrArray:
-    """Return the array of the table of checksums."""
-    return open_array(group.source.store, f"{group.path}/{name}", allow=group.source.allow)
-
-
-def _check_rows(
-    layout: Layout, basis: Basis, plan: Plan, ids: Mapping[str, int], writes: Writes, book: GrowingTable
-) -> Rows:
-    """Return the rows of chunks that stand now and did not before, and of those that do not."""
-    axis, after = basis.axis, next_standing(plan.array, layout)
-    stand, move = [], []
-    for spec, axes, level in layout.growing():
-        if spec.name not in ids:
-            continue
-        slab = math.prod(moved(spec.grid, axis)[1:])
-        first = basis.limit(axes, level) // spec.chunks[axis] * slab
-        fixed = after.limit(axes, level) // spec.chunks[axis] * slab
-        total = math.prod(spec.grid)
-        crcs, which = writes.crcs.get(spec.name, {}), ids[spec.name]
-        rows = []
-        for number in range(first, total):
-            crc = crcs.get(number)
-            crc = book.crc(which, number) if crc is None else crc
-            if crc is None:
-                raise NotInPlaceError(f"chunk {number} of {spec.name} has no checksum")
-            rows.append((number, crc))
-        made = np.array(rows, np.int64).reshape(-1, 2)
-        made[:, 0] = keys(which, made[:, 0])
-        stand.append(made[: max(fixed - first, 0)])
-        move.append(made[max(fixed - first, 0) :])
-    for spec in layout.outliers:
-        found = sorted(writes.crcs[spec.name].items())
-        made = np.array(found, np.int64).reshape(-1, 2)
-        made[:, 0] = keys(ids[spec.name], made[:, 0])
-        move.append(made)
-    return Rows(np.concatenate(stand), np.concatenate(move))
-
-
-def _stamp_rows(
-    table: GrowingTable, count: int, array: ZarrArray, axis: int, stamps: Int64, related: tuple[Related, ...]
-) -> Rows:
-    """Return the rows of objects that stand now and did not before, and of those that do not; `count` were there."""
-    which, numbers = split(table.moving[:, 0])
-    own = numbers[which == 0]
-    stand, _ = own_row_counts(array, axis)
-    total = array.objects.size
-    first = int(own.min()) if len(own) else count
-    at = np.arange(first, total)
-    shape = array.objects.matrix_shape
-    order = np.unravel_index(at, moved(shape, axis))
-    back = np.ravel_multi_index((*order[1 : axis + 1], order[0], *order[axis + 1 :]), shape)
-    rows = np.column_stack([keys(0, at), stamps[back]])
-    standing, moving = [rows[: max(stand - first, 0)]], [rows[max(stand - first, 0) :]]
-    for number, each in enumerate(related, 1):
-        one = related_rows(each, number, table.moving[which == number])
-        standing.append(one.standing)
-        moving.append(one.moving)
-    return Rows(np.concatenate(standing), np.concatenate(moving))

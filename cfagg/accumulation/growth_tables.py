@@ -17,13 +17,15 @@ from cfagg.accumulation.growing import GrowingTable, Rows, extended, keys, moved
 from cfagg.accumulation.layout import ArraySpec, Layout
 from cfagg.accumulation.standing import Standing, standing_of, whole_objects
 from cfagg.accumulation.summing import PartialSums
-from cfagg.accumulation.writing import Target
+from cfagg.accumulation.writing import Basis, Target
 from cfagg.conventions.accumulation_model import Table
 from cfagg.conventions.accumulation_record import Checks, Growth
 from cfagg.formats.zarr import ZarrArray
 
 __all__ = [
     "follows",
+    "infinite_before",
+    "infinite_standing",
     "next_standing",
     "own_row_counts",
     "source_stamp_rows",
@@ -130,16 +132,34 @@ def tables_known(
     return Checks(target.build, layout.checksums.name, Table(places), Table(own)), growth
 
 
+def infinite_standing(partial: PartialSums, standing: Standing) -> int:
+    """Return how many infinite elements are in what stays when more is appended."""
+    window, basis = partial.recipe.window, partial.basis
+    chunks = np.unravel_index(np.arange(window.size), window.matrix_shape)[standing.axis]
+    stays = chunks + window.first_chunk(standing.axis) < standing.chunk
+    return infinite_before(basis) + int(partial.records["nonfinite"][stays].sum())
+
+
+def infinite_before(basis: Basis | None) -> int:
+    """Return how many infinite elements are in what is not read again; at most so many where that was not counted."""
+    extra = None if basis is None else basis.group.extra
+    if extra is None:
+        return 0
+    return extra.excluded.nonfinite if extra.growth is None else extra.growth.infinite
+
+
 def write_tables(partial: PartialSums, target: Target, table: Int64, related: Sequence[Neighbour]) -> None:
     """Write both tables of a group that was written as a whole."""
     layout, array = partial.layout, partial.recipe.window.array
     axis = layout.grows
     assert axis is not None  # noqa: S101  (the group grows)
     ids = {name: i for i, name in enumerate(layout.places(counts=partial.excluded))}
-    checks = _check_rows(layout, target, next_standing(array, layout), ids)
+    standing = next_standing(array, layout)
+    checks = _check_rows(layout, target, standing, ids)
     growth = Growth(
         array.dims[axis],
         write_table(target, layout.stamps, None, stamp_rows(array, axis, table, related)),
         write_table(target, layout.checksums, None, checks),
+        infinite_standing(partial, standing),
     )
     target.known = tables_known(target, layout, ids, growth, target.metadata)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,9 +29,6 @@ __all__ = ["Increment", "finish_there", "make_there", "place_of_array", "record_
 
 #: What a record begins with.
 _FORM = b"cfagg increment 1\n"
-
-#: Objects that are put at the same time.
-_AT_ONCE = 16
 
 #: How often consolidated metadata are tried that others write too.
 _ATTEMPTS = 4
@@ -110,14 +106,7 @@ class Increment:
         found = self.state(array, place)
         if found is None:
             return False
-        parts = [(f"{self.group}/{key}", data) for key, data in self.objects.items() if key != self.document]
-        if place.remote:
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
-                for _ in pool.map(lambda item: place.put(*item), parts):
-                    pass
-        else:
-            for item in parts:
-                place.put(*item)
+        place.stage_all({f"{self.group}/{key}": data for key, data in self.objects.items() if key != self.document})
         document = self.objects[self.document]
         if found[0] != document:
             place.swap(f"{self.group}/{self.document}", document, found[1])

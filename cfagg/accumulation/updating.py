@@ -76,6 +76,7 @@ def _update(store: str, variable: str, threads: int, memory: int) -> Report:
                 make_there(extension.increment, array, there)
             elif shop is not None:
                 shop.make(extension.increment, array)
+                shop.remove_unless_unfinished()
     finally:
         if shop is not None:
             shop.abandon_if_useless()

@@ -16,11 +16,11 @@ import cfagg
 from cfagg.accumulation import freshness
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
+from cfagg.accumulation.increments import Increment
 from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.updating import accumulated_arrays, update
 from cfagg.errors import FragmentReadError, StaleAccumulationWarning, StaleError
-from cfagg.writing.zarr.local_place import LocalPlace
 from tests.accumulation import comparing, reference
 from tests.effort import examples
 
@@ -238,19 +238,24 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("last", [0, 9, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 4, 19, 24)), -1])
 def test_what_was_killed_while_it_was_extended_refuses_until_the_next_extension(series, monkeypatch, last):
-    put, left = LocalPlace.put, [last]
+    replace, left = Path.replace, [last]
+    apply = Increment.apply
     extend = cfagg.api.appending._extend
 
-    def killed(place, key, data, **options):
-        if "accumulation" in key:
+    def killed(part, path):
+        if "accumulation_group" in str(path) and Path(part).parent == Path(path).parent:
             if not left[0]:
                 raise Killed
             left[0] -= 1
-        put(place, key, data, **options)
+        replace(part, path)
 
-    monkeypatch.setattr(LocalPlace, "put", killed)
+    def killed_after(*arguments):
+        apply(*arguments)
+        raise Killed
+
+    monkeypatch.setattr(Path, "replace", killed)
     if last < 0:
-        monkeypatch.setattr("cfagg.accumulation.building.sync_tree", lambda path: (_ for _ in ()).throw(Killed))
+        monkeypatch.setattr(Increment, "apply", killed_after)
     with pytest.raises(Killed):
         steps(series, 8, 20)
     monkeypatch.undo()
@@ -266,15 +271,15 @@ def test_what_was_killed_while_it_was_extended_refuses_until_the_next_extension(
 
 
 def test_a_refresh_finishes_what_was_killed(series, monkeypatch):
-    put = LocalPlace.put
+    replace = Path.replace
 
-    def killed(place, key, data, **options):
-        put(place, key, data, **options)
-        if key.endswith("acc_time/zarr.json"):
+    def killed(part, path):
+        replace(part, path)
+        if str(path).endswith("acc_time/zarr.json"):
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocalPlace, "put", killed)
+        patch.setattr(Path, "replace", killed)
         with pytest.raises(Killed):
             steps(series, 8, 20)
     assert accumulate(series, "tas", refresh=True).action == "up to date"
@@ -373,6 +378,19 @@ def test_values_that_are_far_too_large_are_kept_out_when_they_are_appended(tmp_p
     assert sorted(group.outliers.positions.tolist()) == [[12, 1, 2], [40, 1, 2]]
     found = open_accumulated(store, "tas").mean("time", isel={"time": slice(13, 40)})
     np.testing.assert_allclose(found, raw[13:40].mean(0, dtype="f8"), rtol=1e-9)
+
+
+def test_infinite_values_of_a_chunk_that_is_read_again_are_counted_once(tmp_path):
+    store, raw = tmp_path / "a.zarr", np.random.default_rng(1).normal(size=(40, 3, 4)).astype("f4")
+    raw[np.random.default_rng(2).random(raw.shape) < 0.4] = np.nan
+    raw[[2, 6, 8, 8, 9, 21, 37], 1, [0, 1, 2, 3, 0, 1, 2]] = np.inf, -np.inf, np.inf, np.inf, -np.inf, np.inf, np.inf
+    reference.write_source(store, "tas", raw[:6], DIMS, (6, 2, 4))
+    accumulate(store, "tas", stride={"time": 2})
+    for n in (7, 8, 9, 10, 11, 17, 19, 24, 25, 40):
+        grow(store, raw[:n], 0, zarr.open_group(store)["tas"].shape[0])
+        update(store)
+        excluded = open_group(store, "tas").extra.excluded
+        assert (excluded.missing, excluded.nonfinite) == ((~np.isfinite(raw[:n])).sum(), np.isinf(raw[:n]).sum())
 
 
 def test_missing_values_that_come_for_the_first_time_get_counts_beside_weights(series):

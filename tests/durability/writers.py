@@ -187,6 +187,56 @@ def state_of_append(folder: pathlib.Path) -> str:
     return "old" if tas.shape[0] == STEPS else "new"
 
 
+def prepare_append_beside_sums(folder: pathlib.Path) -> None:
+    """As for an append, with sums that have grown in their place before."""
+    prepare_conversion(folder, old=False)
+    store, old = folder / "out" / "a.zarr", folder / "sources" / "old.nc"
+    write_netcdf(old, 1)
+    with xr.open_dataset(old) as whole:
+        for name, part in (("begin", slice(0, 4)), ("end", slice(4, None))):
+            whole.isel(time=part).to_netcdf(folder / "sources" / f"{name}.nc")
+    begun = command("convert", folder / "sources" / "begin.nc", store, "--chunks", "time=2")
+    check(begun == 0 and command("accumulate", store, "tas", "--workers", 1) == 0, "not prepared")
+    check(command("append", store, folder / "sources" / "end.nc", "--dim", "time") == 0, "not prepared")
+    check(state_of_append(folder) == "old" and sums_answer(folder), "not prepared")
+
+
+def append_beside_sums(folder: pathlib.Path) -> int:
+    """Append; what the command warns of is a failure here."""
+    return append(folder) or int(not sums_answer(folder))
+
+
+def append_beside_sums_again(folder: pathlib.Path) -> int:
+    status = append_again(folder)
+    if status == 0 and not sums_answer(folder):
+        # Files that a run has written are other files once a disk was restored; their bytes are compared.
+        status = adopt(folder)
+        check(status or sums_answer(folder), "the accumulation refuses what it has adopted")
+    return status
+
+
+def state_beside_sums(folder: pathlib.Path) -> str:
+    found = state_of_append(folder)
+    sums_answer(folder)
+    return found
+
+
+def sums_answer(folder: pathlib.Path) -> bool:
+    """Whether an accumulation answers; raise where that is wrong."""
+    store = folder / "out" / "a.zarr"
+    try:
+        accumulated = cfagg.open_accumulated(store, "tas")
+        steps = accumulated.sizes["time"]
+        found = accumulated.sum("time", isel={"time": slice(1, steps - 1)}).values
+        most = accumulated.max(isel={"time": slice(2, None)})
+    except CfaggError:
+        return False
+    both = np.concatenate([field(1), field(2)])[:steps]
+    check(np.allclose(found, both[1:-1].sum(0, dtype="f8"), rtol=1e-12), "wrong sums")
+    check(most == both[2:].max(), "a wrong maximum")
+    return True
+
+
 #: What file systems of networks and clusters answer: two directories cannot be exchanged, there are no locks, and the
 #: data of a whole file system are not forced to disk.
 NETWORK = ("renameat2:error=EINVAL", "flock:error=ENOSYS", "syncfs:error=ENOSYS", "sync_file_range:error=ENOSYS")
@@ -660,6 +710,14 @@ WRITERS = {
         conversion_on_a_network(),
         Writer("convert to netCDF", prepare_file, convert_to_file, convert_to_file, state_of_file, ("a.nc",)),
         Writer("append", prepare_append, append, append_again, state_of_append, ("a.zarr",)),
+        Writer(
+            "append beside sums",
+            prepare_append_beside_sums,
+            append_beside_sums,
+            append_beside_sums_again,
+            state_beside_sums,
+            ("a.zarr",),
+        ),
         accumulation("accumulate", old=0, form=3),
         accumulation("accumulate --append", old=6, form=2),
         Writer("accumulate --adopt", prepare_adoption, adopt, adopt_again, state_of_adoption, ("a.zarr",)),

@@ -251,6 +251,8 @@ def _write(
         "published": digest(top[1].rstrip()),
         "former": {key: [former[key].decode(), digest(text.rstrip())] for key, text, _ in writes},
         "objects": [_objects(growth) for growth in growths.values()],
+        "level": state.levels[0].path if state.levels else "",
+        "grown": [[node.path, node.dims.index(report.dim), report.stop] for node in growing.values()],
     }
     claim.record(json.dumps(intent).encode())
     try:

@@ -294,14 +294,17 @@ def take_back(place: Place, claim: Claim) -> bool:
         intent = json.loads(claim.left)
         key, published = intent["publishes"], intent["published"]
         former, leftover = intent["former"], intent["objects"]
+        grown = [(str(path), int(axis), int(length)) for path, axis, length in intent.get("grown", ())]
+        above = str(intent.get("level", ""))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise TargetError(
             f"{place.store}/.cfagg-append holds a record that is damaged; compare the shapes of the arrays with the "
             "consolidated metadata, then remove it"
         ) from error
     found = place.read(key)
-    if found is not None and digest(found[0].rstrip()) == published:
-        # It was killed when all was done.
+    if found is not None and (digest(found[0].rstrip()) == published or _tells(place, key, found[0], above, grown)):
+        # It was killed, or lost power, when all was done; the document may have been written since, as sums are
+        # extended or attributes set, and what is published is never taken back.
         claim.forget()
         return True
     for path, (text, after) in former.items():
@@ -311,6 +314,28 @@ def take_back(place: Place, claim: Claim) -> bool:
     place.delete(_keys(leftover))
     claim.forget()
     return True
+
+
+def _tells(place: Place, key: str, text: bytes, level: str, grown: list[tuple[str, int, int]]) -> bool:
+    """Whether the document that publishes, of whatever contents, tells that arrays have at least their new lengths."""
+    document = parse(text, f"{place.store}/{key}")
+    whole = document if key.endswith(".zmetadata") else document.get("consolidated_metadata") or {}
+    held = whole.get("metadata")
+    for path, axis, length in grown:
+        name = ".zarray" if key.endswith((".zmetadata", ".zarray")) else "zarr.json"
+        own = f"{path}/{name}".lstrip("/")
+        told: Any = None
+        if own == key:
+            told = document
+        elif isinstance(held, dict):
+            inner = Level(level, key, document, None).relative(own)
+            told = held.get(inner if name == ".zarray" else inner.removesuffix("/zarr.json"))
+        elif (found := place.read(own)) is not None:
+            told = parse(found[0], f"{place.store}/{own}")
+        shape = told.get("shape") if isinstance(told, dict) else None
+        if not isinstance(shape, list) or len(shape) <= axis or not shape[axis] >= length:
+            return False
+    return bool(grown)
 
 
 def _keys(objects: Any) -> list[str]:

@@ -7,7 +7,7 @@ import os
 import threading
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,15 @@ class LocalPlace:
             self._staged.add(path, data)
         except OSError as error:
             raise self._unwritten(path, error) from error
+
+    def stage_all(self, objects: Mapping[str, Any]) -> None:
+        """Write files that take the places of others together, once all of them are on disk."""
+        try:
+            for key, data in objects.items():
+                self.stage(key, data)
+            self.sync()
+        finally:
+            self._staged.drop()
 
     def put_by_way_of(self, folder: Path, key: str, data: Any) -> None:
         """Write a file in another folder of the file system, and rename it: several may write the same one."""

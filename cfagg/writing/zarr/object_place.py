@@ -15,7 +15,8 @@ import platform
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,9 @@ __all__ = ["ObjectPlace"]
 
 #: Seconds after which a claim may be taken over, and after which its writer renews it.
 LEASE, RENEWED = 120.0, 30.0
+
+#: Objects that are put at the same time.
+_AT_ONCE = 16
 
 #: Documents that publish what was written, the first that is there.
 _PUBLISHING = ("zarr.json", ".zmetadata", ".zarray")
@@ -77,6 +81,12 @@ class ObjectPlace:
     def stage(self, key: str, data: Any) -> None:
         """Write an object."""
         self.put(key, data)
+
+    def stage_all(self, objects: Mapping[str, Any]) -> None:
+        """Write objects, some at the same time."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for _ in pool.map(lambda item: self.put(*item), objects.items()):
+                pass
 
     def swap_all(self, writes: Sequence[tuple[str, bytes, Any]]) -> list[Any]:
         """Write objects, each if it has a tag, one after the other."""

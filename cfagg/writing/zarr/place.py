@@ -66,6 +66,9 @@ class Place(Protocol):
     def swap_all(self, writes: Sequence[tuple[str, bytes, Any]]) -> list[Any]:
         """Write several objects as `swap` does, one after the other; all are there after a power loss."""
 
+    def stage_all(self, objects: Mapping[str, Any]) -> None:
+        """Stage several objects and `sync`; where one cannot be written, nothing is left beside the others."""
+
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects, as far as they are there."""
 

@@ -532,6 +532,28 @@ def test_an_error_in_reading_what_is_appended_leaves_the_store_as_it_was(tmp_pat
     same(store, series(0, 17))
 
 
+def test_what_was_published_is_not_taken_back_where_the_document_was_written_since(tmp_path: Path) -> None:
+    store, said = write(tmp_path / "a.zarr", series(0, 5)), []
+    (store / ".cfagg-append").mkdir()
+
+    def keep(place: Any, report: appending.Appended) -> None:
+        said.append(report)
+
+    def forgotten(claim: Any) -> None:  # as after a loss of power, when the removal of the record was not yet on disk
+        claim._done = True
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cfagg.writing.zarr.local_place._LocalClaim.forget", forgotten)
+        patch.setattr("cfagg.writing.zarr.local_place._LocalClaim.leave", lambda claim: None)
+        cfagg.append(store, series(5, 3), "time", after=[keep])
+    assert (store / ".cfagg-append" / "intent").exists()
+    document = json.loads((store / "zarr.json").read_text())
+    document["attributes"]["history"] = "set since"
+    (store / "zarr.json").write_text(json.dumps(document))
+    cfagg.append(store, series(8, 2), "time")
+    same(store, series(0, 10))
+
+
 def test_callables_run_after_all_is_published(tmp_path: Path) -> None:
     store, seen = write(tmp_path / "a.zarr", series(0, 5)), []
 

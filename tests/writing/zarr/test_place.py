@@ -196,3 +196,14 @@ def test_a_full_disk_leaves_nothing_beside_the_files(tmp_path: Path, monkeypatch
         with pytest.raises(TargetError, match="free some space"), place.writer("writing"):
             act()
     assert {p.name: p.read_bytes() for p in (tmp_path / "c").iterdir()} == {"0": b"former"}
+
+
+def test_objects_staged_together_are_none_where_one_cannot_be_written(tmp_path: Path) -> None:
+    place = place_of(tmp_path)
+    place.put("a/0", b"old")
+    (tmp_path / "b").write_bytes(b"a file")
+    with pytest.raises(TargetError, match="b/0 cannot be written"):
+        place.stage_all({"a/0": b"new", "a/1": b"new", "b/0": b"new"})
+    assert {p.name: p.read_bytes() for p in (tmp_path / "a").iterdir()} == {"0": b"old"}
+    place.stage_all({"a/0": b"new", "c/1": b"new"})
+    assert {p.read_bytes() for p in tmp_path.glob("[ac]/*")} == {b"new"}

@@ -1,0 +1,128 @@
+"""The two tables of a group that is extended in its place: the rows that are appended to them.
+
+Rows of what was written this time, and of what stands now and did not before; see `cfagg.accumulation.growing`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.accumulation.build_plan import Plan
+from cfagg.accumulation.extended_arrays import Writes
+from cfagg.accumulation.group import Group
+from cfagg.accumulation.growing import GrowingTable, NotInPlaceError, Rows, keys, moved, split
+from cfagg.accumulation.growth_neighbours import Related, related_rows
+from cfagg.accumulation.growth_tables import next_standing, own_row_counts, table_spec, tables_known, write_table
+from cfagg.accumulation.layout import Layout
+from cfagg.accumulation.writing import Basis
+from cfagg.conventions.accumulation_record import Checks, Growth
+from cfagg.formats.zarr import ZarrArray, open_array
+
+__all__ = ["extended_tables"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+def extended_tables(
+    group: Group,
+    plan: Plan,
+    written: Mapping[str, int],
+    writes: Writes,
+    table: Int64,
+    related: tuple[Related, ...],
+    infinite: int,
+) -> tuple[Checks, Growth]:
+    """Append to both tables, and return by what the group is known then."""
+    extra, layout, array, basis = group.extra, plan.layout, plan.array, plan.basis
+    assert extra is not None  # noqa: S101  (the group grows)
+    assert group.table is not None  # noqa: S101
+    assert basis is not None  # noqa: S101
+    assert extra.growth is not None  # noqa: S101
+    axis = basis.axis
+    ids = {name: extra.checks.places[name][0] for name in written if name in extra.checks.places}
+    new = max((place[0] for place in extra.checks.places.values()), default=-1) + 1
+    for name in written:
+        if name not in ids:
+            ids[name], new = new, new + 1
+    metadata = {name: place[2] for name, place in extra.checks.places.items()} | writes.metadata
+    book = GrowingTable(_opened(group, extra.checks.array), extra.growth.checks)
+    checks = _check_rows(layout, basis, plan, ids, writes, book)
+    stamps = _stamp_rows(group.table, extra.source.objects, array, axis, table, related)
+    growth = Growth(
+        extra.growth.dim,
+        write_table(writes, layout.stamps, group.table, stamps),
+        write_table(writes, layout.checksums, book, checks),
+        infinite,
+    )
+    metadata |= writes.metadata
+    sized = replace(
+        layout,
+        stamps=table_spec(layout.stamps, growth.stamps[0] + growth.stamps[2]),
+        checksums=table_spec(layout.checksums, growth.checks[0] + growth.checks[2]),
+    )
+    return tables_known(writes, sized, ids, growth, metadata)
+
+
+def _opened(group: Group, name: str) -> ZarrArray:
+    """Return the array of the table of checksums."""
+    return open_array(group.source.store, f"{group.path}/{name}", allow=group.source.allow)
+
+
+def _check_rows(
+    layout: Layout, basis: Basis, plan: Plan, ids: Mapping[str, int], writes: Writes, book: GrowingTable
+) -> Rows:
+    """Return the rows of chunks that stand now and did not before, and of those that do not."""
+    axis, after = basis.axis, next_standing(plan.array, layout)
+    stand, move = [], []
+    for spec, axes, level in layout.growing():
+        if spec.name not in ids:
+            continue
+        slab = math.prod(moved(spec.grid, axis)[1:])
+        first = basis.limit(axes, level) // spec.chunks[axis] * slab
+        fixed = after.limit(axes, level) // spec.chunks[axis] * slab
+        total = math.prod(spec.grid)
+        crcs, which = writes.crcs.get(spec.name, {}), ids[spec.name]
+        rows = []
+        for number in range(first, total):
+            crc = crcs.get(number)
+            crc = book.crc(which, number) if crc is None else crc
+            if crc is None:
+                raise NotInPlaceError(f"chunk {number} of {spec.name} has no checksum")
+            rows.append((number, crc))
+        made = np.array(rows, np.int64).reshape(-1, 2)
+        made[:, 0] = keys(which, made[:, 0])
+        stand.append(made[: max(fixed - first, 0)])
+        move.append(made[max(fixed - first, 0) :])
+    for spec in layout.outliers:
+        found = sorted(writes.crcs[spec.name].items())
+        made = np.array(found, np.int64).reshape(-1, 2)
+        made[:, 0] = keys(ids[spec.name], made[:, 0])
+        move.append(made)
+    return Rows(np.concatenate(stand), np.concatenate(move))
+
+
+def _stamp_rows(
+    table: GrowingTable, count: int, array: ZarrArray, axis: int, stamps: Int64, related: tuple[Related, ...]
+) -> Rows:
+    """Return the rows of objects that stand now and did not before, and of those that do not; `count` were there."""
+    which, numbers = split(table.moving[:, 0])
+    own = numbers[which == 0]
+    stand, _ = own_row_counts(array, axis)
+    total = array.objects.size
+    first = int(own.min()) if len(own) else count
+    at = np.arange(first, total)
+    shape = array.objects.matrix_shape
+    order = np.unravel_index(at, moved(shape, axis))
+    back = np.ravel_multi_index((*order[1 : axis + 1], order[0], *order[axis + 1 :]), shape)
+    rows = np.column_stack([keys(0, at), stamps[back]])
+    standing, moving = [rows[: max(stand - first, 0)]], [rows[max(stand - first, 0) :]]
+    for number, each in enumerate(related, 1):
+        one = related_rows(each, number, table.moving[which == number])
+        standing.append(one.standing)
+        moving.append(one.moving)
+    return Rows(np.concatenate(standing), np.concatenate(moving))
