@@ -16,7 +16,8 @@ from cfagg.arrays.given import reader_of
 from cfagg.arrays.lazy import LazyArray
 from cfagg.arrays.plan import Plan, plan
 from cfagg.arrays.reader import Reader, Selection
-from cfagg.errors import ConformError, OptionError
+from cfagg.conventions import limits
+from cfagg.errors import ConformError, LimitError, OptionError
 from cfagg.formats.zarr.attributes import with_number
 from cfagg.model import Grid, Regular
 
@@ -218,6 +219,9 @@ def _joined(axes: Sequence[Regular | npt.NDArray[np.int64]], sizes: Sequence[int
         (chunk,) = chunks
         if chunk is not None and all(n % chunk == 0 for n in sizes[:-1]):
             return Regular(size, chunk)
+    count = sum(a.count if isinstance(a, Regular) else len(a) - 1 for a in axes)
+    if count > limits.MAX_PARTITIONS:
+        raise LimitError(f"together the arrays have {count:,} chunks of unequal lengths, too many for a list of edges")
     edges, start = [np.zeros(1, np.int64)], 0
     for k, (axis, n) in enumerate(zip(axes, sizes, strict=True)):
         found = (axis.expand() if isinstance(axis, Regular) else axis)[1:]

@@ -18,12 +18,13 @@ import numpy.typing as npt
 
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.arrays.reader import Reader
-from cfagg.errors import CfaggError, UnsupportedError
+from cfagg.conventions import limits
+from cfagg.errors import CfaggError, LimitError, UnsupportedError
 from cfagg.errors.arguments import a_text, paths
 from cfagg.formats.metadata.nczarr import HIDDEN
 from cfagg.formats.zarr.attributes import with_number
 from cfagg.formats.zarr.metadata import open_array as array_at
-from cfagg.model import Grid
+from cfagg.model import Grid, Regular
 from cfagg.storage.urls import a_place, absolute, is_url
 
 if TYPE_CHECKING:
@@ -70,9 +71,7 @@ class LazyArray:
     @cached_property
     def chunks(self) -> tuple[tuple[int, ...], ...]:
         """Lengths of the chunks or partitions along each dimension, as dask has them."""
-        grid = self.grid
-        lengths = (np.diff(np.minimum(e, n)) for e, n in zip(grid.edges, grid.shape, strict=True))
-        return tuple(tuple(found.tolist()) or (0,) for found in lengths)
+        return tuple(_lengths(axis, n) for axis, n in zip(self.grid.axes, self.shape, strict=True))
 
     @property
     def ndim(self) -> int:
@@ -129,8 +128,11 @@ class LazyArray:
     def __repr__(self) -> str:
         name = "" if self.name is None else f" {self.name!r}"
         dims = ", ".join(f"{d}: {n}" for d, n in zip(self.dims, self.shape, strict=True))
-        cells = " x ".join(map(str, self.grid.matrix_shape))
-        return f"<LazyArray{name} ({dims}) {self.dtype}, {cells or 1} chunks>"
+        try:
+            cells = " x ".join(map(str, self.grid.matrix_shape)) or "1"
+        except LimitError:
+            cells = "too many"
+        return f"<LazyArray{name} ({dims}) {self.dtype}, {cells} chunks>"
 
     def _repr_html_(self) -> str:
         from cfagg.display.chunks import array_html
@@ -166,6 +168,18 @@ class LazyArray:
         return dask.array.from_array(
             self, chunks=self.chunks if chunks is None else chunks, asarray=False, fancy=False, meta=meta
         )
+
+
+def _lengths(axis: Regular | npt.NDArray[np.int64], size: int) -> tuple[int, ...]:
+    """Return the lengths of chunks along a dimension; without any there is one of no length."""
+    count = axis.count if isinstance(axis, Regular) else len(axis) - 1
+    if count > limits.MAX_PARTITIONS:
+        raise LimitError(f"there are {count:,} chunks along a dimension, too many for a list; look at .grid.axes")
+    if isinstance(axis, Regular):
+        whole, rest = divmod(size, axis.chunk)
+        return (axis.chunk,) * whole + ((rest,) if rest or not whole else ())
+    found = np.diff(np.minimum(axis, size))
+    return tuple(found.tolist()) or (0,)
 
 
 class Outer:

@@ -22,7 +22,14 @@ import cfagg
 from cfagg.arrays.given import MemoryReader
 from cfagg.arrays.lazy import LazyArray
 from cfagg.demo import sample
-from cfagg.errors import FragmentReadError, SelectionError, SourceError, SourceNotFoundError, UnsupportedError
+from cfagg.errors import (
+    FragmentReadError,
+    LimitError,
+    SelectionError,
+    SourceError,
+    SourceNotFoundError,
+    UnsupportedError,
+)
 
 VALUES = np.arange(7 * 5 * 4).reshape(7, 5, 4)
 
@@ -110,6 +117,21 @@ def test_it_says_what_it_is_and_opens_no_chunk(store: Path, lazy: LazyArray) -> 
     assert lazy.chunks == ((3, 3, 1), (5,), (3, 1))
     assert (lazy.name, lazy.attributes, len(lazy)) == ("tas", {"units": "K"}, 7)
     assert "3 x 1 x 2 chunks" in repr(lazy)
+
+
+def test_more_chunks_than_fit_into_memory_are_not_listed(tmp_path: Path) -> None:
+    zarr.create_array(str(tmp_path), name="x", shape=(10**15,), chunks=(1,), dtype="u1")
+    zarr.create_array(str(tmp_path), name="y", shape=(5,), chunks=(2,), dtype="u1")
+    many, few = (cfagg.open_array(tmp_path, name) for name in "xy")
+    assert few.chunks == ((2, 2, 1),)
+    assert many[10**14].tolist() == 0
+    both = cfagg.concatenate([many, few])
+    assert both.shape == (10**15 + 5,)
+    assert both[10**15 :].tolist() == [0] * 5
+    for found in (lambda: many.chunks, many.to_dask, lambda: both.grid, lambda: both.chunks):
+        with pytest.raises(LimitError, match="too many"):
+            found()
+    assert "too many chunks" in repr(both)
 
 
 def test_it_becomes_an_array_of_numpy(lazy: LazyArray) -> None:

@@ -100,7 +100,7 @@ def write_repository(
             made.append(_write(folder, documents, stores, fill))
         except icechunk.IcechunkError as error:
             said = str(error).partition("\n")[0]
-            raise TargetError(f"{target} cannot be written, Icechunk says: {said}") from error
+            raise TargetError(f"Icechunk says: {said}") from error
         return ()
 
     write_directory(target, write)
