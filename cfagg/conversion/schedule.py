@@ -81,7 +81,7 @@ def schedule(
     for number, wanted in enumerate(arrays):
         array = wanted
         budget = _budget(array, memory, workers)
-        shapes = _way(array, budget) if ways is None else ways.get(array.path, ())
+        shapes = _way(array, budget, memory) if ways is None else ways.get(array.path, ())
         for k, shape in enumerate(shapes):
             scratch = _scratch(array, f"{FOLDER}/{number}-{k}", shape)
             steps[k].append(scratch)
@@ -163,7 +163,7 @@ def _reading(array: Array, reader: ScratchReader) -> Array:
     return replace(array, reader=reader, cells=reader.grid.edges, whole_cells=True)
 
 
-def _way(array: Array, budget: int) -> list[tuple[int, ...]]:
+def _way(array: Array, budget: int, memory: int) -> list[tuple[int, ...]]:
     """Return the shapes of chunks by way of which an array is written: none, one or two."""
     if not array.whole_cells or array.dtype.kind == "O" or not array.shape or 0 in array.shape:
         return []
@@ -182,7 +182,7 @@ def _way(array: Array, budget: int) -> list[tuple[int, ...]]:
         [_between(array.shape, source, target, room)],
         [_between(array.shape, source, mean, room), _between(array.shape, mean, target, room)],
     ):
-        if any(math.prod(s) * array.stored.itemsize < _LEAST for s in shapes):
+        if not all(_LEAST <= math.prod(s) * array.stored.itemsize <= memory / _COPIES for s in shapes):
             continue
         cost, cells = 0.0, array.cells
         for grid in (*(Grid.regular(array.shape, s) for s in shapes), array.grid):

@@ -13,6 +13,7 @@ from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.slabs import SlabReader
 from cfagg.arrays.stored import NetcdfReader
+from cfagg.errors import LimitError
 from cfagg.model import Aggregation, Grid, Layout, Partitions, Regular
 from cfagg.storage.access import Access
 from cfagg.writing import dialects
@@ -23,6 +24,9 @@ __all__ = ["as_netcdf", "computed", "elsewhere", "is_elsewhere"]
 
 #: Bytes of one fragment of an array that has neither chunks of Dask nor partitions.
 _FRAGMENT = 2**28
+
+#: Fragments of one array that are written at most: more are hardly meant, and a few bytes of metadata can ask for them.
+_MOST = 2**20
 
 #: Attributes that speak of values as they are stored.
 _OF_STORED = ("_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "_Unsigned", "actual_range")
@@ -71,6 +75,11 @@ def computed(
     if grid is None:
         step = max(1, _FRAGMENT // max(1, math.prod(shape[1:]) * dtype.itemsize))
         step -= step % chunk if chunk <= step else 0
+        if (count := -(-shape[0] // step)) > _MOST:
+            raise LimitError(
+                f"variable {name!r}: an array of shape {shape} would get {count:,} fragments, each a file; at most "
+                f"{_MOST:,} are written: convert it to Zarr or in parts, if its shape is right"
+            )
         first = [min(step, shape[0] - i) for i in range(0, shape[0], step)]
         grid = Grid.from_sizes([first, *([n] if n else [] for n in shape[1:])])
     none = Partitions.build(grid.size, layouts=[Layout(dims)], present=False)

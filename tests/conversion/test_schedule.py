@@ -241,6 +241,13 @@ def test_too_many_chunks_on_the_way_are_refused_before_anything_is_written(rows,
     assert not list(tmp_path.iterdir())
 
 
+def test_chunks_on_the_way_are_never_larger_than_memory(tmp_path, small_chunks):
+    path = _store(tmp_path / "a.zarr", (1, 100), (1, 100))
+    # A chunk of the target fits, and none that is ten times as long.
+    convert(path, tmp_path / "b.zarr", chunks={"y": 1}, memory=12, workers=2)
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "b.zarr", mode="r")["v"][0], np.arange(100, dtype="f4"))
+
+
 def test_where_memory_suffices_nothing_goes_by_way_of_other_chunks(rows, tmp_path):
     path, values = rows
     seen = []

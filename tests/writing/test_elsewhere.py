@@ -12,7 +12,7 @@ import xarray as xr
 import zarr
 
 import cfagg
-from cfagg.errors import LossError
+from cfagg.errors import LimitError, LossError
 from cfagg.formats.pp import addresses, records
 from cfagg.runtime.targets import DIALECTS
 from cfagg.writing import elsewhere
@@ -205,3 +205,13 @@ def test_attributes_of_zarr_get_the_types_of_netcdf_and_those_it_cannot_hold_are
         assert found.v.attrs["flag_values"].dtype == np.int16
         assert found.v.values.tolist() == list(range(6))
         assert found.attrs["n"] == 1
+
+
+@pytest.mark.parametrize("to", DIALECTS)
+def test_more_fragments_than_anyone_means_are_refused_before_they_are_listed(tmp_path, to):
+    root = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
+    shape, chunks = (10**12, 10**6), (10**4, 10**3)
+    root.create_array("v", shape=shape, chunks=chunks, dtype="f8", dimension_names=("x", "y"))
+    with pytest.raises(LimitError, match=r"'v': an array of shape .* would get 30,303,030,304 fragments"):
+        cfagg.convert(tmp_path / "a.zarr", tmp_path / "a.nc", to=to)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
