@@ -43,6 +43,9 @@ Int64 = npt.NDArray[np.int64]
 #: Blocks that are renamed at the same time, which in an object store are requests.
 _AT_ONCE = 16
 
+#: Where blocks stand whose keys are not known yet; no array has such a name.
+_ASIDE = "__blocks"
+
 #: What a task returns besides the lengths of its block: bytes, and a checksum.
 _BYTES, _CHECKSUM = -2, -1
 
@@ -178,6 +181,7 @@ def write_blocks(
                 notes.append(rectilinear_note(name))
             chunks += int(np.count_nonzero(table[..., _BYTES]))
             stored += int(table[..., _BYTES].sum())
+        place.keys.clear(_ASIDE)  # what was done again, with another result
         documents = {f"{name}/zarr.json": document_bytes(d["zarr.json"]) for name, d in nodes.items() if name}
         place.publish({**documents, "zarr.json": document_bytes(consolidated(nodes, 3)["zarr.json"])})
     return StoreReport(target=place.path, variables=tuple(plans), chunks=chunks, stored=stored, notes=tuple(notes))
@@ -381,4 +385,4 @@ def _key(name: str, index: Sequence[int]) -> str:
 
 def _unplaced(name: str, index: Sequence[int], row: Sequence[int] | Int64) -> str:
     """Return where a block stands before its key is known: what it is and holds, so that no task replaces another's."""
-    return f"{name}/c/block-{'-'.join(map(str, index))}-{'x'.join(map(str, row[:_BYTES]))}-{int(row[_CHECKSUM]):08x}"
+    return f"{_ASIDE}/{name}/{'-'.join(map(str, index))}-{'x'.join(map(str, row[:_BYTES]))}-{int(row[_CHECKSUM]):08x}"

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,6 +64,9 @@ class Keys(Protocol):
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects; those that are not there are no error."""
 
+    def clear(self, folder: str) -> None:
+        """Remove all objects below a folder, if there are any."""
+
 
 @dataclass(frozen=True)
 class LocalKeys:
@@ -103,6 +107,11 @@ class LocalKeys:
         """Remove files; see `Keys`."""
         for key in keys:
             Path(self.folder, key).unlink(missing_ok=True)
+
+    def clear(self, folder: str) -> None:
+        """Remove a directory; see `Keys`."""
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(f"{self.folder}/{folder}")
 
     def _make(self, key: str, write: Callable[[FileIO], None]) -> None:
         if self.parts is None:
@@ -174,6 +183,12 @@ class ObjectKeys:
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects; see `Keys`."""
         self.objects.delete(keys)
+
+    def clear(self, folder: str) -> None:
+        """Remove objects; see `Keys`."""
+        found = list(self.objects.listed(folder))
+        if found:
+            self.objects.delete(found)
 
 
 def read_stored(source: Stored) -> bytes | None:

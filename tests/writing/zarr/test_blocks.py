@@ -249,6 +249,56 @@ def test_a_task_that_is_done_again_with_another_result_does_not_replace_the_firs
         assert sizes == (8 * first[:, 0]).tolist()
 
 
+def test_a_task_that_is_done_again_with_other_values_does_not_replace_the_first(tmp_path):
+    """The values of two variables fit together only if they are of one computation."""
+    from cfagg.formats.zarr.written_codecs import Codec
+    from cfagg.writing.zarr.blocks import _Plan
+    from cfagg.writing.zarr.new_store import new_store
+
+    done = []
+
+    def other(block):
+        done.append(0)
+        return np.full(3, len(done), "u1")
+
+    x = da.zeros(2, chunks=1, dtype="u1").map_blocks(other, chunks=((math.nan,) * 2,), meta=np.empty(0, "u1"))
+    plan = _Plan.of("x", Blocks(x), Codec("none"))
+    with new_store(tmp_path / "out.zarr") as place, dask.config.set(scheduler="sync"):
+        first = plan.tasks(place.keys).compute()
+        plan.tasks(place.keys).compute()
+        plan.settle(place.keys, first, plan.lengths(first))
+        stored = [(tmp_path / f".out.zarr.cfagg-partial/store/x/c/{k}").read_bytes() for k in range(2)]
+    assert sorted(stored) == [b"\1\1\1", b"\2\2\2"]
+
+
+def test_a_store_is_written_again_though_a_cache_has_what_its_tasks_returned(tmp_path, monkeypatch):
+    cache = {}
+    compute = dask.compute
+    monkeypatch.setattr(dask, "compute", lambda *arrays: tuple(cache.setdefault(a.name, compute(a)[0]) for a in arrays))
+    x = da.arange(9, chunks=2)
+    for _ in range(2):
+        cfagg.write({"x": ("n", x[x > 2])}, tmp_path / "out.zarr", overwrite=True)
+        assert found(tmp_path / "out.zarr").tolist() == [3, 4, 5, 6, 7, 8]
+
+
+def test_what_was_done_again_is_not_left_in_the_store(tmp_path, monkeypatch):
+    """As after a worker is lost that had written its block: what another one made of it may differ."""
+    done = []
+
+    def other(block):
+        done.append(0)
+        return np.full(len(done), 7)
+
+    compute = dask.compute
+    monkeypatch.setattr(dask, "compute", lambda *arrays: (compute(*arrays), compute(*arrays))[1])
+    x = da.arange(2, chunks=1).map_blocks(other, chunks=((math.nan,) * 2,), meta=np.empty(0, int))
+    with dask.config.set(scheduler="sync"):
+        cfagg.write({"x": ("n", x)}, tmp_path / "out.zarr")
+    assert found(tmp_path / "out.zarr").tolist() == [7] * 7
+    files = sorted(p.relative_to(tmp_path / "out.zarr").as_posix() for p in tmp_path.rglob("*") if p.is_file())
+    assert files == ["x/c/0", "x/c/1", "x/zarr.json", "zarr.json"]
+
+
 def test_unknown_lengths_are_seen():
     x = da.arange(6, chunks=3)
     assert [has_unknown(a) for a in (x, x[x > 2], np.arange(3), None)] == [False, True, False, False]
