@@ -20,6 +20,7 @@ import numpy.typing as npt
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.errors import CfaggError, ConformError, LossError, OptionError, SourceError, UnsupportedError
 from cfagg.findings.losses import Loss
+from cfagg.formats.icechunk import is_repository
 from cfagg.formats.zarr.creating import document_bytes
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.reports import WrittenReport
@@ -136,6 +137,11 @@ def append_to(
 def _check_is_store(place: Place, group: str) -> None:
     """Refuse what is no store, before a lock is made in it."""
     names = ("zarr.json", ".zgroup", ".zarray")
+    if is_repository(place.store):
+        raise UnsupportedError(
+            f"{place.store} is an Icechunk repository, to which nothing is appended here; append to it in a session of "
+            "Icechunk, with xarray"
+        )
     if not any(place.read(f"{folder}{name}") for folder in {"", f"{group.strip('/')}/".lstrip("/")} for name in names):
         raise SourceError(f"{place.store} is not a Zarr store: it has neither zarr.json nor .zgroup; name one that has")
 

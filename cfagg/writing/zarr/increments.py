@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.chunked import ZarrReader
-from cfagg.errors import ConformError, OptionError, UnsupportedError
+from cfagg.cf.calendars import transform
+from cfagg.cf.units import SAME
+from cfagg.errors import CfaggError, ConformError, OptionError, UnsupportedError
 from cfagg.findings.losses import Loss
 from cfagg.formats.zarr.attributes import jsonable
 from cfagg.formats.zarr.fallback import open_by_zarr, store_of
@@ -174,7 +176,7 @@ def _form_of_variable(
     named = set(attributes) & {"scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"}
     found = form_of(attributes, dtype, where)
     units = found.units
-    if units is not None and units != target.units and not is_converted:
+    if units is not None and units != target.units and not is_converted and not _are_alike(units, target.units):
         raise ConformError(f"{where} is in {units!r}, the store in {target.units!r}; convert it first")
     return found, bool(named)
 
@@ -221,6 +223,14 @@ def _array(node: Node, state: GroupState) -> Any:
 
     texts = {f"{node.path}/{name}".lstrip("/"): json.dumps(d).encode() for name, d in node.documents.items()}
     return array_of(state.place.store, node.path, texts.get, None)
+
+
+def _are_alike(units: str, others: str | None) -> bool:
+    """Whether two spellings of units mean the same, as 'm/s' and 'm s-1' do."""
+    try:
+        return transform(units, None, others, None) == SAME
+    except CfaggError:
+        return False
 
 
 def _compare(given: Mapping[str, Any], node: Node, losses: list[Loss], where: str) -> None:

@@ -28,6 +28,7 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.writing.zarr import appending
+from cfagg.writing.zarr.local_place import LocalPlace
 from tests.effort import examples
 
 pytestmark = pytest.mark.filterwarnings(
@@ -382,6 +383,22 @@ def test_two_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
         cfagg.append(tmp_path / "a.zarr", {3: [1.0], "3": [2.0]}, "n")
 
 
+def test_units_in_another_spelling_are_the_same(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5, units="m s-1"))
+    cfagg.append(store, series(5, 1, units="m/s"), "time")
+    same(store, series(0, 6))
+    for units in ("km/s", "no units", "days since 2000-01-01"):
+        with pytest.raises(ConformError, match="the store in 'm s-1'"):
+            cfagg.append(store, series(6, 1, units=units), "time")
+
+
+def test_an_icechunk_repository_is_named_as_one(tmp_path: Path) -> None:
+    icechunk = pytest.importorskip("icechunk")
+    icechunk.Repository.create(icechunk.local_filesystem_storage(str(tmp_path / "a.icechunk")))
+    with pytest.raises(UnsupportedError, match="is an Icechunk repository"):
+        cfagg.append(tmp_path / "a.icechunk", series(0, 1), "time")
+
+
 def test_bounds_without_units_have_those_of_their_coordinate(tmp_path: Path) -> None:
     def bounded(start: int, count: int) -> xr.Dataset:
         made = series(start, count)
@@ -552,6 +569,49 @@ def test_what_was_published_is_not_taken_back_where_the_document_was_written_sin
     (store / "zarr.json").write_text(json.dumps(document))
     cfagg.append(store, series(8, 2), "time")
     same(store, series(0, 10))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_chunks_come_first_then_documents_and_last_what_publishes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zarr_format: int
+) -> None:
+    store, names = write(tmp_path / "a.zarr", series(0, 5), zarr_format), []
+    replace = Path.replace
+
+    def renamed(self: Path, target: Any) -> Any:
+        names.append(str(Path(target).relative_to(store)))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", renamed)
+    cfagg.append(store, series(5, 1), "time")
+    document, last = ("zarr.json", "zarr.json") if zarr_format == 3 else (".zarray", ".zmetadata")
+    assert names[0] == ".cfagg-append/intent"
+    assert {n.split("/")[0] for n in names[1:-3]} == {"tas", "time"}
+    assert not any(n.endswith(document) for n in names[1:-3])
+    assert sorted(names[-3:-1]) == [f"tas/{document}", f"time/{document}"]
+    assert names[-1] == last
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("place", ["sync", "swap_all", "swap"])
+def test_what_a_killed_run_left_is_taken_back_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zarr_format: int, place: str
+) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5), zarr_format)
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(LocalPlace, place, killed)
+        patch.setattr(appending, "take_back", lambda *_: False)
+        cfagg.append(store, series(5, 10), "time")
+    xr.testing.assert_equal(read(store, consolidated=True), series(0, 5))
+    report = cfagg.append(store, series(5, 1), "time")
+    assert any("taken back" in note for note in report.notes)
+    same(store, series(0, 6))
+    chunks = {p.relative_to(store / "tas").as_posix() for p in (store / "tas").rglob("*") if p.name[-1].isdigit()}
+    assert len([c for c in chunks if (store / "tas" / c).is_file()]) == 4
 
 
 def test_callables_run_after_all_is_published(tmp_path: Path) -> None:
