@@ -602,16 +602,44 @@ def test_what_a_killed_run_left_is_taken_back_by_the_next(
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(LocalPlace, place, killed)
         patch.setattr(appending, "take_back", lambda *_: False)
-        cfagg.append(store, series(5, 10), "time")
+        with pytest.raises(KeyboardInterrupt):
+            cfagg.append(store, series(5, 10), "time")
     xr.testing.assert_equal(read(store, consolidated=True), series(0, 5))
     report = cfagg.append(store, series(5, 1), "time")
     assert any("taken back" in note for note in report.notes)
     same(store, series(0, 6))
     chunks = {p.relative_to(store / "tas").as_posix() for p in (store / "tas").rglob("*") if p.name[-1].isdigit()}
     assert len([c for c in chunks if (store / "tas" / c).is_file()]) == 4
+
+
+def test_what_others_wrote_after_a_killed_run_is_not_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalPlace, "swap", killed)
+        patch.setattr(appending, "take_back", lambda *_: False)
+        with pytest.raises(KeyboardInterrupt):
+            cfagg.append(store, series(5, 10), "time")
+    zarr.open_array(store / "tas").attrs["comment"] = "of others"
+    with pytest.raises(TargetError, match="consolidate them again"):
+        cfagg.append(store, series(5, 1), "time")
+    assert zarr.open_array(store / "tas").attrs["comment"] == "of others"
+
+
+def test_attributes_of_a_dataset_that_the_store_does_not_have_are_losses(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5).assign_attrs(title="days", history="one"))
+    with pytest.raises(LossError) as caught:
+        cfagg.append(store, series(5, 1).assign_attrs(title="other", history="two"), "time")
+    assert [(loss.variable, loss.what) for loss in caught.value.losses] == [("/", "attribute 'title'")]
+    cfagg.append(store, series(5, 1).assign_attrs(title="days", history="two"), "time")
 
 
 def test_callables_run_after_all_is_published(tmp_path: Path) -> None:
