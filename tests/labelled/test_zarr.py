@@ -71,3 +71,15 @@ def test_a_type_that_zarr_python_does_not_know_is_what_is_named(tmp_path: Path) 
     document.write_text(document.read_text().replace('"int64"', '"no_such_type"'))
     with pytest.raises(UnsupportedError, match="array 'b' has the data type 'no_such_type'"):
         cfagg.read(tmp_path)
+
+
+def test_grids_by_their_older_name_are_read(tmp_path: Path) -> None:
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        zarr.create_array(str(tmp_path), name="v", data=np.arange(7), chunks=[[2, 4, 1]], dimension_names=["x"])
+    document = tmp_path / "v/zarr.json"
+    found = json.loads(document.read_text())
+    lengths = found["chunk_grid"]["configuration"]["chunk_shapes"]
+    found["chunk_grid"] = {"name": "rectangular", "configuration": {"chunk_shape": lengths}}
+    document.write_text(json.dumps(found))
+    ds = cfagg.read(tmp_path, chunks={})
+    assert (ds.v.values.tolist(), ds.v.chunks) == ([0, 1, 2, 3, 4, 5, 6], ((2, 4, 1),))

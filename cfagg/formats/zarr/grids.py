@@ -73,7 +73,7 @@ def grid_v3(
 
 
 def for_listing(grid: Any, shape: Any, where: str) -> Any:
-    """Return a grid for software that lists every edge, as zarr-python does, with equal chunks as one number.
+    """Return a grid for zarr-python, which lists every edge: by its newer name, and equal chunks as one number.
 
     Raises where it would list more than there are in any array.
 
@@ -91,12 +91,17 @@ def for_listing(grid: Any, shape: Any, where: str) -> Any:
     for d, (entry, size) in enumerate(zip(told, sizes, strict=True)):
         runs = [r for r in entry if type(r) is list and len(r) == 2] if isinstance(entry, list) else []
         counts = [r[1] for r in runs if type(r[1]) is int and r[1] > 0]
+        if _is_length(entry) and _is_length(size):
+            counts = [-(-size // entry)]
         if sum(counts) > limits.MAX_PARTITIONS:
             raise LimitError(f"{where}, dimension {d} has {sum(counts):,} chunks, more than {limits.MAX_PARTITIONS:,}")
         equal = runs == entry and len(runs) == len(counts) == 1 and _is_length(runs[0][0]) and _is_length(size)
         # A run that ends early or goes on beyond the array's end stays what it is: a number would say something else.
         shorter.append(runs[0][0] if equal and -(-size // runs[0][0]) == counts[0] else entry)
-    return grid if shorter == told else {"name": name, "configuration": {**configuration, key: shorter}}
+    if name == "rectilinear" and shorter == told:
+        return grid
+    others = {k: v for k, v in configuration.items() if k != key}
+    return {"name": "rectilinear", "configuration": {"kind": "inline", **others, "chunk_shapes": shorter}}
 
 
 def chunk_grid(chunks: Sequence[Any]) -> dict[str, Any]:

@@ -224,7 +224,21 @@ def test_zarr_python_is_shown_equal_chunks_as_one_number(key, entry, size, shown
     name = {"chunk_shapes": "rectilinear", "chunk_shape": "rectangular"}[key]
     grid = {"name": name, "configuration": {"kind": "inline", key: [entry, 3]}}
     found = for_listing(grid, [size, 7], "a")
-    assert found == {"name": name, "configuration": {"kind": "inline", key: [shown, 3]}}
+    assert found == {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [shown, 3]}}
+    assert (found is grid) == (name == "rectilinear" and shown == entry)
+
+
+def test_an_empty_dimension_beside_unequal_chunks_tells_a_length():
+    grid = chunk_grid([Regular(0, 4), [1, 2]])
+    assert grid["configuration"]["chunk_shapes"] == [[4], [1, 2]]
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        assert ArrayV3Metadata.from_dict(document([[4], [1, 2]], (0, 3))).shape == (0, 3)
+
+
+def test_endless_chunks_of_one_length_are_refused():
+    grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [3, 2]}}
+    with pytest.raises(LimitError, match="dimension 1 has 4,294,967,297 chunks"):
+        for_listing(grid, [9, 2**33 + 1], "a")
 
 
 @pytest.mark.parametrize("shape", [[9], "9", None])

@@ -430,8 +430,9 @@ def endless(folder: Path, entry: object, name: str = "rectilinear") -> Path:
     return folder
 
 
-def test_runs_of_endless_chunks_are_refused_before_another_library_lists_them(tmp_path: Path) -> None:
-    path = endless(tmp_path / "a.zarr", [[1, 2**33]])
+@pytest.mark.parametrize("entry", [[[1, 2**33]], 1])
+def test_runs_of_endless_chunks_are_refused_before_another_library_lists_them(tmp_path: Path, entry: object) -> None:
+    path = endless(tmp_path / "a.zarr", entry)
     with pytest.raises(LimitError, match=r"dimension 0 has 8,589,934,592 chunks, more than"):
         cfagg.read(path)
     # What is read here needs no list of them.
