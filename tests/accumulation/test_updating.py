@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cfagg
-from cfagg.accumulation import freshness
+from cfagg.accumulation import extending, freshness
 from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
-from cfagg.accumulation.increments import Increment
+from cfagg.accumulation.increments import Increment, place_of_array
 from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.updating import accumulated_arrays, update
 from cfagg.errors import FragmentReadError, StaleAccumulationWarning, StaleError
+from cfagg.formats.zarr import open_array
 from tests.accumulation import comparing, reference
 from tests.effort import examples
 
@@ -284,6 +285,31 @@ def test_a_refresh_finishes_what_was_killed(series, monkeypatch):
             steps(series, 8, 20)
     assert accumulate(series, "tas", refresh=True).action == "up to date"
     assert_equals_a_build_of_the_whole(series, 500.0 * 20)
+
+
+def test_a_record_of_another_group_is_not_carried_out(series):
+    array = open_array(series, "tas")
+    before = {p: p.read_bytes() for p in series.rglob("*") if p.is_file()}
+    increment = Increment("tas_accumulation_group", 3, 1, 2, {"acc_time/c.0.0.0": b"another", "zarr.json": b"{}"})
+    assert not increment.apply(array, place_of_array(array))
+    assert {p: p.read_bytes() for p in series.rglob("*") if p.is_file()} == before
+
+
+def test_what_is_written_while_it_is_appended_is_refused(series, monkeypatch):
+    cfagg.append(series, dataset(8, 20), "time", after=())
+    read = extending.judge
+
+    def judge(*arguments):
+        path = series / "tas" / "c" / "6" / "0" / "0"
+        path.write_bytes(path.read_bytes())
+        return read(*arguments)
+
+    monkeypatch.setattr(extending, "judge", judge)
+    with pytest.raises(StaleError):
+        update(series)
+    monkeypatch.undo()
+    update(series)
+    assert_equals_a_build_of_the_whole(series, 500.0)
 
 
 def test_an_accumulation_of_shards_grows(tmp_path):
