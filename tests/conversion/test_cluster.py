@@ -1,6 +1,7 @@
 """Conversions whose chunks are written by the workers of a Dask cluster."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -120,6 +121,37 @@ def test_workers_do_not_write_what_an_append_writes_again(cluster, made, tmp_pat
     assert not zarr.open_group(target, mode="r")["tas"][:].any()
     convert(path, target, **options)
     np.testing.assert_array_equal(zarr.open_group(target, mode="r")["tas"][:], values)
+
+
+def _most_memory():
+    """Bytes of memory that this process had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@pytest.mark.full
+def test_memory_of_workers_is_bounded_whatever_the_size(cluster, tmp_path):
+    n = 5000
+    group = zarr.open_group(tmp_path / "rows.zarr", mode="w")
+    array = group.create_array("v", shape=(n, n), chunks=(10, n), dtype="f4", dimension_names=("y", "x"))
+    for i in range(0, n, 500):
+        array[i : i + 500] = np.arange(i, i + 500)[:, None]
+    with Client(cluster) as client:
+        convert(
+            tmp_path / "rows.zarr",
+            tmp_path / "warm.zarr",
+            variables=["v"],
+            chunks={"y": 1000, "x": 1000},
+            client=client,
+        )
+        before = client.run(_most_memory)
+        options = {"chunks": {"y": -1, "x": 10}, "memory": "16MiB", "client": client}
+        convert(tmp_path / "rows.zarr", tmp_path / "columns.zarr", **options)
+        after = client.run(_most_memory)
+    # 100 MB of values; what libraries keep for themselves is in both.
+    assert max(after[w] - before[w] for w in after) < 32 << 20
+    assert max(after.values()) < 400 << 20
+    found = zarr.open_group(tmp_path / "columns.zarr", mode="r")["v"]
+    np.testing.assert_array_equal(found[:, ::999], np.arange(n, dtype="f4")[:, None] + np.zeros((1, 6)))
 
 
 class _Deadly(WorkerPlugin):

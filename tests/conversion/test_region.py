@@ -232,6 +232,25 @@ def test_parts_may_be_written_at_the_same_time_but_not_while_an_append_is_under_
         convert(parts[0][1], store, region={"time": slice(0, 30)})
 
 
+@pytest.mark.parametrize(("first", "last", "held"), [(0, 40, False), (40, 50, True)])
+def test_an_append_waits_only_for_parts_whose_last_chunk_it_would_write_again(tmp_path, first, last, held):
+    convert(source(tmp_path, 0, 50), tmp_path / "out.zarr", variables=["tas"], chunks={"time": 20})
+    found = []
+
+    def appending(_done, _total):
+        try:
+            with place_of(tmp_path / "out.zarr").writer("appending"):
+                found.append(False)
+        except TargetError:
+            found.append(True)
+
+    convert(
+        source(tmp_path, first, last), tmp_path / "out.zarr", variables=["tas"], progress=appending,
+        region={"time": slice(first, last)},
+    )  # fmt: skip
+    assert set(found) == {held}
+
+
 def test_the_command_takes_positions(store, tmp_path, capsys):
     path = source(tmp_path, 30, 60)
     assert main(["convert", str(path), str(store), "--region", "time=30:60", "--quiet"]) == 0
