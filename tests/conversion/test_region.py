@@ -136,11 +136,13 @@ def test_other_meanings_of_numbers_and_other_coordinates_are_refused(store, tmp_
     part["tas"].encoding["_FillValue"] = np.float32(-9)
     part.to_netcdf(tmp_path / "c.nc")
     dataset(30, 60).rename(tas="pr").to_netcdf(tmp_path / "d.nc")
+    dataset(30, 60).transpose("time", "lon", "lat").to_netcdf(tmp_path / "e.nc")
     for name, said in (
         ("a.nc", r"scale_factor is 2\.0, and not given in"),
         ("b.nc", "'lat' has no dimension of the region"),
         ("c.nc", r"the fill value is -9\.0, and not given in .*; declare the same in both"),
         ("d.nc", "has no array 'pr'"),
+        ("e.nc", r"has the dimensions \('time', 'lon', 'lat'\), and \('time', 'lat', 'lon'\) in"),
     ):
         with pytest.raises(ConformError, match=said):
             convert(tmp_path / name, store, region={"time": slice(30, 60)})

@@ -218,15 +218,16 @@ def test_a_run_that_is_killed_on_the_way_is_finished_with_other_memory(rows, tmp
     assert [p.name for p in tmp_path.iterdir()] == ["out.zarr"]
 
 
-def test_a_chunk_that_is_lost_on_the_way_is_an_error(rows, tmp_path, small_chunks):
+@pytest.mark.parametrize(("size", "said"), [(None, "is not there"), (100, "has 100 bytes")])
+def test_a_chunk_that_is_lost_or_cut_off_on_the_way_is_an_error(rows, tmp_path, small_chunks, size, said):
     path, values = rows
 
     def lose(done, total):
         if done == total // 2:
             for chunk in (tmp_path / ".out.zarr.cfagg-partial" / "store" / FOLDER).rglob("c/1/1"):
-                chunk.unlink()
+                chunk.unlink() if size is None else os.truncate(chunk, size)
 
-    with pytest.raises(TargetError, match=r"chunk \(1, 1\), which was written on the way, is not there"):
+    with pytest.raises(TargetError, match=rf"chunk \(1, 1\), which was written on the way, {said}"):
         convert(path, tmp_path / "out.zarr", chunks={"x": N, "y": 1}, memory=60_000, workers=1, progress=lose)
     assert not (tmp_path / "out.zarr").exists()
     convert(path, tmp_path / "out.zarr", chunks={"x": N, "y": 1}, memory=60_000, workers=1, resume=True)
