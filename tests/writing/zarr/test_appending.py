@@ -232,6 +232,17 @@ def test_a_falling_coordinate_goes_on_falling(tmp_path: Path) -> None:
     assert read(store).time.values[-1] == np.datetime64("2000-01-04")
 
 
+@pytest.mark.parametrize("edges", [(4,), [[4, 1]]], ids=["regular", "rectilinear"])
+def test_a_direction_is_known_where_the_last_chunk_holds_one_value(tmp_path: Path, edges: Any) -> None:
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        group = zarr.create_group(tmp_path / "a.zarr")
+        group.create_array("z", shape=(5,), chunks=edges, dtype="i4", dimension_names=("z",))[:] = [9, 8, 7, 6, 5]
+        with pytest.raises(ConformError, match="expected less"):
+            cfagg.append(tmp_path / "a.zarr", {"z": np.array([6])}, "z")
+        cfagg.append(tmp_path / "a.zarr", {"z": np.array([4])}, "z")
+        assert zarr.open_array(tmp_path / "a.zarr/z")[:].tolist() == [9, 8, 7, 6, 5, 4]
+
+
 def test_months_in_units_of_their_own_are_in_those_of_the_store(tmp_path: Path) -> None:
     store = write(tmp_path / "a.zarr", series(0, 31))
     month = series(31, 29)
