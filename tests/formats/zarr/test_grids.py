@@ -17,7 +17,7 @@ from zarr.core.metadata.v3 import ArrayV3Metadata
 from cfagg.errors import LimitError
 from cfagg.formats.zarr.chunks import read_chunk
 from cfagg.formats.zarr.creating import NewArray, array_documents, write_documents
-from cfagg.formats.zarr.grids import chunk_grid, for_listing, grid_v2, grid_v3
+from cfagg.formats.zarr.grids import chunk_grid, for_listing, grid_v2, grid_v3, with_runs
 from cfagg.formats.zarr.metadata import open_array
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.model import Grid, Regular
@@ -233,6 +233,19 @@ def test_an_empty_dimension_beside_unequal_chunks_tells_a_length():
     assert grid["configuration"]["chunk_shapes"] == [[4], [1, 2]]
     with zarr.config.set({"array.rectilinear_chunks": True}):
         assert ArrayV3Metadata.from_dict(document([[4], [1, 2]], (0, 3))).shape == (0, 3)
+
+
+def test_a_run_that_grew_by_nothing_is_not_written():
+    lengths, counts = np.array([3, 2, 3]), np.array([1, 0, 2])
+    found = with_runs(chunk_grid([[3, 2]]), 0, lengths, counts)
+    assert found["configuration"]["chunk_shapes"] == [[[3, 3]]]
+
+
+@pytest.mark.parametrize("entry", [True, [True, 1], [[True, 2]]])
+def test_truth_is_no_length(entry):
+    problems = []
+    grid_v3(document([entry], (2,)), (2,), problems, "a")
+    assert ["expected lengths of at least 1 or runs of them" in p.message for p in problems] == [True]
 
 
 def test_endless_chunks_of_one_length_are_refused():
