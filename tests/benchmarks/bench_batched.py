@@ -1,6 +1,7 @@
 """Reading many small chunks of a Zarr array, against zarrista (Rust), tensorstore (C++) and zarr-python.
 
-Ours is measured twice: by Python alone, and by the compiled code that is used where it is loaded (or pays to be).  Each
+Chunks that are files of their own are read by us twice: by Python alone, and by the compiled code that is used where it
+is loaded (or pays to be); those within shards, and those on a web server (nginx on the loopback), by Python.  Each
 peer reads in a process of its own, in turn with ours, as often; what counts is the processor time of its whole
 process, with all threads, and the time on the clock.
 """
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -25,6 +28,7 @@ import zarr.codecs as zc
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.formats.zarr import batches, open_array
 from cfagg.kernels import files  # noqa: F401 - it is used where it is loaded
+from cfagg.storage.urls import a_place
 from tests.benchmarks.peers import peer_python
 from tests.benchmarks.table import Row
 
@@ -33,6 +37,9 @@ CPU_BAR, CLOCK_BAR = 0.8, 1.0
 
 #: How we read.
 OURS = ("by Python", "compiled")
+
+#: Chunks in a shard, and how many chunks are read from a web server.
+IN_A_SHARD, ELSEWHERE = 1000, 2000
 
 CODECS = {"raw": None, "zstd": zc.ZstdCodec(level=1)}
 
@@ -47,10 +54,15 @@ if peer == "zarrista":
     read = lambda: np.asarray(array[tuple(slice(0, n) for n in array.shape)])
 elif peer == "tensorstore":
     import tensorstore
-    array = tensorstore.open({"driver": "zarr3", "kvstore": f"file://{store}/{name}/"}).result()
+    place = store if "://" in store else f"file://{store}"
+    array = tensorstore.open({"driver": "zarr3", "kvstore": f"{place}/{name}/"}).result()
     read = lambda: array.read().result()
 else:
     import zarr
+    if "://" in store:
+        from obstore.store import HTTPStore
+        from zarr.storage import ObjectStore
+        store = ObjectStore(HTTPStore.from_url(store, client_options={"allow_http": True}), read_only=True)
     array = zarr.open_array(store, path=name, mode="r")
     read = lambda: array[...]
 print(json.dumps(float(read().astype("f8").sum())), flush=True)
@@ -58,6 +70,18 @@ for _ in sys.stdin:
     cpu, clock = time.process_time(), time.perf_counter()
     read()
     print(json.dumps([time.process_time() - cpu, time.perf_counter() - clock]), flush=True)
+"""
+
+
+NGINX = """
+daemon off; master_process off; pid {own}/pid; error_log {own}/error.log;
+events {{ worker_connections 256; }}
+http {{
+  access_log off; keepalive_requests 1000000; open_file_cache max=5000;
+  client_body_temp_path {own}/1; proxy_temp_path {own}/2; fastcgi_temp_path {own}/3;
+  uwsgi_temp_path {own}/4; scgi_temp_path {own}/5;
+  server {{ listen 127.0.0.1:{port}; root {folder}; }}
+}}
 """
 
 
@@ -103,24 +127,63 @@ def rows(small: bool) -> list[Row]:
         square = values[: side * side * 256].reshape(side * 16, side * 16)
         zarr.create_array(folder, name="squares", data=square, chunks=(16, 16), compressors=CODECS["zstd"])
         found += _compared(folder, "squares", side * side, python, small)
+        for name, codec in CODECS.items():
+            in_one = min(IN_A_SHARD, count // 2)
+            zarr.create_array(
+                folder, name=f"{name} in shards", data=values, chunks=(256,), shards=(256 * in_one,), compressors=codec
+            )
+            found += _compared(folder, f"{name} in shards", count, python, small, OURS[:1])
+        few = min(count, ELSEWHERE)
+        zarr.create_array(folder, name="elsewhere", data=values[: few * 256], chunks=(256,))
+        zarr.create_array(
+            folder, name="shards elsewhere", data=values[: few * 256], chunks=(256,), shards=(256 * (few // 4),)
+        )
+        with _served(folder) as url:
+            for name in ("elsewhere", "shards elsewhere") if url else ():
+                found += _compared(url, name, few, python, small, OURS[:1])
     return found
 
 
-def _compared(folder: str, name: str, count: int, python: Path | None, small: bool) -> list[Row]:
-    reader = ZarrReader(open_array(folder, name))
+@contextlib.contextmanager
+def _served(folder: str) -> Iterator[str]:
+    """Serve a folder by nginx, and yield its URL, an empty one where nginx is not installed."""
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    if program is None:
+        yield ""
+        return
+    with socket.socket() as free, tempfile.TemporaryDirectory() as own:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        Path(own, "nginx.conf").write_text(NGINX.format(own=own, port=port, folder=folder))
+        free.close()
+        server = subprocess.Popen([program, "-c", f"{own}/nginx.conf", "-e", f"{own}/error.log"])
+        try:
+            for _ in range(100):
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+            server.wait(60)
+
+
+def _compared(
+    folder: str, name: str, count: int, python: Path | None, small: bool, ours: tuple[str, ...] = OURS
+) -> list[Row]:
+    reader = ZarrReader(open_array(a_place(folder), name))
     everything = [slice(None)] * len(reader.shape)
     total = float(reader.read(everything).astype("f8").sum())
-    kinds = {"zarr-python": Path(sys.executable)} | (
-        {} if python is None else dict.fromkeys(("zarrista", "tensorstore"), python)
-    )
+    others = ("tensorstore",) if "://" in folder else ("zarrista", "tensorstore")
+    kinds = {"zarr-python": Path(sys.executable)} | ({} if python is None else dict.fromkeys(others, python))
     peers = {kind: _Peer(where, kind, folder, name) for kind, where in kinds.items()}
-    times: dict[str, list[tuple[float, float]]] = {kind: [] for kind in (*OURS, *peers)}
+    times: dict[str, list[tuple[float, float]]] = {kind: [] for kind in (*ours, *peers)}
     try:
         for kind, peer in peers.items():
             if abs(peer.total - total) > 1e-6 * abs(total):
                 raise ValueError(f"{kind} reads other values")
         for run in range(1 if small else 7):
-            for kind in OURS:
+            for kind in ours:
                 with _switched(compiled=kind == OURS[1]):
                     cpu, clock = time.process_time(), time.perf_counter()
                     reader.read(everything)
@@ -132,7 +195,7 @@ def _compared(folder: str, name: str, count: int, python: Path | None, small: bo
         for peer in peers.values():
             peer.close()
     found = []
-    for own in OURS:
+    for own in ours:
         for k, what in enumerate(("processor", "clock")):
             mine = statistics.median(t[k] for t in times[own]) / count * 1e6
             for kind in peers:
