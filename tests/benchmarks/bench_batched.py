@@ -200,7 +200,7 @@ def _compared(
             mine = statistics.median(t[k] for t in times[own]) / count * 1e6
             for kind in peers:
                 other = statistics.median(t[k] for t in times[kind]) / count * 1e6
-                # Of files only: zarrista copies what is not packed out of a shard as a whole.
+                # The bar is of chunks that are files.
                 bar = (
                     (CPU_BAR, CLOCK_BAR if own == OURS[1] else None)[k] if kind == "zarrista" and ours is OURS else None
                 )
