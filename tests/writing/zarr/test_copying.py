@@ -309,6 +309,29 @@ def test_a_source_that_changes_meanwhile_is_refused(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
 
 
+@pytest.mark.skipif(not hasattr(os, "copy_file_range"), reason="the system copies no files itself")
+def test_a_chunk_that_is_written_while_it_is_copied_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = lazy(made(tmp_path, "a", np.arange(4), (2,)))
+    original = os.copy_file_range
+
+    def slowly(*args: Any) -> int:
+        with (tmp_path / "a.zarr/tas/c/1").open("ab") as file:
+            file.write(b"more")
+        return original(*args)
+
+    monkeypatch.setattr(os, "copy_file_range", slowly)
+    with pytest.raises(StaleError, match="was written while it was copied"):
+        cfagg.write(array, tmp_path / "b.zarr", workers=1)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
+
+
+def test_the_form_is_that_of_most_elements(tmp_path: Path) -> None:
+    few = [made(tmp_path, n, np.arange(2), (2,), compressors=GzipCodec()) for n in "ab"]
+    most = made(tmp_path, "c", np.arange(20), (2,), compressors=ZstdCodec())
+    report = cfagg.write(cfagg.concatenate([*few, most]), tmp_path / "d.zarr")
+    assert (report.chunks, report.copied) == (12, 10)
+
+
 def test_a_store_may_be_replaced_by_what_was_made_of_it(tmp_path: Path) -> None:
     array = lazy(made(tmp_path, "a", np.arange(4), (2,)))
     with pytest.raises(TargetExistsError):
