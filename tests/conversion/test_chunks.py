@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cfagg.conversion.chunks import TARGET, auto_chunks
+from cfagg.conversion.chunks import TARGET, auto_chunks, choose_chunks
 from cfagg.model import Grid
 
 
@@ -37,3 +37,9 @@ def test_no_fewer_chunks_would_do_and_the_last_is_like_the_others(length, width,
     assert parts == math.ceil(length / most)
     # Of each part at most one element is missing to equal ones.
     assert 0 <= chunk * parts - length < parts
+
+
+@pytest.mark.parametrize(("sizes", "unequal"), [([3, 3, 2], False), ([3, 5], True), ([3, 2, 3], True), ([4], False)])
+def test_partitions_are_regular_chunks_where_only_the_last_is_shorter(sizes, unequal):
+    grid, rectilinear = choose_chunks("v", ("x",), Grid.from_sizes([sizes]), None, 4, "partitions", 3)
+    assert (grid.sizes, rectilinear) == ((tuple(sizes),), unequal)

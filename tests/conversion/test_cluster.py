@@ -1,6 +1,7 @@
 """Conversions whose chunks are written by the workers of a Dask cluster."""
 
 import os
+import pickle
 import resource
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from distributed import Client, LocalCluster, WorkerPlugin
 
 from cfagg.conversion import cluster as tasks
 from cfagg.conversion import convert
+from cfagg.conversion.places import Files
 from cfagg.errors import FragmentNotFoundError, OptionError, TargetError
 from tests.conversion import killing
 
@@ -179,6 +181,16 @@ def test_workers_that_die_each_time_are_an_error_and_what_is_done_is_kept(made, 
     report = convert(path, target, chunks={"time": 1}, resume=True)
     assert report.resumed > 0
     assert killing.contents(target) == whole
+
+
+def test_a_worker_that_is_left_over_from_a_run_can_change_nothing(tmp_path):
+    (tmp_path / "aside").mkdir()
+    left = pickle.loads(pickle.dumps(Files(tmp_path, tmp_path / "aside")))
+    left("v/c/0", b"new")
+    (tmp_path / "aside").rmdir()
+    with pytest.raises(TargetError, match="or the run has ended"):
+        left("v/c/0", b"late")
+    assert (tmp_path / "v" / "c" / "0").read_bytes() == b"new"
 
 
 def _dask(*command: str) -> subprocess.Popen:
