@@ -261,6 +261,17 @@ def test_dimensions_that_can_grow_are_noted_where_the_target_does_not_say_it(tmp
     assert note.startswith("unlimited dimensions ('run')")
 
 
+@pytest.mark.parametrize("target", ["out.nca", "out.nc"])
+def test_a_dimension_of_the_size_0_stays_unlimited_in_an_aggregation_file_without_a_note(tmp_path, target):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("time", None)
+        file.createVariable("time", "f4", ("time",))
+    to = "NCA-0.1" if target == "out.nca" else "CF-1.13"
+    assert cfagg.convert(tmp_path / "a.nc", tmp_path / target, to=to).notes == ()
+    with netCDF4.Dataset(tmp_path / target) as file:
+        assert file.dimensions["time"].isunlimited()
+
+
 def test_dimensions_that_no_array_of_a_zarr_store_has_are_noted(tmp_path):
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
         file.createDimension("x", 2)
