@@ -85,7 +85,13 @@ class Batch:
     def to_dense(self) -> npt.NDArray[Any]:
         """Return the rows as a matrix, 0 where they have no value; values of one place are added, as scipy does it."""
         indices, columns = self._matrix()
-        out = np.zeros((len(self), columns), self.data.dtype)
+        try:
+            out = np.zeros((len(self), columns), self.data.dtype)
+        except (MemoryError, ValueError) as error:
+            raise LimitError(
+                f"{self.where}: a matrix of {len(self):,} × {columns:,} does not fit into memory; take fewer rows, or "
+                "to_scipy()"
+            ) from error
         np.add.at(out, (np.repeat(np.arange(len(self)), np.diff(self.indptr)), indices), self.data)
         return out
 
@@ -455,7 +461,8 @@ def _columns(attributes: Mapping[str, Any], indices: LazyArray | None, rows: int
     shape: Any = attributes.get("shape", attributes.get("h5sparse_shape"))
     if indices is None or shape is None:
         return None
-    found: Sequence[Any] = np.asarray(shape).reshape(-1).tolist()
-    if len(found) != 2 or not all(isinstance(n, int) and n >= 0 for n in found) or found[0] != rows:
+    found: Sequence[Any] = shape.reshape(-1).tolist() if isinstance(shape, np.ndarray) else [shape]
+    found = list(shape) if isinstance(shape, list | tuple) else found
+    if len(found) != 2 or not all(type(n) is int and 0 <= n < 2**63 for n in found) or found[0] != rows:
         raise ConventionError(f"{where}: the attribute shape is {found!r:.80}, expected [{rows}, columns]")
     return int(found[1])

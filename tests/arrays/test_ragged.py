@@ -312,6 +312,23 @@ def test_a_shape_that_does_not_fit_and_matrices_by_columns_are_refused(store):
             cfagg.open_rows(store)
 
 
+@pytest.mark.parametrize("shape", [[40, 2**70], [[40], [1, 2]], [40, "9"], [40, -1], [40, True], [40], "ab", {"a": 9}])
+def test_a_shape_that_is_none_is_refused(shape, store):
+    document = json.loads((store / "zarr.json").read_text())
+    (store / "zarr.json").write_text(json.dumps({**document, "attributes": {"shape": shape}}))
+    with pytest.raises(ConventionError, match=r"the attribute shape is .*, expected \[40, columns\]"):
+        cfagg.open_rows(store)
+
+
+def test_a_claim_of_very_many_columns_takes_no_memory(store):
+    document = json.loads((store / "zarr.json").read_text())
+    (store / "zarr.json").write_text(json.dumps({**document, "attributes": {"shape": [40, 2**55]}}))
+    batch = cfagg.open_rows(store)[:2]
+    with pytest.raises(LimitError, match=r"a matrix of 2 × 36,028,797,018,963,968 does not fit into memory"):
+        batch.to_dense()
+    assert batch.to_scipy().nnz == len(batch.data)
+
+
 def test_a_store_without_rows_says_what_it_lacks(tmp_path):
     zarr.create_array(str(tmp_path / "a.zarr"), name="x", data=np.arange(3))
     with pytest.raises(SourceError, match="it has no array 'data'"):

@@ -281,6 +281,13 @@ def test_a_store_is_written_again_though_a_cache_has_what_its_tasks_returned(tmp
         assert found(tmp_path / "out.zarr").tolist() == [3, 4, 5, 6, 7, 8]
 
 
+def test_a_fill_value_among_the_attributes_is_missing_to_xarray(tmp_path):
+    x = da.arange(9, chunks=2)
+    cfagg.write({"x": ("n", x[x > 2], {"_FillValue": 4})}, tmp_path / "out.zarr")
+    with zarr.config.set(PLAIN), xr.open_zarr(tmp_path / "out.zarr") as ds:
+        np.testing.assert_array_equal(ds.x.values, [3, np.nan, 5, 6, 7, 8])
+
+
 def test_what_was_done_again_is_not_left_in_the_store(tmp_path, monkeypatch):
     """As after a worker is lost that had written its block: what another one made of it may differ."""
     done = []
