@@ -268,6 +268,18 @@ def test_where_rows_begin_has_to_fit_the_values(indptr, text, tmp_path):
         cfagg.open_rows(tmp_path / "a.zarr")
 
 
+def test_each_value_has_a_column(tmp_path):
+    cfagg.write_rows((np.arange(4.0), np.arange(4), np.array([0, 1, 4])), tmp_path / "a.zarr")
+    changed(tmp_path / "a.zarr", "indices", [0, 1, 2])
+    with pytest.raises(ConventionError, match="there are 3 indices for 4 values"):
+        cfagg.open_rows(tmp_path / "a.zarr")
+
+
+def test_blocks_have_as_many_columns_as_the_first(tmp_path):
+    with pytest.raises(ConformError, match=r"in 5 columns, and block 0 .* in 9 columns; give all the same"):
+        cfagg.write_rows([matrix(3, 9), matrix(3, 5)], tmp_path / "a.zarr")
+
+
 def test_a_claim_of_very_many_rows_takes_no_memory(tmp_path):
     group = zarr.open_group(str(tmp_path / "a.zarr"), mode="w")
     group.create_array("data", shape=(10**15,), chunks=(10**6,), dtype="f8")
