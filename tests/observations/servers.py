@@ -38,7 +38,7 @@ class Page:
 
 
 class Server:
-    """A directory on a port of this machine.
+    """A directory on a port of this machine, to which nothing can be written.
 
     `rules` maps a pattern of paths to what happens instead of an answer: a status, a URL to redirect to, or
     ``"cut"`` (half of the body), ``"whole"`` (ranges are not served), ``"other range"``, ``"gzip"``, ``"drip"`` (a byte
@@ -66,6 +66,13 @@ class Server:
                 outer.answer(self)
 
             do_HEAD = do_GET
+
+            def do_PUT(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                outer.seen.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}))
+                self.send_response(403)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._http.daemon_threads = True

@@ -55,6 +55,7 @@ IMPORTERS = {
         "cfagg/conversion/icechunk_store.py",  # writes
         "cfagg/conversion/verify.py",
         "cfagg/writing/exports/icechunk.py",  # writes
+        "cfagg/writing/zarr/text.py",  # decodes text in memory
     },
     "google_crc32c": {
         "cfagg/formats/codecs.py",

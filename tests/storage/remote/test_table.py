@@ -93,7 +93,9 @@ def here(name: str) -> str:
 
 #: What is called for each row, with a URL that has no suffix.
 CALLS: dict[str, list[Callable[[str], Any]]] = {
-    "`read`, `show`, `check`, `open_aggregation`, `xarray.open_dataset`": [
+    "`read`, `show`, `check`, `open_array`, `open_rows`, `open_aggregation`, `xarray.open_dataset`": [
+        lambda url: cfagg.open_array(f"{url}.zarr", "v"),
+        lambda url: cfagg.open_rows(f"{url}.zarr"),
         lambda url: cfagg.read(f"{url}.nc"),
         lambda url: cfagg.show(f"{url}.nc"),
         lambda url: cfagg.check(f"{url}.nc"),
@@ -110,6 +112,10 @@ CALLS: dict[str, list[Callable[[str], Any]]] = {
     "target of `convert`, if a Zarr store": [lambda url: cfagg.convert(here("sst.nca"), f"{url}.zarr")],
     "target of `create_observations`": [lambda url: cfagg.create_observations(RECIPE, f"{url}.zarr")],
     "`accumulate`": [lambda url: cfagg.accumulate(f"{url}.zarr", "v")],
+    "store of `append`, or of `convert` with `region=`": [
+        lambda url: cfagg.append(f"{url}.zarr", dataset(), "x"),
+        lambda url: cfagg.convert(here("sst.nca"), f"{url}.zarr", region={"time": slice(0, 3)}),
+    ],
     "output of `rebase`": [lambda url: cfagg.rebase(here("temperature.nca"), "a", "b", output=f"{url}.nc")],
     "`-o` and `--plot` of `show`, `mean`, `check` and `obs`": [
         lambda url: command("show", here("sst.nca"), "-o", f"{url}.txt"),
@@ -118,7 +124,10 @@ CALLS: dict[str, list[Callable[[str], Any]]] = {
         lambda url: command("mean", "a.zarr", "v", "--over", "time", "-o", f"{url}.nc"),
         lambda url: command("obs", "window", "a.zarr", "2020-01-01", "-o", f"{url}.nc"),
     ],
-    "target of `write`, and of `convert` if an aggregation file": [
+    "target of `write` (of a Zarr store too) and `write_rows`, and of `convert` if an aggregation or netCDF file": [
+        lambda url: cfagg.write(dataset(), f"{url}.zarr"),
+        lambda url: cfagg.write_rows((np.ones(2), np.array([0, 2])), f"{url}.zarr"),
+        lambda url: cfagg.convert(here("sst.nca"), f"{url}.nc"),
         lambda url: cfagg.write(dataset(), f"{url}.nc"),
         lambda url: cfagg.convert(here("temperature.nca"), f"{url}.nc", to="CF-1.13"),
         lambda url: cfagg.convert(here("sst.nca"), f"{url}.nca"),
@@ -158,7 +167,8 @@ def test_a_url_is_asked_for_or_refused_as_the_table_says(call, scheme, taken, se
     assert bool(server.seen) == taken, said
     if not taken:
         assert error is None or isinstance(error, UnsupportedError)
-        assert re.search(r"is a URL, which cannot be \w+( as a recipe)? yet; use a path of this machine", said), said
+        refused = r"is a URL, which cannot be \w+( as a recipe)? yet; use a path of this machine"
+        assert re.search(f"{refused}|cannot be written to; stores at s3://, gs:// and az:// can", said), said
 
 
 def provider() -> dict[str, str]:
