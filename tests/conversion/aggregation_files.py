@@ -57,7 +57,8 @@ def aggregation(variable: Any, path: Path) -> tuple[tuple[str, ...], np.ndarray,
     seen = np.zeros(shape, int)
     for box, file, address in (_listed if mark != "aggregated_dimensions" else _terms)(group, given, mark, dims):
         place = tuple(slice(a, b) for a, b in box)
-        with netCDF4.Dataset(path.parent / file) as fragment:
+        # By its name, netCDF-C ended the process where files with groups were opened one within another.
+        with netCDF4.Dataset(Path(file).name, memory=(path.parent / file).read_bytes()) as fragment:
             data[place] = _conformed(fragment[address], own, data.dtype)
         seen[place] += 1
     assert (seen == 1).all(), f"{variable.name}: fragments are {seen}"
