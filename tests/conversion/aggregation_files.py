@@ -58,7 +58,10 @@ def aggregation(variable: Any, path: Path) -> tuple[tuple[str, ...], np.ndarray,
     for box, file, address in (_listed if mark != "aggregated_dimensions" else _terms)(group, given, mark, dims):
         place = tuple(slice(a, b) for a, b in box)
         # By its name, netCDF-C ended the process where files with groups were opened one within another.
-        with netCDF4.Dataset(Path(file).name, memory=(path.parent / file).read_bytes()) as fragment:
+        place_of = path.parent / file
+        found = place_of.read_bytes()
+        opened = {"memory": found} if found.startswith(b"\x89HDF") else {}
+        with netCDF4.Dataset(place_of, **opened) as fragment:
             data[place] = _conformed(fragment[address], own, data.dtype)
         seen[place] += 1
     assert (seen == 1).all(), f"{variable.name}: fragments are {seen}"
