@@ -112,7 +112,10 @@ def read_files(
     text = np.frombuffer(b"\0".join(encoded) + b"\0", np.uint8)
     ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)) + 1)
     done = np.empty(len(names), np.uint8)
-    if any(b"\0" in n for n in encoded) or (len(sizes) and int((starts + sizes).max()) > memory.size):
+    fits = len(names) == len(starts) == len(sizes) and memory.flags.c_contiguous and memory.flags.writeable
+    if len(names) and fits:
+        fits = min(int(starts.min()), int(sizes.min())) >= 0 and int((starts + sizes).max()) <= memory.size
+    if not fits or any(b"\0" in n for n in encoded):
         raise ValueError("names have no NUL characters, and files go into the memory that is there")
     if len(names):
         _read(

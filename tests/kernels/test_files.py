@@ -84,6 +84,12 @@ def test_nothing_is_written_beyond_the_memory(tmp_path: Path, within: int) -> No
     assert read_files(within, [], memory, starts[:0], sizes[:0]).tolist() == []
 
 
+@pytest.mark.parametrize(("starts", "sizes"), [([-4], [4]), ([4], [-4]), ([0, 4], [4]), ([0], [4, 4])])
+def test_places_that_are_none_are_refused(within: int, starts: list[int], sizes: list[int]) -> None:
+    with pytest.raises(ValueError, match="memory that is there"):
+        read_files(within, ["a"], np.zeros(8, np.uint8), np.array(starts), np.array(sizes))
+
+
 def test_results_are_called_the_same_where_they_are_used() -> None:
     assert (batches.READ, batches.MISSING, batches.ODD) == (READ, MISSING, ODD)
 

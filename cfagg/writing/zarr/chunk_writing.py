@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions import limits
-from cfagg.errors import FragmentReadError, LimitError, UnsupportedError
+from cfagg.errors import FragmentReadError, LimitError, TargetError, UnsupportedError
 from cfagg.formats.codecs import DamagedError
 from cfagg.formats.zarr.encoding import Encoder, encoder, full_shape, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray
-from cfagg.formats.zarr.shards import find_shards
+from cfagg.formats.zarr.shards import Shards, find_shards
 from cfagg.model import Regular
 from cfagg.writing.zarr.growing import Growth, Tail
 from cfagg.writing.zarr.place import Place
@@ -120,6 +120,8 @@ def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt
     inner = [axis.chunk if isinstance(axis, Regular) else 1 for axis in tail.grid.axes]
     counts = [(b - a) // n for (a, b), n in zip(extent, inner, strict=True)]
     stored = place.read(key) if begin < growth.former else None
+    # Of this object alone: its index is read once.
+    shards = None if stored is None else _shards(tail)
     parts: list[bytes | None] = []
     for at in product(*map(range, counts)):
         chunk = [a // n + i for (a, _), n, i in zip(extent, inner, at, strict=True)]
@@ -129,7 +131,8 @@ def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt
         if any(c * n >= size for c, n, size in zip(chunk, inner, tail.shape, strict=True)):
             parts.append(None)
         elif low + inner[d] <= growth.former:
-            parts.append(None if stored is None else _part(tail, stored[0], index, chunk, key))
+            kept = None if stored is None or shards is None else _part(shards, tail, stored[0], index, chunk, key)
+            parts.append(kept)
         else:
             whole = np.full(inner, tail.fill_value, tail.dtype)
             if low < growth.former:
@@ -140,7 +143,10 @@ def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt
             box[d] = slice(from_ - first, min(low + inner[d], growth.size) - first)
             _fill(whole, values[tuple(box)], d, from_ - low)
             parts.append(slab.encode.encode(whole))
-    return shard_bytes(tail, parts) or b""
+    made = shard_bytes(tail, parts)
+    if made is None:
+        raise TargetError(f"{tail.store}/{key} would hold nothing, expected what is appended; nothing was published")
+    return made
 
 
 def _former(place: Place, tail: Tail, index: Sequence[int]) -> npt.NDArray[Any] | None:
@@ -156,11 +162,18 @@ def _former(place: Place, tail: Tail, index: Sequence[int]) -> npt.NDArray[Any] 
     return ZarrReader(tail).chunk(index)
 
 
-def _part(tail: Tail, shard: bytes, held: Sequence[int], index: Sequence[int], key: str) -> bytes | None:
-    """Return the stored bytes of a chunk of a shard."""
+def _shards(tail: Tail) -> Shards:
+    """Return how the shards of an array are laid out."""
     shards = find_shards(tail.document, tail.dtype)
     if shards is None:
         raise UnsupportedError(f"{tail.store}: array {tail.path!r} has shards that are not read here; convert it first")
+    return shards
+
+
+def _part(
+    shards: Shards, tail: Tail, shard: bytes, held: Sequence[int], index: Sequence[int], key: str
+) -> bytes | None:  # fmt: skip
+    """Return the stored bytes of a chunk of a shard."""
     try:
         found = shards.locate(lambda n, at: shard[at : at + n], len(shard), (), tail.objects, held, index)
     except DamagedError as error:
