@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from operator import getitem
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.source import Group, OtherSource, Variable
+from cfagg.arrays.source import OtherSource, Variable
 from cfagg.cf.header import Header
 from cfagg.storage.access import Access, FileStates, GrownAccess, NamedAccess
 
@@ -59,11 +59,6 @@ class JoinedSource(OtherSource):
         values = self.arrays[f"{group.rstrip('/')}/{variable.name}"]
         header = Header(self.path, variable.name, variable.dims, variable.shape, variable.dtype, variable.attributes)
         return SlabReader(header, partial(getitem, values), f"{self.path}, {variable.name!r}", workers=workers)
-
-    def with_groups(self, groups: Sequence[Group]) -> JoinedSource:
-        """Return the same arrays in a source of other groups below an empty root."""
-        root = Group("/", {}, groups={g.path.strip("/"): g for g in groups})
-        return replace(self, root=root)
 
 
 def variable_of(name: str, dims: Sequence[str], values: npt.NDArray[Any], attributes: Mapping[str, Any]) -> Variable:

@@ -6,6 +6,7 @@ scaled, as attributes say how to.
 
 from __future__ import annotations
 
+import math
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,10 +82,7 @@ class LazyArray:
     @property
     def size(self) -> int:
         """Number of elements."""
-        n = 1
-        for m in self.shape:
-            n *= m
-        return n
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

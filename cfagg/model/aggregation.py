@@ -16,6 +16,7 @@ master.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -132,10 +133,7 @@ class Aggregation:
     @property
     def size(self) -> int:
         """Number of elements."""
-        n = 1
-        for m in self.shape:
-            n *= m
-        return n
+        return math.prod(self.shape)
 
     def __repr__(self) -> str:
         dims = ", ".join(f"{d}: {n}" for d, n in zip(self.dims, self.shape, strict=True))

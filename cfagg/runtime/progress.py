@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, Self
 
+from cfagg.storage.locks import forkable
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -32,7 +34,7 @@ class Listener(Protocol):
 
 # One for the process, not for the context: the steps of a task come from threads of a pool.
 _listener: Listener | None = None
-_lock = Lock()
+_lock = forkable()
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from cfagg.cf import udunits
 from cfagg.formats.classic import variables
 from cfagg.formats.hdf5 import head, headers
 from cfagg.formats.values import find
-from cfagg.formats.zarr import fallback
+from cfagg.formats.zarr import fallback, settings
+from cfagg.runtime import progress
 from cfagg.storage import counters
 from cfagg.storage.locks import forkable
 
@@ -25,6 +26,8 @@ LOCKS = {
     "variables that were found": find._lock,
     "units": udunits._LOCK,
     "Zarr": fallback._opening,
+    "settings of Zarr": settings._setting.lock,
+    "who hears of progress": progress._lock,
 }
 
 

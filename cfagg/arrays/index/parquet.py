@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -202,14 +201,6 @@ def _read(name: str) -> bytes:
         if handle.key.size > _LARGEST:
             raise DamagedIndexError(f"it has {handle.key.size:,} bytes, expected at most {_LARGEST:,}")
         return handle.exactly(handle.key.size, 0)
-
-
-def is_beside(path: str) -> bool:
-    """Return whether there is a file of this name."""
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116
-    except (OSError, ValueError):
-        return False
 
 
 def _decoded(plain: bytes, home: str) -> Index:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -256,14 +255,6 @@ def _differing_part(distinct: Sequence[Companion | None], own: Int64, a: int, b:
         return tuple("none" if p is None else "values that were not kept" for p in (one, other))  # type: ignore[return-value]
     values = meant(one), in_units_of(meant(other), other.stated, one.stated)[0]
     return first_difference(*values) or (shown(values[0]), shown(values[1]))
-
-
-@dataclass(frozen=True, slots=True)
-class _Combination:
-    """A companion and the codes of the axes that it spans."""
-
-    part: int
-    codes: tuple[int, ...]
 
 
 def _sums(

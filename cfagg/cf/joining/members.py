@@ -39,13 +39,6 @@ class Points:
     value: Int64
     unordered: Bools
 
-    @classmethod
-    def of_sets(cls, sets: Sequence[Sequence[int]]) -> Points:
-        """Return the points of each code, which are their own numbers."""
-        flat = np.array([p for s in sets for p in s], np.int64)
-        offset = np.cumsum([0, *map(len, sets)])
-        return cls(offset, flat, flat, np.zeros(len(sets), bool))
-
     def pooled(self, code: Int64) -> tuple[Int64, Int64]:
         """Return for some codes in turn the number of each of their points in the columns, and the turn."""
         size = self.offset[code + 1] - self.offset[code]

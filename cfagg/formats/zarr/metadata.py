@@ -7,6 +7,7 @@ chunk grids; the codec ``sharding_indexed``.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -95,10 +96,7 @@ class ZarrArray:
     @property
     def size(self) -> int:
         """Number of elements."""
-        n = 1
-        for m in self.shape:
-            n *= m
-        return n
+        return math.prod(self.shape)
 
     @cached_property
     def folder(self) -> str:

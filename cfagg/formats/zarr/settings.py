@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from cfagg.storage.locks import forkable
 
 __all__ = ["no_codec", "open_plainly", "put_sync", "unequal_chunks"]
 
@@ -14,7 +15,7 @@ class _Setting:
     """The setting as long as anybody needs it."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = forkable()
         self.users = 0
         self.made: Any = None
 

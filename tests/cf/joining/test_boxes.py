@@ -259,7 +259,9 @@ def test_without_bounds_nothing_is_contiguous() -> None:
 def of_sets(sets: list[set[int]]) -> Members:
     """Return members of several points each."""
     first, last = (np.array([f(s) for s in sets], float) for f in (min, max))
-    points = Points.of_sets([sorted(s) for s in dict.fromkeys(map(frozenset, sets))])
+    distinct = [sorted(s) for s in dict.fromkeys(map(frozenset, sets))]
+    flat = np.array([p for s in distinct for p in s], np.int64)
+    points = Points(np.cumsum([0, *map(len, distinct)]), flat, flat, np.zeros(len(distinct), bool))
     return Members({"name": np.zeros(len(sets))}, [Axis("time", rank(sets), first, last, points=points)])
 
 
