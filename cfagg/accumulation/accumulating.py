@@ -67,7 +67,7 @@ def accumulate(
     Parameters
     ----------
     store : path
-        Directory of the Zarr store, version 2 or 3.  Or its URL in an object store, ``s3://`` or ``az://``: there, the
+        Directory of the Zarr store, version 2 or 3.  Or its URL in an object store: there, the
         group is built in the directory for temporary files, and published by one conditional write of its metadata.
     variable : str
         Path of the array within it.
@@ -227,7 +227,7 @@ def _url(store: Any, options: Mapping[str, Any] | None, allow: Any) -> Url | Non
     if not (is_url(store) or options):
         return None
     place = a_place(store, options, paths(allow), name="store", expected="name a Zarr store")
-    if not place.lower().startswith(("s3:", "az:")):
+    if place.lower().startswith("http"):
         refuse_url(place, "accumulated")
     return place if isinstance(place, Url) else None
 

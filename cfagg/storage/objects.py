@@ -184,7 +184,7 @@ class ObjectStore(RemoteSource):
         import obstore
         from obstore import exceptions
 
-        mode: Any = "create" if create else "overwrite" if match is None else {"e_tag": _quoted(match, self.scheme)}
+        mode: Any = "create" if create else "overwrite" if match is None else self._condition(key, match)
         whole = None if mode == "overwrite" else False
         self._known.pop(key, None)
         try:
@@ -194,6 +194,16 @@ class ObjectStore(RemoteSource):
         except (exceptions.BaseError, OSError) as error:
             raise self._unwritten(key, error) from error
         return (made["e_tag"] or "").strip('"')
+
+    def _condition(self, key: str, match: str) -> dict[str, str]:
+        """Return the condition of a put on an object that has a tag."""
+        if self.scheme != "gs":
+            return {"e_tag": match if match.startswith(('"', "W/")) else f'"{match}"'}
+        # Google's conditions are on generations, which listings and answers to reads do not give.
+        found = self._meta(key)
+        if found is None or (found["e_tag"] or "").strip('"') != match.strip('"'):
+            raise TargetExistsError(f"{self.path}/{key} is not as it was: somebody else writes there")
+        return {"e_tag": found["e_tag"], "version": found["version"]}
 
     def copy(self, old: str, new: str) -> None:
         """Let the server copy an object."""
@@ -319,11 +329,6 @@ class ObjectStore(RemoteSource):
                 where = f"{self.scheme}://{self._bucket}"
                 raise SourceError(f"{where} cannot be opened: {self._said(error)}") from None
         return self._opened
-
-
-def _quoted(tag: str, scheme: str) -> str:
-    """Return a tag as a server takes it in a condition."""
-    return tag if scheme == "gs" or tag.startswith(('"', "W/")) else f'"{tag}"'
 
 
 def _state(meta: Any) -> State:

@@ -1,4 +1,4 @@
-"""Servers that are started once in a run, where they are needed: S3 and Azure that verify signatures."""
+"""Servers for tests: S3 and Azure that verify signatures, one that answers as Google says its own do, and nginx."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ import pytest
 
 from cfagg.demo import sample
 from cfagg.storage.objects import ObjectStore
+from tests.storage.remote.google import Google
 
 #: What the environment may say about credentials and servers: tests say it themselves.
 _SETTINGS = (
@@ -229,15 +230,31 @@ def _make_container(endpoint: str, account: str, key: str, name: str) -> None:
     connection.close()
 
 
-@pytest.fixture(params=["s3", pytest.param("az", marks=pytest.mark.soak)])
+def google_token() -> dict[str, str]:
+    """Return what signs requests to the server below: a provider of credentials."""
+    return {"token": "of one account"}
+
+
+@pytest.fixture
+def google() -> Iterator[Google]:
+    """A server of ours that follows the documentation of Google's XML API: there is none of Google's to be had."""
+    with Google(google_token()["token"]).serving() as server:
+        yield server
+
+
+@pytest.fixture(params=["s3", pytest.param("az", marks=pytest.mark.soak), pytest.param("gs", marks=pytest.mark.full)])
 def cloud(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any], ObjectStore]:
     """A place of an object store, what is given for it, and its objects."""
+    options: dict[str, Any]
     if request.param == "s3":
         bucket = request.getfixturevalue("bucket")
         url, options = f"s3://{bucket.name}", bucket.options
-    else:
+    elif request.param == "az":
         container = request.getfixturevalue("container")
         url, options = f"az://{container.name}", container.options
+    else:
+        server = request.getfixturevalue("google")
+        url, options = "gs://bucket", {**server.options, "credentials": google_token}
     url = f"{url}/{abs(hash(request.node.name))}.zarr"
     return url, options, ObjectStore(url, options)
 

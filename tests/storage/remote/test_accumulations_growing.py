@@ -27,19 +27,6 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "_COARSE_TICK", 0.0)
 
 
-@pytest.fixture(params=["s3", pytest.param("az", marks=pytest.mark.soak)])
-def cloud(request):
-    """A place of an object store, what is given for it, and its objects."""
-    if request.param == "s3":
-        bucket = request.getfixturevalue("bucket")
-        url, options = f"s3://{bucket.name}/growing", bucket.options
-    else:
-        container = request.getfixturevalue("container")
-        url, options = f"az://{container.name}/growing", container.options
-    url = f"{url}/{abs(hash(request.node.name))}.zarr"
-    return url, options, ObjectStore(url, options)
-
-
 def put(cloud, folder: Path, start: int, stop: int) -> None:
     """Let the array there have so many steps, of which those from `start` on are new."""
     if not start:

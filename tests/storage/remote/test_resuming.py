@@ -31,8 +31,9 @@ journal._SEND = 0.0
 def slowly(done, total):
     print(done, flush=True)
     time.sleep(0.05)
+options = {k: (lambda v=v: v) if isinstance(v, dict) else v for k, v in json.loads(sys.argv[3]).items()}
 cfagg.convert(sys.argv[1], sys.argv[2], chunks={"x": 10}, workers=1, memory=200, progress=slowly,
-              target_options=json.loads(sys.argv[3]))
+              target_options=options)
 """
 
 
@@ -192,7 +193,7 @@ def test_verified_runs_read_everything_back_after_they_were_resumed(cloud, sourc
 
 @pytest.mark.soak
 def test_a_process_that_is_killed_leaves_what_another_one_finishes(cloud, source) -> None:
-    arguments = [str(source), cloud[0], json.dumps(cloud[1])]
+    arguments = [str(source), cloud[0], json.dumps(cloud[1], default=lambda provider: provider())]
     killed = subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE, text=True)
     assert killed.stdout is not None
     for _ in range(6):

@@ -196,12 +196,6 @@ def test_credentials_for_google_are_sent_to_the_server_that_is_named_and_stand_i
     assert {headers.get("authorization") for _, _, headers in server.seen} == {f"Bearer {SECRET}"}
 
 
-def test_the_documentation_says_that_google_is_untested_as_long_as_no_server_of_its_kind_is_started() -> None:
-    started = (Path(__file__).parent / "conftest.py").read_text(encoding="utf-8")
-    page = " ".join((ROOT / "docs/remote.md").read_text(encoding="utf-8").split())
-    assert ("`gs://` is not tested against Google or a server like it" in page) == ("gcs" not in started.lower())
-
-
 def test_a_setting_of_the_environment_that_changes_is_seen(server, tmp_path, monkeypatch) -> None:
     (call,) = CALLS["`open_accumulated`"]
     with pytest.raises(CfaggError):

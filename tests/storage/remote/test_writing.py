@@ -32,19 +32,6 @@ pytest.importorskip("obstore", reason="object stores are written by obstore, whi
 SOURCE = Path(sample("test1.nc"))
 
 
-@pytest.fixture(params=["s3", "az"])
-def cloud(request):
-    """A place of an object store, what is given for it, and its objects."""
-    if request.param == "s3":
-        bucket = request.getfixturevalue("bucket")
-        url, options = f"s3://{bucket.name}/written", bucket.options
-    else:
-        container = request.getfixturevalue("container")
-        url, options = f"az://{container.name}/written", container.options
-    url = f"{url}/{abs(hash(request.node.name))}.zarr"
-    return url, options, ObjectStore(url, options)
-
-
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_store_in_a_bucket_is_what_a_conversion_writes_here(cloud, tmp_path, zarr_format) -> None:
     url, options, objects = cloud
@@ -154,6 +141,8 @@ def _read(objects) -> tuple:
 
 def test_a_forked_process_reads_by_the_small_reader(cloud) -> None:
     url, options, objects = cloud
+    if url.startswith("gs"):
+        pytest.skip("of Google, public buckets alone are read after a fork")
     objects.put("x", b"0123")
     objects.put("folder/x", b"01")
     here = _read(objects)
@@ -251,10 +240,14 @@ def test_a_web_server_is_not_written_to() -> None:
         cfagg.convert(SOURCE, "https://example.org/a.zarr")
 
 
+def _wrong() -> dict[str, str]:
+    return {"token": "d3Jvbmcgd3Jvbmcgd3Jvbmc="}
+
+
 def test_wrong_keys_are_told_before_any_work(cloud) -> None:
     url, options, _ = cloud
-    name = "secret_access_key" if url.startswith("s3") else "account_key"
-    wrong = {**options, name: "d3Jvbmcgd3Jvbmcgd3Jvbmc="}
+    name = {"s3": "secret_access_key", "az": "account_key", "gs": "credentials"}[url[:2]]
+    wrong = {**options, name: _wrong if name == "credentials" else _wrong()["token"]}
     with pytest.raises((AccessError, TargetError)) as caught:
         cfagg.convert(SOURCE, url, target_options=wrong)
     assert "d3Jvbmcg" not in str(caught.value)
