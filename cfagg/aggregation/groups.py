@@ -198,7 +198,7 @@ def apart(joined: Joined, rows: Sequence[Int64], names: Sequence[str], labels: L
             found.append(
                 ApartFacts(
                     str(identity), reason.rule, reason.what, labels.said(reason, a), count,
-                    Listing.of(len(arrays), arrays.__getitem__, 6), here, there,
+                    Listing.of(len(arrays), arrays.__getitem__, 6), here, there, reason.remedy,
                 )
             )  # fmt: skip
     # What follows from another being apart says the least.

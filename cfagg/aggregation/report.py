@@ -46,6 +46,8 @@ class Answer:
         What the first and the second have of it.
     text : str
         The same as a sentence.
+    remedy : str
+        What would join them: an option, or what to change in the files; empty where they are joined.
     """
 
     a: str
@@ -56,6 +58,7 @@ class Answer:
     one: Any
     other: Any
     text: str
+    remedy: str = ""
 
     def __str__(self) -> str:
         names = self.a if self.a == self.b else f"{self.a} and {self.b}"
@@ -68,7 +71,14 @@ class Answer:
         from cfagg.display.facts import facts_html
 
         return facts_html(
-            str(self), [("rule", self.rule), ("of", self.what), ("first", self.one), ("second", self.other)]
+            str(self),
+            [
+                ("rule", self.rule),
+                ("of", self.what),
+                ("first", self.one),
+                ("second", self.other),
+                ("remedy", self.remedy),
+            ],
         )
 
 
@@ -99,7 +109,9 @@ class Why:
     def __str__(self) -> str:
         from cfagg.display.escape import printable
 
-        lines = [self.a, self.b, *(f"  {one}" for one in self.answers)]
+        lines = [self.a, self.b]
+        for one in self.answers:
+            lines += [f"  {one}"] + [f"    remedy: {one.remedy}"] * bool(one.remedy)
         return "\n".join(map(printable, [*lines, *([f"  {self.problem}"] if self.problem else [])]))
 
     def _repr_html_(self) -> str:
@@ -219,7 +231,7 @@ class Report:
         if reason.others is not None:
             scanned, file = self._joined.scanned, self._joined.file
             said += f", of {' and '.join(str(scanned[int(file[row])].place) for row in reason.others)}"
-        return Answer(*names, None, reason.rule, reason.what, reason.a, reason.b, said)
+        return Answer(*names, None, reason.rule, reason.what, reason.a, reason.b, said, reason.remedy)
 
     def _pairs(self, one: int, other: int, variable: str | None) -> list[tuple[int, int]]:
         """Return the members of two files that have the same name, or are the same quantity."""

@@ -83,7 +83,7 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True)
 class ApartFacts:
-    """Why arrays of one quantity are apart: a reason, how often it is one, and an example, a pair of files."""
+    """Why arrays of one quantity are apart: a reason, how often, a pair of files, and what would join it."""
 
     identity: str
     rule: str
@@ -93,6 +93,7 @@ class ApartFacts:
     arrays: Listing[str]
     a: str
     b: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,7 @@ def _apart_lines(one: ApartFacts) -> Iterator[str]:
     yield f"  {printable(one.identity)} ({printable(names)}): {printable(one.text)}{times}"
     yield f"    {printable(one.a)}"
     yield f"    {printable(one.b)}"
+    yield f"    remedy: {printable(one.remedy)}"
 
 
 def _group_lines(group: GroupFacts) -> Iterator[str]:

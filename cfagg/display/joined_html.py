@@ -121,7 +121,8 @@ def _reason(one: ApartFacts) -> str:
     head = f'<h3>{_safe(one.identity)}</h3><span class="quiet">{names}</span>'
     return (
         f'<div class="card why"><div class="head">{head}</div>'
-        f"<p>{_safe(one.text)}{times}</p>{_file(one.a)}{_file(one.b)}</div>"
+        f"<p>{_safe(one.text)}{times}</p>{_file(one.a)}{_file(one.b)}"
+        f'<p><span class="quiet">Remedy:</span> {_safe(one.remedy)}</p></div>'
     )
 
 

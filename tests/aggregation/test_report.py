@@ -69,6 +69,18 @@ def test_files_that_others_keep_apart_are_told_which(tmp_path: Path) -> None:
     assert answer.text.endswith(f"of {tmp_path}/copy.nc and {tmp_path}/m3.nc")
 
 
+def test_each_form_of_a_report_says_what_would_join(tmp_path: Path) -> None:
+    names = months(tmp_path, 2)
+    shutil.copy(names[0], tmp_path / "copy.nc")
+    report = report_of(tmp_path)
+    remedy = "on_overlap='first' or 'last' takes one of them"
+    assert f"    remedy: {remedy}" in str(report)
+    assert f"    remedy: {remedy}" in str(report.why("copy.nc", names[0]))
+    assert report.as_dict()["apart"]["first"][0]["remedy"].startswith(remedy)
+    assert report.why("copy.nc", names[0]).as_dict()["answers"][0]["remedy"].startswith(remedy)
+    assert remedy.replace("'", "&#x27;") in report.to_html()
+
+
 def test_reasons_show_dates(tmp_path: Path) -> None:
     months(tmp_path, 2)
     month(tmp_path / "x.nc", 1, days=3)

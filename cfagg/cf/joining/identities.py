@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from fractions import Fraction
 from functools import lru_cache
 from math import isnan
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from cfagg.cf.calendars import canonical
-from cfagg.cf.cell_methods import parse
+from cfagg.cf.cell_methods import Interval, parse
 from cfagg.cf.joining.options import Options
 from cfagg.cf.kinds_of_units import is_reference_time, meaning
 from cfagg.cf.packing import Packing
 from cfagg.cf.references import REFERRING
 from cfagg.cf.roles import place_of
+from cfagg.cf.units import linear_exact
 from cfagg.errors import CfaggError
 from cfagg.model.dataset import Variable
 
@@ -102,14 +104,35 @@ def units_key(units: str | None, calendar: str | None) -> Hashable:
     return units if found is None else (tuple(sorted(found.dimension)), found.logarithmic)
 
 
-def methods(text: str | None, along: Mapping[str, str]) -> Hashable:
-    """Return cell methods with the identities of axes for the names of dimensions, and without comments."""
+def methods(text: str | None, names: Mapping[str, str], words: Mapping[str, str] | None = None) -> Hashable:
+    """Return what cell methods mean, without comments: by `names` of axes and `words` for variables of areas and norms.
+
+    Intervals are in base units, one for each name; names that stand together have no order.
+    """
     if text is None:
         return None
-    return tuple(
-        (tuple(sorted(along.get(n, n) for n in e.names)), e.method.lower(), e.where, e.over, e.within)
-        for e in parse(text).entries
-    )
+    words = words or {}
+    found = []
+    for e in parse(text).entries:
+        each = e.intervals * len(e.names) if len(e.intervals) == 1 else e.intervals
+        spaced = [_interval(i) for i in each] if len(each) == len(e.names) else [None] * len(e.names)
+        axes = sorted(zip((names.get(n, n) for n in e.names), spaced, strict=True), key=str)
+        areas = (None if word is None else words.get(word, word) for word in (e.where, e.over, e.norm))
+        found.append((tuple(axes), e.method.lower(), *areas, " ".join((e.within or "", e.period or "")).strip()))
+    return tuple(found)
+
+
+def _interval(interval: Interval) -> tuple[float, str]:
+    """Return a spacing in base units, as exactly as units convert; in its own where nobody knows these."""
+    own = meaning(interval.unit)
+    if own is not None and not own.logarithmic and not own.reference:
+        base = " ".join(f"{unit}{power if power != 1 else ''}" for unit, power in sorted(own.dimension)) or "1"
+        try:
+            # An interval is a difference: that Celsius begins elsewhere than Kelvin does not matter.
+            return float(f"{float(Fraction(interval.value) * linear_exact(interval.unit, base)[0]):.12g}"), base
+        except (CfaggError, OverflowError):
+            pass
+    return float(interval.value), interval.unit
 
 
 def frozen(value: Any) -> Hashable:

@@ -85,8 +85,8 @@ class Options:
     Notes
     -----
     Beyond these, what cf-python 3.21 joins and what is joined here differ as follows. Here parts fill an array however
-    it was cut, also where they cannot be joined along one axis after the other. Intervals and comments of cell methods
-    do not matter. Data variables without units need `relaxed_units`. With `contiguous`, cells without bounds are never
+    it was cut, also where they cannot be joined along one axis after the other. Comments of cell methods do not matter.
+    Data variables without units need `relaxed_units`. With `contiguous`, cells without bounds are never
     known to touch. Where some overlap along an axis, only what is equal along all others stays apart, and attributes by
     which archives tell datasets apart are asked first.
 

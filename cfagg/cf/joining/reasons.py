@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from cfagg.cf.joining.boxes import Boxes
 from cfagg.cf.joining.members import Axis, Int64, Members
 from cfagg.cf.joining.merging import gaps
 from cfagg.cf.joining.options import Options
+from cfagg.cf.joining.remedies import remedy_of
 from cfagg.cf.joining.sets import points_of
 from cfagg.cf.joining.telling import differing
 from cfagg.cf.joining.values import plain
@@ -56,7 +57,7 @@ class Reason:
     """Why two members are apart; `a` and `b` are what the first and the second have of `what`.
 
     `axis` is that along which they would be joined, where `what` is something else; `others` are two members that keep
-    them apart, of which `a` and `b` are then.
+    them apart, of which `a` and `b` are then; `remedy` says what would join them.
     """
 
     rule: Rule
@@ -65,6 +66,7 @@ class Reason:
     b: Any
     axis: str = ""
     others: tuple[int, int] | None = None
+    remedy: str = ""
 
     def __str__(self) -> str:
         if self.rule == "problem":
@@ -75,7 +77,7 @@ class Reason:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the parts of the reason by name."""
-        out = {"rule": self.rule, "what": self.what, "a": self.a, "b": self.b}
+        out = {"rule": self.rule, "what": self.what, "a": self.a, "b": self.b, "remedy": self.remedy}
         return {**out, "axis": self.axis} if self.axis else out
 
 
@@ -84,6 +86,14 @@ def why(members: Members, boxes: Boxes, a: int, b: int, options: Options | None 
     if boxes.box[a] == boxes.box[b]:
         return None
     options = options or Options()
+    found = _why(members, boxes, a, b, options)
+    return (
+        found if found.remedy else replace(found, remedy=remedy_of(found.rule, found.what, found.a, found.b, options))
+    )
+
+
+def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Reason:
+    """Return the reason, most without its remedy."""
     # What makes one unfit to be joined at all says more than what else differs.
     for name, column in sorted(members.signature.items(), key=lambda item: item[0] != "problem"):
         if column[a] != column[b]:
@@ -131,15 +141,31 @@ def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Re
     own = points_of(axis, options)
     loose = options.interleave or own.unordered[_codes(axis, own)[[a, b]]].any()
     if shared.size or (not loose and max(mine.min(), theirs.min()) <= min(mine.max(), theirs.max())):
-        return Reason("overlap", axis.name, one, other)
+        return Reason("overlap", axis.name, one, other, remedy=_apart_from(axis, a, b, options))
     rule = _of_cells(members, axis, *((a, b) if mine.min() <= theirs.min() else (b, a)), options)
     if rule is not None:
         one, other = (tuple(plain(ends[i]) for ends in axis.cells()) for i in (a, b))
     clash = None if rule is not None or loose else _clash(members, axis, a, options)
     if clash is not None:
         one, other = ((plain(axis.first[i]), plain(axis.last[i])) for i in clash)
-        return Reason("crowded", axis.name, one, other, others=clash)
+        remedy = f"{_apart_from(axis, *clash, options)}; or leave one of those two out"
+        return Reason("crowded", axis.name, one, other, others=clash, remedy=remedy)
     return Reason(rule or "incomplete", axis.name, one, other)
+
+
+def _apart_from(axis: Axis, a: int, b: int, options: Options) -> str:
+    """Return what would join two that overlap along an axis, by whether they have coordinates in common."""
+    mine, theirs = (_values(axis, i, options) for i in (a, b))
+    common = np.intersect1d(mine, theirs).size
+    if not common:
+        return "interleave=True lets coordinates of one stand between those of the other"
+    own = points_of(axis, options)
+    one, other = (own.point[own.offset[c] : own.offset[c + 1]] for c in _codes(axis, own)[[a, b]].tolist())
+    if np.intersect1d(one, other).size < common:
+        return f"correct what stands beside {axis.name}, such as bounds, which differs where they have it in common"
+    if options.on_overlap in ("first", "last"):
+        return "leave one of them out"
+    return "on_overlap='first' or 'last' says whose values to take where they have coordinates in common"
 
 
 def _clash(members: Members, axis: Axis, member: int, options: Options) -> tuple[int, int] | None:

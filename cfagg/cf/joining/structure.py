@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cfagg.cf.cell_methods import parse
 from cfagg.cf.joining.identities import (
     field_identity,
     frozen,
@@ -350,6 +351,21 @@ class _Field:
         self.said["grid mapping"] = tuple(sorted(said, key=str))
         return tuple(dict.fromkeys(found))
 
+    def _methods(self) -> Hashable:
+        """Return cell methods with what their words stand for, whatever variables are called."""
+        text = self.variable.text("cell_methods")
+        if text is None:
+            return None
+        words = {}
+        for entry in parse(text).entries:
+            for word in {entry.where, entry.over, entry.norm} - {None}:
+                own = self._find(str(word))
+                known = None if own is None else self._identity(own)
+                # A variable may be called as a type of area is, and not be meant.
+                if known is not None and (word == entry.norm or known == "area_type"):
+                    words[str(word)] = known
+        return methods(text, self.along | {v.name: name for name, v in self.of.items()}, words)
+
     def _check_units(self, name: str | None) -> None:
         if self.options.relaxed_units:
             return
@@ -379,7 +395,7 @@ class _Field:
             "identity": name,
             "type": "text" if variable.is_text else "numbers",
             "units": units_key(variable.text("units"), variable.text("calendar")),
-            "cell methods": methods(variable.text("cell_methods"), self.along),
+            "cell methods": self._methods(),
             "axes": tuple(sorted(axes, key=str)),
             "other coordinates and ancillary variables": tuple(sorted(parts, key=str)),
             **self.said,

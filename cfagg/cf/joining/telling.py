@@ -49,9 +49,12 @@ def _units(value: Any) -> str:
     return " ".join(f"{unit}{power if power != 1 else ''}" for unit, power in value[0]) or "a number"
 
 
-def _method(names: tuple[str, ...], method: str, *words: str | None) -> str:
-    said = [f"{word} {value}" for word, value in zip(("where", "over", "within"), words, strict=True) if value]
-    return " ".join([*(f"{name}:" for name in names), method, *said])
+def _method(axes: tuple[Any, ...], method: str, *areas: str | None) -> str:
+    where, over, norm, period = areas
+    said = [f"{word} {value}".strip() for word, value in (("", norm), ("where", where), ("over", over)) if value]
+    spacings = [f"interval: {spacing[0]:g} {spacing[1]}" for _, spacing in axes if spacing is not None]
+    comment = [f"({' '.join(dict.fromkeys(spacings))})"] * bool(spacings)
+    return " ".join([*(f"{name}:" for name, _ in axes), method, *said, *([period] if period else []), *comment])
 
 
 def _listed(name: str, items: list[Any]) -> str:

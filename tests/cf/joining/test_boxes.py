@@ -91,7 +91,8 @@ def test_members_of_other_signatures_stay_apart() -> None:
     reason = why(made, boxes, 0, 1)
     assert len(boxes) == 2
     assert reason is not None
-    assert reason.as_dict() == {"rule": "signature", "what": "name", "a": 4, "b": 7}
+    remedy = "let both say the same of name"
+    assert reason.as_dict() == {"rule": "signature", "what": "name", "a": 4, "b": 7, "remedy": remedy}
     assert str(reason) == "name is 4 of one and 7 of the other"
 
 

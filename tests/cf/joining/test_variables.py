@@ -132,9 +132,60 @@ def test_a_variable_without_an_identity_joins_nothing() -> None:
     assert (found.what, found.a) == ("problem", "it has no standard name")
 
 
-def test_cell_methods_are_compared_by_what_they_mean() -> None:
-    methods = ("time: mean (interval: 1 hour)", "time:  MEAN (comment: of what was there)")
-    assert len(joined(*(tas([float(i)], cell_methods=m) for i, m in enumerate(methods)))[1]) == 1
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("time: mean (interval: 1 hr)", "time:  MEAN (interval: 60 minutes comment: of what was there)"),
+        ("time: mean (of all)", "time: mean"),
+        (
+            "lat: time: mean (interval: 1 degree_N interval: 1 d)",
+            "time: latitude: mean (interval: 24 h interval: 1 degree)",
+        ),
+        ("lat: time: mean (interval: 1 day)", "lat: time: mean (interval: 1 day interval: 86400 s)"),
+        ("time: mean (interval: 2 flocks)", "time: mean (interval: 2.0 flocks)"),
+        ("time: maximum within days time: mean over days", "time: maximum  within days time: mean over days"),
+        ("lat: mean where land over sea", "latitude: mean where land over sea"),
+    ],
+)  # fmt: skip
+def test_cell_methods_are_compared_by_what_they_mean(one: str, other: str) -> None:
+    assert len(joined(tas([0.0], cell_methods=one), tas([1.0], cell_methods=other))[1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ("time: mean (interval: 1 hr)", "time: mean (interval: 2 hr)", "time: mean (interval: 3600 s)"),
+        ("time: mean (interval: 1 hr)", "time: mean", "time: mean (interval: 3600 s)"),
+        ("time: mean within days", "time: mean within years", "time: mean within days"),
+        ("time: mean where land", "time: mean where sea", "time: mean where land"),
+        ("time: mean where land over sea", "time: mean where land", "time: mean where land over sea"),
+        ("time: mean (interval: 2 flocks)", "time: mean (interval: 3 flocks)", "time: mean (interval: 2 flocks)"),
+        ("time: anomaly_wrt one", "time: anomaly_wrt other", "time: anomaly_wrt one"),
+    ],
+)
+def test_cell_methods_of_other_meaning_keep_apart(one: str, other: str, said: str) -> None:
+    found = reason(tas([0.0], cell_methods=one), tas([1.0], cell_methods=other))
+    assert (found.rule, found.what, found.a) == ("signature", "cell methods", said)
+
+
+def test_areas_and_norms_are_known_whatever_their_variables_are_called() -> None:
+    def anomaly(time: float, norm: str, area: str) -> Described:
+        others = {
+            norm: (("lat",), np.ones(2), {**TAS, "standard_name": "air_temperature reference"}),
+            area: ((), "land", {"standard_name": "area_type"}),
+        }
+        said = f"lat: mean where {area} time: anomaly_wrt {norm}"
+        return tas([time], cell_methods=said, ancillary_variables=norm, coordinates=area, others=others)
+
+    assert len(joined(anomaly(0, "norm", "kind"), anomaly(1, "mean_state", "type"))[1]) == 1
+
+
+def test_cell_methods_of_a_scalar_coordinate_are_those_of_its_axis() -> None:
+    def at(name: str, height: float) -> Described:
+        others = {name: ((), np.array(height), {"standard_name": "height", "units": "m"})}
+        return tas([0.0], cell_methods=f"{name}: mean", coordinates=name, others=others)
+
+    assert len(joined(at("z", 2.0), at("height", 10.0))[1]) == 1
 
 
 def test_times_that_overlap_are_not_joined() -> None:
@@ -270,7 +321,7 @@ def test_cells_of_variables_are_compared_in_the_units_of_the_first(turned: bool)
     assert len(boxes) == 3
     found = why(members, boxes, 1, 2, options)
     assert found is not None
-    assert found.as_dict() == {"rule": "gap", "what": "time", "a": (1.0, 3.0), "b": pytest.approx((80 / 24, 4.0))}
+    assert (found.rule, found.what, found.a, found.b) == ("gap", "time", (1.0, 3.0), pytest.approx((80 / 24, 4.0)))
 
 
 def test_odd_and_even_times_are_joined_where_that_is_asked_for() -> None:

@@ -1,0 +1,93 @@
+"""What would join two members that are apart: an option, or what to change in the files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cfagg.cf.joining.options import Options
+
+__all__ = ["remedy_of"]
+
+#: By rule; `{what}` is what differs.
+_BY_RULE = {
+    "attribute": (
+        "aggregate each on its own, make an axis of them with dimension={what!r}, or give both the same {what}"
+    ),
+    "equal": (
+        "on_overlap='first' or 'last' takes one of them; if they are members of an ensemble, dimension= names the "
+        "attribute that numbers them"
+    ),
+    "axes": "add the files that fill the array between them, or leave out what does not fill it",
+    "not asked for": "name {what} in axes=, or leave that option out",
+    "cells": "correct {what} in one of the files; rtol= and atol= say how far they may differ",
+    "cells overlap": "leave out overlap=False, or correct the bounds",
+    "gap": "leave out contiguous=True, or add the files in between; cells without bounds need them",
+    "incomplete": "add the files that are missing, or leave out those that fill only a part along another axis",
+}
+
+#: Of columns of the signature.
+_BY_COLUMN = {
+    "identity": (
+        "give both the same standard_name, or name an attribute in which they agree by field_identity=, such as "
+        "field_identity='long_name'"
+    ),
+    "units": "give both units that convert into each other",
+    "cell methods": "let cell_methods of both say the same",
+    "axes": "give both the same kinds of coordinates: with standard names, units, calendars and bounds as in the other",
+    "other coordinates and ancillary variables": "add to one what only the other has, or take its name out of the "
+    "attribute, such as coordinates or ancillary_variables",
+    "names of attributes": "leave out exist_all=True or equal_all=True, or name the attributes in ignore=",
+    "type": "text and numbers are never one array: give them different names",
+}
+
+#: Parts of what is said of those that are joined with nothing.
+_BY_PROBLEM = (
+    ("has no attribute", "give it that attribute, or leave out field_identity="),
+    ("no coordinate with a standard name", "relaxed_identities=True takes names instead, or give its coordinate one"),
+    ("has no standard name", "relaxed_identities=True takes its long name, or its name, instead, or give it one"),
+    ("has no units", "relaxed_units=True, or give it units"),
+    ("is not there", "add what is named, or take its name out of the attribute coordinates"),
+    ("has no elements", "leave the file out"),
+    ("ragged array", "write each feature to a file, or all to one array with a dimension for features"),
+    ("is subsampled", "write the coordinate in full"),
+    ("are no bounds of", "correct the attribute bounds, or the dimensions of what it names"),
+)  # fmt: skip
+
+
+def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
+    """Return what would join two members of which one has `a` and the other `b` of `what`.
+
+    >>> remedy_of("signature", "source_id", "one", "other", Options(equal="source_id"))
+    "leave 'source_id' out of equal=, or name it in ignore="
+    """
+    if rule == "problem":
+        said = f"{a or ''}; {b or ''}"
+        found = [text for word, text in _BY_PROBLEM if word in said]
+        return "; ".join(found) or "correct it in the file"
+    if rule == "signature":
+        return _of_column(what, options)
+    if rule == "part":
+        numbers = all(isinstance(v, (int, float)) for v in (a, b))
+        more = "; rtol= and atol= say how far they may differ" if numbers else ""
+        return f"give both the same {what}, or take it out of one and the other{more}"
+    if rule == "attribute" and what == "name":
+        return "give both the same name in their files"
+    return _BY_RULE[rule].format(what=what)
+
+
+def _of_column(what: str, options: Options) -> str:
+    """Return what would make one column of the signature the same."""
+    if what in _BY_COLUMN:
+        return _BY_COLUMN[what]
+    if what.startswith("cells of "):
+        return f"leave out cells=, or that of {what.removeprefix('cells of ')}"
+    if what.startswith("valid_") and options.respect_valid:
+        return "leave out respect_valid=True"
+    name = what.removesuffix(" exists")
+    if name != what:
+        return f"leave {name!r} out of exist=, or name it in ignore="
+    if what in options.equal:
+        return f"leave {what!r} out of equal=, or name it in ignore="
+    if options.equal_all:
+        return f"leave out equal_all=True, or name {what!r} in ignore="
+    return f"let both say the same of {what}"

@@ -1,0 +1,111 @@
+"""What reasons say would join two variables does join them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from cfagg.cf.joining import Described, Options
+from cfagg.cf.joining.reasons import Rule
+from cfagg.cf.joining.remedies import remedy_of
+from tests.cf.joining.datasets import boxes_of, reason
+from tests.cf.joining.test_options import tas
+
+CELLS = {"bounds": [[0.0, 2.0]]}
+
+
+def named(text: str) -> dict[str, Any]:
+    """Return the first option that a remedy names, with its value."""
+    found = re.search(r"(\w+)=(True|'\w+')", text)
+    assert found is not None, text
+    return {found[1]: found[2] == "True" or found[2].strip("'")}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "rule"),
+    [
+        ({}, {}, "equal"),
+        ({"times": [0.0, 2.0]}, {"times": [1.0, 3.0]}, "overlap"),
+        ({"times": [0.0, 1.0]}, {"times": [1.0, 2.0]}, "overlap"),
+        ({"times": [0.0, 1.0, 2.0]}, {"times": [1.0]}, "overlap"),
+        ({"standard_name": "", "long_name": "x"}, {"times": [1.0], "standard_name": "", "long_name": "x"}, "problem"),
+        ({"units": None}, {"times": [1.0], "units": None}, "problem"),
+        ({"realization_index": 1}, {"realization_index": 2}, "attribute"),
+        (
+            {"standard_name": "a", "long_name": "x"},
+            {"times": [1.0], "standard_name": "b", "long_name": "x"},
+            "signature",
+        ),
+    ],
+)
+def test_the_option_that_a_remedy_names_joins(first: dict[str, Any], second: dict[str, Any], rule: str) -> None:
+    def both(options: Options | None = None) -> list[Described]:
+        made = []
+        for given in (first, second):
+            own = {**given}
+            made.append(tas(own.pop("times", [0.0]), options, **own))
+        return made
+
+    found = reason(*both())
+    assert found.rule == rule
+    options = Options(**named(found.remedy))
+    assert len(boxes_of(*both(options), options=options)[1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "first", "second", "said"),
+    [
+        (Options(equal="model"), {"model": "a"}, {"model": "b"}, "leave 'model' out of equal=, or name it in ignore="),
+        (Options(exist="model"), {"model": "a"}, {}, "leave 'model' out of exist=, or name it in ignore="),
+        (Options(equal_all=True), {"model": "a"}, {"model": "b"}, "equal_all=True, or name 'model' in ignore="),
+        (Options(exist_all=True), {"model": "a"}, {}, "leave out exist_all=True or equal_all=True"),
+        (Options(respect_valid=True), {"valid_min": 1.0}, {"valid_min": 2.0}, "leave out respect_valid=True"),
+        (Options(cells={"T": {"cellsize": "2 days"}}), CELLS, {"bounds": [[1.0, 2.0]]}, "leave out cells="),
+        (Options(contiguous=True), {}, {}, "leave out contiguous=True"),
+        (Options(overlap=False), CELLS, {"bounds": [[1.0, 2.0]]}, "leave out overlap=False"),
+        (Options(axes="latitude"), {}, {}, "name time in axes="),
+    ],
+)
+def test_the_option_that_a_remedy_says_to_leave_out_kept_apart(
+    options: Options, first: dict[str, Any], second: dict[str, Any], said: str
+) -> None:
+    def both(options: Options) -> list[Described]:
+        return [tas([float(k)], options, **given) for k, given in enumerate((first, second))]
+
+    assert said in reason(*both(options), options=options).remedy
+    assert len(boxes_of(*both(Options()))[1]) == 1
+
+
+def test_remedies_of_what_others_keep_apart_name_what_joins_those() -> None:
+    members = [tas([0.0]), tas([1.0]), tas([3.0, 4.0]), tas([4.0, 5.0])]
+    found = reason(*members)
+    assert (found.rule, "on_overlap='first'" in found.remedy) == ("crowded", True)
+    assert len(boxes_of(*members, options=Options(on_overlap="first"))[1]) == 1
+
+
+def test_coordinates_in_common_with_other_cells_are_to_be_corrected_not_chosen() -> None:
+    one, other = (tas([0.0, 1.0], bounds=[[-1.0, 0.0], [0.0, 1.0]]), tas([1.0, 2.0], bounds=[[0.5, 1.0], [1.0, 2.0]]))
+    found = reason(one, other)
+    assert found.rule == "overlap"
+    assert found.remedy.startswith("correct what stands beside time, such as bounds")
+    assert len(boxes_of(one, other, options=Options(on_overlap="first"))[1]) == 2
+
+
+@pytest.mark.parametrize("rule", [r for r in get_args(Rule) if r not in ("overlap", "crowded")])
+def test_every_rule_has_a_remedy(rule: str) -> None:
+    assert remedy_of(rule, "time", 1.0, 2.0, Options())
+
+
+def test_parts_that_differ_are_to_be_made_equal() -> None:
+    height = {"standard_name": "height", "units": "m"}
+
+    def at(time: float, value: float) -> Described:
+        others = {"area": (("lat",), np.full(2, value), height)}
+        return tas([time], cell_measures="area: area", others=others)
+
+    found = reason(at(0.0, 1.0), at(1.0, 1.0 + 1e-7))
+    assert (found.rule, "rtol=" in found.remedy) == ("part", True)
+    assert len(boxes_of(at(0.0, 1.0), at(1.0, 1.0 + 1e-7), options=Options(rtol=1e-6))[1]) == 1
