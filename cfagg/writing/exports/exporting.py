@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cfagg.arrays.source import Source, refuse_unreadable
-from cfagg.errors import LossError, OptionError, TargetError, TargetExistsError
+from cfagg.errors import CfaggError, LossError, OptionError, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
 from cfagg.findings.losses import Loss
 from cfagg.runtime.files import NewFolder
@@ -191,6 +191,8 @@ def _aside(target: Path) -> Any:
     try:
         yield folder
         done = True
+    except CfaggError:
+        raise
     except OSError as error:
         raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error
     finally:

@@ -1,17 +1,14 @@
-"""Icechunk repositories of virtual chunks: one commit with all arrays, and the time after which a file has changed.
+"""Icechunk repositories of virtual chunks: one commit with all arrays, and what shows that a file has changed.
 
 Chunks that are written, of coordinates first of all, are ordinary ones.
 """
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 
@@ -21,17 +18,15 @@ from cfagg.formats.zarr.attributes import encoded_fill, variable_attributes
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.runtime.publishing import public_name
-from cfagg.storage.urls import is_url
+from cfagg.storage.urls import Url
 from cfagg.writing.exports.codecs import version_3
 from cfagg.writing.exports.planned import Node, Planned
+from cfagg.writing.exports.virtual import credentials_of, located, places_of, state_of, store_of
 
-__all__ = ["access_note", "modified", "new_repository", "places_of", "quoted", "require_icechunk", "write"]
+__all__ = ["access_note", "new_repository", "require_icechunk", "write"]
 
 #: References that are given to the repository at once.
 _BATCH = 1 << 16
-
-#: Places that a repository asks its readers to allow one by one.
-_MOST = 16
 
 
 def require_icechunk() -> None:
@@ -77,8 +72,7 @@ def new_repository(folder: Path, places: Sequence[str]) -> Any:
     icechunk.set_logs_filter("error")
     config = icechunk.RepositoryConfig.default()
     for place in places:
-        store = icechunk.local_filesystem_store(place)
-        config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(f"file://{quoted(place)}", store))
+        config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(located(place), store_of(place)))
     repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(folder)), config)
     repository.save_config()
     return repository.writable_session("main")
@@ -86,34 +80,9 @@ def new_repository(folder: Path, places: Sequence[str]) -> Any:
 
 def access_note(places: Sequence[str]) -> list[str]:
     """Return what readers have to allow, where there are virtual chunks."""
-    told = ", ".join(f"'file://{quoted(p)}': icechunk.credentials.LocalFileSystemAccess" for p in places)
-    return [f"readers of virtual chunks allow access to them: authorize_virtual_chunk_access={{{told}}}"] * bool(places)
-
-
-def places_of(paths: Any) -> list[str]:
-    """Return the directories that hold all files; of many, the one above them."""
-    folders: set[str] = set()
-    for path in paths:
-        try:
-            path.encode()
-        except UnicodeEncodeError as error:
-            said = f"{path!r} cannot be referred to: its name is not UTF-8; rename the file"
-            raise UnsupportedError(said) from error
-        if is_url(path):
-            raise UnsupportedError(
-                f"{path}: virtual chunks of Icechunk in files on other machines are not written yet; export to "
-                "kerchunk instead"
-            )
-        folders.add(os.path.dirname(path).rstrip("/") + "/")  # noqa: PTH120
-    found = sorted(f for f in folders if not any(f != g and f.startswith(g) for g in folders))
-    if len(found) > _MOST:
-        found = [os.path.commonpath(found).rstrip("/") + "/"]
-    return found
-
-
-def quoted(path: str) -> str:
-    """Return a path as it stands in a URL."""
-    return quote(path, safe="/ !$&'()*+,;=:@~")
+    told = ", ".join(f"'{located(p)}': icechunk.{credentials_of(p)}" for p in places)
+    given = f"icechunk.containers_credentials({{{told}}})" if any(isinstance(p, Url) for p in places) else f"{{{told}}}"
+    return [f"readers of virtual chunks allow access to them: authorize_virtual_chunk_access={given}"] * bool(places)
 
 
 def _write_array(store: Any, group: Any, array: Planned) -> None:
@@ -161,18 +130,18 @@ def _codec(given: dict[str, Any]) -> Any:
 
 
 def _refer(store: Any, array: Planned) -> None:
-    """Give an array its virtual chunks, with the time after which their files have been changed."""
+    """Give an array its virtual chunks, with what shows that their files have been changed."""
     import icechunk
 
     references = array.references
-    names = [f"file://{quoted(key.path)}" for key in references.files]
-    times = [modified(key.modified) for key in references.files]
+    names = [located(key.path) for key in references.files]
+    states = [state_of(key) for key in references.files]
     for start in range(0, references.cell.size, _BATCH):
         part = slice(start, start + _BATCH)
         cells = references.cell[part]
         index = np.stack(np.unravel_index(cells, array.grid.matrix_shape), -1) if array.dims else cells[:, None][:, :0]
         specs = [
-            icechunk.VirtualChunkSpec(list(i), names[f], o, n, last_updated_at_checksum=times[f])
+            icechunk.VirtualChunkSpec(list(i), names[f], o, n, **states[f])
             for i, f, o, n in zip(
                 index.tolist(),
                 references.file[part].tolist(), references.offset[part].tolist(), references.length[part].tolist(),
@@ -182,8 +151,3 @@ def _refer(store: Any, array: Planned) -> None:
         refused = store.set_virtual_refs(f"/{array.path}", specs)
         if refused:
             raise UnsupportedError(f"array {array.path!r}: Icechunk takes no reference for {len(refused)} chunks")
-
-
-def modified(nanoseconds: int) -> datetime:
-    """Return the time of the last change of a file in whole seconds, none earlier: Icechunk knows no fractions."""
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=-(-nanoseconds // 10**9))

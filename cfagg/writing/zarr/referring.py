@@ -16,6 +16,7 @@ from cfagg.storage.files import close_read
 from cfagg.storage.tree import open_file
 from cfagg.storage.urls import Url
 from cfagg.writing.exports import icechunk as repositories
+from cfagg.writing.exports import virtual
 from cfagg.writing.zarr.new_store import Stored, read_stored
 
 __all__ = ["References", "refers", "write_repository"]
@@ -67,10 +68,10 @@ class References:
         index = [int(n) for n in place.split("/") if n]
         spec = icechunk.VirtualChunkSpec(
             index,
-            f"file://{repositories.quoted(path)}",
+            virtual.located(path),
             0,
             status.st_size,
-            last_updated_at_checksum=repositories.modified(status.st_mtime_ns),
+            last_updated_at_checksum=virtual.modified(status.st_mtime_ns),
         )
         self.specs.setdefault(name, []).append(spec)
 
@@ -104,14 +105,14 @@ def write_repository(
         return ()
 
     write_directory(target, write)
-    places = repositories.places_of(f"{s}/x" for s in stores)
+    places = virtual.places_of(f"{s}/x" for s in stores)
     return made[0], repositories.access_note(places) if made[0].count else []
 
 
 def _write(folder: Path, documents: Mapping[str, bytes], stores: Sequence[str], fill: Any) -> References:
     from cfagg.formats.zarr.settings import put_sync, unequal_chunks
 
-    session = repositories.new_repository(folder, repositories.places_of(f"{s}/x" for s in stores))
+    session = repositories.new_repository(folder, virtual.places_of(f"{s}/x" for s in stores))
     store = session.store
     with unequal_chunks():
         for key in sorted(documents, key=lambda key: "/" in key):
