@@ -23,10 +23,19 @@ from cfagg.formats.pp.addresses import FieldAt, find_field, scan_fields
 from cfagg.formats.pp.fields import Fields
 from cfagg.formats.pp.grids import axes_of
 from cfagg.formats.pp.packing import NONE, SHORT
-from cfagg.formats.pp.values import Storage, attributes_of, mask_for, masks_of, read_mask, read_stored, storage_of
+from cfagg.formats.pp.values import (
+    Storage,
+    attributes_of,
+    mask_for,
+    masks_of,
+    packed_decoder,
+    read_mask,
+    read_stored,
+    storage_of,
+)
 from cfagg.formats.values.storage import Contiguous, StoredVariable
-from cfagg.model import Aggregation
-from cfagg.model.chunks import Encoding
+from cfagg.model import Aggregation, Grid
+from cfagg.model.chunks import ChunkTable, Encoding
 from cfagg.storage.files import Context, FileKey, Handle
 from cfagg.storage.handles import handles
 
@@ -103,20 +112,24 @@ def _plain(key: FileKey, fields: Fields, storage: Storage, header: Header) -> St
 
 
 def stored_field(handle: Handle, address: int, context: Context) -> tuple[StoredVariable, StoredHeader] | None:
-    """Return the field at an address, and what is said of it; `None` where its values do not stand one by one."""
+    """Return the field at an address, and what is said of it; `None` where its bytes alone do not tell its values."""
     found = find_field(handle, address, context)
     fields = found.fields
     storage = storage_of(fields, 0, context.where)
     code = int(fields["LBPACK"][0])
-    if storage.method not in _PLAIN or storage.points or len(storage.shape) != 2:
+    if storage.points or len(storage.shape) != 2:
         return None
-    if math.prod(storage.shape) * storage.dtype.itemsize > storage.size:
+    dtype = storage.dtype.newbyteorder(fields.form.byteorder)
+    decode = packed_decoder(code, dtype, storage.fill, storage.shape)
+    if decode is None and storage.method not in _PLAIN:
         return None
-    encoding = Encoding(storage.dtype.newbyteorder(fields.form.byteorder))
+    if decode is None and math.prod(storage.shape) * storage.dtype.itemsize > storage.size:
+        return None
+    encoding, begin = Encoding(dtype, decode=decode), int(fields.data_offset[0])
     identities = dict(zip(_DIMS, map(Identity.of, axes_of(fields, 0)), strict=True))
     name, attributes = f"field at {address:,} ({found.rule})", attributes_of(fields, 0)
     header = Header(handle.key.path, name, _DIMS, storage.shape, storage.dtype, attributes)
-    place = Contiguous(int(fields.data_offset[0]), 0, encoding)
+    place = packed_table(storage.shape, encoding, begin, storage.size) if decode else Contiguous(begin, 0, encoding)
     said = StoredHeader(name, _DIMS, encoding, attributes, identities, code)
     return StoredVariable(handle.key, name, "/", header, place, name, (), identities, code), said
 
@@ -126,7 +139,7 @@ def told_field(
 ) -> StoredVariable | None:
     """Return a field that an index tells in the dimensions of partition `i`; `None` where its file has to be asked."""
     layout, storage = aggregation.partitions.layout_of(i), located.storage
-    if not isinstance(storage, Contiguous) or located.packing is None or located.header.dims != _DIMS:
+    if not isinstance(storage, Contiguous | ChunkTable) or located.packing is None or located.header.dims != _DIMS:
         return None
     order = "big" if storage.encoding.dtype.newbyteorder(">") == storage.encoding.dtype else "little"
     if layout.packing not in (None, located.packing) or layout.endian not in (None, order):
@@ -140,7 +153,21 @@ def told_field(
         check_order(layout.dims, found, shape, of_master, lambda dim: known.get(dim, UNKNOWN), where)
     dims = layout.dims if len(shape) == len(layout.dims) else _DIMS[-len(shape) :]
     old = located.header
-    return replace(located, header=Header(old.file, located.path, dims, shape, old.dtype, old.attributes))
+    if isinstance(storage, ChunkTable):
+        decode = storage.encoding.decode
+        if decode is None:
+            return None
+        encoding = replace(storage.encoding, decode=lambda raw, cell: decode(raw, cell).reshape(shape))
+        storage = packed_table(shape, encoding, int(storage.offset[0]), int(storage.length[0]))
+    header = Header(old.file, located.path, dims, shape, old.dtype, old.attributes)
+    return replace(located, header=header, storage=storage)
+
+
+def packed_table(shape: tuple[int, ...], encoding: Encoding, offset: int, length: int) -> ChunkTable:
+    """Return the table of a field that is one chunk."""
+    return ChunkTable(
+        Grid.regular(shape, shape), encoding, np.zeros(1, np.int64), np.array([offset]), np.array([length])
+    )
 
 
 def _check_axes(

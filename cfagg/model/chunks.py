@@ -52,6 +52,11 @@ class Encoding:
     fill: Any = None
     decode: Decode | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether values are stored one by one."""
+        return not self.codecs and self.decode is None
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkTable:

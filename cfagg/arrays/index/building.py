@@ -280,7 +280,7 @@ def _by_parser(
 
 
 def _field(lent: Handle, address: str, context: Context) -> VariableRow | None:
-    """Return a field of a PP file by its address, whose values stand one by one."""
+    """Return a field of a PP file by its address, whose bytes alone tell its values."""
     from cfagg.arrays.fields import stored_field
 
     try:
@@ -290,10 +290,16 @@ def _field(lent: Handle, address: str, context: Context) -> VariableRow | None:
     if found is None:
         return None
     located, header = found
-    made, text = chunks_of(located, lent, context, _CHUNKS), write_header(header)
+    text, shape, storage = write_header(header), located.header.shape, located.storage
+    if text is not None and isinstance(storage, ChunkTable):
+        inside = int(storage.offset[0] + storage.length[0]) <= lent.key.size
+        return (
+            VariableRow(address, text, shape, shape, 0, None, storage.offset, storage.length, None) if inside else None
+        )
+    made = chunks_of(located, lent, context, _CHUNKS)
     if made is None or text is None:
         return None
-    return VariableRow(address, text, located.header.shape, (), 0, None, made.offset, made.length, None)
+    return VariableRow(address, text, shape, (), 0, None, made.offset, made.length, None)
 
 
 def _by_library(handle: Handle, address: str, context: Context) -> VariableRow | None:

@@ -23,7 +23,7 @@ from cfagg.arrays.index.table import FileState, Index
 from cfagg.arrays.plan import Plan
 from cfagg.cf import conform
 from cfagg.cf.gather_numpy import fill_missing
-from cfagg.errors import AccessError, CfaggError
+from cfagg.errors import AccessError, CfaggError, LimitError
 from cfagg.formats.codecs import stored_most
 from cfagg.formats.values import filters
 from cfagg.storage import counters
@@ -95,7 +95,7 @@ def gather_small(
         is_done[members] = True
         is_far = bool((np.isin(sites.directory[cell[members]], far)).any())
         waits |= is_far
-        nbytes = math.prod(pattern.shape) * pattern.encoding.dtype.itemsize if pattern.encoding.codecs else 0
+        nbytes = math.prod(pattern.shape) * pattern.encoding.dtype.itemsize if not pattern.encoding.is_plain else 0
         heavy += nbytes * len(pattern.requests) * len(members) if nbytes >= _SHARED else 0
         slow = partial(reader.fill_cells, made, out)
         batch, read = _FAR if is_far else batch_of(pattern), _Batch(opened, sites, pattern, index)
@@ -226,7 +226,7 @@ class _Batch:
         for request in pattern.requests:
             at = first + max(request.chunk, 0)
             offset, stored = index.offset.values[at], index.length.values[at]
-            if pattern.encoding.codecs:
+            if not pattern.encoding.is_plain:
                 length, fits = stored, stored <= most
             else:
                 offset, length = offset + request.begin, np.full(len(row), request.length)
@@ -250,7 +250,10 @@ class _Batch:
             return True
         try:
             for request, stored in zip(self.pattern.requests, data, strict=True):
-                if encoding.codecs:
+                if encoding.decode is not None:
+                    values = encoding.decode(np.frombuffer(stored, np.uint8), 0).reshape(-1)
+                    found = values if request.is_whole else values[request.source]
+                elif encoding.codecs:
                     places = None if request.is_whole else request.source
                     own = block[request.block] if request.is_whole and isinstance(request.block, slice) else None
                     found = filters.elements(stored, encoding, shape, places, own)
@@ -262,7 +265,7 @@ class _Batch:
                     source = request.source[:, None] + np.arange(dtype.itemsize)
                     found = np.frombuffer(stored, np.uint8)[source].view(dtype)[:, 0]
                 block[request.block] = found
-        except filters.DamagedError:
+        except (filters.DamagedError, LimitError):
             return False
         return True
 

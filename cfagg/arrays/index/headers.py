@@ -21,6 +21,9 @@ __all__ = ["StoredHeader", "read_header", "write_header"]
 _TYPE = re.compile(r"[<>|]([iuf][1248]|S1)")
 _ATTRIBUTE = re.compile(r"[<>|]([iuf][1248]|b1|S\d{1,6}|U\d{1,6})")
 
+#: Stands among the numbers of HDF5 filters for the packing of a field, which LBPACK tells.
+FIELD_PACKING = -1
+
 #: Longest text, deepest nesting aside: an attribute may have a history of some length.
 _LONGEST = 2**24
 
@@ -35,8 +38,9 @@ class StoredHeader:
     attributes: Mapping[str, Any]
     #: What the coordinates of its dimensions are, of variables with two dimensions of one size.
     identities: Mapping[str, Identity] | None = None
-    #: Of a field of a PP file: its LBPACK.
+    #: Of a field of a PP file: its LBPACK, and whether its bytes are packed so that they have to be decoded.
     packing: int | None = None
+    is_packed: bool = False
 
     def of(self, file: str, address: str, shape: tuple[int, ...]) -> Header:
         """Return the header of a variable."""
@@ -46,7 +50,12 @@ class StoredHeader:
 def write_header(found: StoredHeader) -> str | None:
     """Return a header as JSON with sorted keys; `None` where it has what an index cannot say."""
     encoding = found.encoding
-    if encoding.decode is not None or encoding.dtype.metadata or not _TYPE.fullmatch(encoding.dtype.str):
+    packed = encoding.decode is not None and found.packing is not None
+    if (
+        (encoding.decode is not None and not packed)
+        or encoding.dtype.metadata
+        or not _TYPE.fullmatch(encoding.dtype.str)
+    ):
         return None
     if not filters.known(encoding.codecs):
         return None
@@ -60,7 +69,8 @@ def write_header(found: StoredHeader) -> str | None:
         "path": found.path,
         "dims": list(found.dims),
         "dtype": encoding.dtype.str,
-        "codecs": [[number, list(parameters)] for number, parameters in encoding.codecs],
+        "codecs": [[number, list(parameters)] for number, parameters in encoding.codecs]
+        or [[FIELD_PACKING, []]] * packed,
         "attributes": attributes,
     }
     if encoding.fill is not None:
@@ -108,6 +118,8 @@ def _header(document: Mapping[str, Any]) -> StoredHeader:
         raise ValueError(kind)
     dtype = np.dtype(kind)
     codecs = tuple((int(number), tuple(int(p) for p in parameters)) for number, parameters in document["codecs"])
+    packed = codecs == ((FIELD_PACKING, ()),)
+    codecs = () if packed else codecs
     if not filters.known(codecs) or len(codecs) > 32:
         raise ValueError(codecs)
     fill = document.get("fill")
@@ -123,6 +135,7 @@ def _header(document: Mapping[str, Any]) -> StoredHeader:
         {_text(name): _value(value) for name, value in document["attributes"].items()},
         identities,
         None if document.get("packing") is None else int(document["packing"]),
+        packed,
     )
 
 

@@ -128,7 +128,7 @@ def pattern_of(reader: Conforming, index: Index, sites: Sites, made: Plan, k: in
     offsets = _offsets(made, k, sizes, feeds, steps)
     is_row = bool((offsets == np.arange(size)).all())
     simple = [_simple(one, chunk, encoding) for one in requests]
-    is_plain = not encoding.codecs and len(simple) == 1 and simple[0].is_whole and simple[0].block == slice(0, size)
+    is_plain = encoding.is_plain and len(simple) == 1 and simple[0].is_whole and simple[0].block == slice(0, size)
     return Pattern(
         encoding, chunk, simple, size, plain, offsets, is_row, is_plain, _is_copied(recipe, encoding, reader.dtype)
     )
@@ -142,8 +142,8 @@ def _is_copied(recipe: conform.Recipe, encoding: Encoding, dtype: np.dtype[Any])
 
 def _simple(request: Request, chunk: tuple[int, ...], encoding: Encoding) -> Request:
     """Return a request that says whether its elements are as they come."""
-    step = 1 if encoding.codecs else encoding.dtype.itemsize
-    count = math.prod(chunk) if encoding.codecs else request.length // step
+    step = encoding.dtype.itemsize if encoding.is_plain else 1
+    count = math.prod(chunk) if not encoding.is_plain else request.length // step
     whole = len(request.source) == count and bool((request.source == np.arange(count) * step).all())
     block = request.block
     if isinstance(block, np.ndarray) and (np.diff(block) == 1).all():
@@ -185,7 +185,7 @@ def _requests(stored: StoredVariable, indices: list[Int64]) -> list[Request] | N
     if not isinstance(storage, ChunkTable) or chunk is None or storage.cell.size != storage.grid.size:
         return None
     nbytes = math.prod(chunk) * itemsize
-    if nbytes > limits.MAX_CHUNK or storage.encoding.decode is not None:
+    if nbytes > limits.MAX_CHUNK:
         return None
     counts = storage.grid.matrix_shape
     cells = _flat(
@@ -202,7 +202,7 @@ def _requests(stored: StoredVariable, indices: list[Int64]) -> list[Request] | N
     found: list[Request] = []
     for n, cell in enumerate(touched.tolist()):
         block = np.flatnonzero(inverse == n)
-        if storage.encoding.codecs:
+        if not storage.encoding.is_plain:
             found.append(Request(cell, 0, 0, within[block], block))
             continue
         spans = _spans(cell, within[block] * itemsize, itemsize)

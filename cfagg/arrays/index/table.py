@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -281,14 +281,23 @@ class Index:
         storage: Contiguous | ChunkTable
         if len(shape) != len(header.dims):
             return None
+        encoding = header.encoding
+        if header.is_packed:
+            from cfagg.formats.pp.values import packed_decoder
+
+            fill = header.attributes.get("_FillValue")
+            decode = packed_decoder(header.packing or 0, encoding.dtype, fill, shape)
+            if decode is None or chunks != shape or offset.size != 1 or not isinstance(fill, np.floating):
+                return None
+            encoding = replace(encoding, decode=decode)
         if not chunks:
             record = int(self.record[k])
-            nbytes = math.prod(shape) * header.encoding.dtype.itemsize
+            nbytes = math.prod(shape) * encoding.dtype.itemsize
             if record and shape:
                 nbytes = (shape[0] - 1) * record + nbytes // max(shape[0], 1)
-            if offset.size != 1 or header.encoding.codecs or int(offset[0]) + nbytes > key.size:
+            if offset.size != 1 or encoding.codecs or int(offset[0]) + nbytes > key.size:
                 return None
-            storage = Contiguous(int(offset[0]), record, header.encoding)
+            storage = Contiguous(int(offset[0]), record, encoding)
         else:
             if len(chunks) != len(shape):
                 return None
@@ -297,7 +306,7 @@ class Index:
                 cell, mask = self.cell[k], self.mask[k]
                 storage = ChunkTable(
                     grid,
-                    header.encoding,
+                    encoding,
                     cell if cell.size else np.arange(offset.size),
                     offset,
                     self.length[k],
@@ -305,7 +314,7 @@ class Index:
                 )
             except (ModelError, ValueError, OverflowError):
                 return None
-            if header.encoding.fill is None and offset.size < grid.size:
+            if encoding.fill is None and offset.size < grid.size:
                 return None
         return StoredVariable(
             key,

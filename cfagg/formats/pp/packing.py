@@ -70,10 +70,11 @@ def _apart(begins: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     return np.array(kept, np.intp)
 
 
-def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where: str) -> npt.NDArray[Any]:
+def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where: str | None) -> npt.NDArray[Any]:
     """Return the rows of a field in WGDOS packing, as reals of a word's size.
 
-    One row may speak of one value more than it holds, which becomes missing with a warning.
+    One row may speak of one value more than it holds, which becomes missing with a warning about `where`; without that
+    it is an error.
     """
     from cfagg.kernels.wgdos import unpack_wgdos
 
@@ -83,7 +84,7 @@ def wgdos(raw: bytes, form: Form, shape: tuple[int, ...], missing: float, where:
     if lacking < 0:
         raise PackedError(f"row {row:,} of WGDOS packing is not one")
     if lacking:
-        if lacking > 1:
+        if lacking > 1 or where is None:
             raise PackedError(f"row {row:,} of WGDOS packing holds fewer values than it speaks of")
         warnings.warn(
             f"{where}: row {row:,} of WGDOS packing holds one value less than it speaks of, which is read as missing",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import CfaggError, UnsupportedError
-from cfagg.formats.codecs import check_chunk
+from cfagg.formats.codecs import DamagedError, check_chunk
 from cfagg.formats.pp import packing
-from cfagg.formats.pp.fields import Fields
+from cfagg.formats.pp.fields import Fields, Form
+from cfagg.model.chunks import Decode
 from cfagg.storage.files import CONTEXT_SOURCE, Context, Handle
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "decode_stored",
     "mask_for",
     "masks_of",
+    "packed_decoder",
     "read_extra",
     "read_mask",
     "read_stored",
@@ -175,6 +177,27 @@ def decode_stored(
     if chosen is not None:
         return packing.scatter(values, chosen, fill)
     return values.reshape(shape)
+
+
+def packed_decoder(code: int, dtype: np.dtype[Any], fill: Any, shape: tuple[int, ...]) -> Decode | None:
+    """Return what undoes the packing LBPACK of a field of a type; `None` where its bytes alone do not tell values."""
+    method = code % 10
+    if method not in (packing.WGDOS, packing.RUNS) or code // 10 % 10 or dtype.kind != "f" or fill is None:
+        return None
+    order: Literal["<", ">"] = ">" if dtype.newbyteorder(">") == dtype else "<"
+    form = Form(4 if dtype.itemsize == 4 else 8, order, 0)
+
+    def decode(raw: npt.NDArray[np.uint8], _: int) -> npt.NDArray[Any]:
+        """Return the values of the field, or say why they are not there."""
+        check_chunk(math.prod(shape) * dtype.itemsize, "a field")
+        try:
+            if method == packing.WGDOS:
+                return packing.wgdos(raw.tobytes(), form, shape, fill, None)
+            return packing.run_length(raw.tobytes(), dtype, math.prod(shape), fill).reshape(shape)
+        except packing.PackedError as error:
+            raise DamagedError(str(error)) from error
+
+    return decode
 
 
 def read_values(
