@@ -17,7 +17,7 @@ from cfagg.errors import (
     TargetExistsError,
     UnsupportedError,
 )
-from cfagg.errors.arguments import a_path, paths
+from cfagg.errors.arguments import a_new_file, paths
 from cfagg.model import Aggregation
 from cfagg.runtime.reports import WrittenReport
 from cfagg.storage.urls import Url, a_place, absolute, is_url
@@ -124,13 +124,15 @@ def index(
     ()
     """
     allowed = paths(allow)
+    if output is not None:
+        output = a_new_file(output, "output")
     if to is not None:
         return _exported(path_or_files, output, to, on_loss, overwrite, allowed, storage_options)
     if isinstance(path_or_files, str | os.PathLike) and not _is_pattern(path_or_files):
         place = a_place(path_or_files, storage_options, allowed)
         source = _opened(place, allowed)
         if any(isinstance(v, Aggregation) for g in source.root.walk() for v in g.variables.values()):
-            target = f"{absolute(place)}{SUFFIX}" if output is None else a_path(output, "output")
+            target = f"{absolute(place)}{SUFFIX}" if output is None else output
             if output is None and isinstance(place, Url):
                 raise OptionError(f"{place} is a URL, beside which no index is written: name one by output=")
             left: list[str] = []
@@ -141,9 +143,8 @@ def index(
     from cfagg.aggregation.files import places
 
     left = []
-    target = a_path(output, "output")
-    named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[target])
-    return _written(list(_variables(named, allowed, left)), target, left, client, workers, progress, overwrite)
+    named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[output])
+    return _written(list(_variables(named, allowed, left)), output, left, client, workers, progress, overwrite)
 
 
 def _is_pattern(path: str | os.PathLike[str]) -> bool:
@@ -264,7 +265,7 @@ def _is_same(previous: Index, path: str, made: Index, i: int) -> bool:
 
 def _exported(
     path_or_files: Any,
-    output: str | os.PathLike[str] | None,
+    output: str | None,
     to: str,
     on_loss: str,
     overwrite: bool,
@@ -286,6 +287,6 @@ def _exported(
         from cfagg.cf.joining import Options
 
         rules = Options()
-        named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[a_path(output)])
+        named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[output])
         source = build(join_files(scan(named, rules, storage_options=storage_options, allow=allowed), rules))
     return export(source, source.access(allowed), output, to, on_loss=on_loss, overwrite=overwrite)

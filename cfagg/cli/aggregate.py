@@ -15,6 +15,7 @@ from cfagg.cli.options import (
     add_json,
     add_repeated,
     add_storage_option,
+    add_workers,
     listed,
     new_command,
     refused,
@@ -113,7 +114,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     how.add_argument("--why", metavar="FILE", nargs=2, help="tell why these two of FILES are one array or not")
     how.add_argument("--html", metavar="PAGE", help="write the explanation as a page that needs no other file")
     add_json(how, "print the explanation as strict JSON")
-    how.add_argument("--workers", type=int, metavar="N", help="processes (default: one per processor for many files)")
+    add_workers(how, "processes", "one per processor for many files")
     how.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers read the headers")
     add_flag(how, "--quiet", "no progress bar, notes or summary")
 

@@ -60,7 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_allow(parser, "read what DATA refers to at or below this path too")
     add_storage_option(parser, where="STORE")
     add_storage_option(parser, of="data", where="DATA")
-    add_workers(parser)
+    add_workers(parser, default="one per processor, at most 8")
     add_flag(parser, "--quiet", "no notes or summary")
     add_json(parser, "print the report as strict JSON")
 

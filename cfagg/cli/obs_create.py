@@ -7,7 +7,15 @@ import sys
 from dataclasses import replace
 
 from cfagg.cli.bars import step_bar
-from cfagg.cli.options import add_flag, add_json, add_storage_option, new_command, print_report, storage_options
+from cfagg.cli.options import (
+    add_flag,
+    add_json,
+    add_storage_option,
+    add_workers,
+    new_command,
+    print_report,
+    storage_options,
+)
 
 __all__ = ["add_parser", "run"]
 
@@ -44,9 +52,7 @@ def add_parser(
     how = parser.add_argument_group("how to run")
     add_flag(how, "--resume", "finish a killed run with the same recipe")
     add_flag(how, "--dry-run", "check the recipe and print what would be read; write nothing")
-    how.add_argument(
-        "--workers", type=int, metavar="N", help="threads (default: as in the recipe, or one per processor)"
-    )
+    add_workers(how, default="as in the recipe, or one per processor")
     how.add_argument(
         "--memory", metavar="SIZE", default="512MiB", help="memory for rows, such as 2GiB (default: 512MiB)"
     )

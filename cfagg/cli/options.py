@@ -80,9 +80,9 @@ def add_rows(parser: argparse._ActionsContainer, what: str, default: int = 24) -
     parser.add_argument("--rows", metavar="N", type=_rows, default=default, help=line)
 
 
-def add_workers(parser: argparse._ActionsContainer, default: str = "one per processor") -> None:
+def add_workers(parser: argparse._ActionsContainer, what: str = "threads", default: str = "one per processor") -> None:
     """Add ``--workers``."""
-    parser.add_argument("--workers", type=int, metavar="N", help=f"threads (default: {default})")
+    parser.add_argument("--workers", type=int, metavar="N", help=f"{what} (default: {default})")
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:

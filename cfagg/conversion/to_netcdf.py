@@ -12,6 +12,7 @@ from cfagg.conversion.plan import Plan, dialects_of
 from cfagg.conversion.report import NetcdfReport
 from cfagg.conversion.request import Request
 from cfagg.errors import TargetError, UnsupportedError
+from cfagg.runtime.files import check_file
 from cfagg.runtime.object_files import check_object, exists, written_object
 from cfagg.storage.urls import Url, a_place
 from cfagg.writing.aggregation_file import written
@@ -24,10 +25,7 @@ _SENSELESS = frozenset({"zarr_format", "resume", "shards", "client", "region"})
 
 def _check(path: Path, request: Request) -> None:
     """Refuse a file that cannot or must not be written."""
-    if path.is_dir():
-        raise TargetError(f"{path} is a directory; give the name of a file")
-    if not path.parent.is_dir():
-        raise TargetError(f"{path} cannot be written: there is no directory {path.parent}")
+    check_file(path)
     if not isinstance(request.source, Url):
         source = Path(os.path.realpath(request.source))
         if path == source or path.is_relative_to(source):

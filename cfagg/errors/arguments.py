@@ -10,7 +10,18 @@ from typing import Any
 
 from cfagg.errors import CfaggError, OptionError, SelectionError
 
-__all__ = ["a_mapping", "a_number", "a_path", "a_text", "an_integer", "dimensions", "names", "paths", "texts"]
+__all__ = [
+    "a_mapping",
+    "a_new_file",
+    "a_number",
+    "a_path",
+    "a_text",
+    "an_integer",
+    "dimensions",
+    "names",
+    "paths",
+    "texts",
+]
 
 
 def a_path(value: Any, name: str = "path", *, expected: str = "name a file or a Zarr store") -> str:
@@ -26,6 +37,14 @@ def a_path(value: Any, name: str = "path", *, expected: str = "name a file or a 
     if not isinstance(value, str | bytes | os.PathLike):
         raise OptionError(f"{name}: an object of type {type(value).__name__} is not a path; {expected}")
     return os.fsdecode(value)
+
+
+def a_new_file(value: Any, name: str) -> str:
+    """Return the path of a file to be written as text; an empty one names none."""
+    found = a_path(value, name, expected="name a file")
+    if not found:
+        raise OptionError(f"{name}: '' is not a file name; name the file to write")
+    return found
 
 
 def paths(value: Any, name: str = "allow") -> tuple[str, ...]:

@@ -17,10 +17,20 @@ from cfagg.errors import LeftoverWarning, TargetError
 from cfagg.runtime.publishing import opened, put_back, remove, replace_file, sync_directory, write_all
 from cfagg.runtime.staging import lock, release
 
-__all__ = ["NewFolder", "remove_dead", "write_aside", "write_whole", "written_aside"]
+__all__ = ["NewFolder", "check_file", "remove_dead", "write_aside", "write_whole", "written_aside"]
 
 #: What is found in a directory of a single output.
 _OURS = frozenset({"lock", "file", "former"})
+
+
+def check_file(path: Path) -> None:
+    """Refuse a name at which no file can take its place, before work begins; a pipe or device is not replaced."""
+    if path.is_dir():
+        raise TargetError(f"{path} is a directory; give the name of a file")
+    if not path.parent.is_dir():
+        raise TargetError(f"{path} cannot be written: there is no directory {path.parent}")
+    if os.path.exists(path) and not path.is_file():  # noqa: PTH110 - Path raises where it may not be looked for
+        raise TargetError(f"{path} is a FIFO or a device, which this file cannot be written to; give another name")
 
 
 @contextmanager

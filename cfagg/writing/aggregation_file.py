@@ -12,12 +12,12 @@ from typing import Any
 
 from cfagg.arrays.source import open_source
 from cfagg.conventions.encoded import Names
-from cfagg.errors import CfaggError, LossError, OptionError, TargetError, TargetExistsError
+from cfagg.errors import CfaggError, LossError, OptionError, TargetError
 from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
-from cfagg.runtime.files import written_aside
+from cfagg.runtime.files import check_file, written_aside
 from cfagg.runtime.netcdf_files import closing_written, created
-from cfagg.runtime.object_files import check_object, object_at
+from cfagg.runtime.object_files import check_object, exists, object_at
 from cfagg.runtime.progress import task
 from cfagg.runtime.publishing import public_name, reason, remove, sync_directory, sync_tree
 from cfagg.storage.objects import ObjectStore
@@ -54,15 +54,10 @@ class Target:
             check_object(self.url, overwrite=self.overwrite)
             return
         path = self.path
-        if path.is_dir():
-            raise TargetError(f"{path} is a directory; give the name of a file")
-        if not path.parent.is_dir():
-            raise TargetError(f"{path} cannot be written: there is no directory {path.parent}")
+        check_file(path)
         found = path if os.path.lexists(path) else next(fragments.others(path), None)
         if found is not None and not self.overwrite:
-            raise TargetExistsError(
-                f"{found} exists; replace it with overwrite=True (--overwrite), or give another name"
-            )
+            raise exists(found)
 
 
 def write_file(

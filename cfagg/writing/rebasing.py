@@ -19,6 +19,7 @@ from cfagg.conventions.uris import local_path, name_of, path_of, uri_of
 from cfagg.errors import OptionError, TargetError, UnsupportedError
 from cfagg.errors.arguments import a_path
 from cfagg.model import Aggregation
+from cfagg.runtime.files import check_file
 from cfagg.runtime.netcdf_files import closing_written, created
 from cfagg.runtime.object_files import check_object, exists, written_object
 from cfagg.runtime.targets import DIALECTS
@@ -148,8 +149,7 @@ def _target(given: str, output: Any, options: Mapping[str, Any] | None, *, overw
     target = Path(os.path.realpath(name))
     if output is not None and str(target) != os.path.realpath(given) and os.path.lexists(target) and not overwrite:
         raise exists(target)
-    if target.is_dir() or not target.parent.is_dir():
-        raise TargetError(f"{target} cannot be written: it is a directory, or there is none for it")
+    check_file(target)
     return target
 
 

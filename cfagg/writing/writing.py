@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from cfagg.arrays.untold import unlimited_note
 from cfagg.errors import CfaggError, OptionError
-from cfagg.errors.arguments import a_path, paths
+from cfagg.errors.arguments import a_new_file, a_path, paths
 from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
 from cfagg.runtime.targets import DIALECTS, kind_of
@@ -176,7 +176,7 @@ def target_of(
     options: Mapping[str, Any] | None = None,
 ) -> Target:
     """Return where and how an aggregation file is written; other kinds of targets are refused."""
-    name = a_path(path, expected="name a file")
+    name = a_new_file(path, "path")
     there = (
         a_place(path, options, expected="name a file", options_name="target_options") if is_url(name) or options else ""
     )
@@ -189,6 +189,8 @@ def target_of(
     if on_loss not in ("error", "materialise", "drop"):
         raise OptionError(f"on_loss={on_loss!r}: expected 'error', 'materialise' or 'drop'")
     base = None if relative_to is None else a_path(relative_to, "relative_to", expected="name a directory")
+    if base is not None and os.path.exists(base) and not os.path.isdir(base):  # noqa: PTH110, PTH112
+        raise OptionError(f"relative_to: {base} is not a directory; name the one at which references start")
     if isinstance(there, Url):
         if base is not None:
             raise OptionError(f"{there} is a URL: relative_to= has no meaning there")

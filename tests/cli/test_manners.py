@@ -175,3 +175,29 @@ def test_only_errors_of_cfagg_leave_python_calls_with_places_out_of_reach(name: 
             call()
         assert caught.value.message.count(name) == 1, what
         assert ".cfagg-partial" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("convert", "a.nca", "fifo", "--to", "netcdf"),
+        ("convert", "a.nca", "fifo", "--to", "CF-1.13"),
+        ("rebase", "a.nca", "--from", "x", "--to", "y", "-o", "fifo"),
+        ("index", "a.nca", "--to", "kerchunk", "-o", "fifo"),
+    ],
+)
+def test_a_fifo_is_never_replaced(
+    tmp_path: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(sample("temperature.nca"), "a.nca")
+    os.mkfifo("fifo")
+    assert cli.main([*command, "--overwrite"]) == 2
+    assert "fifo is a FIFO or a device" in capsys.readouterr().err
+    assert Path("fifo").is_fifo()
+
+
+@pytest.mark.parametrize("verb", ["aggregate", "index"])
+def test_an_output_without_a_name_is_refused(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([verb, str(sample("test1.nc")), "-o", ""]) == 2
+    assert "'' is not a file name; name the file to write" in capsys.readouterr().err

@@ -267,6 +267,11 @@ def test_references_are_relative_to_the_new_file_unless_asked(parts, to):
     np.testing.assert_array_equal(ds["tas"].values.ravel(), np.arange(20))
 
 
+def test_references_do_not_start_at_a_file(parts):
+    with pytest.raises(OptionError, match=r"a\.nca is not a directory; name the one"):
+        cfagg.convert(parts / "a.nca", parts / "b.nca", relative_to=parts / "a.nca")
+
+
 def test_relative_references_start_at_the_file_and_not_at_the_working_directory(parts, monkeypatch):
     (parts / "elsewhere").mkdir()
     monkeypatch.chdir(parts / "elsewhere")

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from cfagg.arrays.source import Source, refuse_unreadable
-from cfagg.errors import CfaggError, LossError, OptionError, TargetError, TargetExistsError
+from cfagg.errors import CfaggError, LossError, OptionError, TargetError
 from cfagg.errors.arguments import a_path
 from cfagg.findings.losses import Loss
-from cfagg.runtime.files import NewFolder
-from cfagg.runtime.object_files import check_object, written_object
+from cfagg.runtime.files import NewFolder, check_file
+from cfagg.runtime.object_files import check_object, exists, written_object
 from cfagg.runtime.publishing import put, reason, sync_tree
 from cfagg.storage.access import Access
 from cfagg.storage.urls import Url, a_place, is_url
@@ -105,12 +105,12 @@ def check_output(name: str, url: str | None, *, directory: bool, overwrite: bool
         check_object(url, overwrite=overwrite)
         return
     path = Path(name)
-    if not path.parent.is_dir():
+    if not directory:
+        check_file(path)
+    elif not path.parent.is_dir():
         raise TargetError(f"{path} cannot be written: there is no directory {path.parent}")
     if os.path.lexists(path) and not overwrite:
-        raise TargetExistsError(f"{path} exists; replace it with overwrite=True (--overwrite), or give another name")
-    if not directory and path.is_dir():
-        raise TargetError(f"{path} is a directory; give the name of a file")
+        raise exists(path)
     if directory and os.path.lexists(path) and not _is_ours(path):
         raise TargetError(f"{path} is neither an Icechunk repository nor references in Parquet; it is not replaced")
 
