@@ -16,7 +16,7 @@ from cfagg.aggregation.masters import distinct, master_of, plain, with_texts
 from cfagg.aggregation.matrix import blocks_of, matrix_of
 from cfagg.aggregation.names import Contents, content_key, renamed
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
-from cfagg.cf.joining import Companion, Coordinate, Described, Stated, with_units
+from cfagg.cf.joining import Companion, Coordinate, Described, Stated, turn_of, with_units
 from cfagg.model import Aggregation
 
 __all__ = ["Builder"]
@@ -257,15 +257,24 @@ class Builder:
         place = boxes.start[np.ix_(rows, known)]
         _, heads = np.unique(place, axis=0, return_index=True)
         chosen = rows[np.sort(heads)] if known else rows[:1]
-        key = ("large", base, tuple(spans), tuple(own[r].digest for r in chosen.tolist()))
+        key = ("large", base, tuple(spans), tuple(self._content(own[r], r) for r in chosen.tolist()))
         name = self.contents.known(key)
         if name is not None:
             return name, False
         name = self.contents.free(base, key)
         stated = [own[r].stated for r in chosen.tolist()]
-        sizes = [list(own[r].shape) for r in chosen.tolist()]
-        self._array(name, chosen, stated, sizes, list(axes), spans, [list(range(len(axes)))] * len(chosen))
+        n = len(first.shape)
+        turns = [turn_of(first.axes[:n], own[r].axes[:n]) or range(n) for r in chosen.tolist()]
+        new = len(axes) - n
+        orders = [[new + d for d in turn] for turn in turns]
+        sizes = [[1] * new + [size for _, size in sorted(zip(turn, own[r].shape, strict=True))]
+                 for turn, r in zip(turns, chosen.tolist(), strict=True)]  # fmt: skip
+        self._array(name, chosen, stated, sizes, list(axes), spans, orders)
         return name, True
+
+    def _content(self, own: Companion, row: int) -> bytes | tuple[int, str]:
+        """Return what stands for values that were not kept: where they stand, if they were not even compared."""
+        return own.digest or (int(self.joined.file[row]), own.stated.name)
 
     def _rename(self, name: str, names: Mapping[str, str]) -> None:
         """Let attributes of a variable refer by the names in the dataset."""

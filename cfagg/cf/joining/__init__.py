@@ -7,6 +7,7 @@ from cfagg.cf.joining.describing import describe, describe_all, interned
 from cfagg.cf.joining.members import Axis, Members, Part, Points, codes
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.reasons import Reason, why
+from cfagg.cf.joining.turning import turn_of, turned
 from cfagg.cf.joining.tying import tied
 from cfagg.cf.joining.values import with_units
 
@@ -29,6 +30,8 @@ __all__ = [
     "join",
     "members_of",
     "tied",
+    "turn_of",
+    "turned",
     "why",
     "with_units",
 ]

@@ -19,6 +19,7 @@ from cfagg.cf.joining.identities import frozen
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, around
 from cfagg.cf.joining.structure import plan_of, plans_of
+from cfagg.cf.joining.turning import upright
 from cfagg.cf.references import Resolver
 from cfagg.model.dataset import Dataset, SharedAttributes, Variable
 
@@ -187,7 +188,7 @@ class _File:
             return _companion(stated, own.shape, plan.axes, None, plan.role, b"")
         values = self._read(plan.variable)
         if plan.varies and values.size > _KEPT:
-            return _companion(stated, values.shape, plan.axes, None, plan.role, _digest(values))
+            return _companion(stated, values.shape, plan.axes, None, plan.role, _digest(upright(values, plan.axes)))
         return _companion(stated, values.shape, plan.axes, values, plan.role, b"")
 
 

@@ -19,6 +19,7 @@ from cfagg.cf.joining.identities import (
 )
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import ROLES, AxisPlan, FieldPlan, PartPlan, Variables, around
+from cfagg.cf.joining.turning import sorted_axes
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.lists import grid_mappings, pairs
 from cfagg.cf.references import Resolver, references
@@ -390,7 +391,9 @@ class _Field:
             kind: Hashable = None
             if other is not None:
                 kind = "text" if other.is_text else units_key(other.text("units"), other.text("calendar"))
-            parts.append((p.identity, p.role, p.axes, kind))
+            dims = 0 if other is None else len(length(other))
+            # In which order its dimensions are stored says nothing.
+            parts.append((p.identity, p.role, sorted_axes(p.axes, dims), kind))
         return {
             "identity": name,
             "type": "text" if variable.is_text else "numbers",

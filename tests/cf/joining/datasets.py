@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.cf.joining import Described, Members, Options, Reason, describe_all, join, members_of, tied, why
+from cfagg.cf.joining import Described, Members, Options, Reason, describe_all, join, members_of, tied, turned, why
 from cfagg.model.dataset import Dataset, Group, Variable
 
 TIME = {"standard_name": "time", "units": "days since 2000-01-01", "calendar": "standard"}
@@ -36,7 +36,7 @@ def described(root: Group, options: Options | None = None) -> Described:
 
 def boxes_of(*members: Described, options: Options | None = None) -> tuple[Members, Any]:
     """Return members and the boxes that they are joined into."""
-    made = members_of(tied(members, options), options)
+    made = members_of(turned(tied(members, options)), options)
     return made, join(made, options)
 
 
