@@ -11,7 +11,8 @@ from typing import Any
 from cfagg.errors import TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.remote import number_of
-from cfagg.runtime.publishing import begin_sync, opened, read_own, write_all
+from cfagg.runtime.direct import write_large
+from cfagg.runtime.publishing import begin_sync, opened, read_own
 from cfagg.storage.objects import ObjectStore
 
 __all__ = ["Files", "Objects"]
@@ -49,7 +50,7 @@ class Files:
         there = path if self.aside is None else self.aside / uuid.uuid4().hex
         try:
             with opened(there, "wb") as file:
-                write_all(file, encoded)
+                write_large(file, encoded)
                 if len(encoded) >= _LARGE:
                     begin_sync(file.fileno())
             if there is not path:

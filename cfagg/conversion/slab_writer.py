@@ -84,7 +84,7 @@ class SlabWriter:
 
     def __init__(self, job: Job, stop: threading.Event) -> None:
         self._job, self._stop = job, stop
-        self._encode = job.codec.encoder()
+        self._encode = job.codec.lender()
         self._scratch = Scratch()
 
     def write(self, task: Task) -> list[Chunk]:

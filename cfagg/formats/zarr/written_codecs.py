@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.formats import fastzstd
 from cfagg.formats.fastzlib import crc32
 
 __all__ = ["Codec", "content_checksum"]
@@ -70,6 +71,18 @@ class Codec:
                 "blocksize": 0,
             }
         return [{"name": self.name, "configuration": configuration}]
+
+    def lender(self) -> Callable[[npt.NDArray[Any]], Any]:
+        """Return an `encoder` whose results may lie in memory that the next call of the same thread uses again."""
+        encode, level = self.encoder(), self.used_level
+        if self.name != "zstd":
+            return encode
+
+        def zstd(chunk: npt.NDArray[Any]) -> Any:
+            found = fastzstd.compress(chunk, level)
+            return encode(chunk) if found is None else found
+
+        return zstd
 
     def encoder(self) -> Callable[[npt.NDArray[Any]], Any]:
         """Return a function from a C-contiguous chunk to its stored bytes; safe to call from any thread."""

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol
 from cfagg.errors import CfaggError, FragmentReadError, StaleError, TargetError
 from cfagg.formats.zarr.metadata import Opens
 from cfagg.formats.zarr.remote import open_object
+from cfagg.runtime.direct import copy_large, write_large
 from cfagg.runtime.files import write_whole
 from cfagg.runtime.object_publishing import ROOT_DOCUMENTS, NewStore
 from cfagg.runtime.publishing import opened, reason, write_all
@@ -81,7 +82,7 @@ class LocalKeys:
     def put(self, key: str, data: Any) -> int:
         """Write a file; see `Keys`."""
         view = memoryview(data).cast("B")
-        self._make(key, lambda file: write_all(file, view))
+        self._make(key, lambda file: write_large(file, view))
         return view.nbytes
 
     def copy(self, key: str, source: Stored) -> int | None:
@@ -230,7 +231,7 @@ def _all(read: Callable[[int, int], bytes], size: int, path: str) -> bytes:
 
 def _copy(fd: int, file: FileIO, status: os.stat_result, path: str) -> None:
     """Copy what is in a file to another one, by the system where it can."""
-    at = 0
+    begun = at = copy_large(fd, file, status.st_size)
     try:
         while hasattr(os, "copy_file_range") and at < status.st_size:
             done = os.copy_file_range(fd, file.fileno(), status.st_size - at, at)
@@ -238,7 +239,7 @@ def _copy(fd: int, file: FileIO, status: os.stat_result, path: str) -> None:
                 break
             at += done
     except OSError as error:
-        if at or error.errno not in _NOT_HERE:
+        if at > begun or error.errno not in _NOT_HERE:
             raise
     while at < status.st_size:
         try:
