@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from cfagg.arrays.index import SUFFIX
 from cfagg.cf.joining import Options
 from cfagg.errors import OptionError
 from cfagg.errors.arguments import paths
-from cfagg.storage.urls import a_place, is_url
+from cfagg.storage.handles import handles
+from cfagg.storage.urls import Url, a_place, is_url
 
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
@@ -221,7 +221,9 @@ def put_together(
 
 def _index_of(place: Output) -> str | bool:
     """Return the index that was written with an aggregation file."""
-    name = f"{place.target.path}{SUFFIX}"
+    name = place.beside
+    if isinstance(name, Url):
+        return name if place.index and not handles.lacks(name) else False
     return name if place.index and os.path.isfile(name) else False  # noqa: PTH113
 
 

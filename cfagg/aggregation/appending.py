@@ -24,7 +24,8 @@ from cfagg.cf.joining import Options
 from cfagg.errors import CfaggError, ConventionError, OptionError, Problem, SourceError
 from cfagg.model import Aggregation
 from cfagg.runtime.publishing import public_name, reason
-from cfagg.storage.urls import is_url
+from cfagg.storage.handles import handles
+from cfagg.storage.urls import Url, is_url
 
 __all__ = [
     "Growth",
@@ -123,7 +124,7 @@ def _sum_of(own: Sequence[bytes]) -> str:
     return f"{len(own)} {found.hexdigest()}"
 
 
-def known_of(path: Path, digest: str, named: Callable[[str], str] = str) -> Known:
+def known_of(path: str | Path, digest: str, named: Callable[[str], str] = str) -> Known:
     """Return what the index of a file of this digest knows.
 
     Raises
@@ -131,6 +132,8 @@ def known_of(path: Path, digest: str, named: Callable[[str], str] = str) -> Know
     SourceError, ConventionError
         If there is none, or it is damaged, or of another file than the one that is there.
     """
+    if isinstance(path, Url):
+        handles.renew(path)  # it may have been written within this second
     index = open_index(path)
     if index.aggregation is None or not index.shared:
         raise SourceError(f"{path} was not written by aggregate")
@@ -159,8 +162,12 @@ def known_of(path: Path, digest: str, named: Callable[[str], str] = str) -> Know
     return Known(places, numbers, scanned, head["settings"], index)
 
 
-def digest_of(target: Path) -> str:
+def digest_of(target: str | Path) -> str:
     """Return the digest of an aggregation file, by which its index knows it."""
+    if isinstance(target, Url):
+        handle = handles.get(target)
+        return blake2b(handle.exactly(handle.key.size, 0), digest_size=16).hexdigest()
+    target = Path(target)
     try:
         with target.open("rb") as file:
             return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
@@ -177,7 +184,7 @@ def belongs(target: Path, path: Path) -> bool:
         return False
 
 
-def referred(target: Path) -> list[str]:
+def referred(target: str | Path) -> list[str]:
     """Return the files to which an aggregation file refers, in that order: the way without an index.
 
     Raises
@@ -186,12 +193,15 @@ def referred(target: Path) -> list[str]:
         If it has none, or some were written beside it: what these were made of is not known.
     """
     found: dict[str, None] = {}
-    for group in open_source(str(target)).root.walk():
+    for group in open_source(target if isinstance(target, Url) else str(target)).root.walk():
         for one in group.variables.values():
             if isinstance(one, Aggregation):
                 found.update(dict.fromkeys(one.partitions.files))
-    home = str(target.parent)
-    places = [name if is_url(name) else os.path.normpath(os.path.join(home, name)) for name in found]  # noqa: PTH118
+    if isinstance(target, Url):
+        places = [name if is_url(name) else f"{target.place[0]}/{name.removeprefix('./')}" for name in found]
+    else:
+        home = os.path.dirname(target)  # noqa: PTH120
+        places = [name if is_url(name) else os.path.normpath(os.path.join(home, name)) for name in found]  # noqa: PTH118
     own = f"{target}.fragments"
     if not places or any(place.startswith(own) for place in places):
         what = "refers to no files" if not places else "has values in files beside it that were made of others"

@@ -15,10 +15,10 @@ from cfagg.errors import (
     SourceError,
     SourceNotFoundError,
     TargetExistsError,
-    UnsupportedError,
 )
 from cfagg.errors.arguments import a_new_file, paths
 from cfagg.model import Aggregation
+from cfagg.runtime.object_files import object_at
 from cfagg.runtime.reports import WrittenReport
 from cfagg.storage.urls import Url, a_place, absolute, is_url
 
@@ -132,9 +132,12 @@ def index(
         place = a_place(path_or_files, storage_options, allowed)
         source = _opened(place, allowed)
         if any(isinstance(v, Aggregation) for g in source.root.walk() for v in g.variables.values()):
-            target = f"{absolute(place)}{SUFFIX}" if output is None else output
-            if output is None and isinstance(place, Url):
-                raise OptionError(f"{place} is a URL, beside which no index is written: name one by output=")
+            beside = f"{absolute(place)}{SUFFIX}"
+            if isinstance(place, Url):
+                if output is None and place.lower().startswith("http"):
+                    raise OptionError(f"{place} is a URL, beside which no index is written: name one by output=")
+                beside = place.beside(beside)
+            target = beside if output is None else _target(output, storage_options)
             left: list[str] = []
             fragments = list(_fragments(source, source.access(allowed), left))
             return _written(fragments, target, left, client, workers, progress, overwrite)
@@ -143,8 +146,14 @@ def index(
     from cfagg.aggregation.files import places
 
     left = []
-    named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[output])
-    return _written(list(_variables(named, allowed, left)), output, left, client, workers, progress, overwrite)
+    target = _target(output, storage_options)
+    named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[target])
+    return _written(list(_variables(named, allowed, left)), target, left, client, workers, progress, overwrite)
+
+
+def _target(output: str, storage_options: Mapping[str, Any] | None) -> str:
+    """Return where an index is written, in an object store with the options of the files."""
+    return a_place(output, storage_options if is_url(output) else None, expected="name an index")
 
 
 def _is_pattern(path: str | os.PathLike[str]) -> bool:
@@ -206,8 +215,8 @@ def _written(
     from cfagg.arrays.index.building import build_index
     from cfagg.arrays.index.parquet import open_index, write_index
 
-    if is_url(target):
-        raise UnsupportedError(f"{target} is a URL: an index is written here, and copied from here")
+    if isinstance(target, Url):
+        object_at(target)  # refuses web servers
     previous, notes = None, []
     try:
         previous = open_index(target)

@@ -35,11 +35,14 @@ from cfagg.arrays.index.table import FileRow
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.arrays.source import open_source
 from cfagg.cf.joining import Options
-from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, StaleIndexWarning, UnsupportedError
+from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, StaleIndexWarning
 from cfagg.formats.metadata.url import file_at
 from cfagg.model import Aggregation
+from cfagg.runtime.object_files import object_at
 from cfagg.runtime.paired import PairedFile
+from cfagg.runtime.paired_objects import PairedObject
 from cfagg.storage.access import Access
+from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
 from cfagg.writing.aggregation_file import Target, write_file
 from cfagg.writing.dialects import has_addresses
@@ -82,12 +85,10 @@ class Output:
             raise OptionError("update=True is about the files of an aggregation that grows: give append=True, too")
         if self.append and self.target.overwrite:
             raise OptionError("append=True keeps what is there, and overwrite=True does not: give one of them")
-        if self.target.url is not None and self.append:
-            raise UnsupportedError(
-                f"{self.target.url} is an object, which does not grow: add files to one on this machine, and copy that "
-                "there by cfagg.rebase (cfagg rebase -o)"
-            )
-        self._replacing.check()
+        if self.target.url is None or not self.append:
+            self._replacing.check()
+        else:
+            object_at(self.target.url)  # refuses web servers
 
     @property
     def holds_data(self) -> bool:
@@ -101,53 +102,87 @@ class Output:
 
     @property
     def _replacing(self) -> Target:
-        return replace(self.target, overwrite=self.target.overwrite or self.append)
+        grows = self.append and (self.target.url is None or self.target.match is not None)
+        return replace(self.target, overwrite=self.target.overwrite or grows)
+
+    @property
+    def place(self) -> str:
+        """The aggregation file, a path or a URL."""
+        return self.target.url or str(self.target.path)
+
+    @property
+    def beside(self) -> str:
+        """Its index."""
+        name = f"{self.place}{SUFFIX}"
+        return name if self.target.url is None else self.target.url.beside(name)
 
     def write(
         self, new: Sequence[str], scan: Scan, named: Named, allow: Sequence[Any] = ()
     ) -> tuple[JoinedSource, Report]:
         """Scan files, join them with those there, and write it all; return the dataset and what was written."""
         self.check()
-        path = self.target.path
-        if self.target.url is not None:
-            return self._written(Growth(tuple(new), {}), None, scan, allow, None)
-        beside = path.with_name(path.name + SUFFIX)
-        with PairedFile(path, beside, lambda made: belongs(path, made), f"aggregating to {path}") as pair:
-            own = frozenset(map(str, new))
-            policy = Access(path, allow)
+        path, url = self.target.path, self.target.url
+        if url is None:
+            with PairedFile(
+                path, Path(self.beside), lambda made: belongs(path, made), f"aggregating to {path}"
+            ) as pair:
+                return self._grown(new, scan, named, allow, pair)
+        digest, tag = self._there(url) if self.append else (None, None)
+        growing = replace(self, target=replace(self.target, match=tag))
+        with PairedObject(url, SUFFIX, digest) as pair:
+            return growing._grown(new, scan, named, allow, pair)
 
-            def judge(place: str) -> None:
-                """Refuse to look into a file that the user has not named, and the aggregation file may not read."""
-                if place not in own:
-                    policy.resolve(place)
+    @staticmethod
+    def _there(url: Url) -> tuple[str, str] | tuple[None, None]:
+        """Return digest and tag of an aggregation file in an object store."""
+        try:
+            tag = getattr(handles.renew(url).data, "tag", None)
+        except SourceNotFoundError:
+            return None, None
+        if not tag:
+            raise SourceError(
+                f"{url} has no ETag, by which it would be seen that somebody else writes it; copy it here"
+            )
+        return digest_of(url), tag
 
-            growth, known = self._growth(new, beside, scan, named, judge)
-            for place in growth.to_scan:
-                judge(place)
-            return self._written(growth, known, scan, allow, pair, frozenset(map(str, growth.places)) - own)
+    def _grown(
+        self, new: Sequence[str], scan: Scan, named: Named, allow: Sequence[Any], pair: PairedFile | PairedObject
+    ) -> tuple[JoinedSource, Report]:
+        own = frozenset(map(str, new))
+        policy = Access(self.place, allow)
+
+        def judge(place: str) -> None:
+            """Refuse to look into a file that the user has not named, and the aggregation file may not read."""
+            if place not in own:
+                policy.resolve(place)
+
+        growth, known = self._growth(new, scan, named, judge)
+        for place in growth.to_scan:
+            judge(place)
+        return self._written(growth, known, scan, allow, pair, frozenset(map(str, growth.places)) - own)
 
     def _growth(
-        self, new: Sequence[str], beside: Path, scan: Scan, named: Named, judge: Callable[[str], None]
+        self, new: Sequence[str], scan: Scan, named: Named, judge: Callable[[str], None]
     ) -> tuple[Growth, Known | None]:
-        path = self.target.path
+        path, beside = self.place, self.beside
         if not self.append:
             return Growth(tuple(new), {}), None
-        if not os.path.lexists(path):
+        if self.target.match is None if self.target.url is not None else not os.path.lexists(path):
             return Growth(tuple(new), {}, (f"{path} was not there: it is new",)), None
         digest = digest_of(path)
         try:
             known = known_of(beside, digest, named)
         except CfaggError as error:
-            why = error.message if beside.exists() else f"{beside} is not there"
+            why = f"{beside} is not there" if handles.lacks(beside) else error.message
             old = list(map(named, referred(path)))
             note = f"{len(old):,} files of {path} were scanned again: {why}"
             warnings.warn(note, StaleIndexWarning, stacklevel=5)
             if self.update:
                 old = [place for place in old if state_at(place, _asking(scan, judge)) is not None]
             return Growth(with_new(old, new)[0], {}, (note,)), None
-        self.settings.check(known.settings, str(path))
+        self.settings.check(known.settings, path)
         now = partial(state_at, again=_asking(scan, judge))
-        return grown(known, new, str(path), update=self.update, now=now), known
+        return grown(known, new, path, update=self.update, now=now), known
 
     def _written(
         self,
@@ -155,8 +190,8 @@ class Output:
         known: Known | None,
         scan: Scan,
         allow: Sequence[Any],
-        pair: PairedFile | None,
-        recorded: frozenset[str] = frozenset(),
+        pair: PairedFile | PairedObject,
+        recorded: frozenset[str],
     ) -> tuple[JoinedSource, Report]:
         wanted = growth.to_scan
         found = {str(one.place): one for one in scan(wanted)} if wanted else {}
@@ -171,25 +206,26 @@ class Output:
             if known is None:
                 raise
             # Each description is what one may be, and yet they contradict each other.
-            what = f"what the index of {target.path} says of its files cannot be put together"
-            raise SourceError(f"{what}; remove {target.path}{SUFFIX}, and all are scanned again") from error
+            what = f"what the index of {self.place} says of its files cannot be put together"
+            raise SourceError(f"{what}; remove {self.beside}, and all are scanned again") from error
         if recorded:
-            source = replace(source, file=str(target.path), recorded=recorded)
+            source = replace(source, file=self.place, recorded=recorded)
         content, losses = content_of(source, source.access(allow), target.to, drop=target.on_loss == "drop")
 
         notes, odd = growth.notes, [str(one.place) for one in whole if not is_text(str(one.place))]
-        if self.index and pair is not None and odd:
+        if self.index and odd:
             notes += (f"no index was written: no Parquet file can hold names such as {odd[0]!a}",)
 
         def prepare(made: Path) -> None:
             """Write the index of what is about to be put in its place."""
-            if self.index and pair is not None and not odd:
-                index = index_of(whole, self.settings, known, digest_of(made), self.client, self.workers)
-                pair.prepare(index_bytes(index, str(target.path.parent)))
+            if self.index and not odd:
+                digest = digest_of(made)
+                index = index_of(whole, self.settings, known, digest, self.client, self.workers)
+                home = str(target.path.parent) if target.url is None else target.url.place[0]
+                pair.prepare(index_bytes(index, home), digest)
 
         report = write_file(content, target, losses, notes, before=prepare)
-        if pair is not None:
-            pair.publish()
+        pair.publish()
         return source, report
 
 

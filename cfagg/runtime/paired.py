@@ -55,7 +55,7 @@ class PairedFile(Staging):
         """Whether the first file is new, and the second one could not be put beside it."""
         return self._made.is_file() and self._belongs(self._made)
 
-    def prepare(self, data: bytes) -> None:
+    def prepare(self, data: bytes, _: str = "") -> None:
         """Write the second file so that it is on disk when the first one is put in its place."""
         self.product.mkdir(exist_ok=True)
         with opened(self._made, "wb") as file:

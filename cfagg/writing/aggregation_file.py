@@ -12,7 +12,7 @@ from typing import Any
 
 from cfagg.arrays.source import open_source
 from cfagg.conventions.encoded import Names
-from cfagg.errors import CfaggError, LossError, OptionError, TargetError
+from cfagg.errors import CfaggError, LossError, OptionError, TargetError, TargetExistsError
 from cfagg.findings.losses import Loss
 from cfagg.model import Aggregation
 from cfagg.runtime.files import check_file, written_aside
@@ -42,6 +42,8 @@ class Target:
     relative_to: str | None = None
     overwrite: bool = False
     url: Url | None = None
+    #: Of what stands at `url`: it is only replaced where it still has this tag.
+    match: str | None = None
 
     @property
     def base(self) -> str:
@@ -69,7 +71,7 @@ def write_file(
 ) -> Report:
     """Write an aggregation file; `losses` and `notes` are those of making `content`.
 
-    `before` is called with the whole file before that is put in its place on this machine.
+    `before` is called with the whole file before that is put in its place.
     """
     target.check()
     if target.url is None:
@@ -88,13 +90,19 @@ def write_file(
             raise
         _check_references(here, target.url)
         new = [path for path in here.path.parent.rglob("*") if path.is_file() and path != here.path]
-        for path in new:
-            objects.put(path.relative_to(here.path.parent).as_posix(), path)
+        keys = [path.relative_to(here.path.parent).as_posix() for path in new]
+        for key, path in zip(keys, new, strict=True):
+            objects.put(key, path)
         groups = open_source(str(here.path)).root.walk()
         found = (one for g in groups for one in g.variables.values() if isinstance(one, Aggregation))
         home = target.url.rpartition("/")[0]
         used = _used(found, target.url, home, [f"{home}/{taken}" for taken in former]) if former else set()
-        objects.put(name, here.path, create=not target.overwrite)
+        before(here.path)
+        try:
+            objects.put(name, here.path, create=not target.overwrite, match=target.match)
+        except TargetExistsError:
+            objects.delete(keys)
+            raise
     objects.delete([key for taken, keys in former.items() if f"{home}/{taken}" not in used for key in keys])
     return replace(report, target=str(target.url))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import warnings
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -12,16 +13,20 @@ from typing import Any
 from cfagg.arrays.index import SUFFIX
 from cfagg.arrays.index.table import FileState, Index
 from cfagg.errors import CfaggError, SourceError, SourceNotFoundError, StaleIndexWarning
-from cfagg.errors.arguments import a_path
 from cfagg.formats.values.storage import StoredVariable
 from cfagg.storage.files import Context, FileKey, Handle, look
-from cfagg.storage.urls import Url
+from cfagg.storage.handles import handles
+from cfagg.storage.urls import Url, a_place, absolute
 
 __all__ = ["IndexLookup", "OpenedIndex", "lookup_for"]
 
 #: Indexes that a process keeps.
 _KEPT = 4
 
+#: What an index begins with; seconds for which a server is believed that has none, and how many such are remembered.
+_BEGIN, _TRUST, _MOST_ABSENT = b"PAR1", 2.0, 1024
+
+_absent: dict[str, float] = {}
 _lock = threading.Lock()
 _opened: OrderedDict[FileKey, OpenedIndex] = OrderedDict()
 
@@ -107,7 +112,7 @@ class IndexLookup:
 def _open(path: str) -> OpenedIndex:
     """Return the index in a file, from before where the file is the same."""
     try:
-        key = look(path)
+        key = handles.get(path).key if isinstance(path, Url) else look(path)
     except CfaggError:
         # It may have been removed since the reader was made.
         return OpenedIndex(None)
@@ -133,6 +138,23 @@ def _open(path: str) -> OpenedIndex:
     return found
 
 
+def _is_there(name: str) -> bool:
+    """Return whether there is an index; where there is none, servers may answer with a page, or that it is secret."""
+    if not isinstance(name, Url):
+        return os.path.isfile(name)  # noqa: PTH113
+    if time.monotonic() - _absent.get(name, -_TRUST) < _TRUST:
+        return False
+    try:
+        found = handles.get(name).some(len(_BEGIN), 0) == _BEGIN
+    except CfaggError:
+        found = False
+    if not found:
+        if len(_absent) >= _MOST_ABSENT:
+            _absent.clear()
+        _absent[name] = time.monotonic()
+    return found
+
+
 def _reset() -> None:
     global _lock  # noqa: PLW0603
     _lock = threading.Lock()  # it may have been held by a thread that a forked child does not have
@@ -147,10 +169,14 @@ def lookup_for(path: str, index: bool | str | os.PathLike[str] | Index | IndexLo
         return index
     if isinstance(index, Index):
         return IndexLookup(path, index)
-    if index is False or (index is True and isinstance(path, Url)):
+    if index is False:
         return None
-    name = f"{path}{SUFFIX}" if index is True else os.path.abspath(a_path(index))  # noqa: PTH100
-    if not os.path.isfile(name):  # noqa: PTH113
+    name: str
+    if index is True:
+        name = path.beside(f"{path}{SUFFIX}") if isinstance(path, Url) else f"{path}{SUFFIX}"
+    else:
+        name = absolute(a_place(index, expected="name an index"))
+    if not _is_there(name):
         if index is True:
             return None
         raise SourceNotFoundError(f"there is no index {name}; make it with cfagg index")

@@ -21,9 +21,10 @@ from cfagg.errors import CfaggError, SourceError, TargetError
 from cfagg.errors.arguments import a_path
 from cfagg.formats.parquet_pages import check_pages
 from cfagg.runtime.files import write_aside
+from cfagg.runtime.object_files import object_at
 from cfagg.runtime.publishing import reason
-from cfagg.storage.files import CONTEXT_SOURCE, open_regular
-from cfagg.storage.urls import is_url
+from cfagg.storage.handles import handles
+from cfagg.storage.urls import Url, is_url
 
 __all__ = ["DamagedIndexError", "index_bytes", "open_index", "write_index"]
 
@@ -58,6 +59,10 @@ class DamagedIndexError(SourceError):
 
 def write_index(index: Index, path: str | os.PathLike[str]) -> None:
     """Write an index so that it is there whole or not at all; paths in it are relative to its directory."""
+    if isinstance(path, Url):
+        objects, name = object_at(path)
+        objects.put(name, index_bytes(index, path.place[0]))
+        return
     target = a_path(path)
     real = os.path.realpath(target)  # through a link, so that the file is replaced and not the link
     data = index_bytes(index, os.path.dirname(real))  # noqa: PTH120
@@ -160,7 +165,10 @@ def _taken(column: Ragged, rows: Int64, bounds: Int64) -> Int64:
 
 
 def _relative(path: str, home: str) -> str:
-    return path if is_url(path) else os.path.relpath(path, home)
+    if not is_url(path):
+        return os.path.relpath(path, home)
+    inside = path.removeprefix(f"{home}/")
+    return path if not inside or is_url(inside) or inside.startswith("/") else inside
 
 
 def _sealed(data: bytes) -> bytes:
@@ -183,9 +191,10 @@ def _unsealed(data: bytes) -> bytes:
 
 def open_index(path: str | os.PathLike[str]) -> Index:
     """Return the index in a file; a `SourceError` says why it cannot be used: nothing that it says is believed."""
-    name = a_path(path)
+    name = path if isinstance(path, Url) else a_path(path)
     try:
-        return _decoded(_unsealed(_read(name)), os.path.dirname(os.path.realpath(name)))  # noqa: PTH120
+        home = name.place[0] if isinstance(name, Url) else os.path.dirname(os.path.realpath(name))  # noqa: PTH120
+        return _decoded(_unsealed(_read(name)), home)
     except DamagedIndexError as error:
         raise DamagedIndexError(f"{name}: {error.message}") from error
     except CfaggError:
@@ -197,7 +206,7 @@ def open_index(path: str | os.PathLike[str]) -> Index:
 
 def _read(name: str) -> bytes:
     """Return all bytes of an index that is not too large."""
-    with open_regular(name, CONTEXT_SOURCE) as handle:
+    with handles.apart(name) as handle:
         if handle.key.size > _LARGEST:
             raise DamagedIndexError(f"it has {handle.key.size:,} bytes, expected at most {_LARGEST:,}")
         return handle.exactly(handle.key.size, 0)

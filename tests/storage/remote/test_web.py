@@ -158,7 +158,7 @@ def test_an_aggregation_on_a_web_server_leads_nowhere_else(tmp_path, reference) 
         found = cfagg.read(f"{server.url}/x.nca")
         with pytest.raises((AccessError, UnsupportedError)):
             found[next(iter(found.data_vars))].load()
-        assert {path for _, path, _ in server.seen} == {"/x.nca"}
+        assert {path for _, path, _ in server.seen} == {"/x.nca", "/x.nca.cfagg-index"}
 
 
 def test_an_aggregation_here_reads_from_a_web_server_that_is_allowed(tmp_path) -> None:
