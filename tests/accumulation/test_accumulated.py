@@ -80,7 +80,7 @@ def assert_same_groups(acc, array, statistic, key, dim, sel):
     assert_same(found, getattr(part, statistic)(dim))
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(15)
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("key", ["time.season", "region"])
 @pytest.mark.parametrize("dim", [None, ..., ["lat", "time"], ["lon"]])
@@ -158,7 +158,7 @@ PACKINGS = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("encoding", PACKINGS)
 def test_packed_values_are_decoded(tmp_path, encoding, zarr_format):

@@ -64,6 +64,7 @@ WEIGHTS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_aligned_ranges_are_answered_by_sums_whose_weights_nobody_knows(tmp_path, kind):
     values = field()
@@ -98,6 +99,7 @@ def test_counts_and_extremes_need_no_weights(tmp_path):
     np.testing.assert_array_equal(acc.max("time", isel={"time": slice(3, 17)}), np.nanmax(part, 0))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_any_range_is_answered_where_the_weights_are_given(tmp_path, kind):
     values = field()

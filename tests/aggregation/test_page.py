@@ -57,6 +57,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1100])
 def test_a_browser_shows_it_in_any_width_and_theme(

@@ -185,6 +185,7 @@ def test_a_bad_file_hides_no_other_that_processes_scan(tmp_path: Path) -> None:
     assert [one.problem is None for one in found] == [True, True, False, True, True]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("at_once")
 def test_a_worker_that_is_killed_costs_no_file(tmp_path: Path) -> None:
     names = months(tmp_path, 6)

@@ -201,6 +201,7 @@ def test_a_source_that_was_not_checked_is_told(shown):
     assert "1 source not checked" in shown.run("document.body.innerText")
 
 
+@pytest.mark.full
 def test_the_page_is_light_or_dark_as_the_system_is(shown):
     def paper() -> str:
         return shown.run("getComputedStyle(document.body).backgroundColor")
@@ -210,6 +211,7 @@ def test_the_page_is_light_or_dark_as_the_system_is(shown):
     assert paper() == "rgb(13, 17, 23)"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_enough_contrast(shown, scheme):
     """The ratio of luminances is at least 4.5, as the Web Content Accessibility Guidelines ask (1.4.3)."""
@@ -236,6 +238,7 @@ def test_partition_matrices_are_drawn(browser, tmp_path):
     assert colours(browser.picture())[255, 0, 255] > 2000
 
 
+@pytest.mark.full
 def test_the_page_fits_a_narrow_screen(shown):
     shown.size(360, 700)
     try:
@@ -245,6 +248,7 @@ def test_the_page_fits_a_narrow_screen(shown):
 
 
 @pytest.mark.soak
+@pytest.mark.full
 def test_a_page_with_thousands_of_findings_is_searched_at_once(browser, tmp_path):
     many = tuple(Finding("NAM001", "warning", f"v{n}", None, f"variable {n} has no name") for n in range(5000))
     browser.open(page(tmp_path, SourceReport("many.nc", "1.13", many)))
@@ -285,6 +289,7 @@ def test_the_summary_of_many_sources_shows_those_with_findings():
     assert "1,001 sources" in text
 
 
+@pytest.mark.full
 def test_the_page_of_an_aggregation_shows_its_partition_matrix(browser, tmp_path):
     path = tmp_path / "report.html"
     cfagg.check(sample("figure1.nca")).to_html(path)

@@ -140,7 +140,7 @@ def datasets(source: str):
     return nodes(classic=source == "netCDF-3", groups=groups, empty=empty, json=source in JSON)
 
 
-@settings(max_examples=examples(400), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(160), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.sampled_from(SOURCES), st.sampled_from(TARGETS))
 def test_every_difference_is_a_listed_loss(data, source, target):
     check(data.draw(datasets(source)), source, target)

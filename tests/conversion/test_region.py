@@ -14,6 +14,7 @@ from cfagg.conversion import convert
 from cfagg.errors import ConformError, LimitError, OptionError, SourceNotFoundError, TargetError
 from cfagg.writing.zarr.place import place_of
 from tests.conversion import killing
+from tests.effort import examples
 
 DAYS, LAT, LON = 90, 4, 6
 
@@ -82,7 +83,7 @@ def test_the_last_part_may_end_with_the_array_in_any_form_of_store(tmp_path, for
     assert killing.contents(tmp_path / "out.zarr").keys() == before.keys()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_any_part_on_whole_chunks_equals_an_assignment_by_zarr_python(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("region")

@@ -18,6 +18,7 @@ from cfagg.conversion.scratch import FOLDER
 from cfagg.errors import LimitError, TargetError
 from tests.conversion import killing
 from tests.durability.tracing import forked
+from tests.effort import examples
 
 icechunk = pytest.importorskip("icechunk")
 
@@ -105,6 +106,7 @@ def _values(path):
     return zarr.open_group(store, mode="r")["v"][:]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["out.nc", "out.icechunk"])
 @pytest.mark.parametrize("exists", [False, True])
 def test_other_targets_read_the_source_once_too(rows, tmp_path, small_chunks, monkeypatch, name, exists):
@@ -147,6 +149,7 @@ def test_what_was_on_the_way_to_other_targets_is_removed_after_an_error(rows, tm
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["out.nc", "out.icechunk"])
 @pytest.mark.parametrize("exists", [False, True])
 def test_what_a_killed_run_left_on_the_way_to_other_targets_is_removed_by_the_next(
@@ -176,7 +179,7 @@ def test_a_variable_in_one_piece_is_not_planned_to_be_read_again(tmp_path):
     assert planned.bytes_in == N * N * 4
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(data=st.data())
 def test_any_chunks_become_any_others_in_little_memory(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("any")

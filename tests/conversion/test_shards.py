@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cfagg.conversion import convert
 from cfagg.errors import LimitError, OptionError, UnsupportedError
 from tests.conversion.conftest import LAT, LON
+from tests.effort import examples
 
 
 def test_shards_hold_chunks_that_zarr_python_reads(floats, tmp_path):
@@ -34,7 +35,7 @@ def test_chunks_beyond_the_array_are_not_in_its_shards(floats, tmp_path):
     assert sizes == [chunk + index, 2 * chunk + index]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_any_lengths_of_chunks_and_shards_keep_the_values(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("shards")

@@ -18,7 +18,7 @@ from tests.durability.writers import WRITERS
 SHORT = ("convert --overwrite", "aggregate --append", "report")
 
 #: Of each of them so many kills, errors and moments of power loss.
-FEW = (2, 2, 4)
+FEW = (1, 1, 2)
 
 #: What a faulty writer would leave out, and the harness has to find.
 FORGOTTEN = {"data": frozenset({b"syncfs"}), "names": frozenset({b"fsync"})}

@@ -128,7 +128,7 @@ def check_partials(data, shape, dtype, weighted, double_double, compiled):
         check_statistics(found.statistics[t], block, valid, everywhere, t)
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(("dtype", "weighted", "double_double"), CASES)
 @ROOM
@@ -137,7 +137,7 @@ def test_sums_counts_and_statistics_of_small_blocks_are_exact(dtype, weighted, d
     check_partials(data, data.draw(st.sampled_from(SHAPES + EMPTY)), dtype, weighted, double_double, compiled)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("dtype", "weighted", "double_double"), CASES[:4])
 @settings(ROOM, max_examples=examples(8))
 @given(data=st.data())

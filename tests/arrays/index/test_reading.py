@@ -24,6 +24,7 @@ from cfagg.errors import CfaggError, FragmentNotFoundError, StaleIndexWarning, U
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 from cfagg.storage.access import Access
 from cfagg.storage.counters import snapshot
+from tests.effort import examples
 
 from .cases import DIMS, numbers, write
 
@@ -98,7 +99,7 @@ def entry(n: int) -> st.SearchStrategy[Any]:
 
 
 @given(selection=st.tuples(*map(entry, (sum(STEPS), 4, 6))))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_any_selection_is_that_of_the_values(
     mixed: tuple[Path, Aggregation, npt.NDArray[Any], Index], selection: tuple[Any, ...]
 ) -> None:

@@ -162,6 +162,7 @@ def wgdos_words(bits: int = 4) -> list[int]:
     return [8, 2**32 - 1, 3 << 16 | 2, 0x41100000, bits << 16 | 1, first, 0x40100000, 0]
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("swapped", ["words", "4", "no"])
 def test_wgdos_is_unpacked_in_every_order_of_bytes(form, swapped: str) -> None:  # type: ignore[no-untyped-def]

@@ -66,6 +66,7 @@ FORMS = {
 TARGETS = ("tas.json", "tas.parquet", "tas.icechunk")
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("target", TARGETS)
 def test_exports_are_opened_with_the_values_of_the_files(tmp_path, form, target):
