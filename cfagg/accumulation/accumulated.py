@@ -274,6 +274,7 @@ def open_accumulated(
     from cfagg.accumulation.freshness import check, check_trust
     from cfagg.accumulation.opening import open_group
     from cfagg.errors.arguments import paths
+    from cfagg.formats.zarr.remote import one_look
     from cfagg.storage.tree import prefixes
     from cfagg.storage.urls import a_place, is_url
 
@@ -290,7 +291,8 @@ def open_accumulated(
 
         group = adopted(group)
     try:
-        labels = labels_of(group)
+        with one_look():
+            labels = labels_of(group)
     finally:
         # Now, so that the labels are those of the data; and if they cannot be read, this may be why.
         check(group)

@@ -11,7 +11,7 @@ from cfagg.accumulation.adopting import adopt_copy, renew
 from cfagg.accumulation.build_plan import Action, existing_group, plan_build
 from cfagg.accumulation.building import GroupStaging, build, finish_dead, working
 from cfagg.accumulation.group import group_path
-from cfagg.accumulation.in_objects import build_there
+from cfagg.accumulation.in_objects import build_there, discard
 from cfagg.accumulation.increments import finish_there, place_of_array
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order
@@ -160,11 +160,6 @@ def accumulate(
     if sum(map(bool, (append, refresh, overwrite, adopt))) > 1:
         raise UnsupportedError("append, refresh, overwrite and adopt cannot be combined; choose one")
     there = _url(store, storage_options, allow)
-    if there is not None and resume:
-        raise UnsupportedError(
-            f"{there}: accumulations in object stores are built by one run, so there is none to resume; begin again, "
-            "with overwrite=True (--overwrite) where there is one"
-        )
     places = prefixes(allow) if there is None else ()
     if client is not None:
         require("accumulations on a Dask cluster (client=)", "distributed")
@@ -199,6 +194,8 @@ def carry_out(
     there, places, budget = isinstance(order.store, Url), order.allow, order.memory
     plan = plan_build(order)
     if dry_run or plan.action is Action.NOTHING:
+        if there and not dry_run:
+            discard(plan.array)
         return report_of(plan, "dry run" if plan.action.sums else plan.action.word)
     fitting = threads_that_fit(plan.recipe, budget, threads)
     summers = min(threads, max(1, budget // _PER_THREAD))

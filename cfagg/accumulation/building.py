@@ -69,6 +69,9 @@ class GroupStaging(Staging):
         root, inside = home.with_name(f".{home.name}.{name}.cfagg-accumulation"), home / f".cfagg-accumulation.{name}"
         if inside.is_dir() or not (root.exists() or renames_into(home.parent, place.parent)):
             root = inside
+        self._put_up(place, root)
+
+    def _put_up(self, place: Path, root: Path) -> None:
         names = frozenset({"identity", "records", "scratch", "increment"})
         super().__init__(place, root, "group", names, "accumulating the same array")
         self.group, self.scratch = self.product, self.root / "scratch"

@@ -1,11 +1,14 @@
 """Accumulations in object stores: built in a directory for temporary files, then published there.
 
-The arrays of each build have names of their own.  They are written first; one put of the metadata of the group, which
-the server makes only where they are as they were before the build, then names them; what nothing names is removed last.
+What a killed run left in that directory is finished by a later one on the same machine.  The arrays of each build have
+names of their own.  They are written first; one put of the metadata of the group, which the server makes only where
+they are as they were before the build, then names them; what nothing names is removed last.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +34,7 @@ from cfagg.runtime.publishing import read_own
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url
 
-__all__ = ["Place", "build_there"]
+__all__ = ["Place", "build_there", "discard"]
 
 #: Objects that are written at the same time.
 _AT_ONCE = 16
@@ -50,24 +53,55 @@ def build_there(
 ) -> Report:
     """Build the accumulation of an array in an object store, and publish it."""
     place = Place.of(plan.array)
-    before = place.found(plan.existing)
-    with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
-        home = Path(folder) / "store"
-        here = home / place.group
-        here.parent.mkdir(parents=True)
-        own = replace(plan, folder=here)
-        shop = GroupStaging(home, plan.array.path, here)
+    shop = ObjectStaging(place, place.found(plan.existing))
+    own = replace(plan, folder=shop.root)
+    try:
+        with working(shop, own, order):
+            return build(own, order, shop, threads, summers, client, progress)
+    except (TargetError, KeyboardInterrupt) as error:
+        said = str(error).replace(f"{shop.root} was not written", f"{place.where} was not written")
+        raise type(error)(said) from (error if isinstance(error, TargetError) else None)
+
+
+class ObjectStaging(GroupStaging):
+    """A locked work directory of this machine for an accumulation in an object store.
+
+    It has a name that a later run of the same user finds, and is nobody else's to read or to prepare.
+    """
+
+    def __init__(self, place: Place, former: tuple[str | None, frozenset[str]] | None = None) -> None:
+        user = os.getuid() if hasattr(os, "getuid") else ""
+        root = Path(tempfile.gettempdir()) / f"cfagg-accumulation-{user}-{place.digest}"
+        self._put_up(root, root)
+        self._place, self._former = place, former
+
+    def hold(self) -> None:
+        """Make the directory and lock it."""
+        with suppress(OSError):  # it is there, or is told of now
+            self.root.mkdir(mode=0o700)
+        super().hold()
+
+    def publish(self) -> None:
+        """Write what was built there; what is no longer asked for is not kept."""
+        assert self._former is not None  # noqa: S101  (given where something is built)
         try:
-            with working(shop, own, order):
-                report = build(own, order, shop, threads, summers, client, progress)
-            place.publish(here, *before)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"interrupted: {place.where} was not written") from None
-        except TargetError as error:
-            # Nothing is kept here that a later run could use.
-            said = error.message.partition("; what is done is kept")[0].replace(str(here), place.where)
-            raise type(error)(said) from error
-    return report
+            self._place.publish(self.group, *self._former)
+        except TargetExistsError:
+            self.clear()
+            raise
+
+    def _is_ours(self) -> bool:
+        own = not hasattr(os, "getuid") or self.root.lstat().st_uid == os.getuid()
+        return own and super()._is_ours()
+
+
+def discard(array: ZarrArray) -> None:
+    """Remove what a run left that was killed when its accumulation was published."""
+    shop = ObjectStaging(Place.of(array))
+    if shop.root.is_dir():
+        with suppress(TargetError):  # another process is at work
+            shop.enter()
+            shop.remove_after()
 
 
 @dataclass(frozen=True)
@@ -84,6 +118,12 @@ class Place:
         store = array.store
         assert isinstance(store, Url)  # noqa: S101  (the caller asked)
         return cls(ObjectStore(store, store.options.given), group_path(array.path), array.zarr_format)
+
+    @property
+    def digest(self) -> str:
+        """What its work directory is named by: the place, and the server where it is not the usual one."""
+        server = self.objects.server or ""
+        return hashlib.blake2b(f"{server} {self.where}".encode(), digest_size=12).hexdigest()
 
     @property
     def where(self) -> str:

@@ -40,6 +40,7 @@ from cfagg.errors import (
 )
 from cfagg.formats.zarr.documents import Document, node_folder, read_group
 from cfagg.formats.zarr.metadata import ZarrArray, open_array
+from cfagg.formats.zarr.remote import one_look
 
 __all__ = ["open_group"]
 
@@ -335,14 +336,18 @@ def open_group(
     Its statistics are looked at now, or `when_needed`.
     """
     for left in reversed(range(_ATTEMPTS)):
-        source = open_array(store, variable, allow=allow)
-        found = _find(source)
-        try:
-            group = _open(source, found.content, found.identity, weights, when_needed=when_needed)
-        except (CfaggError, OSError):
+        failure = None
+        with one_look():
+            source = open_array(store, variable, allow=allow)
+            found = _find(source)
+            try:
+                group = _open(source, found.content, found.identity, weights, when_needed=when_needed)
+            except (CfaggError, OSError) as error:
+                failure = error
+        if failure is not None:
             # Another process may have put a new group in this one's place while it was read.
             if not left or _find(source).identity == found.identity:
-                raise
+                raise failure
             continue
         if check and group.differences:
             raise stale(group, group.differences.problems)

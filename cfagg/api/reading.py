@@ -294,7 +294,7 @@ def _remote_engine(url: Url) -> str:
     """Return the engine for what is behind a URL."""
     from cfagg.formats.metadata.url import file_at
 
-    handle = file_at(url)
+    handle = file_at(url, ahead=True)
     if handle is None:
         return "zarr"
     # Where HDF5 begins behind a user block is asked for by requests of their own.

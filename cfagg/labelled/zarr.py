@@ -209,6 +209,9 @@ class ZarrEntrypoint(BackendEntrypoint):
                 f"{filename_or_obj}, group {group or '/'}: xarray cannot make a dataset of it ({type(error).__name__}: "
                 f"{str(error)[:300]}); 'cfagg check' gives details"
             ) from error
+        finally:
+            if isinstance(store, KeyStore):
+                store.source = store.source.source  # whoever asks from now on is told what is there then
 
 
 def _nodes(store: CheckedStore, group: str) -> list[str]:

@@ -113,11 +113,20 @@ class Handles:
             return False
         return False
 
-    def renew(self, url: Url) -> Handle:
-        """Return a file on another machine, asked for anew: the user opens it now."""
-        from cfagg.storage.remote_file import open_remote
+    def renew(self, url: Url, *, ahead: bool = False) -> Handle:
+        """Return a file on another machine, asked for anew: the user opens it now.
 
-        return self._keep(url, open_remote(url))
+        Who asks `ahead` of the one who opens it has asked for both.
+        """
+        from cfagg.storage.remote_file import RemoteHandle, open_remote
+
+        held = self._held.get(url)
+        if isinstance(held, RemoteHandle) and held.ahead and held.is_young():
+            held.ahead = ahead
+            return self._used(url, held)
+        made = open_remote(url)
+        made.ahead = ahead
+        return self._keep(url, made)
 
     def apart(self, path: str) -> Handle:
         """Return a handle of a file as it is now for one reader alone, who closes it."""

@@ -90,6 +90,12 @@ class ObjectStore(RemoteSource):
     def __repr__(self) -> str:
         return f"ObjectStore({self.path!r})"
 
+    @property
+    def server(self) -> str | None:
+        """The server, where that is not the usual one of its kind."""
+        found = self._options.get("endpoint") or (setting("endpoint_url") if self.scheme == "s3" else None)
+        return None if found is None else str(found)
+
     def __getstate__(self) -> dict[str, Any]:
         from cfagg.storage.urls import Options
 

@@ -123,7 +123,7 @@ class RemoteBytes(io.RawIOBase):
 class RemoteHandle(Borrowed):
     """An open file on another machine; libraries read it through `file` only."""
 
-    __slots__ = ("_looked", "_source", "_stale")
+    __slots__ = ("_looked", "_source", "_stale", "ahead")
 
     def __init__(self, url: Url, source: Any, data: RemoteBytes) -> None:
         super().__init__(url, data)
@@ -132,6 +132,8 @@ class RemoteHandle(Borrowed):
         self.key = FileKey(url, -1, state, data.size, state, 0)
         self._source = source
         self._stale, self._looked = False, time.monotonic()
+        #: Whether it was asked for on behalf of one who opens it in a moment.
+        self.ahead = False
 
     def another(self) -> RemoteHandle:
         """Return another handle of the same state, which keeps what has been read of it too."""
@@ -177,11 +179,15 @@ class RemoteHandle(Borrowed):
         """Return whether it is as it was, as far as is known: each read compares."""
         return not self._stale
 
+    def is_young(self) -> bool:
+        """Return whether the server was asked for it a moment ago."""
+        return self.is_open and not self._stale and time.monotonic() - self._looked <= _TRUST
+
     def is_fresh(self) -> bool:
         """Return whether the server still has it, by a look that holds for some seconds."""
         if self._stale or not self.is_open:
             return False
-        if time.monotonic() - self._looked > _TRUST:
+        if not self.is_young():
             found = self._source.part(self.key.path.place[1], 0, 1)  # type: ignore[attr-defined]
             if found is None or (found.size, found.tag or "") != (self.data.size, self.data.tag):
                 self._stale = True

@@ -12,7 +12,10 @@ from cfagg.formats.zarr.metadata import Opens
 from cfagg.formats.zarr.settings import open_plainly
 from cfagg.storage.tree import listed, prefixes
 
-__all__ = ["LocalStore", "MemoryStore", "RemoteStore", "Store", "joined"]
+__all__ = ["AskedOnce", "LocalStore", "MemoryStore", "RemoteStore", "Store", "joined"]
+
+#: What describes a node of a store.
+_DOCUMENTS = frozenset({".zarray", ".zattrs", ".zgroup", ".zmetadata", "zarr.json"})
 
 
 class Store(Protocol):
@@ -118,6 +121,35 @@ class MemoryStore:
         if raw is not None:
             vetted(name, raw, joined(path, name))
         return open_plainly(self._store, "/".join(p for p in (self._path, path) if p), format_)
+
+
+class AskedOnce:
+    """A store on another machine that is asked once for each document and folder, while it is opened."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+        self._documents: dict[str, bytes | None] = {}
+        self._children: dict[str, tuple[str, ...]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "source":  # while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.source, name)
+
+    def read(self, key: str) -> bytes | None:
+        """Return all bytes under a key."""
+        if key.rpartition("/")[2] not in _DOCUMENTS:
+            whole: bytes | None = self.source.read(key)
+            return whole
+        if key not in self._documents:
+            self._documents[key] = self.source.read(key)
+        return self._documents[key]
+
+    def children(self, folder: str) -> Iterator[str]:
+        """Yield the names of folders below a folder."""
+        if folder not in self._children:
+            self._children[folder] = tuple(self.source.children(folder))
+        yield from self._children[folder]
 
 
 class RemoteStore:

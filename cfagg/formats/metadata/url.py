@@ -28,12 +28,12 @@ _MOST = 1 << 29
 _WAIT, _WAITS = 30.0, 10
 
 
-def file_at(url: Url) -> Handle | None:
+def file_at(url: Url, *, ahead: bool = False) -> Handle | None:
     """Return the file at a URL as it is now; `None` where there is none, but perhaps a store."""
     if _looks_like_store(url):
         return None
     try:
-        handle = handles.renew(url)
+        handle = handles.renew(url, ahead=ahead)
     except SourceError as error:
         if isinstance(error, FileNotFoundError):
             return None
@@ -47,11 +47,11 @@ def file_at(url: Url) -> Handle | None:
 
 
 def store_at(url: Url) -> Any:
-    """Return the documents of the store at a URL."""
-    from cfagg.formats.metadata.stores import RemoteStore
+    """Return the documents of the store at a URL as they are now; each is asked for once."""
+    from cfagg.formats.metadata.stores import AskedOnce, RemoteStore
 
     trimmed = url.rstrip("/")
-    return RemoteStore(new_source(url, trimmed), url)
+    return RemoteStore(AskedOnce(new_source(url, trimmed)), url)
 
 
 def is_consolidated(store: Any) -> bool:

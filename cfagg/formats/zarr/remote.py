@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from copy import copy
 from typing import Any
 
@@ -18,6 +20,7 @@ __all__ = [
     "identity_of",
     "key_of",
     "number_of",
+    "one_look",
     "open_object",
     "read_object",
     "remote_source",
@@ -26,6 +29,9 @@ __all__ = [
 
 #: Bytes that are read of a shard at first, at that end of it where its index is.
 EDGE = 1 << 16
+
+#: What was read of documents, by path, where each is asked for once.
+_seen: ContextVar[dict[str, bytes | None] | None] = ContextVar("seen", default=None)
 
 
 def remote_source(store: Url) -> Any:
@@ -49,9 +55,25 @@ def identity_of(text: bytes) -> tuple[int, int]:
     return number_of(text), len(text)
 
 
+@contextmanager
+def one_look() -> Iterator[None]:
+    """Ask for each document once until the block ends: what is opened by it is compared with what is there later."""
+    token = _seen.set({})
+    try:
+        yield
+    finally:
+        _seen.reset(token)
+
+
 def read_object(store: Url, path: str, most: int) -> bytes | None:
     """Return all bytes of an object, `None` where there is none."""
-    found: bytes | None = remote_source(store).read(key_of(store, path))
+    seen = _seen.get()
+    if seen is None or path not in seen:
+        found: bytes | None = remote_source(store).read(key_of(store, path))
+        if seen is not None:
+            seen[path] = found
+    else:
+        found = seen[path]
     if found is not None and len(found) > most:
         raise LimitError(f"{path} has {len(found):,} bytes, read up to {most:,}")
     return found

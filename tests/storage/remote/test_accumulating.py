@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +19,29 @@ import zarr
 import cfagg
 from cfagg.accumulation import in_objects, source
 from cfagg.cli.main import main
-from cfagg.errors import AccessError, CfaggError, NotAccumulatedError, StaleError, TargetExistsError, UnsupportedError
+from cfagg.errors import AccessError, CfaggError, NotAccumulatedError, StaleError, TargetError, TargetExistsError
 from cfagg.storage.objects import ObjectStore
 from tests.storage.remote.test_accumulated import LITTLE, MUCH, asked, made
 
 pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
 
 GROUP = "tas_accumulation_group"
+CHUNKS = 10
 
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was uploaded a moment ago is not written again."""
     monkeypatch.setattr(source, "_COARSE_TICK", 0.0)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory for temporary files."""
+    made = tmp_path / "temporary"
+    made.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(made))
+    return made
 
 
 @pytest.fixture
@@ -103,17 +119,94 @@ def test_a_run_that_is_cut_short_changes_nothing(cloud, plain, monkeypatch, key)
             with pytest.raises(NotAccumulatedError):
                 cfagg.open_accumulated(cloud[0], "tas", storage_options=cloud[1])
             assert not list(cloud[2].listed(GROUP))
-            accumulated(cloud)
+            with pytest.raises(TargetExistsError, match="finish it with resume=True"):
+                accumulated(cloud)
+            assert accumulated(cloud, resume=True).resumed == CHUNKS
 
 
-def test_of_two_runs_one_publishes_and_the_other_leaves_it_as_it_is(cloud, plain, monkeypatch) -> None:
+#: A run that is slow enough to be killed; it tells what it has done.
+SCRIPT = """
+import json, sys, time
+import cfagg
+from cfagg.accumulation import source
+source._COARSE_TICK = 0.0
+def slowly(done, total):
+    print(done, flush=True)
+    time.sleep(0.1)
+cfagg.accumulate(sys.argv[1], "tas", dims=[("time",)], statistics=None, workers=1, progress=slowly,
+                 storage_options=json.loads(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def killed(bucket, plain, home):
+    """The place of an accumulation whose run was killed when half of the chunks were read."""
+    url = f"s3://{bucket.name}/killed/{uuid.uuid4().hex}.zarr"
+    cloud = url, bucket.options, ObjectStore(url, bucket.options)
+    copied(plain(3, **LITTLE), cloud[2])
+    run = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, url, json.dumps(cloud[1])], stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"TMPDIR": str(home)},
+    )  # fmt: skip
+    assert run.stdout is not None
+    for _ in range(5):
+        assert run.stdout.readline()
+    run.kill()
+    run.communicate(timeout=60)
+    assert run.returncode == -signal.SIGKILL
+    assert not list(cloud[2].listed(GROUP))
+    return cloud
+
+
+def test_a_run_that_was_killed_is_finished_and_reads_no_chunk_again(killed, plain, home) -> None:
+    (left,) = home.iterdir()
+    assert left.stat().st_mode & 0o777 == 0o700
+    assert not any(killed[1]["secret_access_key"].encode() in p.read_bytes() for p in left.rglob("*") if p.is_file())
+    with pytest.raises(TargetExistsError, match="resume=True"):
+        accumulated(killed)
+    assert 3 <= accumulated(killed, resume=True).resumed < CHUNKS
+    compared(killed, plain(3, **LITTLE))
+    assert list(home.iterdir()) == []
+    assert accumulated(killed, resume=True).action == "up to date"
+
+
+def test_chunks_that_were_written_since_are_read_again(killed, plain, home) -> None:
+    folder = plain(3, **LITTLE)
+    killed[2].put("tas/c/0/0/0", (folder / "tas/c/0/0/0").read_bytes())
+    first = accumulated(killed, resume=True)
+    assert 2 <= first.resumed < CHUNKS
+    compared(killed, folder)
+
+
+def test_it_is_begun_anew_where_that_is_asked_for_or_nothing_is_left(killed, plain, home) -> None:
+    assert accumulated(killed, overwrite=True).resumed == 0
+    (left,) = [*home.iterdir(), None]
+    assert left is None
+    compared(killed, plain(3, **LITTLE))
+    accumulated(killed, overwrite=True, resume=True)
+
+
+def test_a_directory_of_somebody_else_is_not_worked_in(killed, home, monkeypatch) -> None:
+    monkeypatch.setattr(in_objects.os, "getuid", lambda: os.geteuid() + 1)
+    (left,) = home.iterdir()
+    left.rename(home / left.name.replace(f"-{os.geteuid()}-", f"-{os.geteuid() + 1}-"))
+    with pytest.raises(TargetError, match="was not made by cfagg"):
+        accumulated(killed, resume=True)
+
+
+def test_of_two_runs_one_publishes_and_the_other_leaves_it_as_it_is(cloud, plain, tmp_path, monkeypatch) -> None:
     folder = plain(3, **LITTLE)
     copied(folder, cloud[2])
     publish = in_objects.Place.publish
 
     def late(self, *before) -> None:
         monkeypatch.setattr(in_objects.Place, "publish", publish)
-        accumulated(cloud)
+        with pytest.raises(TargetError, match="another process is accumulating the same array"):
+            accumulated(cloud)
+        with monkeypatch.context() as patch:  # as on another machine
+            patch.setattr(tempfile, "tempdir", str(tmp_path))
+            accumulated(cloud)
+        assert list(tmp_path.glob("cfagg-*")) == []
         publish(self, *before)
 
     monkeypatch.setattr(in_objects.Place, "publish", late)
@@ -222,7 +315,9 @@ def test_a_run_that_was_overtaken_leaves_consolidated_metadata_to_the_later_one(
 
     def overtaken(self, *rest) -> None:
         monkeypatch.setattr(in_objects.Place, "_consolidate", consolidate)
-        accumulated(cloud, overwrite=True)
+        with monkeypatch.context() as patch:  # as on another machine
+            patch.setattr(tempfile, "tempdir", str(tmp_path))
+            accumulated(cloud, overwrite=True)
         consolidate(self, *rest)
 
     monkeypatch.setattr(in_objects.Place, "_consolidate", overtaken)
@@ -352,9 +447,7 @@ def test_coordinates_that_were_written_again_are_known_anew_by_a_refresh(cloud, 
     answers(cloud, folder)
 
 
-def test_what_cannot_be_done_there_is_refused_before_anything_is_asked() -> None:
-    with pytest.raises(UnsupportedError, match=r"with overwrite=True"):
-        cfagg.accumulate("s3://bucket/a.zarr", "tas", resume=True)
+def test_secrets_are_not_sent_to_workers() -> None:
     secret = {"access_key_id": "some", "secret_access_key": "unlikely-to-be-said"}
     with pytest.raises(AccessError, match="in the environment of the workers") as caught:
         cfagg.accumulate("s3://bucket/a.zarr", "tas", client="tcp://127.0.0.1:9", storage_options=secret)
