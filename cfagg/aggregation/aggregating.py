@@ -107,7 +107,7 @@ def aggregate(
     import xarray
 
     from cfagg.aggregation.accessor import with_report
-    from cfagg.labelled.engine import CfaggBackendEntrypoint
+    from cfagg.labelled.indexes import IndexingEntrypoint
 
     known = {f.name for f in fields(Options)}
     rules = {name: options.pop(name) for name in list(options) if name in known}
@@ -122,7 +122,8 @@ def aggregate(
     groups = {
         path: xarray.open_dataset(
             opened,
-            engine=CfaggBackendEntrypoint,
+            engine=IndexingEntrypoint,
+            create_default_indexes=False,
             group=path,
             chunks=chunks,
             missing=missing,

@@ -126,9 +126,13 @@ def read(
     engine = _engine(name, allow)
     if engine == "cfagg":
         from cfagg.labelled.engine import CfaggBackendEntrypoint
+        from cfagg.labelled.indexes import IndexingEntrypoint
 
         own = {"allow": allow, "missing": missing, "workers": workers, "substitutions": substitutions, "index": index}
-        options = {"engine": CfaggBackendEntrypoint, **own, **options}
+        if "create_default_indexes" in options:
+            options = {"engine": CfaggBackendEntrypoint, **own, **options}
+        else:
+            options = {"engine": IndexingEntrypoint, "create_default_indexes": False, **own, **options}
     elif engine == "zarr":
         from cfagg.labelled.zarr import ZarrEntrypoint
 

@@ -282,7 +282,9 @@ def test_text_along_a_dimension_is_a_coordinate(tmp_path: Path) -> None:
             tas.setncatts(TAS)
             tas[:] = np.arange(len(names)) + 10.0 * k
         files.append(str(path))
-    found = cfagg.aggregate(files).tas
+    ds = cfagg.aggregate(files)
+    assert list(ds.data_vars) == ["tas"]
+    found = ds.tas
     assert dict(zip(found.region.values.tolist(), found.values.tolist(), strict=True)) == {
         "north": 0.0, "south": 1.0, "west": 10.0,
     }  # fmt: skip

@@ -40,6 +40,9 @@ def plans_of(dataset: Dataset, options: Options) -> tuple[FieldPlan, ...]:
     roles = Roles(dataset, references(dataset, resolver))
     aggregated = {v for v in dataset.variables if v.dialect is not None and v.text("cf_role") in ("nca", "cfa")}
     left = (roles.data | aggregated) - roles.named_by("ancillary_variables") - roles.named_by("cell_measures")
+    # Text along the dimension of its name, which xarray writes so, is taken for its coordinate.
+    labels = {v for v in left if v.is_text and length(v) == (v.name,)}
+    left -= {v for v in labels if any(v.dimensions[0] in o.dimensions for o in left - labels)}
     known = Variables(dataset.variables)
     same: dict[Hashable, Any] = {}
     plans = [_Field(v, resolver, options, known).plan() for v in dataset.variables if v in left]
