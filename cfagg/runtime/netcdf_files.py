@@ -32,6 +32,9 @@ def created(create: Callable[[], Any], path: str | os.PathLike[str]) -> Any:
     """Return a new `netCDF4.Dataset`; the library calls it a lack of permission where a file system has no locks."""
     try:
         return create()
+    except UnicodeEncodeError as error:
+        said = "the netCDF library writes no file whose path is not UTF-8; give another name"
+        raise OSError(errno.EILSEQ, said, os.fspath(path)) from error
     except (OSError, RuntimeError) as error:
         if not has_locks(Path(path).parent):
             said = (

@@ -197,6 +197,27 @@ def test_a_fifo_is_never_replaced(
     assert Path("fifo").is_fifo()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("convert", "--to", "netcdf", "a.nc"),
+        ("convert", "--to", "CF-1.13", "a.nc"),
+        ("rebase", "a.nc", "--from", "test1.nc", "--to", "x.nc", "-o"),
+    ],
+)
+def test_a_netcdf_file_whose_name_is_not_utf8_is_refused(
+    tmp_path: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("temperature.nca", "test1.nc", "test2.nc"):
+        shutil.copy(sample(name), name)
+    cfagg.convert("temperature.nca", "a.nc", to="CF-1.13")
+    before = sorted(tmp_path.iterdir())
+    assert cli.main([*command, "\udce9.nc"]) == 2
+    assert "path is not UTF-8; give another name" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+
+
 @pytest.mark.parametrize("verb", ["aggregate", "index"])
 def test_an_output_without_a_name_is_refused(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([verb, str(sample("test1.nc")), "-o", ""]) == 2
