@@ -29,7 +29,8 @@ from cfagg.aggregation.joining import join_files
 from cfagg.aggregation.scanning import FileState, Scanned
 from cfagg.arrays.index import SUFFIX, Index
 from cfagg.arrays.index import FileState as IndexedState
-from cfagg.arrays.index.building import build_index, is_text
+from cfagg.arrays.index.addresses import addresses_of
+from cfagg.arrays.index.building import build_index, is_text, row_of
 from cfagg.arrays.index.parquet import index_bytes
 from cfagg.arrays.index.table import FileRow
 from cfagg.arrays.joined_source import JoinedSource
@@ -46,6 +47,7 @@ from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
 from cfagg.writing.aggregation_file import Target, write_file
 from cfagg.writing.dialects import has_addresses
+from cfagg.writing.fragments import place_for
 from cfagg.writing.report import Report
 from cfagg.writing.sources import content_of
 
@@ -220,7 +222,7 @@ class Output:
             """Write the index of what is about to be put in its place."""
             if self.index and not odd:
                 digest = digest_of(made)
-                index = index_of(whole, self.settings, known, digest, self.client, self.workers)
+                index = index_of(whole, self.settings, known, digest, self.client, self.workers, _beside(made, target))
                 home = str(target.path.parent) if target.url is None else target.url.place[0]
                 pair.prepare(index_bytes(index, home), digest)
 
@@ -229,10 +231,32 @@ class Output:
         return source, report
 
 
+def _beside(made: Path, target: Target) -> list[FileRow]:
+    """Return what an index says of the fragments that are written along with a file, before both take their names."""
+    inside, folder = made.with_name("file.fragments"), place_for(target.path)
+    if target.url is not None or not inside.is_dir():
+        return []  # objects have no state before they are there
+    wanted: dict[str, dict[str, None]] = {}
+    for group in open_source(str(made)).root.walk():
+        for one in group.variables.values():
+            if not isinstance(one, Aggregation):
+                continue
+            for code, address in addresses_of(one)[0]:
+                wanted.setdefault(one.partitions.files[code].rpartition("/")[2], {})[address] = None
+    rows = ((name, row_of(str(inside / name), list(wanted.get(name, ())))) for name in sorted(os.listdir(inside)))  # noqa: PTH208
+    return [row._replace(path=str(folder / name)) for name, row in rows if row is not None]
+
+
 def index_of(
-    scanned: Sequence[Scanned], settings: Settings, known: Known | None, digest: str, client: Any, workers: int | None
+    scanned: Sequence[Scanned],
+    settings: Settings,
+    known: Known | None,
+    digest: str,
+    client: Any,
+    workers: int | None,
+    written: Sequence[FileRow] = (),
 ) -> Index:
-    """Return the index of files; those that are as they were are not opened again."""
+    """Return the index of files; those that are as they were are not opened again, and rows of others are known."""
     own, shared = packed(scanned, settings)
     numbers = {} if known is None else dict(zip(known.places, known.numbers, strict=True))
     states = [_indexed(one.state or FileState(0)) for one in scanned]
@@ -251,7 +275,7 @@ def index_of(
         path = real(one.place)
         path = one.place if path in rows else path
         rows[path] = row._replace(path=str(path), description=description)
-    return Index.of(rows.values(), shared=shared, aggregation=digest)
+    return Index.of([*rows.values(), *written], shared=shared, aggregation=digest)
 
 
 def _new_row(one: Scanned, state: IndexedState, made: Index) -> FileRow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import warnings
 from pathlib import Path
 
 import netCDF4
@@ -49,6 +50,47 @@ def values_of(folder: Path) -> np.ndarray:
         with netCDF4.Dataset(folder / f"{day}.nc") as ds:
             found.append(ds["tas"][:].data)
     return np.concatenate(found)
+
+
+def test_values_beside_an_aggregation_file_are_read_by_its_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in range(6):
+        write(tmp_path / f"{day}.nc", day)
+        with netCDF4.Dataset(tmp_path / f"{day}.nc", "a") as ds:
+            ds["lat"][:] = ds["lat"][:][:: -1 if day % 2 else 1]
+    files = [tmp_path / f"{day}.nc" for day in range(6)]
+    report = cfagg.aggregate(files, output=tmp_path / "all.nc", on_loss="materialise").cfagg.report
+    assert any("written to all.nc.fragments" in note for note in report.notes)
+    index = open_index(tmp_path / f"all.nc{SUFFIX}")
+    assert {p.partition("/")[0] for p in index.path} == {*(f"{n}.nc" for n in range(6)), "all.nc.fragments"}
+    opened = count_opened(monkeypatch)
+    expected = values_of(tmp_path)
+    expected[1::2] = expected[1::2, ::-1]
+    found = cfagg.read(tmp_path / "all.nc").tas
+    assert np.array_equal(found.values, expected)
+    assert np.array_equal(found[:, 1, 2].values, expected[:, 1, 2])
+    assert opened == []
+    write(tmp_path / "6.nc", 6)
+    cfagg.aggregate(tmp_path / "6.nc", output=tmp_path / "all.nc", on_loss="materialise", append=True)
+    assert np.array_equal(cfagg.read(tmp_path / "all.nc").tas[:6].values, expected)
+
+
+def test_zarr_stores_among_the_files_are_read_without_the_index(tmp_path: Path) -> None:
+    for day in range(6):
+        write(tmp_path / f"{day}.nc", day)
+    expected = values_of(tmp_path)
+    for day in (1, 3):
+        cfagg.convert(tmp_path / f"{day}.nc", tmp_path / f"{day}.zarr")
+        (tmp_path / f"{day}.nc").unlink()
+    files = [*tmp_path.glob("*.nc"), *tmp_path.glob("*.zarr")]
+    report = cfagg.index(files, output=tmp_path / "x.cfagg-index")
+    assert (report.files, len(report.left_out)) == (4, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = cfagg.read(files, index=tmp_path / "x.cfagg-index").tas
+        assert np.array_equal(found.values, expected)
+        assert np.array_equal(found[:, 1, 2].values, expected[:, 1, 2])
 
 
 def count_opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:

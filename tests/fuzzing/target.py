@@ -22,7 +22,7 @@ from cfagg.errors import CfaggError
 from tests.fuzzing.changing import change, changed_byte
 
 #: Modules that register parsers.
-MODULES = ("files", "fields", "conventions", "texts", "stores", "documents", "trial")
+MODULES = ("files", "fields", "conventions", "texts", "stores", "documents", "indexes", "trial")
 
 #: The share of inputs that are finished.
 _FINISHED = 0.7

@@ -366,6 +366,8 @@ def _problems(found: Index) -> Iterator[str]:
             yield f"a list of {name!r} of another length"
     if (found.shape.counts > _DIMENSIONS).any():
         yield "a variable of more dimensions than any has"
+    if any(one is not None and not n for one, n in zip(found.digest, found.ranges.counts.tolist(), strict=True)):
+        yield "a digest of no bytes, which every file has"
     if (found.ranges.counts % 2).any():
         yield "a range without an end"
     if not (found.ranges.counts % 2).any():
