@@ -522,3 +522,25 @@ def test_bounds_of_other_coordinates_have_the_units_of_these(tmp_path: Path, dim
     npt.assert_array_equal(ds["z"].values.reshape(2, -1)[:, 0], [2000, 3000])
     npt.assert_array_equal(ds["ends"].values.reshape(2, -1, 2)[:, 0], [[1000, 3000], [1500, 4500]])
     assert "units" not in ds["ends"].attrs
+
+
+def test_what_was_never_written_is_missing_in_reals_and_a_number_in_integers(tmp_path: Path) -> None:
+    files = []
+    for k in range(2):
+        files.append(tmp_path / f"{k}.nc")
+        with netCDF4.Dataset(files[-1], "w") as file:
+            file.createDimension("time", 2)
+            time = file.createVariable("time", "f8", ("time",))
+            time.setncatts({"standard_name": "time", "units": "days since 2000-01-01"})
+            time[:] = [2 * k, 2 * k + 1]
+            for kind in ("f4", "f8", "i2", "i4", "i1"):
+                file.createVariable(kind, kind, ("time",)).setncatts({"standard_name": f"of_{kind}", "units": "1"})
+                file[kind][0] = 1
+    found = cfagg.aggregate(files, output=tmp_path / "all.nc")
+    cfagg.convert(tmp_path / "all.nc", tmp_path / "flat.nc")
+    for ds in (found, cfagg.read(tmp_path / "all.nc"), xr.open_dataset(tmp_path / "flat.nc")):
+        for kind in ("f4", "f8", "i2", "i4", "i1"):
+            fill = np.nan if kind[0] == "f" else netCDF4.default_fillvals[kind]
+            npt.assert_array_equal(ds[kind].values, np.array([1, fill, 1, fill], kind))
+    for ds in (xr.open_dataset(files[0]), cfagg.read(files[0])):
+        npt.assert_array_equal(ds["f8"].values, [1, netCDF4.default_fillvals["f8"]])
