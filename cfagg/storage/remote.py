@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -241,8 +242,13 @@ class S3Source(HttpSource):
 
 def _time(reply: Reply, name: str) -> int:
     """Return the time in a header in nanoseconds since 1970, 0 where there is none."""
+    return _time_of(reply.headers.get(name, ""))
+
+
+@lru_cache(256)
+def _time_of(text: str) -> int:
     try:
-        return int(parsedate_to_datetime(reply.headers.get(name, "")).timestamp()) * 10**9
+        return int(parsedate_to_datetime(text).timestamp()) * 10**9
     except ValueError:
         return 0
 

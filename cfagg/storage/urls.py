@@ -198,6 +198,8 @@ def _leads_up(path: str) -> bool:
     """Return whether a path may lead out of the folders that it names, however often a server decodes it."""
     from urllib.parse import unquote
 
+    if ".." not in path and "%" not in path:
+        return False
     for _ in range(_DECODED):
         # Servers take backslashes for slashes, and leave out parameters after a semicolon.
         if any(part.partition(";")[0] == ".." for part in re.split(r"[/\\]", path)):

@@ -245,6 +245,8 @@ def read_shard(array: ZarrArray, shards: Shards, held: Sequence[int], inside: In
             array.objects,
             held,
         )
+        if not shards.decoder.steps and _read_rows(file, status.st_size, table[inside], memory):
+            return [READ] * len(inside)
         runs = shard_runs(table, inside, status.st_size, memory.sizes, _GAP)
         done = runs.done
         for a, b, members in runs.ranges:
@@ -256,6 +258,35 @@ def read_shard(array: ZarrArray, shards: Shards, held: Sequence[int], inside: In
     finally:
         close_read(file)
     return done
+
+
+def _read_rows(file: int, size: int, entries: npt.NDArray[np.uint64], memory: Memory) -> bool:
+    """Read chunks that are stored as they are by one call, where they are of one size and close together.
+
+    Return whether they were read; if not, what is in the memory does not matter.
+    """
+    count, each = len(entries), memory.sizes[0]
+    # What is read between them may be as much as they are.
+    if count < _FEW or each == 0 or (entries[:, 1] != each).any() or memory.sizes.count(each) != count:
+        return False
+    begin = int(entries[:, 0].min())
+    end = int(entries[:, 0].max()) + each
+    if end > size or end - begin > min(2 * count * each, _MOST):
+        return False
+    offsets = entries[:, 0].astype(np.int64) - begin
+    out = memory.raw[: count * each]
+    if memory.starts[count - 1] != (count - 1) * each:
+        return False
+    if (np.diff(offsets) == each).all():
+        return os.preadv(file, [out], begin) == out.size
+    rows, between = np.divmod(offsets, each)
+    if between.any():
+        return False
+    stored = np.empty((end - begin) // each * each, np.uint8)
+    if os.preadv(file, [stored], begin) != stored.size:
+        return False
+    np.take(stored.reshape(-1, each), rows, axis=0, out=out.reshape(count, each), mode="clip")
+    return True
 
 
 @dataclass

@@ -220,3 +220,37 @@ def test_an_index_that_is_too_large_is_refused_by_the_name_of_array_and_chunk(
     monkeypatch.setattr("cfagg.conventions.limits.MAX_INDEX", 100)
     with pytest.raises(LimitError, match=r"array 'x', chunk \(0,\) .*index of a shard takes 324 bytes.*MAX_INDEX"):
         ZarrReader(open_array(str(tmp_path), "x")).read([slice(None)])
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        range(6), range(5, -1, -1), [0, 1, 2, 4, 5, 6], [0, 1, 2.25, 3.25, 4.25, 5.25], [0, 0, 2, 3, 1, 1],
+        [0, 90, 1, 2, 3, 4],
+    ],
+    ids=["in order", "backward", "with a gap", "with an odd gap", "shared", "far away"],
+)  # fmt: skip
+@pytest.mark.parametrize("some", [slice(None), slice(4, 22, 3)])
+def test_chunks_that_are_stored_as_they_are_are_found_wherever_they_lie(
+    tmp_path: Any, places: Any, some: slice
+) -> None:
+    made = zarr.create_array(tmp_path, name="x", shape=(24,), chunks=(4,), shards=(24,), dtype="i4", compressors=None)
+    made[:] = 1
+    stored = np.random.default_rng(0).integers(0, 256, 100 * 16, dtype=np.uint8).tobytes()
+    index = np.array([[16 * p, 16] for p in places], "<u8").tobytes()
+    checksum = google_crc32c.value(index).to_bytes(4, "little")
+    (tmp_path / "x" / "c" / "0").write_bytes(stored + index + checksum)
+    found = ZarrReader(open_array(tmp_path, "x")).read([some])
+    assert found.tolist() == made[some].tolist()
+
+
+def test_a_chunk_beyond_the_end_of_its_shard_is_damage_among_others(tmp_path: Any) -> None:
+    made = zarr.create_array(tmp_path, name="x", shape=(24,), chunks=(4,), shards=(24,), dtype="i4", compressors=None)
+    made[:] = 1
+    index = np.array([[16 * k, 16] for k in (0, 1, 2, 3, 4, 2**59)], "<u8").tobytes()
+    checksum = google_crc32c.value(index).to_bytes(4, "little")
+    (tmp_path / "x" / "c" / "0").write_bytes(bytes(96) + index + checksum)
+    reader = ZarrReader(open_array(tmp_path, "x"))
+    assert reader.read([slice(20)]).tolist() == [0] * 20
+    with pytest.raises(FragmentReadError, match=r"chunk \(5,\)"):
+        reader.read([slice(None)])
