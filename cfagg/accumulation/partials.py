@@ -14,10 +14,11 @@ import numpy.typing as npt
 from cfagg.accumulation.recipe import Field, Recipe
 from cfagg.accumulation.scratch import Journal, PassingJournal, Scratch
 from cfagg.accumulation.source import mask_of
-from cfagg.errors import CfaggError, LimitError, StaleError
+from cfagg.errors import CfaggError, LimitError, StaleError, TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import checksum, object_checksum, stamps
 from cfagg.kernels.cumulative.mask import Mask, native_block
+from cfagg.runtime.clusters import answers, threads_of
 from cfagg.runtime.threads import run_threads
 from cfagg.storage.urls import Url
 
@@ -273,13 +274,12 @@ class Pass:
         def submit(numbers: list[int]) -> Any:
             return client.submit(_compute_batch, sent, numbers, [self._stamp(n) for n in numbers], pure=False)
 
-        ahead = [submit(b) for b in itertools.islice(batches, 2 * max(1, sum(client.nthreads().values())))]
-        pending = as_completed(ahead, with_results=True, raise_errors=True)
-        for future, batch in pending:
+        ahead = [submit(b) for b in itertools.islice(batches, 2 * threads_of(client))]
+        pending = as_completed(ahead, with_results=True)
+        for _, batch in answers(client, pending, TargetError, "; what is done is kept"):
             for found in batch:
                 self._keep(found)
             self._count([int(f.record["number"]) for f in batch])
-            future.release()
             following = next(batches, None)
             if following is not None:
                 pending.add(submit(following))

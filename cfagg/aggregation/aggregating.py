@@ -178,13 +178,14 @@ def put_together(
 
     chosen = Options(**rules)
 
-    def scanning(named: Sequence[str]) -> list[Scanned]:
+    def scanning(named: Sequence[str], others: bool = False) -> list[Scanned]:
         return scan(
             named,
             chosen,
             storage_options=storage_options,
             allow=allow,
             skip_errors=skip_errors,
+            others=others,
             client=client,
             workers=workers,
             progress=progress,

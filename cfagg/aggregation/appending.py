@@ -273,16 +273,26 @@ def _counted(places: Sequence[str], one: str, several: str) -> str:
     return f"{places[0]} {one}" if len(places) == 1 else f"{len(places):,} files {several}"
 
 
+#: The state of what was a file or a store, and is none any more.
+_NONE = FileState(-1)
+
+
 def state_at(place: str, again: Callable[[str], FileState | None]) -> FileState | None:
-    """Return the state of a file, `None` where it is gone; `again` finds out that of stores and of remote files."""
+    """Return the state of a file, `None` where it is gone; `again` finds out that of stores and of remote files.
+
+    What cannot be looked at is another state than any that was recorded: it has changed, and a scan says how.
+    """
     if is_url(place):
         return again(place)
     try:
         found = os.stat(place)  # noqa: PTH116 - Path costs more
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError as error:
-        raise SourceError(f"{place}: {error.strerror or error}") from error
+    except OSError:
+        return _NONE
     if stat.S_ISDIR(found.st_mode):
-        return again(place)
+        try:
+            return again(place)
+        except SourceError:
+            return _NONE
     return FileState(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)

@@ -146,7 +146,7 @@ def _below(folder: str, without: set[str]) -> Iterator[str]:
         try:
             status = os.stat(path)  # noqa: PTH116
             with os.scandir(path) as entries:
-                names = [(e.name, e.is_dir()) for e in entries if not e.name.startswith(".")]
+                names = [(e.name, _is_folder(e)) for e in entries if not e.name.startswith(".")]
         except OSError as error:
             raise SourceError(f"{path} cannot be listed: {error.strerror or error}") from error
         own = status.st_dev, status.st_ino
@@ -163,6 +163,14 @@ def _below(folder: str, without: set[str]) -> Iterator[str]:
             elif name.endswith(_KNOWN) or _is_known(there):
                 yield there
         waiting.extend(reversed(below))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry is a directory; a link that leads to itself is a file, which the scan cannot read."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _is_known(path: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from cfagg.aggregation.appending import (
     Growth,
@@ -56,8 +56,12 @@ __all__ = ["Output"]
 #: Formats of stores, which are no single files: an index only knows what they hold.
 _STORES = frozenset({"zarr", "nczarr"})
 
-#: Scans places: options, credentials and the rest are its own.
-Scan = Callable[[Sequence[str]], list[Scanned]]
+
+class Scan(Protocol):
+    """Scans places, beside which there may be others: options, credentials and the rest are its own."""
+
+    def __call__(self, named: Sequence[str], others: bool = False) -> list[Scanned]: ...
+
 
 #: Gives a URL that was recorded what its server wants.
 Named = Callable[[str], str]
@@ -196,7 +200,7 @@ class Output:
         recorded: frozenset[str],
     ) -> tuple[JoinedSource, Report]:
         wanted = growth.to_scan
-        found = {str(one.place): one for one in scan(wanted)} if wanted else {}
+        found = {str(one.place): one for one in scan(wanted, bool(growth.kept))} if wanted else {}
         scanned = [growth.kept.get(place) or found[place] for place in growth.places]
         whole = [one for one in scanned if one.problem is None]
         target = self._replacing

@@ -13,7 +13,7 @@ from cfagg.cf.joining import Options, interned
 from cfagg.errors import CfaggError, Problem, SourceError
 from cfagg.errors.arguments import paths
 from cfagg.runtime.budget import worker_count
-from cfagg.runtime.clusters import cluster_of
+from cfagg.runtime.clusters import answers, cluster_of, threads_of
 from cfagg.runtime.processes import Died, run_processes
 from cfagg.runtime.threads import run_threads
 from cfagg.storage.urls import Url, a_place, is_url
@@ -39,16 +39,20 @@ def scan(
     storage_options: Mapping[str, Any] | None = None,
     allow: Iterable[Any] = (),
     skip_errors: bool = False,
+    others: bool = False,
     client: Any = None,
     workers: int | None = None,
     progress: Progress = None,
 ) -> list[Scanned]:
     """Return what each file holds, in order; files that cannot be read are listed in one error unless skipped.
 
+    There may be `others` that were scanned before.
+
     Raises
     ------
     SourceError
-        Files cannot be read, all of which are listed in its `problems`; with `skip_errors` only where none can.
+        Files cannot be read, all of which are listed in its `problems`; with `skip_errors` only where none can, and
+        there are no others.
     """
     allowed = paths(allow)
     how = How(options or Options(), tuple(one for one in allowed if not is_url(one)))
@@ -61,7 +65,7 @@ def scan(
                 progress(len(found), len(named))
     ordered = [found[number] for number in range(len(named))]
     bad = [one for one in ordered if one.problem is not None]
-    if bad and (not skip_errors or len(bad) == len(ordered)):
+    if bad and (not skip_errors or (len(bad) == len(ordered) and not others)):
         raise _unread(bad, len(ordered))
     return ordered
 
@@ -110,8 +114,7 @@ def _in_processes(named: Sequence[str], numbers: Sequence[int], how: How, most: 
     for result in run_processes(_scan_batch, alone, 1) if suspects else ():
         if isinstance(result, Died):
             (place,), _, batch = result.task
-            said = f"{place}: the process that scanned it crashed, so the file is most likely damaged"
-            yield batch, [Scanned(place, None, problem=said, error=SourceError)]
+            yield batch, [_crashed(place)]
         else:
             yield _here(result)
 
@@ -119,16 +122,31 @@ def _in_processes(named: Sequence[str], numbers: Sequence[int], how: How, most: 
 def _on_cluster(named: Sequence[str], numbers: Sequence[int], how: How, cluster: Any) -> Iterator[_Batch]:
     """Yield what files hold, scanned by the workers of a Dask cluster."""
     from distributed import as_completed
+    from distributed.scheduler import KilledWorker
 
-    workers = max(sum(cluster.nthreads().values()), 1)
-    tasks = [([named[n] for n in batch], how, batch) for batch in _batches(numbers, workers)]
-    futures = cluster.map(_scan_batch, tasks, pure=False)
-    try:
-        for future in as_completed(futures):
-            yield _here(future.result())
-            future.release()
-    finally:
-        cluster.cancel(futures)
+    def submit(batch: Sequence[int]) -> Any:
+        future = cluster.submit(_scan_batch, ([named[n] for n in batch], how, list(batch)), pure=False)
+        given[future.key] = batch
+        return future
+
+    given: dict[str, Sequence[int]] = {}
+    workers = threads_of(cluster)
+    pending = as_completed(map(submit, _batches(numbers, workers)), with_results=True)
+    for future, found in answers(cluster, pending, killed=True):
+        batch = given.pop(future.key)
+        if not isinstance(found, KilledWorker):
+            yield _here(found)
+        elif len(batch) > 1:
+            for n in batch:  # alone, so that the others are not blamed
+                pending.add(submit([n]))
+        else:
+            yield list(batch), [_crashed(named[batch[0]])]
+
+
+def _crashed(place: str) -> Scanned:
+    """Return what is said of a file at which processes crash."""
+    said = f"{place}: the process that scanned it crashed, so the file is most likely damaged"
+    return Scanned(place, None, problem=said, error=SourceError)
 
 
 def _here(batch: _Batch) -> _Batch:

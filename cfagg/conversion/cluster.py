@@ -12,7 +12,7 @@ import threading
 import uuid
 import warnings
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -22,8 +22,8 @@ from cfagg.conversion.plan import Array
 from cfagg.conversion.request import Request
 from cfagg.conversion.slab_writer import Job, SlabWriter, Task
 from cfagg.conversion.slabs import Slabs
-from cfagg.errors import CfaggError, TargetError
-from cfagg.runtime.clusters import cluster_of
+from cfagg.errors import TargetError
+from cfagg.runtime.clusters import answers, cluster_of, threads_of
 
 __all__ = ["on_cluster", "run_workers", "task_count"]
 
@@ -73,29 +73,17 @@ def run_workers(job: Job, todo: Iterator[Task], client: Any) -> Generator[tuple[
     def submit(batch: list[Task]) -> Any:
         return client.submit(_write, sent, token, batch, pure=False, retries=_RETRIES, key=f"cfagg-{uuid.uuid4().hex}")
 
-    ahead = [submit(b) for b in islice(batches, _AHEAD * max(1, sum(client.nthreads().values())))]
-    pending = as_completed(ahead, with_results=True, raise_errors=True)
+    ahead = [submit(b) for b in islice(batches, _AHEAD * threads_of(client))]
+    pending = as_completed(ahead, with_results=True)
     try:
-        for future, written in pending:
+        for _, written in answers(client, pending, TargetError, "; what is done is kept"):
             yield from written
-            future.release()
             following = next(batches, None)
             if following is not None:
                 pending.add(submit(following))
-    except CfaggError:
-        raise
-    except Exception as error:
-        from distributed.client import FutureCancelledError
-        from distributed.scheduler import KilledWorker
-
-        if not isinstance(error, KilledWorker | FutureCancelledError | ConnectionError):
-            raise
-        raise TargetError(
-            f"workers of the Dask cluster were lost again and again ({str(error).splitlines()[0][:300]}); see whether "
-            "they have enough memory; what is done is kept"
-        ) from error
     finally:
-        client.cancel([*pending.futures, sent], force=True)
+        with suppress(OSError):
+            client.cancel([sent], force=True)
 
 
 def task_count(arrays: Sequence[Array], slabs: Sequence[Slabs]) -> int:

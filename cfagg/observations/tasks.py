@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from cfagg.errors import CfaggError, SourceError, UnsupportedError
 from cfagg.errors.extras import require
-from cfagg.runtime.clusters import cluster_of
+from cfagg.runtime.clusters import cluster_of, threads_of
 
 __all__ = ["Pool"]
 
@@ -30,7 +30,7 @@ class Pool:
             require("builds on a Dask cluster (client=)", "distributed")
             self._client = self._open.enter_context(cluster_of(client))
             self._workers = self._client.get_executor(pure=False)
-            workers = max(1, sum(self._client.nthreads().values()))
+            workers = threads_of(self._client)
         self._ahead = 2 * workers
 
     def __enter__(self) -> Self:

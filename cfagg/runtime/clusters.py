@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from cfagg.errors import OptionError, SourceError
+from cfagg.errors import CfaggError, OptionError, SourceError
 
-__all__ = ["cluster_of"]
+__all__ = ["answers", "cluster_of", "threads_of"]
+
+#: Seconds for which tasks wait where there is no worker: one that died is started again within a few.
+PATIENCE = 300.0
 
 
 @contextmanager
@@ -37,3 +41,72 @@ def cluster_of(client: Any) -> Iterator[Any]:
         raise SourceError(f"no Dask scheduler answers at {client}: {lines[0]}") from error
     with made, made.as_current():
         yield made
+
+
+def threads_of(client: Any) -> int:
+    """Return how many tasks the workers of a cluster do at the same time, one where there is none yet."""
+    try:
+        return max(1, sum(map(int, client.nthreads().values())))
+    except OSError as error:
+        raise SourceError(f"the Dask cluster does not answer ({error}); see whether its scheduler runs") from error
+
+
+def answers(
+    client: Any, pending: Any, kind: type[CfaggError] = SourceError, then: str = "", *, killed: bool = False
+) -> Iterator[tuple[Any, Any]]:
+    """Yield futures and their results, as they are done, of an `as_completed` with both, to which may be added.
+
+    The first error is raised; with `killed`, a task that ends its workers has a `KilledWorker` as its result. `then`
+    ends messages. By itself, distributed would wait for ever where all workers are gone.
+    """
+    import asyncio
+    from concurrent.futures import CancelledError
+
+    from distributed.comm.core import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    pending.raise_errors = False  # as what was cancelled has no traceback to raise
+    try:
+        seen = asked = time.monotonic()
+        while not pending.is_empty():
+            if pending.has_ready():
+                future, found = next(pending)
+                if future.status == "error":
+                    found = found[1]
+                if isinstance(found, BaseException) and not (killed and isinstance(found, KilledWorker)):
+                    raise found
+                yield future, found
+                future.release()
+                seen = time.monotonic()
+                continue
+            with pending.thread_condition:
+                pending.thread_condition.wait(0.1)
+            now = time.monotonic()
+            if now - asked > min(1.0, PATIENCE / 4):
+                asked = now
+                if client.nthreads():
+                    seen = now
+                elif now - seen > PATIENCE:
+                    raise kind(
+                        f"the Dask cluster has had no worker for {PATIENCE:g} s; start some, or wait for them before "
+                        f"by client.wait_for_workers(1){then}"
+                    )
+    except (
+        KilledWorker,
+        CancelledError,
+        asyncio.CancelledError,
+        CommClosedError,
+        ConnectionError,
+        TimeoutError,
+    ) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0][:300]
+        if isinstance(error, KilledWorker):
+            what = (
+                f"workers of the Dask cluster were lost again and again ({said}); see whether they have enough memory"
+            )
+        else:
+            what = f"the Dask cluster does not answer any more ({said}); see whether its scheduler runs"
+        raise kind(f"{what}{then}") from error
+    finally:
+        with suppress(OSError):  # where its scheduler is gone, nothing is left to cancel
+            client.cancel(list(pending.futures), force=True)

@@ -33,6 +33,8 @@ class PairedFile(Staging):
         self._made = self.product / "file"
 
     def __enter__(self) -> Self:
+        if self.beside.is_dir():
+            raise TargetError(f"{self.beside} is a directory; remove it, or give another name")
         self.hold()
         try:
             if self._made.is_file() and self._belongs(self._made):

@@ -596,3 +596,47 @@ def test_an_index_with_a_name_that_no_file_has_is_not_used(tmp_path, out, name):
     with pytest.warns(CfaggWarning, match="2 files .* were scanned again"):
         cfagg.aggregate(files[2:], output=out, append=True, allow=[out.parent.parent])
     assert contents(out) == at_once(files, out)
+
+
+def no_file(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def a_directory(path: Path) -> None:
+    path.mkdir()
+
+
+def a_loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def a_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("becomes", [no_file, a_directory, a_loop, a_fifo])
+def test_a_file_that_became_none_has_changed_and_is_left_out_where_errors_are_skipped(tmp_path, out, becomes):
+    files = months(tmp_path / "in", 4)
+    cfagg.aggregate(files[:3], output=out)
+    former = contents(out)
+    Path(files[1]).unlink()
+    Path(files[2]).unlink()
+    becomes(Path(files[1]))
+    with pytest.raises(SourceError) as caught:
+        cfagg.aggregate(files[0], output=out, append=True, allow=[tmp_path])
+    assert [str(p) for p in caught.value.problems] == [f"{files[1]}: it has changed", f"{files[2]}: it is gone"]
+    given = {"append": True, "update": True, "allow": [tmp_path]}
+    with pytest.raises(SourceError, match=re.escape(files[1])):
+        cfagg.aggregate(files[0], output=out, **given)
+    assert contents(out) == former
+    found = cfagg.aggregate(files[0], output=out, skip_errors=True, **given)
+    assert files[1] in str(found.cfagg.report)
+    assert values(out) == [0, 6]
+    assert contents(out) == at_once(files[:1], out)
+
+
+def test_an_index_that_is_a_directory_is_refused_before_anything_is_written(tmp_path, out):
+    Path(f"{out}.cfagg-index").mkdir()
+    with pytest.raises(TargetError, match="is a directory; remove it"):
+        cfagg.aggregate(months(tmp_path / "in", 2), output=out)
+    assert [p.name for p in out.parent.iterdir()] == ["OUT.nc.cfagg-index"]

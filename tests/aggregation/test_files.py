@@ -117,3 +117,9 @@ def test_a_url_without_a_key_is_never_a_directory_here(url, tmp_path, monkeypatc
         (tmp_path / name / "a.nc").write_bytes(b"CDF\1")
     with pytest.raises(SourceError, match="names no file and no folder"):
         explain([url])
+
+
+def test_a_link_to_itself_in_a_directory_is_a_file_that_the_scan_tells_of(tmp_path: Path) -> None:
+    (tmp_path / "a.nc").write_bytes(b"CDF\x01")
+    (tmp_path / "loop.nc").symlink_to("loop.nc")
+    assert places(tmp_path) == [str(tmp_path / "a.nc"), str(tmp_path / "loop.nc")]

@@ -235,6 +235,23 @@ def test_a_dask_cluster_scans_too(tmp_path: Path) -> None:
     assert seen[-1] == (5, 5)
 
 
+@pytest.mark.full
+def test_a_file_at_which_workers_of_a_cluster_crash_is_blamed_alone(tmp_path: Path) -> None:
+    import dask
+    from distributed import Client, LocalCluster
+
+    names = [str(month(tmp_path / f"m{n}.nc", n, kind="NETCDF3_CLASSIC")) for n in range(18)]
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(**options) as one,
+        Client(one) as client,
+    ):
+        found = scan([*names[:9], Deadly(names[9]), *names[10:]], client=client, skip_errors=True)
+    assert [one.place for one in found if one.problem is not None] == [names[9]]
+    assert "the process that scanned it crashed" in (found[9].problem or "")
+
+
 def test_progress_is_told(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     scan(months(tmp_path, 3), progress=lambda done, total: seen.append((done, total)))

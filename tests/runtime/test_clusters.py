@@ -1,11 +1,14 @@
 """Clusters that work is given to."""
 
+import time
+
 import dask.array
 import pytest
-from distributed import Client, LocalCluster, default_client
+from distributed import Client, LocalCluster, as_completed, default_client
 
-from cfagg.errors import OptionError, SourceError
-from cfagg.runtime.clusters import cluster_of
+from cfagg.errors import OptionError, SourceError, TargetError
+from cfagg.runtime import clusters
+from cfagg.runtime.clusters import answers, cluster_of
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +57,33 @@ def test_no_cluster_is_none():
 def test_what_is_no_client_is_refused_by_its_type():
     with pytest.raises(OptionError, match="client: found an object of type int"), cluster_of(5):
         pass
+
+
+def test_tasks_do_not_wait_for_ever_for_a_worker(monkeypatch):
+    monkeypatch.setattr(clusters, "PATIENCE", 0.3)
+    with (
+        LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None) as empty,
+        Client(empty) as client,
+        pytest.raises(SourceError, match=r"no worker for 0\.3 s; start some, .*wait_for_workers\(1\); again$"),
+    ):
+        list(answers(client, as_completed([client.submit(int, "7")], with_results=True), then="; again"))
+
+
+def test_a_scheduler_that_forgot_the_tasks_is_an_error(cluster):
+    with cluster_of(cluster.scheduler_address) as client:
+        waiting = client.submit(time.sleep, 1)
+        pending = as_completed([waiting], with_results=True)
+        client.cancel([waiting], force=True)
+        with pytest.raises(TargetError, match="does not answer any more"):
+            list(answers(client, pending, TargetError))
+
+
+def test_answers_come_of_what_is_added_meanwhile_too(cluster):
+    with cluster_of(cluster.scheduler_address) as client:
+        pending = as_completed([client.submit(int, "7")], with_results=True)
+        found = []
+        for _, answer in answers(client, pending):
+            found.append(answer)
+            if len(found) < 3:
+                pending.add(client.submit(int, str(len(found))))
+    assert found == [7, 1, 2]

@@ -20,7 +20,7 @@ from cfagg.formats.values import find
 from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
 from cfagg.model.chunks import ChunkTable
 from cfagg.runtime.budget import worker_count
-from cfagg.runtime.clusters import cluster_of
+from cfagg.runtime.clusters import answers, cluster_of
 from cfagg.runtime.processes import Died, run_processes
 from cfagg.runtime.threads import run_threads
 from cfagg.storage.files import Borrowed, Context, Handle
@@ -113,12 +113,8 @@ def _on_cluster(todo: _Task, cluster: Any) -> Iterator[_Made]:
     from distributed import as_completed
 
     futures = cluster.map(_make, list(map(list, itertools.batched(todo, _TOGETHER))), pure=False)
-    try:
-        for future in as_completed(futures):
-            yield future.result()
-            future.release()
-    finally:
-        cluster.cancel(futures)
+    for _, made in answers(cluster, as_completed(futures, with_results=True)):
+        yield made
 
 
 def _make(task: _Task) -> _Made:
