@@ -124,23 +124,25 @@ def _on_cluster(named: Sequence[str], numbers: Sequence[int], how: How, cluster:
     from distributed import as_completed
     from distributed.scheduler import KilledWorker
 
-    def submit(batch: Sequence[int]) -> Any:
+    def submit(batch: Sequence[int], alone: bool = False) -> Any:
         future = cluster.submit(_scan_batch, ([named[n] for n in batch], how, list(batch)), pure=False)
-        given[future.key] = batch
+        given[future.key] = batch, alone
         return future
 
-    given: dict[str, Sequence[int]] = {}
+    given: dict[str, tuple[Sequence[int], bool]] = {}
+    suspects: list[int] = []
     workers = threads_of(cluster)
     pending = as_completed(map(submit, _batches(numbers, workers)), with_results=True)
     for future, found in answers(cluster, pending, killed=True):
-        batch = given.pop(future.key)
+        batch, alone = given.pop(future.key)
         if not isinstance(found, KilledWorker):
             yield _here(found)
-        elif len(batch) > 1:
-            for n in batch:  # alone, so that the others are not blamed
-                pending.add(submit([n]))
-        else:
+        elif alone:
             yield list(batch), [_crashed(named[batch[0]])]
+        else:
+            suspects += batch
+        if suspects and pending.is_empty():  # one at a time, so that no other is blamed
+            pending.add(submit([suspects.pop()], alone=True))
 
 
 def _crashed(place: str) -> Scanned:
