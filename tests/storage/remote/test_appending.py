@@ -18,6 +18,7 @@ from cfagg.cli.main import main
 from cfagg.errors import TargetError
 from cfagg.writing.zarr.place import CLAIM, place_of
 from tests.storage.remote.conftest import Bucket, Container
+from tests.writing.zarr.reading import MONTHS, appended_meanwhile, check
 from tests.writing.zarr.test_appending import rectilinear, same, series, write
 from tests.writing.zarr.test_place import hold
 
@@ -141,3 +142,9 @@ def test_the_command_appends_to_a_url(keyed: Bucket, tmp_path: Path, capsys: pyt
     series(5, 2).to_netcdf(tmp_path / "b.nc")
     assert main(["append", url, str(tmp_path / "b.nc"), "--dim", "time"]) == 0
     assert "2 steps of 'time' appended to 2 arrays, 7 now" in capsys.readouterr().out
+
+
+@pytest.mark.full
+def test_xarray_sees_whole_months_of_an_object_store_while_they_are_appended(keyed: Bucket, tmp_path: Path) -> None:
+    url = keyed.put(write(tmp_path / "a.zarr", series(0, MONTHS[0]), chunk=16), uuid.uuid4().hex)
+    check(list(appended_meanwhile(url, tmp_path, keyed.options)))
