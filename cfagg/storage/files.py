@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import stat
 import sys
@@ -196,13 +197,18 @@ class Handle:
         return f"<Handle of {self.key.path!r}{'' if self.is_open else ', closed'}>"
 
 
+#: Numbers of borrowed files.
+_borrowed = itertools.count()
+
+
 class Borrowed(Handle):
     """A file that a library has open already; without `data`, datasets of it are admitted, but none is read here."""
 
     __slots__ = ("_data", "_lent")
 
     def __init__(self, name: str, data: Any = None) -> None:
-        super().__init__(-1, FileKey(name, 0, 0, 0 if data is None else len(data), 0, 0), name)
+        # Its own number in place of an inode: what is remembered of one is never taken for another of this name.
+        super().__init__(-1, FileKey(name, -1, next(_borrowed), 0 if data is None else len(data), 0, 0), name)
         self._lent, self._data = True, data
 
     @property

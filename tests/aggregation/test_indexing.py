@@ -11,12 +11,14 @@ from pathlib import Path
 import netCDF4
 import numpy as np
 import pytest
+import xarray as xr
 
 import cfagg
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.index import SUFFIX, open_index
 from cfagg.cli.main import main
 from cfagg.errors import OptionError, SourceNotFoundError, StaleIndexWarning, TargetError, TargetExistsError
+from tests.aggregation.months import month
 
 
 def write(path: Path, day: int, seed: int = 0) -> None:
@@ -240,3 +242,18 @@ def test_files_whose_names_are_no_text_are_aggregated_without_an_index(days: Pat
     assert "no index was written" in " ".join(made.cfagg.report.notes)
     assert not (days / f"two.nc{SUFFIX}").exists()
     assert cfagg.read(days / "two.nc")["tas"].shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF4"])
+def test_an_index_of_a_file_that_was_rewritten_with_the_same_size_is_of_what_it_is_now(
+    tmp_path: Path, kind: str
+) -> None:
+    path, out = month(tmp_path / "in.nc", 0, kind=kind), tmp_path / "out.nc"
+    for factor in (1.0, 2.0):
+        with netCDF4.Dataset(path, "a") as file:
+            file["tas"].scale_factor = factor
+        size = path.stat().st_size
+        cfagg.aggregate(path, output=out, overwrite=True)
+        with xr.open_dataset(path) as expected, cfagg.read(out) as found:
+            assert np.array_equal(found.tas, expected.tas)
+    assert path.stat().st_size == size

@@ -163,13 +163,13 @@ def row_of(path: str, addresses: Sequence[str]) -> FileRow | None:
     if handle.data is None and handle.real != os.path.realpath(path):
         return None  # something else took its place meanwhile
     noted = _Noted(handle)
+    # One for all variables: what is remembered of it, such as a header, is noted once.
+    lent = Borrowed(handle.key.path, noted)
     variables, is_proven = [], True
-    together = _located(noted, handle, addresses, context) if len(addresses) > 1 else {}
+    together = _located(lent, addresses, context) if len(addresses) > 1 else {}
     for address in addresses:
-        before = noted.mark()
-        row = _by_parser(noted, handle, address, context, together.get(address))
+        row = _by_parser(lent, address, context, together.get(address))
         if row is None:
-            noted.forget(before)
             row = _by_library(handle, address, context) if handle.data is None else None
             is_proven &= row is None
         if row is not None:
@@ -220,14 +220,6 @@ class _Noted:
         self._taken.add((start, stop))
         return self._first[start:stop] if stop <= len(self._first) else self._handle.some(stop - start, start)
 
-    def mark(self) -> set[tuple[int, int]]:
-        """Return what was asked for until now."""
-        return set(self._taken)
-
-    def forget(self, before: set[tuple[int, int]]) -> None:
-        """Note only what was asked for before."""
-        self._taken = before
-
     def ranges(self) -> tuple[int, ...] | None:
         """Return begin and end of each range, ascending; `None` where there are too many to be read again."""
         found: list[int] = []
@@ -240,9 +232,8 @@ class _Noted:
         return tuple(found) if len(found) <= 2 * RANGES and length <= LONGEST else None
 
 
-def _located(noted: _Noted, handle: Handle, addresses: Sequence[str], context: Context) -> Mapping[str, StoredVariable]:
+def _located(lent: Handle, addresses: Sequence[str], context: Context) -> Mapping[str, StoredVariable]:
     """Return those variables that a format finds together; they share most of what describes them."""
-    lent = Borrowed(handle.key.path, noted)
     try:
         start = lent.some(find.HEAD, 0, context)
         locate_all = getattr(built_in(lent, context, start), "locate_all", None)
@@ -252,11 +243,8 @@ def _located(noted: _Noted, handle: Handle, addresses: Sequence[str], context: C
     return found
 
 
-def _by_parser(
-    noted: _Noted, handle: Handle, address: str, context: Context, found: StoredVariable | None
-) -> VariableRow | None:
+def _by_parser(lent: Handle, address: str, context: Context, found: StoredVariable | None) -> VariableRow | None:
     """Return a variable that is found without a library; all bytes that it follows from are noted."""
-    lent = Borrowed(handle.key.path, noted)
     if address.startswith(FIELD):
         return _field(lent, address, context)
 
