@@ -272,7 +272,6 @@ def test_functions_that_know_no_urls_yet_refuse_them_by_one_sentence_and_class(t
     url = "s3://b1/a.zarr"
     for call in (
         lambda: cfagg.accumulate("https://b1/a.zarr", "v"),
-        lambda: cfagg.accumulate("gs://b1/a.zarr", "v"),
         lambda: cfagg.create_observations(url, tmp_path / "o"),
         lambda: cfagg.create_observations({}, "https://b1/a.zarr"),
         lambda: exchange.import_netcdf(url, tmp_path / "o"),
