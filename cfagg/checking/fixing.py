@@ -7,6 +7,7 @@ takes its place.  What was written is checked again.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from cfagg.errors import TargetError, TargetExistsError, UnsupportedError
 from cfagg.findings.finding import Finding
 from cfagg.model.dataset import Dataset
 from cfagg.runtime.files import remove_dead
+from cfagg.storage.urls import Url, is_url
 
 __all__ = ["FixReport", "fix"]
 
@@ -57,10 +59,10 @@ def fix(
 ) -> FixReport:
     """Fix what can be fixed in a netCDF file or Zarr store without a decision by the user.
 
-    The source is checked if no `findings` are given. Without `output`, where the corrected copy is written, and without
-    `in_place`, which replaces the source by it, nothing is written. `unsafe` changes may alter the meaning. Kinds of
-    datasets that cannot be written raise `UnsupportedError`; a copy that would have errors that the source has not
-    raises `TargetError`.
+    The source is checked if no `findings` are given. Without `output`, the path or the URL in an object store where the
+    corrected copy is written, and without `in_place`, which replaces the source by it, nothing is written. `unsafe`
+    changes may alter the meaning. Kinds of datasets that cannot be written raise `UnsupportedError`; a copy that would
+    have errors that the source has not raises `TargetError`.
     """
     options = options or Options()
     place = str(source)
@@ -76,9 +78,15 @@ def fix(
         remove_dead(Path(os.path.realpath(target)))
         return fixed
     if form is None:
+        remedy = "; copy it to this machine, and fix the copy" if is_url(place) else ""
         raise UnsupportedError(
             f"{place} is {dataset.format} and cannot be changed; netCDF files and Zarr stores on this machine can"
+            f"{remedy}"
         )
+    if is_url(target) and not in_place:
+        fixed.remaining = _write_there(form, place, Url(target), fixed, found, options, overwrite=overwrite)
+        fixed.output = target
+        return fixed
     there = not in_place and os.path.exists(target)  # noqa: PTH110 - Path raises where it may not be looked for
     if there and not overwrite:
         raise TargetExistsError(f"{target} exists already; pass overwrite=True (--overwrite) to replace it")
@@ -112,6 +120,25 @@ def _form(dataset: Dataset) -> str | None:
     if dataset.path is None or dataset.format not in ("netcdf", "zarr", "nczarr"):
         return None
     return "zarr" if Path(dataset.path).is_dir() else "netcdf"
+
+
+def _write_there(
+    form: str, source: str, target: Url, fixed: FixReport, before: list[Finding], options: Options, *, overwrite: bool
+) -> list[Finding]:
+    """Write the corrected copy into an object store, when it is whole, and return what is found in it."""
+    from cfagg.runtime.object_files import check_object, written_object
+    from cfagg.runtime.object_publishing import new_there
+
+    with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
+        made = f"{folder}/{Path(source).name}"
+        if form == "zarr":
+            place = new_there(target, overwrite=overwrite)
+            after = _write(form, source, made, fixed, before, options)
+            place.upload(Path(made))
+            return after
+        check_object(target, overwrite=overwrite)
+        with written_object(target, create=not overwrite) as aside:
+            return _write(form, source, str(aside), fixed, before, options)
 
 
 def _write(

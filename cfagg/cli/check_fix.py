@@ -23,7 +23,7 @@ def fix_sources(args: argparse.Namespace, chosen: Any) -> int:
     from cfagg.errors import OptionError
     from cfagg.storage.urls import refuse_url
 
-    if args.output is not None:
+    if args.output is not None and args.output.lower().startswith("http"):
         refuse_url(args.output, "written")
     sources = list(expanded(args.sources))
     if args.output is not None and len(sources) > 1:

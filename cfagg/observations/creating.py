@@ -25,7 +25,7 @@ from cfagg.runtime.publishing import read_own, reason, write_synced
 from cfagg.runtime.staging import is_known
 from cfagg.runtime.targets import check_target_name
 from cfagg.storage.handles import handles
-from cfagg.storage.urls import Url, a_place, is_url, refuse_url
+from cfagg.storage.urls import Url, a_place, is_url
 
 __all__ = ["Report", "create_observations"]
 
@@ -266,13 +266,9 @@ def create_observations(
 
 def _into_objects(recipe: Any, target: Url, overwrite: bool, **given: Any) -> Report:
     """Build a store here, and write it to an object store."""
-    if target.lower().startswith("http"):
-        refuse_url(target, "written")
-    from cfagg.runtime.object_publishing import NewStore
-    from cfagg.storage.objects import ObjectStore
+    from cfagg.runtime.object_publishing import new_there
 
-    place = NewStore(ObjectStore(target, target.options.given, options_name="target_options"), overwrite=overwrite)
-    place.check()
+    place = new_there(target, overwrite=overwrite)
     with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
         report = create_observations(recipe, Path(folder) / "store.zarr", **given)
         place.upload(Path(folder) / "store.zarr")

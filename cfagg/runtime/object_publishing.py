@@ -16,8 +16,9 @@ from pathlib import Path
 from cfagg.errors import CfaggWarning, TargetError, TargetExistsError
 from cfagg.runtime.publishing import read_own
 from cfagg.storage.objects import ObjectStore
+from cfagg.storage.urls import Url, refuse_url
 
-__all__ = ["DOCUMENTS", "ROOT_DOCUMENTS", "NewStore"]
+__all__ = ["DOCUMENTS", "ROOT_DOCUMENTS", "NewStore", "new_there"]
 
 #: What stands in a store that is not complete, and the folder of its journal.
 _MARK, _JOURNAL = ".cfagg-partial", ".cfagg-journal"
@@ -129,3 +130,12 @@ class NewStore:
             for _ in pool.map(lambda key: self.objects.put(key, kept[key]), chunks):
                 pass
         self.publish({key: read_own(path) for key, path in kept.items() if key.rpartition("/")[2] in DOCUMENTS})
+
+
+def new_there(target: Url, *, overwrite: bool) -> NewStore:
+    """Return the place of a new store at a URL, where one may be written."""
+    if target.lower().startswith("http"):
+        refuse_url(target, "written")
+    place = NewStore(ObjectStore(target, target.options.given, options_name="target_options"), overwrite=overwrite)
+    place.check()
+    return place

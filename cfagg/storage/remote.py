@@ -95,6 +95,11 @@ class HttpSource(RemoteSource):
                 return Part(
                     reply.body, len(reply.body), tag, settled
                 )  # the whole object is not more than was asked for
+            if reply.headers.get("content-type", "").lower().startswith("text/html"):
+                raise UnsupportedError(
+                    f"{self.path}/{key}: the server sends a page (text/html), perhaps to log in, or it does not "
+                    f"support byte ranges; give {self._remedy} as storage_options=, or copy it to this machine"
+                )
             raise UnsupportedError(
                 f"{self.path}: the server does not support byte ranges and sends whole files; copy the "
                 "store to this machine or to another server"

@@ -14,7 +14,7 @@ import zarr
 import cfagg
 from cfagg.accumulation.accumulated import Accumulated
 from cfagg.observations.exchange import import_netcdf, import_parquet
-from cfagg.observations.exchange.netcdf_read import written_aside
+from cfagg.observations.exchange.netcdf_read import place_of
 
 FILE, STORE = cfagg.demo.sample("test1.nc"), "a.zarr"
 RECIPE: dict[str, Any] = {
@@ -101,5 +101,5 @@ def test_the_target_of_an_export_is_a_path(acc: Accumulated) -> None:
     refused = pytest.raises(
         cfagg.errors.OptionError, match=r"^path: an object of type int is not a path; name the file"
     )
-    with refused, written_aside(3, overwrite=False):  # type: ignore[arg-type]
-        pass
+    with refused:
+        place_of(3, None)

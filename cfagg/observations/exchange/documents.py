@@ -118,14 +118,14 @@ def plain(value: Any) -> Any:
     return value
 
 
-def table_of(source: Any) -> Table:
+def table_of(source: Any, storage_options: Mapping[str, Any] | None = None) -> Table:
     """Return the table of a store, by its path or opened, or of a dataset of `cfagg.open_observations`."""
     from cfagg.observations.store import ObservationStore, open_store
 
     if isinstance(source, Table):
         return source
     if isinstance(source, str | os.PathLike):
-        source = open_store(os.fspath(source))
+        source = open_store(os.fspath(source), storage_options)
     if isinstance(source, ObservationStore):
         return _of_store(source)
     from cfagg.observations.dataset import Observations

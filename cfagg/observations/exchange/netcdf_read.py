@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.source import open_source
 from cfagg.errors import CfaggError, ConventionError, Problem, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
 from cfagg.observations.building import Budget, Work, write_store
@@ -23,12 +25,13 @@ from cfagg.observations.merging import Run, sort_unique, write_run
 from cfagg.observations.writing import Place, check_variables
 from cfagg.runtime import files
 from cfagg.runtime.publishing import reason
-from cfagg.storage.urls import refuse_url
+from cfagg.storage.handles import handles
+from cfagg.storage.urls import Url, a_place
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["assemble", "import_netcdf", "written_aside"]
+__all__ = ["assemble", "import_netcdf", "place_of", "written_aside"]
 
 type Rows = npt.NDArray[np.float32]
 
@@ -46,12 +49,23 @@ def assemble(
     format: str,  # noqa: A002
     date_indexing: str,
     overwrite: bool,
-) -> Path:
+    target_options: Mapping[str, Any] | None = None,
+) -> Path | Url:
     """Write a store of the rows of frames, sorted, each distinct row once."""
     if date_indexing not in ("bisect", "btree"):
         raise ConventionError(f"{date_indexing!r} is not an index of a store; choose bisect or btree")
     names = check_variables(variables)
     full_chunk(format, len(META) + len(names), None)
+    there = a_place(target, target_options, name="target", options_name="target_options")
+    if isinstance(there, Url):
+        from cfagg.runtime.object_publishing import new_there
+
+        new = new_there(there, overwrite=overwrite)
+        with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
+            made = assemble(frames, names, Path(folder) / "store.zarr", where, attributes, format=format,
+                            date_indexing=date_indexing, overwrite=False)  # fmt: skip
+            new.upload(Path(made))
+        return there
     place = Place(target, overwrite=overwrite)
     with place.new():
         runs = list(_runs(frames, names, place.work, where))
@@ -75,12 +89,23 @@ def _runs(frames: Iterable[pd.DataFrame], variables: Sequence[str], folder: Path
             held, count = [], count + 1
 
 
+def place_of(path: Any, target_options: Mapping[str, Any] | None) -> Path | Url:
+    """Return where a file is going to be written."""
+    place = a_place(path, target_options, expected="name the file to write", options_name="target_options")
+    return place if isinstance(place, Url) else Path(a_path(path, expected="name the file to write"))
+
+
 @contextlib.contextmanager
-def written_aside(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Path]:
+def written_aside(target: Path | Url, *, overwrite: bool) -> Iterator[Path]:
     """Give the name of a new file that takes the place of another when the block ends well."""
-    name = a_path(path, expected="name the file to write")
-    target = Path(name)
-    refuse_url(name, "written")
+    if isinstance(target, Url):
+        from cfagg.runtime.object_files import check_object, written_object
+
+        check_object(target, overwrite=overwrite)
+        with written_object(target, create=not overwrite) as made:
+            yield made
+        return
+    path = target
     if os.path.isdir(target):  # noqa: PTH112 - Path raises where it may not be looked for
         raise TargetError(f"{target} is a directory; give the name of a file")
     if os.path.lexists(target) and not overwrite:
@@ -115,7 +140,9 @@ def import_netcdf(
     format: Literal["zarr2", "cfagg"] = "zarr2",  # noqa: A002
     date_indexing: Literal["bisect", "btree"] = "bisect",
     overwrite: bool = False,
-) -> Path:
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+) -> Path | Url:
     """Make a store of a netCDF file: one of `export_netcdf`, or any of CF's discrete sampling geometries.
 
     Rows are sorted, and of equal ones one is kept.  The store of a file that `export_netcdf` wrote has the same rows,
@@ -125,18 +152,20 @@ def import_netcdf(
     Parameters
     ----------
     path : path
-        The file.
+        The file, or its URL.
     target : path
-        The store.
+        The store, or its URL in an object store.
     format, date_indexing
         As of the recipe's output: the layout of the store, and the kind of its index.
     overwrite : bool
         Whether a store may be replaced.
+    storage_options, target_options : mapping, optional
+        Of URLs of the file and of the store, as the ``storage_options`` of `cfagg.read`.
 
     Returns
     -------
     pathlib.Path
-        The store.
+        The store; its URL where it is in an object store.
 
     Raises
     ------
@@ -160,8 +189,9 @@ def import_netcdf(
     """
     from cfagg.observations.sources.netcdf import read_netcdf
 
-    where = a_path(path, expected="name a netCDF file")
-    refuse_url(where, "imported")
+    where = a_place(path, storage_options, expected="name a netCDF file")
+    if isinstance(where, Url):
+        handles.renew(where)  # as it is now, whatever was kept of it
     document, about = _told(where)
     frames = read_netcdf(where, columns=None if document is None else document.variables)
     first = next(frames)
@@ -184,16 +214,20 @@ def import_netcdf(
         format=format,
         date_indexing=date_indexing,
         overwrite=overwrite,
+        target_options=target_options,
     )
 
 
 def _told(path: str) -> tuple[Document | None, dict[str, Any]]:
     """Return what cfagg wrote into a file, if it did, and what its global attributes tell."""
-    from cfagg.formats.values import netcdf
+    if isinstance(path, Url):
+        found: Mapping[str, Any] = open_source(path).root.attributes
+    else:
+        from cfagg.formats.values import netcdf
 
-    with netcdf.opened(path) as dataset:
-        found = {k: dataset.getncattr(k) for k in dataset.ncattrs() if k in (*_GLOBAL, KEY)}
-    texts = {k: v for k, v in found.items() if isinstance(v, str) and v}
+        with netcdf.opened(path) as dataset:
+            found = {k: dataset.getncattr(k) for k in dataset.ncattrs()}
+    texts = {k: v for k, v in found.items() if k in (*_GLOBAL, KEY) and isinstance(v, str) and v}
     document = parse_document(texts[KEY], path) if KEY in texts else None
     return document, {_GLOBAL[k]: v for k, v in texts.items() if k != KEY}
 

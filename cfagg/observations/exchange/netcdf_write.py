@@ -26,9 +26,10 @@ from cfagg.cf.references import DIMENSION_LISTS, REFERRING
 from cfagg.errors import ConventionError, OptionError
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.observations.exchange.documents import KEY, document_of, table_of
-from cfagg.observations.exchange.netcdf_read import written_aside
+from cfagg.observations.exchange.netcdf_read import place_of, written_aside
 from cfagg.observations.exchange.table import FEATURES, META, Instances, Table, epochs_of, find_instances, text_of
 from cfagg.runtime.netcdf_files import closing_written, created
+from cfagg.storage.urls import Url
 
 __all__ = ["FORMS", "ORIGINAL", "export_netcdf", "netcdf_attributes", "netcdf_names"]
 
@@ -69,7 +70,9 @@ def export_netcdf(
     feature: Literal["timeSeries", "trajectory", "profile"] | None = None,
     vertical: str | None = None,
     overwrite: bool = False,
-) -> Path:
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+) -> Path | Url:
     """Write observations as a netCDF file of a CF discrete sampling geometry, without losing anything.
 
     Parameters
@@ -77,7 +80,7 @@ def export_netcdf(
     source : path, ObservationStore or Observations
         A store, or a dataset of `cfagg.open_observations`: the rows in any of its windows, each once.
     path : path
-        The file to write.
+        The file to write, or its URL in an object store.
     form : {"point", "indexed", "contiguous"}
         Each row for itself; or rows of stations, tracks or profiles, as an indexed ragged array (in the order of the
         store, ``station_index`` tells to which each belongs) or a contiguous one (one after the other, counted in
@@ -90,11 +93,13 @@ def export_netcdf(
         The variable that is the height or depth of the observations; needed for profiles.
     overwrite : bool
         Whether a file may be replaced.
+    storage_options, target_options : mapping, optional
+        Of URLs of the store and of the file, as the ``storage_options`` of `cfagg.read`.
 
     Returns
     -------
     pathlib.Path
-        The file.
+        The file; its URL where it is in an object store.
 
     Raises
     ------
@@ -122,13 +127,13 @@ def export_netcdf(
         raise OptionError("form='point' takes neither by= nor feature=; choose form='indexed' or 'contiguous'")
     if feature == "profile" and vertical is None:
         raise OptionError("feature='profile' needs vertical=, the variable that is the height or depth")
-    table = table_of(source)
+    table, target = table_of(source, storage_options), place_of(path, target_options)
     table.check_names()
     up = None if vertical is None else _positive(table, vertical)
     instances = None if form == "point" else find_instances(table, by, feature)
-    with written_aside(path, overwrite=overwrite) as aside:
+    with written_aside(target, overwrite=overwrite) as aside:
         _File(table, instances, form, vertical, up).write(aside)
-    return Path(path)
+    return target
 
 
 def _positive(table: Table, vertical: str) -> str:

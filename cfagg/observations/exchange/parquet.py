@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from cfagg.errors import CfaggError, ConventionError, Problem, SourceError, SourceNotFoundError
-from cfagg.errors.arguments import a_path
 from cfagg.errors.extras import require
 from cfagg.observations.exchange.documents import KEY, Document, document_of, parse_document, plain, table_of
-from cfagg.observations.exchange.netcdf_read import assemble, written_aside
+from cfagg.observations.exchange.netcdf_read import assemble, place_of, written_aside
 from cfagg.observations.exchange.table import BLOCK_ROWS, COLUMNS, META, Table, epochs_of
+from cfagg.observations.sources.sorted_rows import as_file
 from cfagg.observations.sources.tables import Columns, data_of
 from cfagg.observations.sources.tables import Table as FileTable
-from cfagg.storage.urls import refuse_url
+from cfagg.storage.urls import Url, a_place
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,8 +36,14 @@ _ABOUT: dict[str, dict[str, str]] = {
 
 
 def export_parquet(
-    source: Any, path: str | os.PathLike[str], *, rows_per_group: int = ROW_GROUP, overwrite: bool = False
-) -> Path:
+    source: Any,
+    path: str | os.PathLike[str],
+    *,
+    rows_per_group: int = ROW_GROUP,
+    overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+) -> Path | Url:
     """Write observations as a Parquet file, without losing anything.
 
     The columns are ``date`` (timestamp in seconds, UTC without a zone), ``latitude``, ``longitude`` and the variables,
@@ -49,16 +55,18 @@ def export_parquet(
     source : path, ObservationStore or Observations
         A store, or a dataset of `cfagg.open_observations`: the rows in any of its windows, each once.
     path : path
-        The file to write.
+        The file to write, or its URL in an object store.
     rows_per_group : int
         Rows of a row group.
     overwrite : bool
         Whether a file may be replaced.
+    storage_options, target_options : mapping, optional
+        Of URLs of the store and of the file, as the ``storage_options`` of `cfagg.read`.
 
     Returns
     -------
     pathlib.Path
-        The file.
+        The file; its URL where it is in an object store.
 
     Raises
     ------
@@ -82,17 +90,20 @@ def export_parquet(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = table_of(source)
+    table, target = table_of(source, storage_options), place_of(path, target_options)
     if rows_per_group < 1:
         raise ConventionError(f"rows_per_group is {rows_per_group}; it must be 1 or more")
     table.check_names()
     schema = _schema(table)
-    with written_aside(path, overwrite=overwrite) as aside, pq.ParquetWriter(aside, schema, compression="zstd") as file:
+    with (
+        written_aside(target, overwrite=overwrite) as aside,
+        pq.ParquetWriter(aside, schema, compression="zstd") as file,
+    ):
         for start, rows in table.blocks():
             dates = epochs_of(rows, start, table.name).view("M8[s]")
             columns = [pa.array(dates), *(pa.array(np.ascontiguousarray(c)) for c in rows[:, 2:].T)]
             file.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=rows_per_group)
-    return Path(path)
+    return target
 
 
 def _schema(table: Table) -> Any:
@@ -120,7 +131,9 @@ def import_parquet(
     format: Literal["zarr2", "cfagg"] = "zarr2",  # noqa: A002
     date_indexing: Literal["bisect", "btree"] = "bisect",
     overwrite: bool = False,
-) -> Path:
+    storage_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+) -> Path | Url:
     """Make a store of a Parquet file: one of `export_parquet`, or any with columns date, latitude and longitude.
 
     Rows are sorted, and of equal ones one is kept.  The store of a file that `export_parquet` wrote has the same rows,
@@ -129,18 +142,20 @@ def import_parquet(
     Parameters
     ----------
     path : path
-        The file.
+        The file, or its URL.
     target : path
-        The store.
+        The store, or its URL in an object store.
     format, date_indexing
         As of the recipe's output: the layout of the store, and the kind of its index.
     overwrite : bool
         Whether a store may be replaced.
+    storage_options, target_options : mapping, optional
+        Of URLs of the file and of the store, as the ``storage_options`` of `cfagg.read`.
 
     Returns
     -------
     pathlib.Path
-        The store.
+        The store; its URL where it is in an object store.
 
     Raises
     ------
@@ -165,13 +180,14 @@ def import_parquet(
     [[281.5]]
     """
     require("Parquet files", "pyarrow")
-    refuse_url(path, "imported")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    where = a_path(path, expected="name a Parquet file")
+    where = a_place(path, storage_options, expected="name a Parquet file")
     try:
-        file = pq.ParquetFile(where)
+        file = pq.ParquetFile(as_file(where))
+    except CfaggError:  # some of them are also errors of the system
+        raise
     except FileNotFoundError:
         raise SourceNotFoundError(f"there is no file {where}; check the path") from None
     except (OSError, UnicodeEncodeError, pa.ArrowException) as error:  # pyarrow takes names in UTF-8 only
@@ -188,6 +204,7 @@ def import_parquet(
             format=format,
             date_indexing=date_indexing,
             overwrite=overwrite,
+            target_options=target_options,
         )
 
 

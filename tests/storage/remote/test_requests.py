@@ -15,7 +15,8 @@ import zarr
 import cfagg
 from cfagg.accumulation import source
 from cfagg.demo import sample
-from tests.observations.servers import Server, served
+from cfagg.errors import UnsupportedError
+from tests.observations.servers import Page, Server, served
 from tests.storage.remote.conftest import google_token
 from tests.storage.remote.google import Google
 
@@ -105,3 +106,10 @@ def test_of_an_aggregation_the_head_is_asked_for_once_and_of_fragments_what_is_r
     assert [what for what, _ in asked(server).elements()] == ["GET /test1.nc"]
     dataset.tas[0, 0, 1].load()
     assert not asked(server)
+
+
+def test_a_page_in_place_of_data_is_called_one(server: Server) -> None:
+    page = Page(200, headers={"Content-Type": "text/html; charset=utf-8"})
+    server.rules = {"": [page] * 9}
+    with pytest.raises(UnsupportedError, match=r"sends a page \(text/html\), perhaps to log in"):
+        cfagg.read(f"{server.url}/temperature.nca")

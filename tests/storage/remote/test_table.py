@@ -87,6 +87,14 @@ def store() -> str:
     return path
 
 
+@cache
+def fixable() -> str:
+    """Make a file with something to fix, once in a run."""
+    path = f"{tempfile.mkdtemp()}/a.nc"
+    xr.Dataset({"v": ("x", np.arange(3.0), {"units": "degC", "standard_name": "Air_Temperature"})}).to_netcdf(path)
+    return path
+
+
 def here(name: str) -> str:
     return str(sample(name))
 
@@ -132,14 +140,17 @@ CALLS: dict[str, list[Callable[[str], Any]]] = {
         lambda url: cfagg.convert(here("temperature.nca"), f"{url}.nc", to="CF-1.13"),
         lambda url: cfagg.convert(here("sst.nca"), f"{url}.nca"),
     ],
-    "recipes, `import_netcdf`, `import_parquet`, `export_netcdf`, `export_parquet`": [
-        lambda url: cfagg.create_observations(f"{url}.yaml", "out.zarr"),
+    "`import_netcdf`, `import_parquet`": [
         lambda url: exchange.import_netcdf(f"{url}.nc", "out.zarr"),
         lambda url: exchange.import_parquet(f"{url}.parquet", "out.zarr"),
+    ],
+    "their stores, and files of `export_netcdf`, `export_parquet`": [
+        lambda url: exchange.import_netcdf(here("storms.nc"), f"{url}.zarr"),
         lambda url: exchange.export_netcdf(store(), f"{url}.nc"),
         lambda url: exchange.export_parquet(store(), f"{url}.parquet"),
     ],
-    "output of `check --fix`": [lambda url: command("check", "--fix", here("sst.nca"), "-o", f"{url}.nc")],
+    "output of `check --fix`": [lambda url: command("check", "--fix", fixable(), "-o", f"{url}.nc")],
+    "recipes": [lambda url: cfagg.create_observations(f"{url}.yaml", "out.zarr")],
 }
 
 CASES = [
