@@ -440,3 +440,38 @@ def test_files_of_which_no_chunk_was_ever_written_are_exported(tmp_path, target)
         file.createVariable("tas", "f4", ("time", "lat", "lon"), fill_value=-1, chunksizes=(4, LAT, 30), zlib=True)
     exported(tmp_path / "tas.nc", target)
     assert np.isnan(opened(tmp_path / target).tas.values).all()
+
+
+KINDS = {"f4": np.nan, "f8": np.inf, "i1": None, "i2": -1, "i4": None, "u4": None, "i8": -(2**63), "u8": 2**64 - 1}
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_CLASSIC"])
+def test_numbers_with_any_missing_value_texts_scalars_and_empty_arrays_are_those_of_the_file(tmp_path, form, target):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w", format=form) as file:
+        for dim, size in (("y", 100), ("x", 50), ("n", 8), ("none", 0 if form == "NETCDF4" else 1)):
+            file.createDimension(dim, size)
+        for dtype, fill in KINDS.items():
+            if form != "NETCDF4" and dtype in ("u4", "i8", "u8"):
+                continue
+            chunks = {"zlib": True, "chunksizes": (50, 50)} if form == "NETCDF4" else {}
+            made = file.createVariable(dtype, dtype, ("y", "x"), fill_value=fill, **chunks)
+            made.set_auto_maskandscale(False)
+            values = np.random.default_rng(0).integers(0, 100, (100, 50)).astype(dtype)
+            values[3, 4] = values[3, 4] if fill is None else fill
+            made[:] = values
+        file.createVariable("scalar", "f8", ())[...] = 3.5
+        file.createVariable("letters", "S1", ("n",))[:] = np.array(list("station "), "S1")
+        if form == "NETCDF4":
+            file.createVariable("text", str, ("x",))[:] = np.array([f"ä{k}" for k in range(50)], object)
+            file.createVariable("empty", "f4", ("none", "x"))
+    exported(tmp_path / "a.nc", target)
+    found, own = opened(tmp_path / target), xr.open_dataset(tmp_path / "a.nc")
+    assert set(found.variables) == set(own.variables)
+    for name in own.variables:
+        if name == "text":
+            assert found[name].values.tolist() == own[name].values.tolist()
+        else:
+            np.testing.assert_array_equal(found[name].values, own[name].values)
+            assert found[name].dtype == own[name].dtype
