@@ -30,6 +30,7 @@ class Directory:
     """An open directory; `AccessError` is raised where it is not the one of this path, which has no links."""
 
     def __init__(self, path: str) -> None:
+        self._fd, self._taken = -1, 0
         if not _CAN:
             raise AccessError(f"{path}: this system does not tell which directory was opened")
         try:
@@ -86,12 +87,15 @@ class Directory:
             if len(part) != length:
                 return None
             taken += length
-        counters.add(bytes=taken if into is None else into.nbytes)
+        self._taken += taken if into is None else into.nbytes
         return data
 
     def close(self) -> None:
-        """Close the directory."""
+        """Close the directory, and count what was read."""
         fd, self._fd = self._fd, -1
+        taken, self._taken = self._taken, 0
+        if taken:
+            counters.add(bytes=taken)
         if fd >= 0:
             close_read(fd)
 

@@ -58,6 +58,21 @@ def run(files):
     return count
 """
 
+#: Where all chunks stand, written into a file, and the same only found.
+INDEX = """
+import tempfile
+import cfagg
+def run(files):
+    with tempfile.TemporaryDirectory() as folder:
+        return cfagg.index(files, output=folder + "/index", workers=1).files
+"""
+
+HIDEFIX = """
+import hidefix
+def run(files):
+    return len([hidefix.Index(path) for path in files])
+"""
+
 #: The value of `tas` on the last day at one place, which all of these return.
 POINT = {
     "cfagg": """
@@ -141,9 +156,22 @@ def _scan(small: bool) -> list[Row]:
     assert found == 4 + 1
     wanted, job = 1.5 * n / 2000, f"aggregate {n} files of four variables"
     return [
+        *_index(files, small),
         Row(job, ours, wanted, "1.5 s for 2,000", wanted / ours, None if small else 1.0),
         Row(job, ours, other, "h5py: attributes, coordinates, chunks", other / ours, None if small else 1 / 0.35),
     ]
+
+
+def _index(files: list[str], small: bool) -> list[Row]:
+    """Return what it takes to index files, where there is another that does."""
+    python = peer_python("hidefix", install=not small)
+    if python is None:
+        return []
+    (ours, _, found), (other, _, count) = (_timed(*one, files) for one in ((sys.executable, INDEX), (python, HIDEFIX)))
+    assert found == count
+    peer = PEERS["hidefix"][0][0]
+    job = f"index {len(files)} files of four variables"
+    return [Row(job, ours, other, peer, other / ours, None if small else 1 / 2)]
 
 
 def _point(small: bool) -> list[Row]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.blocks import THREAD_BYTES, Work, run
 from cfagg.arrays.index.lookup import IndexLookup, OpenedIndex
-from cfagg.arrays.index.patterns import MOST, Pattern, codes_of, pattern_of
+from cfagg.arrays.index.patterns import MOST, Pattern, Request, codes_of, pattern_of
 from cfagg.arrays.index.sites import Conforming, Sites
 from cfagg.arrays.index.table import FileState, Index
 from cfagg.arrays.plan import Plan
@@ -26,6 +26,7 @@ from cfagg.cf.gather_numpy import fill_missing
 from cfagg.errors import AccessError, CfaggError, LimitError
 from cfagg.formats.codecs import stored_most
 from cfagg.formats.values import filters
+from cfagg.model.chunks import Encoding
 from cfagg.storage import counters
 from cfagg.storage.directory import Directory, RemoteDirectory, State
 from cfagg.storage.urls import Url
@@ -33,6 +34,9 @@ from cfagg.storage.urls import Url
 __all__ = ["gather_small"]
 
 Int64 = npt.NDArray[np.int64]
+
+#: Puts what is read of a chunk into an array.
+type _Put = Callable[[bytes, npt.NDArray[Any]], object]
 
 #: Fewer partitions are read as usual, and so are those of more kinds.
 _FEWEST, _PATTERNS = 4, 256
@@ -119,6 +123,8 @@ class _Batch:
 
     def __init__(self, opened: OpenedIndex, sites: Sites, pattern: Pattern, index: Index) -> None:
         self.opened, self.sites, self.pattern, self.index = opened, sites, pattern, index
+        self._puts = [_put_of(one, pattern.encoding, pattern.shape) for one in pattern.requests]
+        self._blocks = [one.block for one in pattern.requests]
 
     def __call__(
         self,
@@ -244,30 +250,42 @@ class _Batch:
 
     def _decode(self, data: list[bytes], block: npt.NDArray[Any]) -> bool:
         """Put the elements of one partition in their places; return whether that was possible."""
-        encoding, shape = self.pattern.encoding, self.pattern.shape
-        dtype = encoding.dtype
         if self.pattern.is_plain:
             return True
         try:
-            for request, stored in zip(self.pattern.requests, data, strict=True):
-                if encoding.decode is not None:
-                    values = encoding.decode(np.frombuffer(stored, np.uint8), 0).reshape(-1)
-                    found = values if request.is_whole else values[request.source]
-                elif encoding.codecs:
-                    places = None if request.is_whole else request.source
-                    own = block[request.block] if request.is_whole and isinstance(request.block, slice) else None
-                    found = filters.elements(stored, encoding, shape, places, own)
-                    if found is own:
-                        continue
-                elif request.is_whole:
-                    found = np.frombuffer(stored, dtype)
-                else:
-                    source = request.source[:, None] + np.arange(dtype.itemsize)
-                    found = np.frombuffer(stored, np.uint8)[source].view(dtype)[:, 0]
-                block[request.block] = found
+            for put, where, stored in zip(self._puts, self._blocks, data, strict=True):
+                if isinstance(where, slice):
+                    put(stored, block[where])
+                    continue
+                found = np.empty(len(where), block.dtype)
+                put(stored, found)
+                block[where] = found
         except (filters.DamagedError, LimitError):
             return False
         return True
+
+
+def _put_of(request: Request, encoding: Encoding, shape: tuple[int, ...]) -> _Put:
+    """Return what puts the elements of what is read into an array."""
+    if encoding.decode is not None:
+        decode, places = encoding.decode, slice(None) if request.is_whole else request.source
+
+        def put_field(data: bytes, out: npt.NDArray[Any]) -> None:
+            out[:] = decode(np.frombuffer(data, np.uint8), 0).reshape(-1)[places]
+
+        return put_field
+    if encoding.codecs:
+        return filters.placing(encoding, shape, None if request.is_whole else request.source)
+
+    def put(data: bytes, out: npt.NDArray[Any]) -> None:
+        memory = out.view(np.uint8)
+        if request.is_whole:
+            memory[:] = np.frombuffer(data, np.uint8)
+        else:
+            source = request.source[:, None] + np.arange(out.itemsize)
+            memory[:] = np.frombuffer(data, np.uint8)[source.reshape(-1)]
+
+    return put
 
 
 def _opened(path: str | Url) -> Directory | RemoteDirectory | None:

@@ -17,7 +17,7 @@ from cfagg.formats import codecs
 if TYPE_CHECKING:
     from cfagg.model.chunks import Codec, Encoding
 
-__all__ = ["DamagedError", "check_unknown", "decode", "decoded_most", "elements", "is_few", "known"]
+__all__ = ["DamagedError", "check_unknown", "decode", "decoded_most", "is_few", "known", "placing"]
 
 DamagedError = codecs.DamagedError
 
@@ -36,8 +36,8 @@ _SZIP_BIG, _SZIP_STEPS = 16, 32
 #: Of szip: bytes before the stream, the most samples of a block and of a line, and the bits of those stored by bytes.
 _SZIP_HEAD, _SZIP_BLOCK, _SZIP_LINE, _SZIP_BYTES = 4, 32, 4096, (32, 64)
 
-#: A part of a chunk that is smaller by so much is picked out of its sorted bytes.
-_FEW = 16
+#: A part of a chunk that is smaller by so much is picked out of its sorted bytes; up to so many elements at once.
+_FEW, _PICKED = 16, 4096
 
 _Memory = npt.NDArray[np.uint8] | None
 
@@ -71,47 +71,68 @@ def decode(
     expected = encoding.dtype.itemsize * math.prod(shape)
     used = [f for k, f in enumerate(encoding.codecs) if not mask >> k & 1]
     few = within is not None and _is_shuffled(used, encoding.dtype) and is_few(within, shape)
-    plain = _undone(data, used, expected, out, sorted_=few)
+    plain = _through(_steps(used, expected, sorted_=few), data, expected, out)
     if few and within is not None:
         return _picked(plain, encoding.dtype, shape, within)
     values = np.frombuffer(plain, encoding.dtype).reshape(shape)
     return values if within is None else values[within]
 
 
-def elements(
-    data: bytes,
-    encoding: Encoding,
-    shape: tuple[int, ...],
-    places: npt.NDArray[np.int64] | None,
-    out: npt.NDArray[Any] | None = None,
-) -> npt.NDArray[Any]:
-    """Undo all filters of a chunk; return the values at some places, counted in C order, or all.
+def placing(
+    encoding: Encoding, shape: tuple[int, ...], places: npt.NDArray[np.int64] | None
+) -> Callable[[bytes, npt.NDArray[Any]], object]:
+    """Return what undoes all filters of a chunk, and puts its values at some places, or all, into a contiguous array.
 
-    All are written into `out`, which is returned then, where that is contiguous and the filters can.
+    Places are counted in C order. What is the same for all chunks is found out here, once.
     """
     used, dtype = list(encoding.codecs), encoding.dtype
     count = math.prod(shape)
     few = places is not None and _is_shuffled(used, dtype)
-    memory = None if out is None or not out.flags.c_contiguous else out.view(np.uint8)
-    plain = _undone(data, used, dtype.itemsize * count, memory, sorted_=few)
+    expected = dtype.itemsize * count
+    steps = _steps(used, expected, sorted_=few)
+
+    def put_all(data: bytes, out: npt.NDArray[Any]) -> None:
+        memory = out.view(np.uint8)
+        found = np.frombuffer(_through(steps, data, expected, memory), np.uint8)
+        if not np.shares_memory(found, memory):
+            memory[:] = found
+
     if places is None:
-        found: npt.NDArray[Any] = np.frombuffer(plain, dtype)
-        return out if out is not None and memory is not None and np.shares_memory(found, memory) else found
-    if few:
-        planes = np.frombuffer(plain, np.uint8).reshape(dtype.itemsize, count)
-        return np.ascontiguousarray(planes[:, places].T).view(dtype)[:, 0]
-    values: npt.NDArray[Any] = np.frombuffer(plain, dtype)[places]
-    return values
+        return put_all
+    if not few:
+        return lambda data, out: np.frombuffer(_through(steps, data, expected, None), dtype).take(
+            places, out=out, mode="clip"
+        )
+    if len(places) > _PICKED:
+        return lambda data, out: np.copyto(
+            out.view(np.uint8).reshape(len(places), -1),
+            np.frombuffer(_through(steps, data, expected, None), np.uint8).reshape(-1, count).take(places, axis=1).T,
+        )
+    picked = (places[:, None] + np.arange(dtype.itemsize) * count).reshape(-1)
+    return lambda data, out: np.frombuffer(_through(steps, data, expected, None), np.uint8).take(
+        picked, out=out.view(np.uint8), mode="clip"
+    )
 
 
-def _undone(data: Any, used: list[Codec], expected: int, out: _Memory, *, sorted_: bool) -> Any:
-    """Undo filters, all but the first where bytes may stay sorted; what comes out has the expected size."""
+#: A filter, its parameters, the fewest and most bytes that it gives, and whether it is the one that gives the values.
+type _Steps = list[tuple[Any, tuple[int, ...], int, int, bool]]
+
+
+def _steps(used: list[Codec], expected: int, *, sorted_: bool) -> _Steps:
+    """Return how filters are undone, the last first; all but the first filter where bytes may stay sorted."""
+    sizes = _sizes(used, expected)
+    return [
+        (_FILTERS[number].undo, parameters, *sizes[k], k == 0)
+        for k, (number, parameters) in reversed(list(enumerate(used)))
+        if k or not sorted_
+    ]
+
+
+def _through(steps: _Steps, data: Any, expected: int, out: _Memory) -> Any:
+    """Undo filters; what comes out has the expected size."""
     plain = data
-    for k, (fewest, most) in reversed(list(enumerate(_sizes(used, expected)))):
-        if k == 0 and sorted_:
-            break
-        number, parameters = used[k]
-        plain = _FILTERS[number].undo(plain, parameters, fewest, most, out if k == 0 else None)
+    for undo, parameters, fewest, most, is_last in steps:
+        plain = undo(plain, parameters, fewest, most, out if is_last else None)
     found = memoryview(plain).nbytes
     if found != expected:
         raise DamagedError(f"it decodes to {found:,} bytes, expected {expected:,}")
