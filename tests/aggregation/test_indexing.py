@@ -133,6 +133,18 @@ def test_files_without_an_aggregation_file_are_indexed(days: Path, monkeypatch: 
     assert opened == []
 
 
+def test_variables_in_groups_are_listed_without_the_netcdf_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as ds:
+        ds.createDimension("x", 3)
+        ds.createVariable("a", "f4", ("x",))[:] = 1
+        ds.createGroup("one").createGroup("two").createVariable("b", "f4", ("x",))[:] = 2
+    monkeypatch.setattr(netCDF4, "Dataset", None)
+    cfagg.index([tmp_path / "a.nc"], output=tmp_path / "x")
+    assert set(open_index(str(tmp_path / "x")).address) == {"a", "one/two/b"}
+
+
 def test_files_without_an_aggregation_file_need_a_name_for_their_index(days: Path) -> None:
     with pytest.raises(OptionError, match="output="):
         cfagg.index([days / "0.nc", days / "1.nc"])
