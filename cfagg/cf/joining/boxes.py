@@ -101,7 +101,8 @@ def join(members: Members, options: Options | None = None, named: Callable[[int]
         rows, parted = _parted(rows, members.properties, sets, options)
     dropped, instead, used = np.zeros(n, bool), np.arange(n), {}
     if options.on_overlap in ("error", "first", "last"):
-        made = resolved(rows, sets, options.on_overlap)
+        counted = [axis.name.partition(" of ")[2] for axis in members.axes if axis.counted]
+        made = resolved(rows, sets, options.on_overlap, [name in counted for name in members.parts])
         if options.on_overlap == "error":
             _refuse(members, made, named or (lambda row: f"member {row}"))
         else:

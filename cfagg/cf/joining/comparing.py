@@ -145,6 +145,7 @@ def _axis(
         points=Points(found.offset, found.point, found.value, found.unordered),
         differing=partial(_differing, name, entries),
         base=found.base,
+        counted=any(e.coordinate is not None and e.coordinate.index for e in entries),
     )
     cells = None
     if options.cells:

@@ -67,6 +67,8 @@ class Axis:
         Returns for two codes what of their coordinates differs, and both values, for reasons.
     base : sequence, optional
         The metadata in whose units the coordinates of each code are.
+    counted : bool
+        Whether it only counts the places along a dimension: equal numbers are no coordinates in common.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Axis:
     points: Points | None = None
     differing: Callable[[int, int], tuple[str, Any, Any]] | None = None
     base: Sequence[Any] = ()
+    counted: bool = False
 
     @classmethod
     def of_points(cls, name: str, code: Int64, value: npt.NDArray[Any]) -> Axis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +29,12 @@ class Resolved:
     behind: dict[tuple[int, int], int]
 
 
-def resolved(rows: Rows, sets: list[Sets], choice: str) -> Resolved:
-    """Return members of which each coordinate belongs to the first, or the last, that has it."""
+def resolved(rows: Rows, sets: list[Sets], choice: str, counting: Sequence[bool] = ()) -> Resolved:
+    """Return members of which each coordinate belongs to the first, or the last, that has it.
+
+    `counting` says by which parts places along axes are known that are only counted: equal numbers are other places
+    where these parts differ.
+    """
     n = rows.group.size
     turn = np.arange(n)[::-1] if choice == "last" else np.arange(n)
     dropped, instead = np.zeros(n, bool), np.arange(n)
@@ -42,8 +47,13 @@ def resolved(rows: Rows, sets: list[Sets], choice: str) -> Resolved:
     behind: dict[tuple[int, int], int] = {}
     rows = Rows(rows.group, list(rows.sets), rows.cells, rows.parts, [a.copy() for a in rows.loose])
     for axis, own in enumerate(sets):
+        if own.counted:
+            continue
         live = np.flatnonzero(~dropped)
-        rest = rows.take(live).rest(axis)
+        some = rows.take(live)
+        both = zip(some.parts, counting, strict=True) if counting else ()
+        places = [s[:, k] for (s, spans), counts in both if counts and spans[axis] for k in (0, 1)]
+        rest = codes(some.rest(axis), *places)
         for of in gathered(rest, 2):
             members = live[of]
             if choice == "last":

@@ -155,6 +155,8 @@ def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Re
 
 def _apart_from(axis: Axis, a: int, b: int, options: Options) -> str:
     """Return what would join two that overlap along an axis, by whether they have coordinates in common."""
+    if axis.counted:
+        return "give the coordinate of that dimension a standard_name, by which its places are known"
     mine, theirs = (_values(axis, i, options) for i in (a, b))
     common = np.intersect1d(mine, theirs).size
     if not common:

@@ -67,7 +67,7 @@ def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
     if rule == "signature":
         return _of_column(what, options)
     if rule == "part":
-        numbers = all(isinstance(v, (int, float)) for v in (a, b))
+        numbers = all(isinstance(v, float) for v in (a, b))
         more = "; rtol= and atol= say how far they may differ" if numbers else ""
         return f"give both the same {what}, or take it out of one and the other{more}"
     if rule == "attribute" and what == "name":

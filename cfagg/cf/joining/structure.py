@@ -220,7 +220,8 @@ class _Field:
         number = self.known.number
         self.axes[name] = AxisPlan(name, number[coordinate], None if bounds is None else number[bounds])
         self.of[name] = coordinate
-        self.taken.add(coordinate)
+        # Bounds may be terms of themselves: of hybrid heights, say.
+        self.taken.update({coordinate, bounds or coordinate})
         self.along.update(dict.fromkeys(length(coordinate), name))
         if "coordinate_interpolation" in coordinate.attributes or "quantization" in coordinate.attributes:
             self.problems.append(f"its coordinate {coordinate.name!r} is subsampled")

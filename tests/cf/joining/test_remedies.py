@@ -11,7 +11,8 @@ import pytest
 from cfagg.cf.joining import Described, Options
 from cfagg.cf.joining.reasons import Rule
 from cfagg.cf.joining.remedies import remedy_of
-from tests.cf.joining.datasets import boxes_of, reason
+from cfagg.model.dataset import Group
+from tests.cf.joining.datasets import TAS, TIME, add, boxes_of, described, reason
 from tests.cf.joining.test_options import tas
 
 CELLS = {"bounds": [[0.0, 2.0]]}
@@ -109,3 +110,31 @@ def test_parts_that_differ_are_to_be_made_equal() -> None:
     found = reason(at(0.0, 1.0), at(1.0, 1.0 + 1e-7))
     assert (found.rule, "rtol=" in found.remedy) == ("part", True)
     assert len(boxes_of(at(0.0, 1.0), at(1.0, 1.0 + 1e-7), options=Options(rtol=1e-6))[1]) == 1
+
+
+@pytest.mark.parametrize("choice", ["first", "last", "error"])
+def test_places_that_are_only_counted_are_nothing_in_common(choice: Any) -> None:
+    def station(*times: float) -> Described:
+        root = Group()
+        add(root, "id", ("station",), [1, 2], standard_name="platform_id", cf_role="timeseries_id")
+        add(root, "time", ("station", "obs"), np.array([times, times]), **TIME)
+        values = np.zeros((2, len(times)))
+        return described(add(root, "tas", ("station", "obs"), values, **TAS, coordinates="time").group)
+
+    one, other = station(0.0, 1.0, 2.0), station(3.0, 4.0, 5.0, 6.0)
+    assert len(boxes_of(one, other, options=Options(on_overlap=choice))[1]) == 2
+    assert "standard_name" in reason(one, other, options=Options(on_overlap=choice)).remedy
+
+
+@pytest.mark.parametrize("choice", ["first", "last", "error"])
+def test_stations_in_common_with_other_times_are_no_overlap(choice: Any) -> None:
+    def stations(start: float) -> Described:
+        root = Group()
+        add(root, "id", ("station",), [1, 2], standard_name="platform_id", cf_role="timeseries_id")
+        add(root, "time", ("station", "obs"), start + np.arange(6.0).reshape(2, 3), **TIME)
+        return described(add(root, "tas", ("station", "obs"), np.zeros((2, 3)), **TAS, coordinates="id time").group)
+
+    assert len(boxes_of(stations(0.0), stations(6.0), options=Options(on_overlap=choice))[1]) == 2
+    if choice != "error":
+        same = boxes_of(stations(0.0), stations(0.0), options=Options(on_overlap=choice))[1]
+        assert (len(same), same.dropped.sum()) == (1, 1)
