@@ -388,3 +388,16 @@ def test_a_time_that_a_variable_has_twice_is_there_twice() -> None:
     boxes = boxes_of(at(2.0, 2.0), at(0.0, 1.0, 1.0))[1]
     assert (boxes.extent.tolist(), boxes.start.tolist(), boxes.count.tolist()) == ([[5]], [[3], [0]], [[2], [3]])
     assert not boxes.scattered
+
+
+def test_bounds_that_are_a_term_of_themselves_are_there_once() -> None:
+    root = Group()
+    height = {"standard_name": "atmosphere_hybrid_height_coordinate", "units": "m", "bounds": "a_bnds"}
+    add(root, "a", ("a",), [1.0, 2.0], **height, formula_terms="a: a b: b orog: orog")
+    add(root, "a_bnds", ("a", "two"), [[0.5, 1.5], [1.5, 2.5]], formula_terms="a: a_bnds b: b_bnds orog: orog")
+    add(root, "b", ("a",), [0.1, 0.2], bounds="b_bnds")
+    add(root, "b_bnds", ("a", "two"), [[0.0, 0.15], [0.15, 0.3]])
+    add(root, "orog", (), 10.0, units="m")
+    found = described(add(root, "tas", ("a",), [1.0, 2.0], **TAS).group)
+    assert [name for name in found.parts if found.parts[name].stated.name == "a_bnds"] == []
+    assert [name for name in found.parts if found.parts[name].stated.name == "b_bnds"] != []
