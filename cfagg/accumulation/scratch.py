@@ -252,7 +252,7 @@ class Journal:
     def add(self, record: npt.NDArray[Any]) -> None:
         """Write the record of one chunk, whose partial sums are written; its checksum is set here."""
         record["check"] = 0
-        record["check"] = crc32(record.tobytes())
+        record["check"] = _sum(record.tobytes())
         raw = record.tobytes()
         if os.pwrite(self._file, raw, int(record["number"]) * self.dtype.itemsize) != len(raw):
             raise OSError(28, os.strerror(28), str(self._path))
@@ -266,11 +266,16 @@ class Journal:
         bare = records.copy()
         bare["check"] = 0
         raw, size = memoryview(bare.view(np.uint8)) if self.count else memoryview(b""), self.dtype.itemsize
-        # An untouched record is all zeros: its checksum is not that of zeros.
+        # An untouched record is all zeros, which no checksum is.
         for i in np.flatnonzero(records["check"]).tolist():
-            good[i] = records["number"][i] == i and crc32(raw[i * size : (i + 1) * size]) == records["check"][i]
+            good[i] = records["number"][i] == i and _sum(raw[i * size : (i + 1) * size]) == records["check"][i]
         return records, good
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
+
+
+def _sum(record: bytes | memoryview) -> int:
+    """Return the checksum of a record, which is never 0."""
+    return crc32(record) or 1

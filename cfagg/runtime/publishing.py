@@ -94,15 +94,27 @@ def reason(error: OSError, named: str | os.PathLike[str] | None = None) -> str:
     >>> reason(error, "/data/a.zarr"), reason(error, "/data/b.zarr")
     ('Permission denied', 'Permission denied (/data/a.zarr)')
     """
-    said = f"{error.strerror or error}"
+    said, full = f"{error.strerror or error}", error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if error.errno == errno.EACCES and error.filename and _is_full(error.filename):
+        # HDF5 gives this for whatever keeps it from making a file.
+        said, full = os.strerror(errno.ENOSPC), True
     if error.filename:
         known = None if named is None else public_name(named)
         name = public_name(error.filename, known)
         if known is None or os.path.abspath(name) != os.path.abspath(known):  # noqa: PTH100
             said += f" ({name})"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if full:
         said += "; free some space and run again"
     return said
+
+
+def _is_full(path: str) -> bool:
+    """Tell whether a file cannot be written because there is no room, and may be otherwise."""
+    folder = os.path.dirname(os.fsdecode(path)) or "."  # noqa: PTH120
+    try:
+        return os.access(folder, os.W_OK) and os.statvfs(folder).f_bavail == 0
+    except (AttributeError, OSError):
+        return False
 
 
 def opened(path: str | os.PathLike[str], mode: Literal["rb", "wb", "ab", "r+b"]) -> FileIO:

@@ -352,3 +352,10 @@ def test_what_was_begun_is_taken_back_and_what_an_earlier_run_did_stays(tmp_path
         stage.take_back()
         assert stage.product.exists() != anew
         stage.leave()
+
+
+@pytest.mark.parametrize(("room", "said"), [(0, "No space left on device; free some space and run again"), (9, "Perm")])
+def test_a_library_that_takes_a_full_disk_for_a_lack_of_permission_is_not_believed(tmp_path, monkeypatch, room, said):
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 9, room, room, 9, 9, 9, 0, 255)))
+    error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "a.nc"))
+    assert publishing.reason(error, tmp_path / "a.nc").startswith(said)
