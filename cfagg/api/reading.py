@@ -300,7 +300,8 @@ def _remote_engine(url: Url) -> str:
 
     handle = file_at(url, ahead=True)
     if handle is None:
-        return "zarr"
+        # A name that says what it is spares other servers the question.
+        return "cfagg" if not url.rstrip("/").lower().endswith(".zarr") and is_repository(url) else "zarr"
     # Where HDF5 begins behind a user block is asked for by requests of their own.
     if format_of_head(handle.some(HEAD, 0)) == ZIP and format_of(handle) == ZIP:
         raise UnsupportedError(f"{url} is a Zip file, which is not read from other machines; copy it here")

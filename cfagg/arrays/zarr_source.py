@@ -112,6 +112,8 @@ def open_zarr_source(path: str | os.PathLike[str], allow: Sequence[str | os.Path
     else:
         store = LocalStore(os.path.abspath(name), allow)  # noqa: PTH100
     top = read_node(store, "")
+    if top is None and isinstance(name, Url) and is_repository(name):
+        return source_of_store(name, "Icechunk", open_repository(name))
     return source_of_store(name, "Zarr" if top is None else f"Zarr v{top.format}", store)
 
 

@@ -40,7 +40,8 @@ _RETRIES = 3
 _writers: dict[str, SlabWriter] = {}
 _making = threading.Lock()
 
-Written = list[tuple[Task, list[Chunk]]]
+#: What was written, and by what where that has to be merged.
+Written = tuple[list[tuple[Task, list[Chunk]]], Any]
 
 
 @contextmanager
@@ -76,7 +77,10 @@ def run_workers(job: Job, todo: Iterator[Task], client: Any) -> Generator[tuple[
     ahead = [submit(b) for b in islice(batches, _AHEAD * threads_of(client))]
     pending = as_completed(ahead, with_results=True)
     try:
-        for _, written in answers(client, pending, TargetError, "; what is done is kept"):
+        kept = "" if hasattr(job.put, "forked") else "; what is done is kept"
+        for _, (written, by) in answers(client, pending, TargetError, kept):
+            if by is not None:
+                job.put.merge(by)  # type: ignore[attr-defined]
             yield from written
             following = next(batches, None)
             if following is not None:
@@ -121,4 +125,7 @@ def _write(job: Job, token: str, batch: list[Task]) -> Written:
         if writer is None:
             _writers.clear()
             writer = _writers[token] = SlabWriter(job, threading.Event())
-    return [(task, writer.write(task)) for task in batch]
+    # Where writes are seen by who made them only, each task makes its own, and gives them back.
+    forked = getattr(job.put, "forked", None)
+    put = None if forked is None else forked()
+    return [(task, writer.write(task, put)) for task in batch], put

@@ -85,7 +85,8 @@ def convert(
         A netCDF file, with or without aggregations, or the directory of a Zarr store; or the URL of one of these.
     target : path
         Directory of the store; it must not exist, unless `overwrite`.  Or its URL in an object store, ``s3://``,
-        ``gs://`` or ``az://``: there, chunks are written in their places, and metadata last.
+        ``gs://`` or ``az://``: there, chunks are written in their places, and metadata last; repositories of Icechunk
+        are written in S3.
     variables : sequence of str, optional
         Names, or paths in groups; what they refer to (coordinates, bounds, …) comes with them.  By default all.
     zarr_format : {3, 2}
@@ -120,7 +121,8 @@ def convert(
         Replace an existing Zarr store, or discard an unfinished conversion.  The old store stays until the new one is
         complete; in an object store it is removed first, with a warning.
     resume : bool
-        Finish a killed or failed run with the same options; start from the beginning if there is none.
+        Finish a killed or failed run with the same options; start from the beginning if there is none, as there never
+        is of netCDF files and Icechunk repositories.
     verify : bool
         Read everything back with zarr-python and compare checksums before the store is put in place.
     workers : int, optional
@@ -146,6 +148,7 @@ def convert(
     client : distributed.Client or str, optional
         Dask cluster whose workers read, encode and write, or the address of its scheduler.  They see the source, and a
         target that is a directory, by the same paths.  `memory` is then for each worker; `workers` has no meaning.
+        Refused of netCDF files, which one process writes.
     region : mapping of str to slice, optional
         Write into this part of a Zarr store that is there, such as ``{"time": slice(31, 59)}``, in its chunks and
         codecs.  The part is on edges of chunks (or shards), and values mean the same: units, packing and fill values

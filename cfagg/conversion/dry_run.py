@@ -95,7 +95,7 @@ def try_out(request: Request, target: str) -> DryRun:
 
 def try_staged(target: str, plan: Plan, request: Request) -> DryRun:
     """Return what a conversion to another format than Zarr would do."""
-    return estimate(target, plan, schedule(plan.arrays, request.memory, request.workers, None, 3))
+    return estimate(target, plan, schedule(plan.arrays, request.memory, request.workers, None, 3), request.client)
 
 
 def estimate(target: str, plan: Plan, made: Schedule, client: Any = None) -> DryRun:

@@ -1,50 +1,17 @@
-"""Icechunk repositories on this machine as a conversion writes them: documents and chunks by key, in one session."""
+"""Icechunk repositories as a conversion writes them: documents and chunks by key, in one session."""
 
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Mapping
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from cfagg.formats.fastzlib import crc32
-from cfagg.formats.icechunk import BRANCH
 from cfagg.formats.zarr.creating import document_bytes
+from cfagg.formats.zarr.settings import clear_sync, put_sync
 
-__all__ = ["BRANCH", "SessionPut", "create", "described", "is_repository", "opened", "said"]
-
-
-def is_repository(path: Path) -> bool:
-    """Return whether a directory holds a repository."""
-    if not path.is_dir():
-        return False
-    icechunk = _library()
-    return bool(icechunk.Repository.exists(icechunk.local_filesystem_storage(str(path))))
-
-
-def create(path: Path) -> Any:
-    """Return a new repository in an empty directory."""
-    icechunk = _library()
-    return icechunk.Repository.create(icechunk.local_filesystem_storage(str(path)))
-
-
-def opened(path: Path) -> Any:
-    """Return the repository in a directory."""
-    icechunk = _library()
-    return icechunk.Repository.open(icechunk.local_filesystem_storage(str(path)))
-
-
-def said(error: BaseException) -> str | None:
-    """Return the first line of what Icechunk says, `None` of other errors."""
-    return str(error).partition("\n")[0] if isinstance(error, _library().IcechunkError) else None
-
-
-def _library() -> Any:
-    import icechunk
-
-    icechunk.set_logs_filter("error")
-    return icechunk
+__all__ = ["SessionPut", "described"]
 
 
 def described(documents: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -54,25 +21,33 @@ def described(documents: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 class SessionPut:
-    """Writes objects into a session, from any thread; nothing is seen of them before the session is committed."""
+    """Writes objects into a session, from any thread; nothing is seen of them before the session is committed.
+
+    Workers of a cluster write into forks of it, one for each task, which come back with what was written and are
+    merged: a task that is done twice changes nothing twice.
+    """
 
     def __init__(self, session: Any) -> None:
-        self._store = session.store
+        self._session, self._forks = session, True
 
     def __call__(self, key: str, data: Any) -> int:
         """Write an object under its key, and return its checksum."""
-        sync, buffer = self._zarr
-        sync(self._store.set(key, buffer(bytes(data))))
+        put_sync(self._session.store, key, bytes(data))
         return crc32(data)
 
     def clear(self) -> None:
         """Remove everything that the session holds."""
-        sync, _ = self._zarr
-        sync(self._store.clear())
+        clear_sync(self._session.store)
 
-    @cached_property
-    def _zarr(self) -> tuple[Any, Any]:
-        from zarr.core.buffer import default_buffer_prototype
-        from zarr.core.sync import sync
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a worker gets: a fork of the session as it is now."""
+        return {"_session": self._session.fork() if self._forks else self._session, "_forks": False}
 
-        return sync, default_buffer_prototype().buffer.from_bytes
+    def forked(self) -> SessionPut:
+        """Return what writes one task, in a worker."""
+        made: SessionPut = pickle.loads(pickle.dumps(self))  # noqa: S301 - what was pickled in this line
+        return made
+
+    def merge(self, other: SessionPut) -> None:
+        """Take over what a task has written."""
+        self._session.merge(other._session)

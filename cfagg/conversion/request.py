@@ -15,7 +15,10 @@ from cfagg.errors import OptionError
 from cfagg.formats.values.pool import close_files
 from cfagg.storage.access import Access
 
-__all__ = ["Request"]
+__all__ = ["BEGINS_ANEW", "Request", "refuse_options"]
+
+#: Told where a run was to be gone on with, and leaves nothing to go on with.
+BEGINS_ANEW = "written from the beginning: of a run that was cut short nothing stands, in this format"
 
 
 @dataclass(frozen=True, eq=False)

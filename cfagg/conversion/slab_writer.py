@@ -87,9 +87,10 @@ class SlabWriter:
         self._encode = job.codec.lender()
         self._scratch = Scratch()
 
-    def write(self, task: Task) -> list[Chunk]:
-        """Write all chunks of a slab and return what the journal notes of them."""
+    def write(self, task: Task, put: Put | None = None) -> list[Chunk]:
+        """Write all chunks of a slab, elsewhere with `put`, and return what the journal notes of them."""
         job = self._job
+        put = put or job.put
         array, slabs = job.arrays[task.array], job.slabs[task.array]
         block = read_slab(array, slabs.extent(task.slab), self._scratch)
         shape = array.grid.matrix_shape
@@ -101,7 +102,7 @@ class SlabWriter:
             place: Any = (*box, ...)
             values = block[place]
             key, encoded = self._object(array, index, values)
-            state = job.put(key, encoded)
+            state = put(key, encoded)
             number = int(np.ravel_multi_index(index, shape)) if index else 0
             content = content_checksum(values) if job.checksums else -1
             out.append((number, len(encoded), state, content))

@@ -32,10 +32,16 @@ class Staged:
 
 
 @contextmanager
-def staged(arrays: Sequence[Array], request: Request, folder: Path) -> Iterator[Staged]:
-    """Write what is needed on the way into a folder, which is removed when the block ends."""
-    files = Files(folder)
-    made = schedule(arrays, request.memory, request.workers, files, 3)
+def staged(arrays: Sequence[Array], request: Request, folder: Path, *, shared: bool = True) -> Iterator[Staged]:
+    """Write what is needed on the way into a folder, which is removed when the block ends.
+
+    Where it is not `shared`, workers of a cluster do not see it: they take the direct way, and read what they need
+    again.
+    """
+    aside = None if request.client is None else folder / "aside"
+    files = Files(folder, aside)
+    alone = request.client is not None and not shared
+    made = schedule(arrays, request.memory, request.workers, files, 3, {} if alone else None)
     pairs = list(zip(made.arrays, made.slabs, strict=True))
     before = [(a, s) for a, s in pairs if a.feeds is not None]
     last = [(a, s) for a, s in pairs if a.feeds is None]
@@ -47,10 +53,10 @@ def staged(arrays: Sequence[Array], request: Request, folder: Path) -> Iterator[
 
     try:
         if before:
-            folder.mkdir()
+            (aside or folder).mkdir(parents=True)
             job = Job([a for a, _ in before], [s for _, s in before], files, Codec("none", None), 3)
             with closing(Journal.create(folder / "journal", {}, [a.grid.size for a, _ in before])) as journal:
-                run(job, journal, made.threads, told(0))
+                run(job, journal, made.threads, told(0), request.client)
         yield Staged(tuple(a for a, _ in last), tuple(s for _, s in last), made.threads, told(made.scratch))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

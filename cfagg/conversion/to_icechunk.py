@@ -1,7 +1,7 @@
 """Converting to Icechunk: all values of the source in one commit, of a new repository or on the branch of one.
 
-Until the commit nothing is seen of it: a run that is killed leaves the branch as it was, and a new repository is built
-beside its place and renamed.
+Until the commit nothing is seen of it: a run that is killed leaves the branch as it was.  A new repository is built
+beside its place and renamed; in an object store it is empty until its one commit, and whoever comes next takes it.
 """
 
 from __future__ import annotations
@@ -14,78 +14,96 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cfagg.conversion.cluster import on_cluster
 from cfagg.conversion.dry_run import DryRun, try_staged
-from cfagg.conversion.icechunk_store import BRANCH, SessionPut, create, described, is_repository, opened, said
+from cfagg.conversion.icechunk_store import SessionPut, described
 from cfagg.conversion.journal import Journal
 from cfagg.conversion.metadata import build_metadata
 from cfagg.conversion.plan import Plan, build_plan
 from cfagg.conversion.report import IcechunkReport
-from cfagg.conversion.request import Request
+from cfagg.conversion.request import BEGINS_ANEW, Request
 from cfagg.conversion.run import run
 from cfagg.conversion.slab_writer import Job
 from cfagg.conversion.staged import Staged, staged
 from cfagg.conversion.verify import verify
-from cfagg.errors import CfaggError, LossError, TargetError, TargetExistsError, UnsupportedError
-from cfagg.errors.arguments import a_path
+from cfagg.errors import LossError, TargetError, TargetExistsError
 from cfagg.errors.extras import require
 from cfagg.findings.losses import Loss
+from cfagg.formats.icechunk import BRANCH
 from cfagg.formats.zarr.attributes import is_strict
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.files import NewFolder
-from cfagg.runtime.publishing import put, reason, sync_tree
-from cfagg.storage.urls import Url, is_url
+from cfagg.runtime.publishing import put, sync_tree
+from cfagg.storage.urls import Url, a_place
 from cfagg.writing.zarr.local_place import LocalPlace
+from cfagg.writing.zarr.repository import Place
 
 __all__ = ["write_icechunk"]
 
 #: Options that say nothing to a repository, whose one commit is made at once or not at all.
-_SENSELESS = frozenset({"zarr_format", "resume", "client", "target_options", "region"})
+_SENSELESS = frozenset({"zarr_format", "region"})
 
 
 def write_icechunk(request: Request) -> IcechunkReport | DryRun:
     """Write what `request.open()` gives to `request.target`."""
     require("Icechunk repositories", "icechunk")
-    name = a_path(request.target, "target", expected="name a directory for the repository")
+    name = a_place(
+        request.target,
+        request.target_options,
+        name="target",
+        expected="name a directory for the repository",
+        options_name="target_options",
+    )
     request.refuse(_SENSELESS, f"{name} is an Icechunk repository, which is written in one commit of Zarr v3")
-    if is_url(name):
-        raise UnsupportedError(
-            f"{name}: Icechunk repositories are written on this machine only; write it here and copy the directory"
-        )
-    path = Path(os.path.realpath(os.path.expanduser(name)))  # noqa: PTH111
-    exists = _check(path, request)
-    with request.opened() as (source, access):
+    place = Place(name if isinstance(name, Url) else Path(os.path.realpath(name)))
+    with place.told():
+        exists = _check(place, request)
+    with on_cluster(request, name) as served, served.opened() as (source, access):
         plan, lost = _strict(build_plan(source, access, request.options, request.threads), request)
+        if request.resume:
+            plan = replace(plan, notes=(*plan.notes, BEGINS_ANEW))
         if request.dry_run:
-            return try_staged(str(path), replace(plan, losses=(*plan.losses, *lost)), request)
-        if exists:
-            here = LocalPlace(str(path))
-            with _told(path), here.writer("converting to the same repository"), _room(path) as room:
-                stored = _commit(plan, path, request, room, new=False)
-        else:
-            with _told(path):
-                stored = _beside(plan, path, request)
-    found = plan.report(str(path), stored, resumed=0, verified=request.verify)
+            return try_staged(str(place), replace(plan, losses=(*plan.losses, *lost)), served)
+        with place.told():
+            stored = _written(plan, place, served, exists=exists)
+    found = plan.report(str(place), stored, resumed=0, verified=request.verify)
     return IcechunkReport(**{**found.__dict__, "losses": (*found.losses, *lost)})
 
 
-def _check(path: Path, request: Request) -> bool:
+def _written(plan: Plan, place: Place, request: Request, *, exists: bool) -> int:
+    """Write the repository, or a commit of one; return the bytes of all chunks."""
+    if isinstance(place.where, Url):
+        with tempfile.TemporaryDirectory(prefix="cfagg-") as made:
+            return _commit(plan, place, request, Path(made), new=not exists)
+    if not exists:
+        return _beside(plan, place.where, request)
+    here = LocalPlace(str(place))
+    with here.writer("converting to the same repository"), _room(place.where) as room:
+        return _commit(plan, place, request, room, new=False)
+
+
+def _check(place: Place, request: Request) -> bool:
     """Refuse what cannot or must not be written; return whether there is a repository already."""
+    if isinstance(place.where, Url):
+        if isinstance(request.source, Url) and request.source.rstrip("/") == place.where.rstrip("/"):
+            raise TargetError(f"{place} is the source; choose another target")
+    else:
+        _check_directory(place, request)
+    return place.may_be_written(overwrite=request.overwrite)
+
+
+def _check_directory(place: Place, request: Request) -> None:
+    """Refuse a directory that cannot or must not be written."""
+    path = Path(str(place))
     if not path.parent.is_dir():
         raise TargetError(f"{path} cannot be written: there is no directory {path.parent}")
     if not isinstance(request.source, Url):
         source = Path(os.path.realpath(request.source))
         if source == path or source.is_relative_to(path) or (source.is_dir() and path.is_relative_to(source)):
             raise TargetError(f"{path} is the source, holds it or is within it; choose another target")
-    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
-        return False
-    if not is_repository(path):
+    empty = not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir()))
+    if not empty and not place.exists():
         raise TargetExistsError(f"{path} exists and is no Icechunk repository; it is not replaced: give another name")
-    if not request.overwrite:
-        raise TargetExistsError(
-            f"{path} is an Icechunk repository; overwrite=True (--overwrite) makes a commit on its branch {BRANCH!r} "
-            "that replaces what it holds (older snapshots stay), or give another name"
-        )
-    return True
 
 
 def _strict(plan: Plan, request: Request) -> tuple[Plan, tuple[Loss, ...]]:
@@ -117,7 +135,7 @@ def _beside(plan: Plan, path: Path, request: Request) -> int:
     try:
         made = folder.path / "file"
         made.mkdir()
-        stored = _commit(plan, made, request, folder.path, new=True)
+        stored = _commit(plan, Place(made), request, folder.path, new=True)
         sync_tree(made)
         put(made, path, folder.path / "former")
         done = True
@@ -141,10 +159,11 @@ def _room(path: Path) -> Iterator[Path]:
         folder.remove(done=False)
 
 
-def _commit(plan: Plan, path: Path, request: Request, room: Path, *, new: bool) -> int:
+def _commit(plan: Plan, place: Place, request: Request, room: Path, *, new: bool) -> int:
     """Write everything into one session and commit it; return the bytes of all chunks."""
-    with staged(plan.arrays, request, room / "file.scratch") as made:
-        repository = create(path) if new else opened(path)
+    shared = isinstance(place.where, Path)
+    with staged(plan.arrays, request, room / "file.scratch", shared=shared) as made:
+        repository = place.create() if new else place.open()
         session = repository.writable_session(BRANCH)
         codec = Codec(request.options.codec, request.options.level)
         write = SessionPut(session)
@@ -155,36 +174,20 @@ def _commit(plan: Plan, path: Path, request: Request, room: Path, *, new: bool) 
         counts = [a.grid.size for a in made.arrays]
         with closing(Journal.create(room / "file.journal", {}, counts)) as journal:
             job = Job(made.arrays, made.slabs, write, codec, 3, request.verify)
-            run(job, journal, made.threads, made.progress)
+            run(job, journal, made.threads, made.progress, request.client)
             if request.verify:
-                _verify(made, journal, session.store, path)
+                _verify(made, journal, session.store, place)
             stored = sum(int(done.size.sum()) for done in journal.done)
     # Chunks are on disk before anything refers to them.
-    sync_tree(path)
+    place.sync()
     session.commit(f"cfagg convert {os.path.basename(os.fspath(request.source))}")  # noqa: PTH119
-    sync_tree(path)
+    place.sync()
     return stored
 
 
-def _verify(made: Staged, journal: Journal, store: Any, path: Path) -> None:
+def _verify(made: Staged, journal: Journal, store: Any, place: Place) -> None:
     """Read everything back before it is committed."""
     try:
         verify(made.arrays, made.slabs, journal, store, made.threads)
     except TargetError as error:
-        raise TargetError(f"{path}: {error.message.partition('; check the')[0]}; convert again") from error
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Say in one sentence what the system or the library refused."""
-    try:
-        yield
-    except CfaggError:
-        raise
-    except OSError as error:
-        raise TargetError(f"{path} was not written: {reason(error, path)}") from error
-    except Exception as error:
-        answer = said(error)
-        if answer is None:
-            raise
-        raise TargetError(f"{path} was not written, its branch is as it was; Icechunk says: {answer}") from error
+        raise TargetError(f"{place}: {error.message.partition('; check the')[0]}; convert again") from error

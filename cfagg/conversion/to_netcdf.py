@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from cfagg.conversion.dry_run import DryRun, try_staged
@@ -10,8 +11,8 @@ from cfagg.conversion.netcdf_file import write_file
 from cfagg.conversion.netcdf_plan import plan_netcdf
 from cfagg.conversion.plan import Plan, dialects_of
 from cfagg.conversion.report import NetcdfReport
-from cfagg.conversion.request import Request
-from cfagg.errors import TargetError, UnsupportedError
+from cfagg.conversion.request import BEGINS_ANEW, Request
+from cfagg.errors import OptionError, TargetError, UnsupportedError
 from cfagg.runtime.files import check_file
 from cfagg.runtime.object_files import check_object, exists, written_object
 from cfagg.storage.urls import Url, a_place
@@ -20,7 +21,7 @@ from cfagg.writing.aggregation_file import written
 __all__ = ["write_netcdf"]
 
 #: Options that say nothing to a single file.
-_SENSELESS = frozenset({"zarr_format", "resume", "shards", "client", "region"})
+_SENSELESS = frozenset({"zarr_format", "shards", "region"})
 
 
 def _check(path: Path, request: Request) -> None:
@@ -37,6 +38,11 @@ def _check(path: Path, request: Request) -> None:
 def write_netcdf(request: Request) -> NetcdfReport | DryRun:
     """Write what `request.open()` gives to `request.target`."""
     request.refuse(_SENSELESS, f"{os.fspath(request.target)} is one netCDF file, which is written as a whole")
+    if request.client is not None:
+        raise OptionError(
+            f"{os.fspath(request.target)} is one netCDF file, which one process writes: leave client= out (threads of "
+            "this process read and pack), or convert to Zarr with client=, and that store to netCDF"
+        )
     if "codec" in request.given and request.options.codec not in ("gzip", "none"):
         raise UnsupportedError(
             f"codec={request.options.codec!r}: not every reader of netCDF-4 has it; choose 'gzip' or 'none'"
@@ -55,6 +61,8 @@ def write_netcdf(request: Request) -> NetcdfReport | DryRun:
         _check(path, request)
     with request.opened() as (source, access):
         plan = plan_netcdf(source, access, request)
+        if request.resume:
+            plan = replace(plan, notes=(*plan.notes, BEGINS_ANEW))
         arrays = [v.array for v in plan.variables]
         name = str(target if isinstance(target, Url) else path)
         if request.dry_run:

@@ -1,20 +1,27 @@
-"""Icechunk repositories on this machine as stores of Zarr: what the branch ``main`` holds when it is opened.
+"""Icechunk repositories, on this machine and in S3, as stores of Zarr: what the branch ``main`` holds when opened.
 
 The library of Icechunk reads the repository.  It is not given leave to read virtual chunks, which are in other files; a
-repository with links in it, which Icechunk never makes, is refused.
+repository on this machine with links in it, which Icechunk never makes, is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from cfagg.errors import AccessError, FragmentReadError, SourceError
+from cfagg.errors import AccessError, FragmentReadError, SourceError, UnsupportedError
 from cfagg.errors.extras import require
+from cfagg.errors.redacting import redacted
 from cfagg.formats.metadata.stores import MemoryStore
+from cfagg.storage.credentials import from_environment, setting
+from cfagg.storage.urls import OPEN, Url
 
-__all__ = ["BRANCH", "IcechunkStore", "is_repository", "open_repository"]
+__all__ = ["BRANCH", "IcechunkStore", "is_repository", "open_repository", "said", "storage_of"]
 
 #: The branch that is read.
 BRANCH = "main"
@@ -22,28 +29,62 @@ BRANCH = "main"
 #: What every repository has besides snapshots: this of version 2 or that of version 1.
 _BRANCHES = ("repo", "refs")
 
+#: How long keys of the environment or of a provider are used before they are asked for again.
+_RENEWED = timedelta(minutes=1)
 
-def is_repository(path: str) -> bool:
-    """Return whether a directory looks like a repository, which is no store of Zarr."""
+#: What of `storage_options` Icechunk's S3 takes.
+_KNOWN = frozenset(
+    {
+        "access_key_id", "credentials", "deadline", "endpoint", "region", "request_payer", "secret_access_key",
+        "session_token", "skip_signature", "timeout", "virtual_hosted_style_request",
+    }
+)  # fmt: skip
+
+#: The process that Icechunk has threads in, which do not outlive a fork.
+_process: int | None = None
+
+
+def is_repository(path: str | Url) -> bool:
+    """Return whether a directory, or a prefix in S3, looks like a repository, which is no store of Zarr."""
+    if isinstance(path, Url):
+        if not path.lower().startswith("s3://"):
+            return False
+        from cfagg.storage.places import new_source
+
+        source = new_source(path, path.rstrip("/"))
+        try:
+            if source.size("zarr.json") is not None:
+                return False
+            return any(source.size(key) is not None for key in ("repo", f"refs/branch.{BRANCH}/ref.json"))
+        except AccessError:
+            return False  # so S3 says of what is not there
     if not os.path.isdir(f"{path}/snapshots") or os.path.lexists(f"{path}/zarr.json"):  # noqa: PTH112
         return False
     return any(os.path.lexists(f"{path}/{name}") for name in _BRANCHES)
 
 
 class IcechunkStore(MemoryStore):
-    """What a branch of a repository holds; it can be sent to other processes."""
+    """What a branch of a repository holds; it can be sent to other processes, with keys only by what gives them."""
+
+    def __init__(self, store: Any, path: str, source: str, place: str | Url) -> None:
+        super().__init__(store, path, source)
+        self._place = place
+
+    def __getstate__(self) -> dict[str, Any]:
+        pickle.dumps(self._place)  # a session would take keys along
+        return self.__dict__
 
     def read(self, key: str) -> bytes | None:
         """Return what is stored under a key, `None` where there is nothing."""
         import icechunk
 
+        _refuse_fork(self.source)
         try:
             return super().read(key)
         except icechunk.IcechunkError as error:
-            said = str(error).partition("\n")[0]
             raise FragmentReadError(
-                f"{self.source}: {key} cannot be read, Icechunk says: {said}; virtual chunks, which are in other "
-                "files, are not read"
+                f"{self.source}: {key} cannot be read, Icechunk says: {said(error, self._place)}; virtual chunks, "
+                "which are in other files, are not read"
             ) from error
 
     def opens(self, path: str) -> tuple[Callable[[int, int], bytes], int, tuple[int, ...]] | None:
@@ -55,21 +96,115 @@ class IcechunkStore(MemoryStore):
         return lambda count, start: raw[start : start + count], len(raw), (digest,)
 
 
-def open_repository(path: str) -> IcechunkStore:
+def open_repository(place: str | Url) -> IcechunkStore:
     """Return what is in a repository."""
+    storage = storage_of(place)
+    import icechunk
+
+    root = str(place).rstrip("/") if isinstance(place, Url) else os.path.abspath(place)  # noqa: PTH100
+    if not isinstance(place, Url):
+        _refuse_links(root)
+    try:
+        store = icechunk.Repository.open(storage).readonly_session(BRANCH).store
+    except icechunk.IcechunkError as error:
+        told = said(error, place)
+        raise SourceError(
+            f"{redacted(str(place))} cannot be read as an Icechunk repository, Icechunk says: {told}"
+        ) from error
+    return IcechunkStore(store, "", root, place)
+
+
+def storage_of(place: str | Url) -> Any:
+    """Return where a repository is kept as Icechunk has it: a directory, or a prefix in S3 with the keys for it."""
     require("Icechunk repositories", "icechunk")
     import icechunk
 
-    root = os.path.abspath(path)  # noqa: PTH100
-    _refuse_links(root)
+    _refuse_fork(str(place))
     icechunk.set_logs_filter("error")
+    if not isinstance(place, Url):
+        return icechunk.local_filesystem_storage(os.path.abspath(place))  # noqa: PTH100
+    scheme, _, rest = place.partition("://")
+    bucket, _, prefix = rest.partition("/")
+    if scheme.lower() != "s3" or not bucket or not prefix.strip("/"):
+        raise UnsupportedError(
+            f"{redacted(str(place))}: Icechunk repositories are read and written on this machine and below "
+            "s3://bucket/path; copy it there"
+        )
+    options = dict(place.options.given)
+    if unknown := sorted(set(options) - _KNOWN):
+        raise SourceError(f"{place} does not take the options {unknown}; it takes {sorted(_KNOWN)}")
+    endpoint = options.get("endpoint") or setting("endpoint_url")
+    return icechunk.s3_storage(
+        bucket=bucket,
+        prefix=prefix.strip("/"),
+        region=options.get("region") or setting("region") or "us-east-1",
+        endpoint_url=endpoint,
+        allow_http=bool(endpoint) and str(endpoint).startswith("http:"),
+        force_path_style=not options.get("virtual_hosted_style_request"),
+        requester_pays=bool(options.get("request_payer")),
+        network_stream_timeout_seconds=max(1, round(float(options.get("timeout", 60)))),
+        **_credentials(place, options),
+    )
+
+
+def _credentials(place: Url, options: dict[str, Any]) -> dict[str, Any]:
+    """Return what signs requests: keys that were given, what gives them, or nothing."""
+    if options.get("skip_signature"):
+        return {"anonymous": True}
+    given = {n: options[n] for n in ("access_key_id", "secret_access_key", "session_token") if options.get(n)}
+    if given:
+        return given
+    provider = options.get("credentials")
+    if provider is None and "access_key_id" not in from_environment():
+        return {"anonymous": True}
+    # Icechunk pickles what it asks: by name, as for workers.  No key is in a session that is sent.
     try:
-        repository = icechunk.Repository.open(icechunk.local_filesystem_storage(root))
-        store = repository.readonly_session(BRANCH).store
-    except icechunk.IcechunkError as error:
-        said = str(error).partition("\n")[0]
-        raise SourceError(f"{path} cannot be read as an Icechunk repository, Icechunk says: {said}") from error
-    return IcechunkStore(store, "", root)
+        pickle.dumps(provider)
+    except Exception as error:
+        raise AccessError(
+            f"{place}: Icechunk asks for keys in threads of its own, for which credentials= has to be an importable "
+            "function"
+        ) from error
+    return {"get_credentials": _Keys(provider)}
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """Gives keys whenever Icechunk asks: those of a provider, or of the environment of this process."""
+
+    provider: Callable[[], Any] | None
+
+    def __call__(self) -> Any:
+        import icechunk
+
+        found = from_environment() if self.provider is None else self.provider()
+        return icechunk.S3StaticCredentials(
+            found["access_key_id"],
+            found["secret_access_key"],
+            found.get("session_token") or None,
+            datetime.now(UTC) + _RENEWED,
+        )
+
+
+def said(error: BaseException, place: str | Url = "") -> str:
+    """Return the first line of what Icechunk says, without what could be a key."""
+    text = str(error).partition("\n")[0]
+    if isinstance(place, Url):
+        for name, value in place.options.given.items():
+            if isinstance(value, str) and value and name not in OPEN:
+                text = text.replace(value, "…")
+    return redacted(text)
+
+
+def _refuse_fork(source: str) -> None:
+    """Refuse a process that was forked from one that used Icechunk, where its threads would be waited for."""
+    global _process  # noqa: PLW0603
+    if _process not in (None, os.getpid()):
+        raise UnsupportedError(
+            f"{redacted(source)} is an Icechunk repository, which cannot be used in a process that was forked from one "
+            "that used Icechunk: start workers with the method 'spawn' or 'forkserver'"
+        )
+    _process = os.getpid()
 
 
 def _refuse_links(root: str) -> None:

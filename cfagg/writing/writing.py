@@ -46,7 +46,7 @@ def write(
     field, else for about 256 MiB along the first dimension.
 
     Of a lazy array, a Zarr store takes over stored chunks byte for byte where it may, and an Icechunk repository refers
-    to them; all else is read and encoded.
+    to them, except in S3, where it gets them; all else is read and encoded.
 
     Parameters
     ----------
@@ -106,6 +106,12 @@ def write(
         if relative_to is not None:
             raise OptionError(
                 f"{name} is a Zarr store, which holds the values itself: relative_to= has no meaning there"
+            )
+        given = [option for option, found in (("on_loss", on_loss != "error"), ("allow", paths(allow))) if found]
+        if given:
+            raise OptionError(
+                f"{name} is a Zarr store, which holds all values or none: {'= and '.join(given)}= "
+                f"{'has' if len(given) == 1 else 'have'} no meaning there; give allow= where the source is opened"
             )
         return _write_store(obj, path, kind, overwrite=overwrite, target_options=target_options, workers=workers)
     target = target_of(path, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13", options=target_options)

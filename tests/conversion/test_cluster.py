@@ -126,6 +126,64 @@ def test_workers_do_not_write_what_an_append_writes_again(cluster, made, tmp_pat
     np.testing.assert_array_equal(zarr.open_group(target, mode="r")["tas"][:], values)
 
 
+def _held(path):
+    """What the branch of a repository holds of `tas`, and how many commits it has."""
+    icechunk = pytest.importorskip("icechunk")
+    repository = icechunk.Repository.open(icechunk.local_filesystem_storage(str(path)))
+    group = zarr.open_group(repository.readonly_session("main").store, mode="r")
+    return group["tas"][...], len(list(repository.ancestry(branch="main")))
+
+
+def test_workers_write_one_commit_of_icechunk(cluster, made, tmp_path, small_tasks):
+    pytest.importorskip("icechunk")
+    path, values, _ = made
+    target = tmp_path / "out.icechunk"
+    with Client(cluster) as client:
+        report = convert(path, target, chunks={"time": 1}, client=client, memory="300KiB", verify=True)
+        found, commits = _held(target)
+        np.testing.assert_array_equal(found, values)
+        assert (commits, report.chunks) == (2, 3 * len(values) + 2)
+    assert [p.name for p in tmp_path.iterdir()] == ["out.icechunk"]
+
+
+@pytest.mark.full
+def test_a_worker_that_dies_changes_nothing_of_a_commit_and_a_run_that_fails_makes_none(made, tmp_path, small_tasks):
+    pytest.importorskip("icechunk")
+    path, values, _ = made
+    target = tmp_path / "out.icechunk"
+    convert(path, target, variables=["lat"])
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with LocalCluster(**options) as several, Client(several) as client:
+        killed = []
+
+        def kill(done, total):
+            if done > total / 4 and not killed:
+                killed.append(min(client.run(os.getpid).values()))
+                os.kill(killed[0], signal.SIGKILL)
+
+        asked = {"chunks": {"time": 1}, "memory": "300KiB", "overwrite": True, "client": client}
+        convert(path, target, progress=kill, **asked)
+        assert killed
+        found, commits = _held(target)
+        np.testing.assert_array_equal(found, values)
+        assert commits == 3
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(**options | {"n_workers": 1}) as one,
+        Client(one) as client,
+    ):
+        client.register_plugin(_Deadly())
+        with pytest.raises(TargetError, match="were lost again and again"):
+            convert(path, target, **asked | {"client": client})
+    assert _held(target)[1] == 3
+
+
+def test_one_netcdf_file_is_not_written_by_several_processes(made, tmp_path):
+    with pytest.raises(OptionError, match=r"one process writes: leave client= out .* convert to Zarr with client="):
+        convert(made[0], tmp_path / "out.nc", client="tcp://127.0.0.1:1")
+    assert not list(tmp_path.iterdir())
+
+
 def _most_memory():
     """Bytes of memory that this process had at most; what `resource` says counts those of who started it."""
     status = Path("/proc/self/status").read_text(encoding="ascii")

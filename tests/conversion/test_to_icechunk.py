@@ -152,15 +152,23 @@ def test_a_target_that_holds_the_source_or_has_no_directory_is_refused(floats, t
         cfagg.convert(floats[0], tmp_path / "gone" / "a.icechunk")
 
 
-@pytest.mark.parametrize("option", [{"zarr_format": 2}, {"resume": True}, {"relative_to": "/"}])
+@pytest.mark.parametrize("option", [{"zarr_format": 2}, {"relative_to": "/"}])
 def test_options_that_say_nothing_to_a_repository_are_refused(floats, tmp_path, option):
     with pytest.raises(OptionError, match=f"{next(iter(option))}= has no meaning"):
         cfagg.convert(floats[0], tmp_path / "a.icechunk", **option)
 
 
-def test_a_url_is_refused(floats):
-    with pytest.raises(UnsupportedError, match="on this machine only"):
-        cfagg.convert(floats[0], "s3://bucket/a.icechunk")
+@pytest.mark.parametrize("url", ["gs://bucket/a.icechunk", "https://example.org/a.icechunk", "s3://bucket"])
+def test_a_url_of_another_kind_is_refused(floats, url):
+    with pytest.raises(UnsupportedError, match="below s3://bucket/path"):
+        cfagg.convert(floats[0], url, to="icechunk")
+
+
+def test_a_repository_without_any_commit_of_somebody_is_taken(floats, tmp_path):
+    icechunk.Repository.create(icechunk.local_filesystem_storage(str(tmp_path / "r")))
+    report = cfagg.convert(floats[0], tmp_path / "r", to="icechunk", resume=True)
+    assert "written from the beginning" in " ".join(report.notes)
+    np.testing.assert_array_equal(group(tmp_path / "r")["tas"][...], floats[1])
 
 
 def test_the_command_writes_the_repository_its_name_says(floats, tmp_path, capsys):

@@ -302,7 +302,7 @@ def test_neither_the_source_nor_a_file_within_it_is_replaced(tmp_path):
         cfagg.convert(tmp_path / "a.nc", tmp_path / "gone" / "b.nc")
 
 
-@pytest.mark.parametrize("option", [{"zarr_format": 2}, {"resume": True}])
+@pytest.mark.parametrize("option", [{"zarr_format": 2}, {"shards": {"x": 2}}])
 def test_options_that_say_nothing_to_a_file_are_refused(floats, tmp_path, option):
     with pytest.raises(OptionError, match=f"{next(iter(option))}= has no meaning"):
         cfagg.convert(floats[0], tmp_path / "out.nc", **option)
@@ -342,7 +342,8 @@ def test_a_run_that_is_killed_leaves_the_old_file_and_the_next_one_removes_what_
     os.close(read)
     assert (tmp_path / "out.nc").read_bytes() == b"old"
     assert len(list(tmp_path.glob(".out.nc*"))) == 1
-    cfagg.convert(floats[0], tmp_path / "out.nc", overwrite=True)
+    report = cfagg.convert(floats[0], tmp_path / "out.nc", overwrite=True, resume=True)
+    assert "written from the beginning" in " ".join(report.notes)
     assert list(tmp_path.glob(".out.nc*")) == []
     np.testing.assert_array_equal(values(tmp_path / "out.nc", "tas"), floats[1])
 

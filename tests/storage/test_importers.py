@@ -52,7 +52,6 @@ IMPORTERS = {
         "cfagg/arrays/given.py",  # arrays that users give
         "cfagg/labelled/zarr.py",  # gives xarray what this library reads
         "cfagg/accumulation/provenance.py",
-        "cfagg/conversion/icechunk_store.py",  # writes
         "cfagg/conversion/verify.py",
         "cfagg/writing/exports/icechunk.py",  # writes
         "cfagg/writing/zarr/text.py",  # decodes text in memory

@@ -69,3 +69,10 @@ def put_sync(store: Any, key: str, data: bytes) -> None:
     from zarr.core.sync import sync
 
     sync(store.set(key, default_buffer_prototype().buffer.from_bytes(data)))
+
+
+def clear_sync(store: Any) -> None:
+    """Remove all that a store of zarr-python holds."""
+    from zarr.core.sync import sync
+
+    sync(store.clear())

@@ -25,7 +25,7 @@ from cfagg.arrays.concatenating import ConcatenatedReader, grid_along
 from cfagg.arrays.lazy import LazyArray
 from cfagg.arrays.reader import Reader
 from cfagg.conventions import limits
-from cfagg.errors import LimitError, OptionError, StaleError, TargetError, UnsupportedError
+from cfagg.errors import LimitError, StaleError, TargetError, UnsupportedError
 from cfagg.formats.zarr.chunks import stored_chunk
 from cfagg.formats.zarr.encoding import encoder, full_shape, padded, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray, current_signature
@@ -33,7 +33,7 @@ from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Grid, Regular
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.threads import run_threads
-from cfagg.storage.urls import Url, is_url, refuse_url
+from cfagg.storage.urls import Url, a_place, is_url
 from cfagg.writing.zarr.described import as_regular, described, fit, is_regular, planned, store_documents
 from cfagg.writing.zarr.forms import Form, form_of
 from cfagg.writing.zarr.new_store import Keys, Stored, new_store
@@ -84,16 +84,17 @@ def refer_lazy(
     workers: int | None = None,
 ) -> StoreReport:
     """Write an array into a new Icechunk repository, which refers to the chunks that may be taken over."""
-    from cfagg.writing.zarr.referring import refers, write_repository
+    from cfagg.writing.zarr.referring import refers, write_elsewhere, write_repository
 
-    name = os.fspath(target)
-    if target_options or is_url(name):
-        refuse_url(name, "written as an Icechunk repository")
-        raise OptionError(f"{name} is a directory of this machine: target_options= have no meaning there")
+    name = a_place(target, target_options, name="target", expected="name a directory", options_name="target_options")
     job = _prepared(array)
-    threads = worker_count(workers)
+    threads = _threads(name, job.leaves, workers)
     arrays = [leaf.array for leaf in job.leaves if leaf.array is not None]
     stores = {os.path.realpath(a.store) for a in arrays if refers(Stored(a.store, "", a.allow, a.opens))}
+    documents = store_documents({job.made.path: job.document}, {}, consolidate=False)
+    if isinstance(name, Url):
+        write_elsewhere(name, documents, lambda keys: job.run(keys, threads), overwrite=overwrite)
+        return job.report(str(name), referenced=0)
     home = os.path.realpath(name)
     within = next((s for s in sorted(stores) if os.path.commonpath([s, home]) == home), None)
     if within is not None:
@@ -101,7 +102,6 @@ def refer_lazy(
             f"{within} would be referred to, and lies in {home}, which is replaced; choose another target"
         )
     stores |= {os.path.realpath(place) for a in arrays for place in a.allow if not is_url(place)}
-    documents = store_documents({job.made.path: job.document}, {}, consolidate=False)
     made, notes = write_repository(
         name, documents, sorted(stores), lambda keys: job.run(keys, threads), overwrite=overwrite
     )

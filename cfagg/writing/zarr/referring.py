@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.errors import TargetError, UnsupportedError
+from cfagg.formats.icechunk import BRANCH
+from cfagg.formats.zarr.settings import clear_sync, put_sync
 from cfagg.storage.files import close_read
 from cfagg.storage.tree import open_file
 from cfagg.storage.urls import Url
 from cfagg.writing.exports import icechunk as repositories
 from cfagg.writing.exports import virtual
 from cfagg.writing.zarr.new_store import Stored, read_stored
+from cfagg.writing.zarr.repository import Place
 
-__all__ = ["References", "refers", "write_repository"]
+__all__ = ["References", "refers", "write_elsewhere", "write_repository"]
 
 
 def refers(source: Stored) -> bool:
@@ -32,6 +35,8 @@ class References:
     """The chunks of a repository that is being written, by key; as `cfagg.writing.zarr.new_store.Keys`."""
 
     store: Any
+    #: Whether there are references; elsewhere everything is written, for files of this machine mean nothing there.
+    may_refer: bool = True
     #: Per array, what it refers to.
     specs: dict[str, list[Any]] = field(default_factory=dict)
 
@@ -42,15 +47,13 @@ class References:
 
     def put(self, key: str, data: Any) -> int:
         """Write a chunk."""
-        from cfagg.formats.zarr.settings import put_sync
-
         view = memoryview(data).cast("B")
         put_sync(self.store, key, bytes(view))
         return view.nbytes
 
     def copy(self, key: str, source: Stored) -> int | None:
         """Refer to a chunk, or write what is in it; `None`, and nothing done, where there is none."""
-        if not refers(source):
+        if not (self.may_refer and refers(source)):
             found = read_stored(source)
             return None if found is None else self.put(key, found)
         there = open_file(source.store, source.path, source.allow)
@@ -109,15 +112,29 @@ def write_repository(
     return made[0], repositories.access_note(places) if made[0].count else []
 
 
-def _write(folder: Path, documents: Mapping[str, bytes], stores: Sequence[str], fill: Any) -> References:
-    from cfagg.formats.zarr.settings import put_sync, unequal_chunks
+def write_elsewhere(target: Url, documents: Mapping[str, bytes], fill: Any, *, overwrite: bool) -> None:
+    """Write a repository in S3, or a commit of one, that holds all its chunks itself."""
+    place = Place(target)
+    with place.told():
+        repository = place.open() if place.may_be_written(overwrite=overwrite) else place.create()
+        session = repository.writable_session(BRANCH)
+        clear_sync(session.store)
+        _fill(session, documents, fill, References(session.store, may_refer=False))
 
+
+def _write(folder: Path, documents: Mapping[str, bytes], stores: Sequence[str], fill: Any) -> References:
     session = repositories.new_repository(folder, virtual.places_of(f"{s}/x" for s in stores))
+    return _fill(session, documents, fill, References(session.store))
+
+
+def _fill(session: Any, documents: Mapping[str, bytes], fill: Any, references: References) -> References:
+    """Write documents, chunks and references, and commit them."""
+    from cfagg.formats.zarr.settings import unequal_chunks
+
     store = session.store
     with unequal_chunks():
         for key in sorted(documents, key=lambda key: "/" in key):
             put_sync(store, key, documents[key])
-        references = References(store)
         fill(references)
         for name, specs in references.specs.items():
             refused = store.set_virtual_refs(f"/{name}", specs)

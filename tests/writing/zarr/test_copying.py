@@ -341,8 +341,13 @@ def test_a_store_may_be_replaced_by_what_was_made_of_it(tmp_path: Path) -> None:
 
 
 def test_options_of_aggregation_files_are_refused(tmp_path: Path) -> None:
+    array = cfagg.concatenate([np.zeros(2)])
     with pytest.raises(OptionError, match="relative_to="):
-        cfagg.write(cfagg.concatenate([np.zeros(2)]), tmp_path / "a.zarr", relative_to=tmp_path)
+        cfagg.write(array, tmp_path / "a.zarr", relative_to=tmp_path)
+    for options, named in (({"on_loss": "drop"}, "on_loss= has"), ({"on_loss": "drop", "allow": ["/"]}, "allow= have")):
+        with pytest.raises(OptionError, match=named):
+            cfagg.write(array, tmp_path / "a.zarr", **options)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_lazy_array_becomes_an_aggregation_file_too(tmp_path: Path) -> None:
