@@ -162,8 +162,8 @@ def _credentials(place: Url, options: dict[str, Any]) -> dict[str, Any]:
         pickle.dumps(provider)
     except Exception as error:
         raise AccessError(
-            f"{place}: Icechunk asks for keys in threads of its own; give a function that can be imported by its name, as "
-            "in storage_options={'credentials': function}"
+            f"{place}: Icechunk asks for keys in threads of its own; give a function that can be imported by its name, "
+            "as in storage_options={'credentials': function}"
         ) from error
     return {"get_credentials": _Keys(provider)}
 
