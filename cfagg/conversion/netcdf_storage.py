@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.arrays.chunked import ZarrReader
+from cfagg.arrays.slabs import SlabReader
 from cfagg.arrays.stored import NetcdfReader
 from cfagg.conversion.chunks import auto_chunks, choose_chunks
 from cfagg.conversion.request import Request
@@ -82,7 +83,14 @@ def _filters(values: Values, dtype: np.dtype[Any], request: Request, notes: list
     """Return how values are compressed: as asked for, as in the source, or by deflate where that does otherwise."""
     options, given = request.options, request.given
     deflate = {"zlib": True, "complevel": _LEVEL, "shuffle": dtype.itemsize > 1}
-    if dtype.kind == "O" or (options.codec == "none" and "codec" in given):
+    if options.codec == "none" and "codec" in given:
+        return {}
+    if dtype.kind == "O":
+        reader = values.reader
+        # What is not in chunks is not compressed; which of the others are is not known of texts.
+        own = isinstance(reader, SlabReader) or (isinstance(reader, NetcdfReader) and reader.chunks is not None)
+        if "codec" in given or options.level is not None or own:
+            notes.append(f"variable {values.path!r} is text of any length, which netCDF-4 does not compress")
         return {}
     if "codec" in given or options.level is not None:
         return {**deflate, "complevel": _ASKED if options.level is None else options.level}

@@ -136,3 +136,23 @@ def test_a_target_within_the_source_is_refused(tmp_path):
     source = make(str(tmp_path / "a.zarr"), np.ones((2, 2), "f4"))
     with pytest.raises(TargetError, match="lies within"):
         convert(source, f"{source}/b.zarr")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("consolidated", [True, False])
+def test_arrays_below_directories_that_say_nothing_are_converted(tmp_path, zarr_format, consolidated):
+    root = zarr.open_group(tmp_path / "plate.zarr", mode="w", zarr_format=zarr_format)
+    for row in "AB":
+        root.create_group(f"{row}/1/0").create_array("0", data=np.arange(4) + ord(row), chunks=(2,))
+    (tmp_path / "plate.zarr" / "empty" / "folder").mkdir(parents=True)
+    if consolidated:
+        zarr.consolidate_metadata(tmp_path / "plate.zarr")
+    for folder in ("A", "A/1", "B", "B/1"):
+        for name in ("zarr.json", ".zgroup", ".zattrs"):
+            (tmp_path / "plate.zarr" / folder / name).unlink(missing_ok=True)
+    report = convert(tmp_path / "plate.zarr", tmp_path / "out.zarr")
+    assert report.variables == ("A/1/0/0", "B/1/0/0")
+    out = zarr.open_group(tmp_path / "out.zarr", mode="r")
+    assert sorted(out.group_keys()) == ["A", "B"]
+    for row in "AB":
+        assert out[f"{row}/1/0/0"][:].tolist() == (np.arange(4) + ord(row)).tolist()

@@ -348,6 +348,17 @@ def test_a_run_that_is_killed_leaves_the_old_file_and_the_next_one_removes_what_
     np.testing.assert_array_equal(values(tmp_path / "out.nc", "tas"), floats[1])
 
 
+def test_text_that_is_not_compressed_any_more_is_noted(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 9)
+        file.createVariable("s", str, ("x",), zlib=True, chunksizes=(3,))[:] = np.array(["abc"] * 9, object)
+        file.createVariable("plain", str, ("x",))[:] = np.array(["abc"] * 9, object)
+    report = cfagg.convert(tmp_path / "a.nc", tmp_path / "b.nc")
+    assert report.notes == ("variable 's' is text of any length, which netCDF-4 does not compress",)
+    assert cfagg.convert(tmp_path / "a.nc", tmp_path / "c.nc", codec="none").notes == ()
+    assert len(cfagg.convert(tmp_path / "a.nc", tmp_path / "d.nc", codec="gzip").notes) == 2
+
+
 def test_a_missing_partition_leaves_nothing(floats, tmp_path):
     (tmp_path / "part1.nc").unlink()
     with pytest.raises(cfagg.errors.FragmentNotFoundError):

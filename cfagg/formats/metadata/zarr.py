@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,7 @@ def _tree(store: Store) -> Node:
             "holds; consolidate it (zarr.consolidate_metadata) or copy it to this machine"
         )
     count, waiting = 1, [(top, 0)]
+    unsaid: list[tuple[Node, str]] = []
     while waiting:
         node, depth = waiting.pop()
         if depth >= _DEEPEST:
@@ -99,15 +101,21 @@ def _tree(store: Store) -> Node:
             node.below[name] = member
             if not member.is_array:
                 waiting.append((member, depth + 1))
+                if not member.document:
+                    unsaid.append((node, name))
+    # Directories that say nothing of themselves are groups where there is something in them, as in plates of OME.
+    for node, name in reversed(unsaid):
+        if not node.below[name].below:
+            del node.below[name]
     return top
 
 
 def _members(store: Store, node: Node) -> Iterator[tuple[str, Node]]:
+    """Yield what may be in a group; a directory without a document is a group if that holds something."""
     for name in store.children(node.path):
         if not name.startswith("."):
-            member = read_node(store, joined(node.path, name), node.format)
-            if member is not None:
-                yield name, member
+            path = joined(node.path, name)
+            yield name, read_node(store, path, node.format) or Node(path, node.format, {}, {}, is_array=False)
 
 
 def read_node(store: Store, path: str, format_: int | None = None) -> Node | None:
@@ -159,6 +167,12 @@ def _consolidated(store: Store, top: Node) -> dict[str, list[tuple[str, Node]]] 
                 attributes = listed.get(joined(path, ".zattrs"), {})
                 nodes[path] = Node(path, 2, found, attributes if isinstance(attributes, dict) else {}, name[2] == "a")
     members: dict[str, list[tuple[str, Node]]] = {}
+    for path in list(nodes):
+        # Groups that are not listed, and hold something that is.
+        if path.count("/") > _DEEPEST:
+            raise LimitError(f"{store.source}: groups are nested more than {_DEEPEST:,} deep")
+        for part in accumulate(path.split("/")[:-1], "{}/{}".format):
+            nodes.setdefault(part, Node(part, top.format, {}, {}, is_array=False))
     for path, node in nodes.items():
         if path and not any(part in ("", ".", "..") for part in path.split("/")):
             home, _, name = path.rpartition("/")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -14,6 +14,7 @@ from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions import limits
 from cfagg.errors import FragmentReadError, LimitError, TargetError, UnsupportedError
 from cfagg.formats.codecs import DamagedError
+from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.encoding import Encoder, encoder, full_shape, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.shards import Shards, find_shards
@@ -164,7 +165,14 @@ def _former(place: Place, tail: Tail, index: Sequence[int]) -> npt.NDArray[Any] 
 
 def _shards(tail: Tail) -> Shards:
     """Return how the shards of an array are laid out."""
-    shards = find_shards(tail.document, tail.dtype)
+    document: Mapping[str, Any] = tail.document
+    dtype = tail.dtype
+    if dtype.kind in TEXT:
+        # Where chunks are does not depend on what is in them: those that are full are copied, the last one zarr reads.
+        name, configuration = named(document["codecs"][0])
+        document = {"codecs": [{"name": name, "configuration": {**configuration, "codecs": [{"name": "bytes"}]}}]}
+        dtype = np.dtype("u1")
+    shards = find_shards(document, dtype)
     if shards is None:
         raise UnsupportedError(f"{tail.store}: array {tail.path!r} has shards that are not read here; convert it first")
     return shards

@@ -141,6 +141,32 @@ def test_any_increments_to_any_regular_array_are_what_zarr_reads(
         assert zarr.open_consolidated(store)["v"].shape == (at, 5)  # type: ignore[union-attr]
 
 
+@settings(max_examples=examples(15), deadline=None)
+@given(
+    counts=st.lists(st.integers(1, 7), min_size=1, max_size=4),
+    first=st.integers(0, 9),
+    chunk=st.integers(1, 4),
+    inner=st.integers(1, 3),
+    dtype=st.sampled_from(["any", "<U3"]),
+)
+def test_text_grows_in_shards_that_are_not_full(
+    tmp_path_factory: pytest.TempPathFactory, counts: list[int], first: int, chunk: int, inner: int, dtype: str
+) -> None:
+    store = tmp_path_factory.mktemp("text") / "a.zarr"
+    words = np.array(["", "ü", "ab", "日本", "abc"], object)
+    values = words[np.random.default_rng(first).integers(0, 5, (first + sum(counts), 2))]
+    kind: Any = str if dtype == "any" else dtype
+    made = zarr.create_group(store, zarr_format=3).create_array(
+        "s", shape=(first, 2), dtype=kind, chunks=(inner, 1), shards=(inner * chunk, 2), dimension_names=("t", "x")
+    )
+    made[:] = values[:first].astype(made.dtype)
+    at = first
+    for count in counts:
+        cfagg.append(store, {"s": values[at : at + count]}, "t")
+        at += count
+        assert zarr.open_array(store / "s", mode="r")[:].tolist() == values[:at].tolist()
+
+
 def test_what_a_shard_held_is_kept_byte_for_byte(tmp_path: Path) -> None:
     group = zarr.create_group(tmp_path / "a.zarr")
     values = np.arange(40, dtype="i4")
