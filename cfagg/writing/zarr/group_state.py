@@ -215,8 +215,8 @@ def _load_v2(place: Place, group: str, paths: list[str]) -> GroupState:
             nodes[path.rpartition("/")[2]] = Node(f"{levels[0].path}/{path}".lstrip("/"), documents)
     if any(str(name).lower().startswith("_nczarr") for name in [*attributes, *(_names(nodes))]):
         raise UnsupportedError(
-            f"{place.store} is an NCZarr store, whose own metadata repeat sizes, so that it does not grow; convert it to "
-            "Zarr with cfagg.convert (cfagg convert) and append there"
+            f"{place.store} is an NCZarr store, whose own metadata repeat sizes, so that it does not grow; convert it "
+            "to Zarr with cfagg.convert (cfagg convert) and append there"
         )
     return GroupState(place, group, 2, attributes, nodes, tuple(levels))
 
