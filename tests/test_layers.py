@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import cfagg
+
 ROOT = Path(__file__).parents[1]
 
 #: Room -> level: a room imports rooms of strictly lower levels only.
@@ -186,3 +188,35 @@ def test_file_content_is_never_evaluated() -> None:
         wrong += [f"{name_of(path)}:{line} imports {m}" for line, m in imports(path) if within(m, formats)]
         wrong += [f"{name_of(path)}:{line} calls {called}" for line, called, _ in facts(path)[1] if called in banned]
     assert not wrong, "\n".join(wrong)
+
+
+#: More parameters are those of public names alone: what several functions need together is one frozen object.
+MOST_PARAMETERS = 12
+
+#: Functions below no public name whose parameters are the words of others.
+TAKEN_OVER = {("cfagg/labelled/engine.py", "open_dataset"): "xarray calls it by these names"}
+
+
+def is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Tell whether Numba compiles it: only what is an argument of its own leaves no code behind where it is None."""
+    return any(ast.unparse(d).split("(")[0] == "jit" for d in function.decorator_list)
+
+
+def long_functions(source: str) -> list[tuple[str, str]]:
+    """Return functions of too many parameters that are no kernels, each behind the outermost name around it."""
+    found = []
+    for top in ast.parse(source).body:
+        for node in ast.walk(top):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_kernel(node):
+                names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                if len([n for n in names if n not in ("self", "cls")]) > MOST_PARAMETERS:
+                    found.append((getattr(top, "name", ""), node.name))
+    return found
+
+
+def test_only_public_functions_have_many_parameters() -> None:
+    public = set(cfagg.__all__)
+    long = {(name_of(p), *names) for p in SOURCES for names in long_functions(p.read_text(encoding="utf-8"))}
+    assert {function for _, _, function in long} >= {"aggregate", "convert"}  # what is looked for is found
+    inner = {(path, function) for path, top, function in long if top not in public}
+    assert inner == set(TAKEN_OVER), f"hand on a small frozen dataclass instead: {sorted(inner - set(TAKEN_OVER))}"

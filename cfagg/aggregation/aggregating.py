@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -11,18 +11,18 @@ from cfagg.cf.joining import Options
 from cfagg.errors import OptionError
 from cfagg.errors.arguments import paths
 from cfagg.storage.handles import handles
-from cfagg.storage.urls import Url, a_place, is_url
+from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
 
     from cfagg.aggregation.output import Output
     from cfagg.aggregation.report import Report
-    from cfagg.aggregation.scanning import Scanned
+    from cfagg.aggregation.scanning import Scanner
     from cfagg.arrays.joined_source import JoinedSource
     from cfagg.writing.plan import OnLoss
 
-__all__ = ["Made", "aggregate", "put_together"]
+__all__ = ["Made", "aggregate", "output_of", "put_together"]
 
 
 def aggregate(
@@ -107,17 +107,19 @@ def aggregate(
     import xarray
 
     from cfagg.aggregation.accessor import with_report
+    from cfagg.aggregation.scanning import Scanner
     from cfagg.labelled.indexes import IndexingEntrypoint
 
     known = {f.name for f in fields(Options)}
     rules = {name: options.pop(name) for name in list(options) if name in known}
     _check_decoding(options)
     allowed = paths(allow)
-    made = put_together(
-        files, output=output, append=append, update=update, index=index, to=to, on_loss=on_loss, overwrite=overwrite,
-        relative_to=relative_to, as_tree=as_tree, skip_errors=skip_errors, client=client, workers=workers,
-        allow=allowed, storage_options=storage_options, progress=progress, **rules,
+    scanner = Scanner(Options(**rules), storage_options, allowed, skip_errors, client, workers, progress)
+    place = output_of(
+        output, scanner, append=append, update=update, index=index, to=to, on_loss=on_loss, overwrite=overwrite,
+        relative_to=relative_to,
     )  # fmt: skip
+    made = put_together(files, scanner, place, index=index, as_tree=as_tree)
     opened: Any = made.source  # xarray hands it to the engine as it is
     groups = {
         path: xarray.open_dataset(
@@ -147,10 +149,10 @@ class Made(NamedTuple):
     index: Any
 
 
-def put_together(
-    files: Any,
+def output_of(
+    output: Any,
+    scanner: Scanner,
     *,
-    output: Any = None,
     append: bool = False,
     update: bool = False,
     index: Any = True,
@@ -158,63 +160,44 @@ def put_together(
     on_loss: OnLoss = "error",
     overwrite: bool = False,
     relative_to: Any = None,
-    as_tree: bool = False,
-    skip_errors: bool = False,
-    client: Any = None,
-    workers: int | None = None,
-    allow: Sequence[str] = (),
-    storage_options: Mapping[str, Any] | None = None,
-    progress: Any = None,
-    **rules: Any,
-) -> Made:
-    """Scan files, join what they hold, and write it where `output` says; xarray is not loaded."""
-    from cfagg.aggregation.building import build
-    from cfagg.aggregation.files import itself, places
-    from cfagg.aggregation.joining import join_files
+) -> Output | None:
+    """Return where and how an aggregation is written, checked; `None` where `output` names no file."""
+    if output is None:
+        if append or update:
+            raise OptionError("append=True and update=True are about a file: name it by output=")
+        return None
     from cfagg.aggregation.output import Output
-    from cfagg.aggregation.report import Report
-    from cfagg.aggregation.scanning import scan
     from cfagg.writing.writing import target_of
 
-    chosen = Options(**rules)
+    target = target_of(output, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13")
+    place = Output(target, scanner, append, update, index is not False)
+    place.check()
+    return place
 
-    def scanning(named: Sequence[str], others: bool = False) -> list[Scanned]:
-        return scan(
-            named,
-            chosen,
-            storage_options=storage_options,
-            allow=allow,
-            skip_errors=skip_errors,
-            others=others,
-            client=client,
-            workers=workers,
-            progress=progress,
-        )
 
-    def of_url(name: str) -> str:
-        return a_place(name, storage_options, allow) if is_url(name) else name
+def put_together(
+    files: Any, scanner: Scanner, place: Output | None = None, *, index: Any = True, as_tree: bool = False
+) -> Made:
+    """Scan files, join what they hold, and write it where `place` says; xarray is not loaded."""
+    from cfagg.aggregation.building import build
+    from cfagg.aggregation.files import itself
+    from cfagg.aggregation.joining import join_files
+    from cfagg.aggregation.report import Report
 
-    place = None
-    if output is not None:
-        target = target_of(output, to, on_loss, relative_to, overwrite=overwrite, netcdf="CF-1.13")
-        place = Output(target, chosen, append, update, index is not False, client, workers)
-        place.check()
-    elif append or update:
-        raise OptionError("append=True and update=True are about a file: name it by output=")
-    without = [] if place is None else [str(place.target.url or place.target.path)]
     if not isinstance(files, str | bytes | os.PathLike) and isinstance(files, Iterable):
         files = list(files)
-    named = places(files, storage_options=storage_options, allow=allow, without=without)
-    if place is not None and overwrite and place.target.url is None and place.holds_data:
-        out = itself(without[0])
-        if any(itself(one) == out for one in places(files, storage_options=storage_options, allow=allow)):
-            raise OptionError(
-                f"{without[0]} is one of the files, and its values would be lost: give the output another name"
-            )
     if place is None:
-        source = build(join_files(scanning(named), chosen), as_tree=as_tree)
+        source = build(join_files(scanner.scan(scanner.meant(files)), scanner.rules), as_tree=as_tree)
         return Made(source, Report(*source.made), index)
-    source, written = place.write(named, scanning, of_url, allow)
+    without = str(place.target.url or place.target.path)
+    named = scanner.meant(files, [without])
+    if place.target.overwrite and place.target.url is None and place.holds_data:
+        out = itself(without)
+        if any(itself(one) == out for one in scanner.meant(files)):
+            raise OptionError(
+                f"{without} is one of the files, and its values would be lost: give the output another name"
+            )
+    source, written = place.write(named)
     if as_tree:
         source = build(source.made[0], as_tree=True)
     joined, names, dropped = source.made

@@ -312,12 +312,9 @@ def _exported(
         source = _opened(a_place(path_or_files, storage_options, allowed), allowed)
     else:
         from cfagg.aggregation.building import build
-        from cfagg.aggregation.files import places
         from cfagg.aggregation.joining import join_files
-        from cfagg.aggregation.scanning import scan
-        from cfagg.cf.joining import Options
+        from cfagg.aggregation.scanning import Scanner
 
-        rules = Options()
-        named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[output])
-        source = build(join_files(scan(named, rules, storage_options=storage_options, allow=allowed), rules))
+        scanner = Scanner(storage_options=storage_options, allow=allowed)
+        source = build(join_files(scanner.scan(scanner.meant(path_or_files, [output])), scanner.rules))
     return export(source, source.access(allowed), output, to, on_loss=on_loss, overwrite=overwrite)

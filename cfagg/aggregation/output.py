@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
 
 from cfagg.aggregation.appending import (
     Growth,
@@ -26,7 +25,7 @@ from cfagg.aggregation.appending import (
 )
 from cfagg.aggregation.building import build
 from cfagg.aggregation.joining import join_files
-from cfagg.aggregation.scanning import FileState, Scanned
+from cfagg.aggregation.scanning import FileState, Scanned, Scanner
 from cfagg.arrays.index import SUFFIX, Index
 from cfagg.arrays.index import FileState as IndexedState
 from cfagg.arrays.index.addresses import addresses_of
@@ -35,7 +34,6 @@ from cfagg.arrays.index.parquet import index_bytes
 from cfagg.arrays.index.table import FileRow
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.arrays.source import open_source
-from cfagg.cf.joining import Options
 from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, StaleIndexWarning
 from cfagg.formats.metadata.url import file_at
 from cfagg.model import Aggregation
@@ -57,33 +55,21 @@ __all__ = ["Output"]
 _STORES = frozenset({"zarr", "nczarr"})
 
 
-class Scan(Protocol):
-    """Scans places, beside which there may be others: options, credentials and the rest are its own."""
-
-    def __call__(self, named: Sequence[str], others: bool = False) -> list[Scanned]: ...
-
-
-#: Gives a URL that was recorded what its server wants.
-Named = Callable[[str], str]
-
-
 @dataclass(frozen=True)
 class Output:
     """Where and how files are aggregated: `append` adds to what is there, `update` takes in what changed since."""
 
     target: Target
-    rules: Options
+    scanner: Scanner
     append: bool = False
     update: bool = False
     index: bool = True
-    client: Any = None
-    workers: int | None = None
 
     @property
     def settings(self) -> Settings:
         """What is recorded, and has to be the same when files are added."""
         base = None if self.target.relative_to is None else self.target.base
-        return Settings(self.rules, self.target.to, self.target.on_loss, base)
+        return Settings(self.scanner.rules, self.target.to, self.target.on_loss, base)
 
     def check(self) -> None:
         """Refuse what cannot be written, before work begins."""
@@ -122,9 +108,7 @@ class Output:
         name = f"{self.place}{SUFFIX}"
         return name if self.target.url is None else self.target.url.beside(name)
 
-    def write(
-        self, new: Sequence[str], scan: Scan, named: Named, allow: Sequence[Any] = ()
-    ) -> tuple[JoinedSource, Report]:
+    def write(self, new: Sequence[str]) -> tuple[JoinedSource, Report]:
         """Scan files, join them with those there, and write it all; return the dataset and what was written."""
         self.check()
         path, url = self.target.path, self.target.url
@@ -132,11 +116,11 @@ class Output:
             with PairedFile(
                 path, Path(self.beside), lambda made: belongs(path, made), f"aggregating to {path}"
             ) as pair:
-                return self._grown(new, scan, named, allow, pair)
+                return self._grown(new, pair)
         digest, tag = self._there(url) if self.append else (None, None)
         growing = replace(self, target=replace(self.target, match=tag))
         with PairedObject(url, SUFFIX, digest) as pair:
-            return growing._grown(new, scan, named, allow, pair)
+            return growing._grown(new, pair)
 
     @staticmethod
     def _there(url: Url) -> tuple[str, str] | tuple[None, None]:
@@ -151,25 +135,21 @@ class Output:
             )
         return digest_of(url), tag
 
-    def _grown(
-        self, new: Sequence[str], scan: Scan, named: Named, allow: Sequence[Any], pair: PairedFile | PairedObject
-    ) -> tuple[JoinedSource, Report]:
+    def _grown(self, new: Sequence[str], pair: PairedFile | PairedObject) -> tuple[JoinedSource, Report]:
         own = frozenset(map(str, new))
-        policy = Access(self.place, allow)
+        policy = Access(self.place, self.scanner.allow)
 
         def judge(place: str) -> None:
             """Refuse to look into a file that the user has not named, and the aggregation file may not read."""
             if place not in own:
                 policy.resolve(place)
 
-        growth, known = self._growth(new, scan, named, judge)
+        growth, known = self._growth(new, judge)
         for place in growth.to_scan:
             judge(place)
-        return self._written(growth, known, scan, allow, pair, frozenset(map(str, growth.places)) - own)
+        return self._written(growth, known, pair, frozenset(map(str, growth.places)) - own)
 
-    def _growth(
-        self, new: Sequence[str], scan: Scan, named: Named, judge: Callable[[str], None]
-    ) -> tuple[Growth, Known | None]:
+    def _growth(self, new: Sequence[str], judge: Callable[[str], None]) -> tuple[Growth, Known | None]:
         path, beside = self.place, self.beside
         if not self.append:
             return Growth(tuple(new), {}), None
@@ -177,35 +157,48 @@ class Output:
             return Growth(tuple(new), {}, (f"{path} was not there: it is new",)), None
         digest = digest_of(path)
         try:
-            known = known_of(beside, digest, named)
+            known = known_of(beside, digest, self.scanner.named)
         except CfaggError as error:
             why = f"{beside} is not there" if handles.lacks(beside) else error.message
-            old = list(map(named, referred(path)))
+            old = list(map(self.scanner.named, referred(path)))
             note = f"{len(old):,} files of {path} were scanned again: {why}"
             warnings.warn(note, StaleIndexWarning, stacklevel=5)
             if self.update:
-                old = [place for place in old if state_at(place, _asking(scan, judge)) is not None]
+                old = [place for place in old if state_at(place, self._asking(judge)) is not None]
             return Growth(with_new(old, new)[0], {}, (note,)), None
         self.settings.check(known.settings, path)
-        now = partial(state_at, again=_asking(scan, judge))
+        now = partial(state_at, again=self._asking(judge))
         return grown(known, new, path, update=self.update, now=now), known
+
+    def _asking(self, judge: Callable[[str], None]) -> Callable[[str], FileState | None]:
+        """Return what finds out the state of a remote file; of a store, all metadata are read again."""
+
+        def state(place: str) -> FileState | None:
+            judge(place)
+            try:
+                handle = file_at(place) if isinstance(place, Url) else None
+                if handle is not None:
+                    return FileState(handle.key.size, etag=handle.data.tag)
+                return self.scanner.scan([place])[0].state
+            except SourceNotFoundError:
+                return None
+
+        return state
 
     def _written(
         self,
         growth: Growth,
         known: Known | None,
-        scan: Scan,
-        allow: Sequence[Any],
         pair: PairedFile | PairedObject,
         recorded: frozenset[str],
     ) -> tuple[JoinedSource, Report]:
         wanted = growth.to_scan
-        found = {str(one.place): one for one in scan(wanted, bool(growth.kept))} if wanted else {}
+        found = {str(one.place): one for one in self.scanner.scan(wanted, others=bool(growth.kept))} if wanted else {}
         scanned = [growth.kept.get(place) or found[place] for place in growth.places]
         whole = [one for one in scanned if one.problem is None]
         target = self._replacing
         try:
-            source = build(join_files(scanned, self.rules), fields=has_addresses(self.target.to))
+            source = build(join_files(scanned, self.scanner.rules), fields=has_addresses(self.target.to))
         except CfaggError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -216,7 +209,9 @@ class Output:
             raise SourceError(f"{what}; remove {self.beside}, and all are scanned again") from error
         if recorded:
             source = replace(source, file=self.place, recorded=recorded)
-        content, losses = content_of(source, source.access(allow), target.to, drop=target.on_loss == "drop")
+        content, losses = content_of(
+            source, source.access(self.scanner.allow), target.to, drop=target.on_loss == "drop"
+        )
 
         notes, odd = growth.notes, [str(one.place) for one in whole if not is_text(str(one.place))]
         if self.index and odd:
@@ -226,7 +221,7 @@ class Output:
             """Write the index of what is about to be put in its place."""
             if self.index and not odd:
                 digest = digest_of(made)
-                index = index_of(whole, self.settings, known, digest, self.client, self.workers, _beside(made, target))
+                index = index_of(whole, self.settings, known, digest, self.scanner, _beside(made, target))
                 home = str(target.path.parent) if target.url is None else target.url.place[0]
                 pair.prepare(index_bytes(index, home), digest)
 
@@ -256,8 +251,7 @@ def index_of(
     settings: Settings,
     known: Known | None,
     digest: str,
-    client: Any,
-    workers: int | None,
+    scanner: Scanner,
     written: Sequence[FileRow] = (),
 ) -> Index:
     """Return the index of files; those that are as they were are not opened again, and rows of others are known."""
@@ -271,7 +265,8 @@ def index_of(
         for one, state in zip(scanned, states, strict=True)
     ]
     new = [one for one, row in zip(scanned, old, strict=True) if row is None and one.format not in _STORES]
-    made = build_index(((one.place, name) for one in new for name in _addresses(one)), client=client, workers=workers)
+    wanted = ((one.place, name) for one in new for name in _addresses(one))
+    made = build_index(wanted, client=scanner.client, workers=scanner.workers)
     rows: dict[str, FileRow] = {}
     for one, description, state, before in zip(scanned, own, states, old, strict=True):
         row = before or _new_row(one, state, made)
@@ -304,19 +299,3 @@ def _indexed(state: FileState) -> IndexedState:
     if state.etag is not None:
         return IndexedState(state.size, etag=state.etag)
     return IndexedState(state.size, state.mtime_ns, state.ctime_ns, state.inode)
-
-
-def _asking(scan: Scan, judge: Callable[[str], None]) -> Callable[[str], FileState | None]:
-    """Return what finds out the state of a remote file; of a store, all metadata are read again."""
-
-    def state(place: str) -> FileState | None:
-        judge(place)
-        try:
-            handle = file_at(place) if isinstance(place, Url) else None
-            if handle is not None:
-                return FileState(handle.key.size, etag=handle.data.tag)
-            return scan([place])[0].state
-        except SourceNotFoundError:
-            return None
-
-    return state

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from cfagg.aggregation.files import places
 from cfagg.aggregation.groups import Labels, apart, group_facts
 from cfagg.aggregation.joining import Joined, join_files
-from cfagg.aggregation.scanning import scan
-from cfagg.cf.joining import Options, Reason, why
+from cfagg.aggregation.scanning import Scanner
+from cfagg.cf.joining import Reason, why
 from cfagg.display.joined import GroupFacts, JoinedFacts, UnreadFacts, joined_lines
 from cfagg.display.sizes import count_text
 from cfagg.display.summary import Listing
 from cfagg.errors import OptionError
-from cfagg.errors.arguments import a_path, an_integer, paths
+from cfagg.errors.arguments import a_path, an_integer
 
 __all__ = ["Answer", "Report", "Why", "explain"]
 
@@ -304,27 +303,10 @@ class Report:
         return joined_html(self._facts())
 
 
-def explain(
-    files: Any,
-    *,
-    skip_errors: bool = False,
-    allow: Iterable[Any] = (),
-    storage_options: Mapping[str, Any] | None = None,
-    client: Any = None,
-    workers: int | None = None,
-    progress: Any = None,
-    **rules: Any,
-) -> Report:
+def explain(files: Any, scanner: Scanner | None = None) -> Report:
     """Return what `cfagg.aggregate` would make of files; nothing is built or written."""
-    unknown = sorted(rules.keys() - {f.name for f in fields(Options)})
-    if unknown:
-        raise OptionError(f"aggregate has no option {', '.join(map(repr, unknown))}")
-    options, allowed = Options(**rules), paths(allow)
-    scanned = scan(
-        places(files, storage_options=storage_options, allow=allowed), options, storage_options=storage_options,
-        allow=allowed, skip_errors=skip_errors, client=client, workers=workers, progress=progress,
-    )  # fmt: skip
-    return Report(join_files(scanned, options))
+    scanner = scanner or Scanner()
+    return Report(join_files(scanner.scan(scanner.meant(files)), scanner.rules))
 
 
 def _listed[T](some: Sequence[T], most: int | None = _SHOWN) -> Listing[T]:

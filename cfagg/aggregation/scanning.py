@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from cfagg.aggregation.files import places
 from cfagg.aggregation.headers import FileState, How, Scanned, scan_one
 from cfagg.cf.joining import Options, interned
 from cfagg.errors import CfaggError, Problem, SourceError
-from cfagg.errors.arguments import paths
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.clusters import answers, cluster_of, threads_of
 from cfagg.runtime.processes import Died, run_processes
 from cfagg.runtime.threads import run_threads
 from cfagg.storage.urls import Url, a_place, is_url
 
-__all__ = ["FileState", "Scanned", "scan"]
+__all__ = ["FileState", "Scanned", "Scanner", "scan"]
 
 #: Files that are scanned here before it is looked how long the rest will take, and again after so many.
 _FIRST = 256
@@ -32,42 +32,55 @@ _BATCH, _WAITING = 64, 16
 type Progress = Callable[[int, int], None] | None
 
 
-def scan(
-    places: Sequence[str],
-    options: Options | None = None,
-    *,
-    storage_options: Mapping[str, Any] | None = None,
-    allow: Iterable[Any] = (),
-    skip_errors: bool = False,
-    others: bool = False,
-    client: Any = None,
-    workers: int | None = None,
-    progress: Progress = None,
-) -> list[Scanned]:
-    """Return what each file holds, in order; files that cannot be read are listed in one error unless skipped.
+@dataclass(frozen=True)
+class Scanner:
+    """Finds and scans files, all of them by the same rules and with the same credentials."""
 
-    There may be `others` that were scanned before.
+    rules: Options = field(default_factory=Options)
+    storage_options: Mapping[str, Any] | None = None
+    allow: tuple[str, ...] = ()
+    skip_errors: bool = False
+    client: Any = None
+    workers: int | None = None
+    progress: Progress = None
 
-    Raises
-    ------
-    SourceError
-        Files cannot be read, all of which are listed in its `problems`; with `skip_errors` only where none can, and
-        there are no others.
-    """
-    allowed = paths(allow)
-    how = How(options or Options(), tuple(one for one in allowed if not is_url(one)))
-    named = [a_place(place, storage_options, allowed) if is_url(place) else place for place in places]
-    found: dict[int, Scanned] = {}
-    with cluster_of(client) as cluster:
-        for numbers, scanned in _scans(named, how, cluster, workers):
-            found.update(zip(numbers, scanned, strict=True))
-            if progress is not None:
-                progress(len(found), len(named))
-    ordered = [found[number] for number in range(len(named))]
-    bad = [one for one in ordered if one.problem is not None]
-    if bad and (not skip_errors or (len(bad) == len(ordered) and not others)):
-        raise _unread(bad, len(ordered))
-    return ordered
+    def meant(self, files: Any, without: Iterable[str] = ()) -> list[str]:
+        """Return the path or the `Url` of each file that a user means."""
+        return places(files, storage_options=self.storage_options, allow=self.allow, without=without)
+
+    def named(self, name: str) -> str:
+        """Return a path as it is, and a URL with what its server wants."""
+        return a_place(name, self.storage_options, self.allow) if is_url(name) else name
+
+    def scan(self, named: Sequence[str], *, others: bool = False) -> list[Scanned]:
+        """Return what each file holds, in order; files that cannot be read are listed in one error unless skipped.
+
+        There may be `others` that were scanned before.
+
+        Raises
+        ------
+        SourceError
+            Files cannot be read, all of which are listed in its `problems`; with `skip_errors` only where none can, and
+            there are no others.
+        """
+        how = How(self.rules, tuple(one for one in self.allow if not is_url(one)))
+        named = list(map(self.named, named))
+        found: dict[int, Scanned] = {}
+        with cluster_of(self.client) as cluster:
+            for numbers, scanned in _scans(named, how, cluster, self.workers):
+                found.update(zip(numbers, scanned, strict=True))
+                if self.progress is not None:
+                    self.progress(len(found), len(named))
+        ordered = [found[number] for number in range(len(named))]
+        bad = [one for one in ordered if one.problem is not None]
+        if bad and (not self.skip_errors or (len(bad) == len(ordered) and not others)):
+            raise _unread(bad, len(ordered))
+        return ordered
+
+
+def scan(named: Sequence[str], rules: Options | None = None, **how: Any) -> list[Scanned]:
+    """Return what each file holds, by a `Scanner` with these options."""
+    return Scanner(rules or Options(), **how).scan(named)
 
 
 #: Some files by their numbers, and what they hold.

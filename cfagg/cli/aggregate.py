@@ -170,23 +170,26 @@ def run(args: argparse.Namespace) -> int:
 
 def _report(args: argparse.Namespace, files: list[str], progress: Any) -> Report:
     """Return what was made of the files, written if it is to be."""
+    from cfagg.aggregation.scanning import Scanner
+    from cfagg.cf.joining import Options
+    from cfagg.errors.arguments import paths
+
     rules = {name: value for name, *_ in RULES if (value := getattr(args, name)) is not None}
     if "cells" in rules:
         rules["cells"] = _all_cells(rules["cells"])
-    common: dict[str, Any] = {
-        "skip_errors": args.skip_errors, "allow": args.allow, "storage_options": storage_options(args),
-        "client": args.dask, "workers": args.workers, "progress": progress,
-    }  # fmt: skip
+    scanner = Scanner(
+        Options(**rules), storage_options(args), paths(args.allow), args.skip_errors, args.dask, args.workers, progress
+    )
     if args.output is None:
         from cfagg.aggregation.report import explain
 
-        return explain(files, **common, **rules)
-    from cfagg.aggregation.aggregating import put_together
+        return explain(files, scanner)
+    from cfagg.aggregation.aggregating import output_of, put_together
 
-    given = {name: getattr(args, name) for name in ("to", "on_loss", "overwrite", "relative_to")}
-    given |= {name: True for name in ("append", "update") if getattr(args, name)}
-    given |= {} if args.index else {"index": False}
-    return put_together(files, output=args.output, **given, **common, **rules).report
+    given = {
+        name: getattr(args, name) for name in ("append", "update", "index", "to", "on_loss", "overwrite", "relative_to")
+    }
+    return put_together(files, scanner, output_of(args.output, scanner, **given)).report
 
 
 def _print(args: argparse.Namespace, report: Report) -> None:

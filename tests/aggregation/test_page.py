@@ -9,6 +9,7 @@ import netCDF4
 import pytest
 
 from cfagg.aggregation.report import Report, explain
+from cfagg.aggregation.scanning import Scanner
 from tests.aggregation.months import month, months
 from tests.checking.browser import Browser, program
 
@@ -23,7 +24,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         with netCDF4.Dataset(month(folder / f"<b>{number}.nc", number), "a") as file:
             file["tas"].units = "m"
     (folder / "z.nc").write_bytes(b"nothing")
-    return explain(folder, skip_errors=True)
+    return explain(folder, Scanner(skip_errors=True))
 
 
 def test_the_page_names_all_and_loads_nothing(report: Report) -> None:

@@ -7,7 +7,8 @@ import warnings
 import pytest
 
 import cfagg
-from cfagg.aggregation import output, scanning
+from cfagg.aggregation import output
+from cfagg.aggregation.scanning import Scanner
 from cfagg.arrays.index import SUFFIX, open_index
 from cfagg.errors import (
     AccessError,
@@ -92,8 +93,8 @@ def test_old_objects_are_not_opened_when_others_are_added(home, tmp_path, monkey
     files = uploaded(home, tmp_path, 4)
     cfagg.aggregate(files[:3], output=f"{home}/OUT.nc")
     asked = []
-    scan = scanning.scan
-    monkeypatch.setattr(scanning, "scan", lambda named, *a, **k: asked.extend(named) or scan(named, *a, **k))
+    scan = Scanner.scan
+    monkeypatch.setattr(Scanner, "scan", lambda self, named, **k: asked.extend(named) or scan(self, named, **k))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         cfagg.aggregate(files[3:], output=f"{home}/OUT.nc", append=True)
