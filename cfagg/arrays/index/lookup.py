@@ -23,9 +23,13 @@ __all__ = ["IndexLookup", "OpenedIndex", "lookup_for"]
 #: Indexes that a process keeps.
 _KEPT = 4
 
-#: What an index begins with; seconds for which a server is believed that has none, and how many such are remembered.
-_BEGIN, _TRUST, _MOST_ABSENT = b"PAR1", 2.0, 1024
+#: What an index begins with, and how many are remembered that are not there.
+_BEGIN, _MOST_ABSENT = b"PAR1", 1024
 
+#: Seconds for which a server is believed that has none, and is not asked again after it failed.
+_TRUST, _SPARED = 2.0, 60.0
+
+#: When to ask for an index again.
 _absent: dict[str, float] = {}
 _lock = threading.Lock()
 _opened: OrderedDict[FileKey, OpenedIndex] = OrderedDict()
@@ -111,19 +115,24 @@ class IndexLookup:
 
 def _open(path: str) -> OpenedIndex:
     """Return the index in a file, from before where the file is the same."""
+    if _is_absent(path):
+        return OpenedIndex(None)
     try:
         key = handles.get(path).key if isinstance(path, Url) else look(path)
-    except CfaggError:
-        # It may have been removed since the reader was made.
+    except CfaggError as error:
+        # It may have been removed since the reader was made, or its server fails.
+        _forgo(path, error)
         return OpenedIndex(None)
     with _lock:
         found = _opened.get(key)
     if found is None:
-        from cfagg.arrays.index.parquet import open_index
+        from cfagg.arrays.index.parquet import DamagedIndexError, open_index
 
         try:
             found = OpenedIndex(open_index(path))
-        except SourceError as error:
+        except CfaggError as error:
+            if not isinstance(error, DamagedIndexError):
+                _forgo(path, error)
             warnings.warn(
                 f"{error.message}; the index is not used: make it anew with cfagg index",
                 StaleIndexWarning,
@@ -142,17 +151,30 @@ def _is_there(name: str) -> bool:
     """Return whether there is an index; where there is none, servers may answer with a page, or that it is secret."""
     if not isinstance(name, Url):
         return os.path.isfile(name)  # noqa: PTH113
-    if time.monotonic() - _absent.get(name, -_TRUST) < _TRUST:
+    if _is_absent(name):
         return False
     try:
         found = handles.get(name).some(len(_BEGIN), 0) == _BEGIN
-    except CfaggError:
-        found = False
+    except CfaggError as error:
+        _forgo(name, error)
+        return False
     if not found:
-        if len(_absent) >= _MOST_ABSENT:
-            _absent.clear()
-        _absent[name] = time.monotonic()
+        _forgo(name)
     return found
+
+
+def _is_absent(name: str) -> bool:
+    return time.monotonic() < _absent.get(name, 0)
+
+
+def _forgo(name: str, error: CfaggError | None = None) -> None:
+    """Do not ask for an index on another machine for a while: each attempt at a server that fails takes seconds."""
+    if not isinstance(name, Url):
+        return
+    if len(_absent) >= _MOST_ABSENT:
+        _absent.clear()
+    failed = isinstance(error, SourceError) and not isinstance(error, SourceNotFoundError)
+    _absent[name] = time.monotonic() + (_SPARED if failed else _TRUST)
 
 
 def _reset() -> None:

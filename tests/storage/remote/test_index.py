@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +13,11 @@ import numpy as np
 import pytest
 
 import cfagg
+from cfagg.arrays.index.parquet import index_bytes, open_index
 from cfagg.errors import AccessError, StaleIndexWarning
 from cfagg.storage.handles import handles
 from tests.nca_files import fragment
-from tests.observations.servers import Server, served
+from tests.observations.servers import Page, Server, served
 
 from .test_fragments import parted
 
@@ -85,3 +89,29 @@ def test_what_no_server_can_prove_is_read_without_the_index(path: Path, server: 
     report = cfagg.index(path, allow=[server.url])
     assert len(report.left_out) == 10
     assert np.array_equal(cfagg.read(path, allow=[server.url]).v.values, VALUES)
+
+
+WEB_PAGE = Page(200, b"<html>" + b" " * 3000)
+
+
+@pytest.mark.parametrize("head", [[], [""]], ids=["no answer", "only its first bytes"])
+@pytest.mark.parametrize("answer", [500, 403, WEB_PAGE, "cut"])
+def test_a_server_that_fails_for_the_index_alone_is_no_matter_for_values(folder, server, monkeypatch, head, answer):
+    monkeypatch.setattr("cfagg.storage.transport.time.sleep", lambda _: None)
+    places = [f"{server.url}/data/{i}.nc" for i in range(10)]
+    shutil.copy(parted(folder / "here.nca", places), folder / "x.nca")
+    cfagg.index(folder / "x.nca", allow=[server.url])
+    name = folder / "x.nca.cfagg-index"
+    # More than comes with the first answer.
+    large = dataclasses.replace(open_index(name), shared=os.urandom(300_000))
+    name.write_bytes(index_bytes(large, str(folder)))
+    handles.shrink(0)
+    server.rules = {"cfagg-index$": [*head, *[answer] * 99]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StaleIndexWarning)
+        found = cfagg.read(f"{server.url}/x.nca").v
+        for k in range(0, 20, 4):
+            assert found[k] == VALUES[k]
+            handles.shrink(0)  # as after a second: it is asked for again
+    # One attempt, each of four requests, and not one for each value.
+    assert sum(where.endswith("index") for _, where, _ in server.seen) <= 1 + 2 * 4
