@@ -91,8 +91,15 @@ def write_file(
         _check_references(here, target.url)
         new = [path for path in here.path.parent.rglob("*") if path.is_file() and path != here.path]
         keys = [path.relative_to(here.path.parent).as_posix() for path in new]
-        for key, path in zip(keys, new, strict=True):
-            objects.put(key, path)
+        made: list[str] = []
+        try:
+            for key, path in zip(keys, new, strict=True):
+                # Another run may have chosen the same names meanwhile: neither changes or removes what the other wrote.
+                objects.put(key, path, create=True)
+                made.append(key)
+        except TargetExistsError:
+            objects.delete(made)
+            raise
         groups = open_source(str(here.path)).root.walk()
         found = (one for g in groups for one in g.variables.values() if isinstance(one, Aggregation))
         home = target.url.rpartition("/")[0]
@@ -101,8 +108,10 @@ def write_file(
         try:
             objects.put(name, here.path, create=not target.overwrite, match=target.match)
         except TargetExistsError:
-            objects.delete(keys)
-            raise
+            # Where it is this file, the answer to a first attempt was lost, and the second found what that had put.
+            if objects.read(name) != here.path.read_bytes():
+                objects.delete(keys)
+                raise
     objects.delete([key for taken, keys in former.items() if f"{home}/{taken}" not in used for key in keys])
     return replace(report, target=str(target.url))
 

@@ -166,7 +166,7 @@ def _taken(column: Ragged, rows: Int64, bounds: Int64) -> Int64:
 
 def _relative(path: str, home: str) -> str:
     if not is_url(path):
-        return os.path.relpath(path, home)
+        return path if is_url(home) else os.path.relpath(path, home)
     inside = path.removeprefix(f"{home}/")
     return path if not inside or is_url(inside) or inside.startswith("/") else inside
 

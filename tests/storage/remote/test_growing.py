@@ -21,6 +21,7 @@ from cfagg.errors import (
 from cfagg.storage.handles import handles
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url
+from cfagg.writing import aggregation_file
 from tests.aggregation.months import month
 from tests.arrays.index.test_reading import slow_calls
 
@@ -146,6 +147,53 @@ def test_only_one_of_two_who_make_a_new_object_does(home, tmp_path, monkeypatch)
     with pytest.raises(TargetExistsError):
         cfagg.aggregate(files[1:], output=f"{home}/OUT.nc", append=True)
     assert first(home) == [0, 6]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_of_two_who_write_values_beside_an_object_none_touches_those_of_the_other(home, tmp_path, monkeypatch, exists):
+    stores = []
+    for number in range(4):
+        stores.append(tmp_path / f"{number}.zarr")
+        cfagg.convert(month(tmp_path / f"{number}.nc", number), stores[-1])
+    if exists:
+        cfagg.aggregate(stores[:1], output=f"{home}/OUT.nc")
+    check = aggregation_file._check_references
+
+    def later(*args):
+        monkeypatch.setattr(aggregation_file, "_check_references", check)
+        cfagg.aggregate(stores[:2], output=f"{home}/OUT.nc", append=True)
+        check(*args)
+
+    monkeypatch.setattr(aggregation_file, "_check_references", later)
+    with pytest.raises(TargetExistsError, match="somebody else writes there"):
+        cfagg.aggregate([*stores[:1], *stores[2:]], output=f"{home}/OUT.nc", append=True)
+    assert first(home) == [0, 6, 100, 106]
+    cfagg.aggregate(stores, output=f"{home}/OUT.nc", append=True)
+    assert first(home) == [0, 6, 100, 106, 200, 206, 300, 306]
+
+
+def test_a_file_that_is_there_though_the_answer_was_lost_keeps_its_values_and_index(home, tmp_path, monkeypatch):
+    stores = []
+    for number in range(2):
+        stores.append(tmp_path / f"{number}.zarr")
+        cfagg.convert(month(tmp_path / f"{number}.nc", number), stores[-1])
+    cfagg.aggregate(stores[:1], output=f"{home}/OUT.nc")
+    put = ObjectStore.put
+
+    def twice(self, key, data, **options):
+        """Put an object once more than the caller knows, as a client does whose connection was lost."""
+        if key == "OUT.nc":
+            put(self, key, data, **options)
+        return put(self, key, data, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ObjectStore, "put", twice)
+        cfagg.aggregate(stores, output=f"{home}/OUT.nc", append=True)
+    assert first(home) == [0, 6, 100, 106]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cfagg.aggregate(stores, output=f"{home}/OUT.nc", append=True)
+    assert [key for key in ObjectStore(home, {}).listed() if key.startswith(".")] == []
 
 
 class Killed(BaseException):
