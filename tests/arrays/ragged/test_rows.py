@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cfagg
-from cfagg.arrays import ragged
+from cfagg.arrays.ragged import batch as batches
+from cfagg.arrays.ragged import rows as reading
 from cfagg.errors import (
     ConformError,
     ConventionError,
@@ -96,15 +97,15 @@ def test_a_seed_gives_an_order_and_another_seed_another(store):
 
 def test_a_batch_takes_one_call_of_the_kernel_and_each_chunk_is_read_once(store, monkeypatch):
     calls, spans = [], []
-    gather, read = ragged.gather_rows, ragged._read_spans
-    monkeypatch.setattr(ragged, "gather_rows", lambda *args: (calls.append(1), gather(*args))[1])
+    gather, read = batches.gather_rows, reading._read_spans
+    monkeypatch.setattr(batches, "gather_rows", lambda *args: (calls.append(1), gather(*args))[1])
 
     def count(reader, first, stop):
         found = read(reader, first, stop)
         spans.append(len(found[0]))
         return found
 
-    monkeypatch.setattr(ragged, "_read_spans", count)
+    monkeypatch.setattr(reading, "_read_spans", count)
     rows = cfagg.open_rows(store)
     assert len(rows[[3, 39, 3, 0]]) == 4
     assert len(calls) == 1
