@@ -55,7 +55,7 @@ def _as_json(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in (*_STATES, "ranges", "digest")} for row in plain]
 
 
-@target("rows of indexes", seeds=lambda: [{"rows": _as_json(_indexed()[2])}], tokens=[*_PLACES, *_HEADERS], share=0.5)
+@target("rows of indexes", seeds=lambda: [{"rows": _as_json(_indexed()[2])}], tokens=[*_PLACES, *_HEADERS])
 def index_rows(given: Any) -> None:
     import pyarrow as pa
     from pyarrow import parquet

@@ -288,15 +288,14 @@ def test_damaged_tables_of_chunks_raise_or_give_stored_values(tmp_path):
     assert refused > 100
 
 
-def _one_by_one(data, names):
+def _one_by_one(handle, data, names):
     """Return what is found of several variables, each by itself."""
-    handle = Borrowed("a.nc", data)
     found = {name: variables.find(handle, data[: 2**13], name) for name in names}
     return {name: repr(one) for name, one in found.items() if one is not None}
 
 
-def _together(data, names):
-    found = variables.find_all(Borrowed("a.nc", data), data[: 2**13], names)
+def _together(handle, data, names):
+    found = variables.find_all(handle, data[: 2**13], names)
     return {name: repr(one) for name, one in found.items()}
 
 
@@ -307,8 +306,9 @@ def test_variables_that_are_found_together_are_those_that_are_found_each(tmp_pat
         f["flag"] = np.array([True, False])
     names = ["time", "lat", "scalar", "big", "/v1", "soft", "flag", "none", "", "g/x", *(f"v{i}" for i in range(12))]
     data = path.read_bytes()
-    assert _together(data, names) == _one_by_one(data, names)
-    assert len(_together(data, names)) == 17
+    handle = Borrowed("a.nc", data)
+    assert _together(handle, data, names) == _one_by_one(handle, data, names)
+    assert len(_together(handle, data, names)) == 17
 
 
 def test_variables_of_changed_files_that_are_found_together_are_those_that_are_found_each(tmp_path):
@@ -323,6 +323,7 @@ def test_variables_of_changed_files_that_are_found_together_are_those_that_are_f
         changed[at] = chosen.choice((changed[at] ^ 1 << chosen.randrange(8), 0, 255))
         data = checksums.put_right(bytes(changed), [sound])
         # Where work is bounded for all together, some may be left out.
-        each = _one_by_one(data, names)
-        assert _together(data, names).items() <= each.items()
-        assert _together(sound, names) == _one_by_one(sound, names)
+        one = Borrowed("a.nc", data)
+        assert _together(one, data, names).items() <= _one_by_one(one, data, names).items()
+        other = Borrowed("a.nc", sound)
+        assert _together(other, sound, names) == _one_by_one(other, sound, names)

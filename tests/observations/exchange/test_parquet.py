@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from cfagg.errors import ConventionError, TargetExistsError, UnsupportedError
+from cfagg.errors import ConventionError, TargetExistsError
 from cfagg.observations.exchange import export_parquet
 from cfagg.observations.exchange.table import Table
 from tests.observations.exchange.tables import ABOUT, table
@@ -69,6 +69,4 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     path = export_parquet(table(1), tmp_path / "a.parquet")
     with pytest.raises(TargetExistsError):
         export_parquet(table(1), path)
-    with pytest.raises(UnsupportedError, match="is a URL, which cannot be written yet"):
-        export_parquet(table(1), "s3://bucket/a.parquet")
     assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]

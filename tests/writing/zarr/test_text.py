@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cfagg
-from cfagg.errors import ConformError, FragmentReadError, UnsupportedError
+from cfagg.errors import ConformError, FragmentReadError
 from tests.effort import examples
 
 pytestmark = pytest.mark.filterwarnings(
@@ -143,11 +143,11 @@ def test_a_last_chunk_of_text_that_is_damaged_is_not_written_again(tmp_path: Pat
     assert chunk.read_bytes() == b"damaged"
 
 
-def test_a_shard_of_text_that_is_not_full_is_refused(tmp_path: Path) -> None:
+def test_a_shard_of_text_that_is_not_full_is_filled(tmp_path: Path) -> None:
     group = zarr.create_group(tmp_path / "a.zarr")
     array = group.create_array("name", shape=(4,), chunks=(2,), shards=(4,), dtype="string", dimension_names=("t",))
     array[:] = np.array(list("abcd"), dtype=object)
     cfagg.append(tmp_path / "a.zarr", {"name": np.array(list("efg"))}, "t")
     assert zarr.open_array(tmp_path / "a.zarr/name")[:].tolist() == list("abcdefg")
-    with pytest.raises(UnsupportedError, match="shards that are not read here"):
-        cfagg.append(tmp_path / "a.zarr", {"name": np.array(["h"])}, "t")
+    cfagg.append(tmp_path / "a.zarr", {"name": np.array(["h"])}, "t")
+    assert zarr.open_array(tmp_path / "a.zarr/name")[:].tolist() == list("abcdefgh")
