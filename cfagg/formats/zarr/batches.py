@@ -11,6 +11,7 @@ import stat
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from cfagg.formats import fastzstd
 from cfagg.formats.codecs import stored_most, unzstd
 from cfagg.formats.zarr.codecs import DamagedError, Decoder
 from cfagg.formats.zarr.metadata import ZarrArray
-from cfagg.formats.zarr.shards import Shards, identity_of
+from cfagg.formats.zarr.shards import Opened, Shards, identity_of
 from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import FILE, open_file, open_quickly
 
@@ -238,13 +239,8 @@ def read_shard(array: ZarrArray, shards: Shards, held: Sequence[int], inside: In
         return [MISSING] * len(inside)
     file, status = opened
     try:
-        table = shards.table(
-            lambda count, offset: os.pread(file, count, offset),
-            status.st_size,
-            identity_of(status),
-            array.objects,
-            held,
-        )
+        shard = Opened(partial(os.pread, file), status.st_size, identity_of(status))
+        table = shards.table(shard, array.objects, held)
         if not shards.decoder.steps and _read_rows(file, status.st_size, table[inside], memory):
             return [READ] * len(inside)
         runs = shard_runs(table, inside, status.st_size, memory.sizes, _GAP)

@@ -22,7 +22,7 @@ from cfagg.formats.codecs import check_chunk, stored_most
 from cfagg.formats.zarr.codecs import DamagedError, Decoder
 from cfagg.formats.zarr.fallback import read_by_zarr
 from cfagg.formats.zarr.metadata import ZarrArray
-from cfagg.formats.zarr.shards import identity_of
+from cfagg.formats.zarr.shards import Opened, identity_of
 from cfagg.model import Regular
 from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import open_file
@@ -36,9 +36,6 @@ _CONTEXT = Context()
 
 #: Reading two runs of bytes by one call is faster than by two where at most so many bytes lie between them.
 _GAP = 16384
-
-#: How an object is read, its size, and what tells its state from others.
-_Opened = tuple[Callable[[int, int], bytes], int, tuple[int, ...] | None]
 
 
 def read_chunk(array: ZarrArray, index: Sequence[int], seen: Callable[[Any], None] | None = None) -> Chunk | None:
@@ -202,11 +199,11 @@ class _Place:
             raise FragmentReadError(f"{array.store}: array {array.path!r}, chunk {_shown(index)}: {error}") from error
         if opened is None:
             return
-        self._pread, size, identity = opened
+        self._pread, size = opened.pread, opened.size
         try:
             place: tuple[int, int] | None = (0, size)
             if array.shards is not None:
-                place = array.shards.locate(self._pread, size, identity, array.objects, held, index)
+                place = array.shards.locate(opened, array.objects, held, index)
         except LimitError as error:
             self._close()
             raise LimitError(f"{self._where}: {error}") from error
@@ -219,7 +216,7 @@ class _Place:
         if place is not None:
             self.there, (self.offset, self.size) = True, place
 
-    def _open(self) -> _Opened | None:
+    def _open(self) -> Opened | None:
         """Open the file."""
         array = self._array
         opens = array.opens
@@ -227,11 +224,11 @@ class _Place:
         if opened is None:
             return None
         if len(opened) == 3:
-            return opened
+            return Opened(*opened)
         self._file, status = opened
-        return partial_of(os.pread, self._file), status.st_size, identity_of(status)
+        return Opened(partial_of(os.pread, self._file), status.st_size, identity_of(status))
 
-    def _remote(self) -> _Opened | None:
+    def _remote(self) -> Opened | None:
         """Open an object on another machine; a chunk that is stored alone is read at once."""
         from cfagg.formats.zarr.remote import EDGE, open_object
 
@@ -240,7 +237,7 @@ class _Place:
             lengths, _ = _shapes(array, self._index)
             count = stored_most(array.dtype.itemsize * math.prod(lengths)) if array.shards is None else EDGE
         found = open_object(array.store, self._path, count)  # type: ignore[arg-type]
-        return None if found is None else (found.pread, found.size, found.identity)
+        return None if found is None else Opened(found.pread, found.size, found.identity)
 
     def __enter__(self) -> Self:
         return self

@@ -19,7 +19,7 @@ from cfagg.formats.zarr.batches import MISSING, ODD, READ, Memory, decode_part, 
 from cfagg.formats.zarr.codecs import DamagedError, Decoder
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.remote import EDGE, RemoteObject, open_object
-from cfagg.formats.zarr.shards import Shards
+from cfagg.formats.zarr.shards import Opened, Shards
 
 __all__ = ["AT_ONCE", "read_remote_chunks", "read_remote_shard"]
 
@@ -97,7 +97,7 @@ def _read_of(
 ) -> list[int] | None:
     """Read chunks of a shard; `None` where that fails."""
     try:
-        table = shards.table(shard.pread, shard.size, shard.identity, array.objects, held)
+        table = shards.table(Opened(shard.pread, shard.size, shard.identity), array.objects, held)
         runs = shard_runs(table, inside, shard.size, memory.sizes, _GAP)
 
         def read(one: tuple[int, int, list[tuple[int, int, int]]]) -> None:

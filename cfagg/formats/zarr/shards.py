@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from cfagg.formats.codecs import check_index
 from cfagg.formats.zarr.codecs import DamagedError, Decoder, chain, named, strip_crc32c
 from cfagg.model import Grid, Regular
 
-__all__ = ["Shards", "find_shards", "identity_of"]
+__all__ = ["Opened", "Shards", "find_shards", "identity_of"]
 
 #: Offset and size of a chunk that is not stored.
 _ABSENT = 2**64 - 1
@@ -36,6 +36,14 @@ SETTLED = 2 * 10**9
 Index = npt.NDArray[np.uint64]
 
 
+class Opened(NamedTuple):
+    """A stored object: what reads so many bytes at an offset, its size, and what tells its state from others."""
+
+    pread: Callable[[int, int], bytes]
+    size: int
+    identity: tuple[int, ...] | None
+
+
 @dataclass(frozen=True, eq=False)
 class Shards:
     """How the shards of an array are laid out."""
@@ -46,20 +54,12 @@ class Shards:
     checksum: bool  # whether a checksum follows the index
     _known: dict[tuple[int, ...], Index] = field(default_factory=dict, repr=False)
 
-    def locate(
-        self,
-        pread: Callable[[int, int], bytes],
-        size: int,
-        identity: tuple[int, ...] | None,
-        objects: Grid,
-        held: Sequence[int],
-        index: Sequence[int],
-    ) -> tuple[int, int] | None:
-        """Return offset and size of a chunk in a shard that is read by `pread`, `None` where it is not stored."""
+    def locate(self, shard: Opened, objects: Grid, held: Sequence[int], index: Sequence[int]) -> tuple[int, int] | None:
+        """Return offset and size of a chunk in a shard, `None` where it is not stored."""
         position = []
         for axis, inner, h, i in zip(objects.axes, self.inner, held, index, strict=True):
             position.append(i - int(h * axis.chunk if isinstance(axis, Regular) else axis[h]) // inner)
-        entries = self.table(pread, size, identity, objects, held)
+        entries = self.table(shard, objects, held)
         counts = self.counts(objects, held)
         flat = 0
         for n, p in zip(counts, position, strict=True):
@@ -67,8 +67,8 @@ class Shards:
         offset, nbytes = int(entries[flat, 0]), int(entries[flat, 1])
         if offset == nbytes == _ABSENT:
             return None
-        if offset + nbytes > size:
-            raise DamagedError(f"its index puts the chunk at bytes {offset:,} to {offset + nbytes:,} of {size:,}")
+        if offset + nbytes > shard.size:
+            raise DamagedError(f"its index puts the chunk at bytes {offset:,} to {offset + nbytes:,} of {shard.size:,}")
         return offset, nbytes
 
     def counts(self, objects: Grid, held: Sequence[int]) -> list[int]:
@@ -78,22 +78,15 @@ class Shards:
             found.append(int(axis.chunk if isinstance(axis, Regular) else axis[h + 1] - axis[h]) // inner)
         return found
 
-    def table(
-        self,
-        pread: Callable[[int, int], bytes],
-        size: int,
-        identity: tuple[int, ...] | None,
-        objects: Grid,
-        held: Sequence[int],
-    ) -> Index:
+    def table(self, shard: Opened, objects: Grid, held: Sequence[int]) -> Index:
         """Return offset and size of every chunk of a shard in C order.
 
         Those of the last shards are kept by their identity, those of a shard without one are not.
         """
-        key = None if identity is None else (*identity, *held)
+        key = None if shard.identity is None else (*shard.identity, *held)
         entries = None if key is None else self._known.get(key)
         if entries is None:
-            entries = self._read(pread, size, math.prod(self.counts(objects, held)))
+            entries = self._read(shard.pread, shard.size, math.prod(self.counts(objects, held)))
             if key is None:
                 return entries
             # Copied first, for other threads add to them meanwhile.

@@ -17,7 +17,7 @@ from cfagg.formats.codecs import DamagedError
 from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.encoding import Encoder, encoder, full_shape, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray
-from cfagg.formats.zarr.shards import Shards, find_shards
+from cfagg.formats.zarr.shards import Opened, Shards, find_shards
 from cfagg.model import Regular
 from cfagg.writing.zarr.growing import Growth, Tail
 from cfagg.writing.zarr.place import Place
@@ -183,7 +183,8 @@ def _part(
 ) -> bytes | None:  # fmt: skip
     """Return the stored bytes of a chunk of a shard."""
     try:
-        found = shards.locate(lambda n, at: shard[at : at + n], len(shard), (), tail.objects, held, index)
+        opened = Opened(lambda n, at: shard[at : at + n], len(shard), ())
+        found = shards.locate(opened, tail.objects, held, index)
     except DamagedError as error:
         raise FragmentReadError(f"{tail.store}/{key} is damaged: {error}; write the shard again") from error
     return None if found is None else shard[found[0] : found[0] + found[1]]

@@ -19,7 +19,7 @@ from cfagg.formats.zarr import shards as module
 from cfagg.formats.zarr.chunks import read_chunk
 from cfagg.formats.zarr.codecs import DamagedError, decoder
 from cfagg.formats.zarr.metadata import open_array
-from cfagg.formats.zarr.shards import find_shards, identity_of
+from cfagg.formats.zarr.shards import Opened, find_shards, identity_of
 from cfagg.model import Grid
 
 F4 = np.dtype("f4")
@@ -137,7 +137,8 @@ def test_indexes_of_so_many_shards_are_kept(tmp_path: Any, monkeypatch: pytest.M
         with open(path, "rb") as file:  # noqa: PTH123
             index = (4 * held + 1,)
             size = os.fstat(file.fileno()).st_size
-            assert array.shards.locate(reading(file), size, (held, size), array.objects, (held,), index) is not None
+            shard = Opened(reading(file), size, (held, size))
+            assert array.shards.locate(shard, array.objects, (held,), index) is not None
         assert len(array.shards._known) <= 2
 
 
@@ -196,7 +197,7 @@ def test_indexes_are_kept_while_other_threads_add_to_them() -> None:
 
     found._known[0,] = found._known[1,] = Entry()  # type: ignore[assignment]
     grid = Grid.regular((4, 6), (4, 6))
-    found.table(lambda count, _: _checked(bytes(count - 4)), 68, (7,), grid, (0, 0))
+    found.table(Opened(lambda count, _: _checked(bytes(count - 4)), 68, (7,)), grid, (0, 0))
     assert (7, 0, 0) in found._known
 
 
