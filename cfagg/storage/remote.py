@@ -209,10 +209,11 @@ class S3Source(HttpSource):
                 key, size, tag, when = (
                     re.search(rf"<{name}>(.*?)</{name}>", item) for name in ("Key", "Size", "ETag", "LastModified")
                 )
-                if key and size and size[1].isdigit():
-                    mark = html.unescape(tag[1]).strip('"') if tag else ""
-                    written = _whole_second(when[1]) if when else 0
-                    yield _unquoted(key[1])[len(top) :], State(int(size[1]), mark, written, now)
+                if not (key and size and size[1].isdigit()):
+                    raise self._unlisted(folder)
+                mark = html.unescape(tag[1]).strip('"') if tag else ""
+                written = _whole_second(when[1]) if when else 0
+                yield _unquoted(key[1])[len(top) :], State(int(size[1]), mark, written, now)
 
     def children(self, folder: str) -> Iterator[str]:
         """Yield the names of folders below a folder, ``""`` for the store itself."""
@@ -236,9 +237,18 @@ class S3Source(HttpSource):
             text = reply.body.decode("utf-8", "replace")
             token = re.search(r"<NextContinuationToken>(.*?)</NextContinuationToken>", text)
             if token is None:
+                if re.search(r"<IsTruncated>\s*true\s*</IsTruncated>", text, re.IGNORECASE):
+                    raise self._unlisted(folder)
                 return
             query["continuation-token"] = html.unescape(token[1])
         raise LimitError(f"{self.path}/{folder} is listed on more than {_PAGES:,} pages")
+
+    def _unlisted(self, folder: str) -> UnsupportedError:
+        """Return the error about a listing that may lack objects which are there."""
+        return UnsupportedError(
+            f"{self.path}/{folder} is not listed whole: the server does not answer as S3 does; copy the store to this "
+            "machine or to another server"
+        )
 
     @property
     def _remedy(self) -> str:

@@ -95,12 +95,12 @@ class RemoteSource(ABC):
             return list(pool.map(lambda name: self._state(f"{folder}/{name}"), names))
 
     def _by_listing(self, folder: str) -> dict[str, State] | None:
-        """Return the states of all objects below a folder; `None` where they may be read and not listed."""
+        """Return the states of all objects below a folder; `None` where they may be read, and not listed whole."""
         if not self.lists:
             return None
         try:
             return {key[len(folder) + 1 :]: state for key, state in self.objects(folder)}
-        except AccessError:
+        except (AccessError, UnsupportedError):
             return None
 
     def untold(self, key: str) -> UnsupportedError:

@@ -11,7 +11,7 @@ import itertools
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,6 +30,7 @@ from cfagg.formats.zarr.chunks import stored_chunk
 from cfagg.formats.zarr.encoding import encoder, full_shape, padded, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray, current_signature
 from cfagg.formats.zarr.readers import rectilinear_note
+from cfagg.formats.zarr.stored import stored_few
 from cfagg.model import Grid, Regular
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.threads import run_threads
@@ -47,6 +48,9 @@ _REQUESTS = 16
 
 #: Chunks that one task copies.
 _AT_ONCE = 32
+
+#: From how many chunks on a listing of those that are stored is looked at, and of how many one may be.
+_MANY, _SPARSE = 256, 8
 
 Int64 = npt.NDArray[np.int64]
 
@@ -258,10 +262,25 @@ class _Job:
                 continue
             rows, own, whole = matched
             done[np.ix_(*rows)] = True
-            for some in itertools.batched(itertools.product(*map(range, map(len, rows))), _AT_ONCE):
+            for some in itertools.batched(self._cells(leaf, rows, own, whole), _AT_ONCE):
                 yield _Copies(self, keys, prefix, leaf, rows, own, whole, some)
         for index in zip(*np.nonzero(~done), strict=True) if cells else [()] * (not done):
             yield _Encoded(self, keys, prefix, tuple(map(int, index)))
+
+    def _cells(
+        self, leaf: _Leaf, rows: Sequence[Int64], own: Sequence[Int64], whole: bool
+    ) -> Iterable[tuple[int, ...]]:
+        """Return which of the matched cells are copied: of many that are hardly ever stored, only those that are."""
+        every = itertools.product(*map(range, map(len, rows)))
+        count = math.prod(map(len, rows))
+        if leaf.array is None or not whole or count < _MANY or not _same_fill(leaf.array, self.made):
+            return every
+        stored = stored_few(leaf.array, count // _SPARSE)
+        if stored is None:
+            return every
+        places = [np.minimum(o.searchsorted(n), len(o) - 1) for o, n in zip(own, stored.T, strict=True)]
+        held = np.all([o[p] == n for o, p, n in zip(own, places, stored.T, strict=True)], axis=0)
+        return zip(*(p[held].tolist() for p in places), strict=True)
 
     def _matched(self, leaf: _Leaf) -> tuple[list[Int64], list[Int64], bool] | None:
         """Return, per dimension, cells of the new array that chunks of a source fill exactly, and these chunks.

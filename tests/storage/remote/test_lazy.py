@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,9 @@ from zarr.storage import ObjectStore
 
 import cfagg
 from cfagg.errors import CfaggWarning, StaleError, TargetError, TargetExistsError
-from tests.storage.remote.conftest import Bucket, Nginx
+from cfagg.storage.transport import Transport
+from tests.storage.remote.conftest import Bucket, Nginx, google_token
+from tests.storage.remote.google import Google
 
 VALUES = np.arange(23 * 3.0).reshape(23, 3)
 
@@ -120,3 +124,56 @@ def test_arrays_of_a_web_server_are_read_and_their_chunks_are_copied(nginx: Ngin
     assert np.array_equal(cfagg.open_array(tmp_path / "a.zarr", "tas")[...], np.concatenate([VALUES] * 2))
     partitions = cfagg.open_array(f"{nginx.url}/temperature.nca", "tas")
     assert partitions.chunks == ((12, 36), (64,), (128,))
+
+
+def hardly_stored(folder: Path) -> Any:
+    array = zarr.create_array(str(folder / "s.zarr"), name="tas", shape=(280, 2), chunks=(1, 2), dtype="f4")
+    array[7], array[279] = 1, [2, 3]
+    return array
+
+
+def test_of_chunks_that_are_hardly_ever_stored_a_listing_tells_which_are(google: Google, tmp_path: Path) -> None:
+    array = hardly_stored(tmp_path)
+    for path in (tmp_path / "s.zarr").rglob("*"):
+        if path.is_file():
+            google.put(path.relative_to(tmp_path).as_posix(), path.read_bytes())
+    there = cfagg.open_array(
+        "gs://bucket/s.zarr", "tas", storage_options={**google.options, "credentials": google_token}
+    )
+    google.seen.clear()
+    assert cfagg.write(there, tmp_path / "c.zarr").copied == 2
+    assert len(google.seen) < 10
+    assert np.array_equal(zarr.open(str(tmp_path / "c.zarr"), mode="r")["tas"][:], array[:])  # type: ignore[index]
+
+
+LISTINGS = {
+    "may not": lambda text: None,
+    "of something else": lambda text: re.sub(rb"<Contents>.*</Contents>", b"", text),
+    "not whole": lambda text: re.sub(
+        rb"<Contents>(?!.*<Contents>).*?</Contents>", b"", text.replace(b"Truncated>false", b"Truncated>true")
+    ),
+    "without sizes": lambda text: re.sub(rb"<Size>\d+</Size>", b"", text),
+}
+
+
+@pytest.mark.parametrize("odd", LISTINGS)
+def test_a_listing_that_cannot_be_believed_costs_time_and_no_chunk(
+    keyed: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str
+) -> None:
+    array = hardly_stored(tmp_path)
+    there = cfagg.open_array(keyed.put(tmp_path / "s.zarr", f"lazy/{tmp_path.name}"), "tas")
+    ask, listings = Transport.ask, []
+
+    def answer(self: Transport, method: str, url: str, query: str = "", **options: Any) -> Any:
+        reply = ask(self, method, url, query, **options)
+        if "list-type" not in query:
+            return reply
+        body = LISTINGS[odd](reply.body)
+        listings.append(body)
+        return replace(reply, status=403) if body is None else replace(reply, body=body)
+
+    monkeypatch.setattr(Transport, "ask", answer)
+    assert cfagg.write(there, tmp_path / "c.zarr").copied == 2
+    assert listings
+    assert listings[0] is None or b"<ListBucketResult" in listings[0]
+    assert np.array_equal(zarr.open(str(tmp_path / "c.zarr"), mode="r")["tas"][:], array[:])  # type: ignore[index]

@@ -23,7 +23,8 @@ from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, TransposeCodec, ZstdC
 import cfagg
 from cfagg.arrays.lazy import LazyArray
 from cfagg.demo import sample
-from cfagg.errors import OptionError, StaleError, TargetError, TargetExistsError, UnsupportedError
+from cfagg.errors import AccessError, OptionError, StaleError, TargetError, TargetExistsError, UnsupportedError
+from cfagg.writing.zarr.new_store import LocalKeys
 
 
 @pytest.fixture(autouse=True)
@@ -448,3 +449,52 @@ def test_a_kill_leaves_the_old_store_or_the_new_one(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, stdout=subprocess.DEVNULL)
     assert np.array_equal(read(target)[:], expected)
     assert [p.name for p in tmp_path.iterdir() if "cfagg" in p.name] == []
+
+
+def sparse(folder: Path, name: str, cells: dict[int, float], **options: Any) -> zarr.Array[Any]:
+    options = {"shape": (600, 2), "chunks": (1, 2), "dtype": "f8", "fill_value": -1} | options
+    array = zarr.create_array(str(folder / f"{name}.zarr"), name="tas", **options)
+    for k, value in cells.items():
+        array[k] = value
+    return array
+
+
+@pytest.mark.parametrize("shards", [None, (2, 2)])
+def test_of_many_chunks_that_are_hardly_ever_stored_only_those_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: Any
+) -> None:
+    arrays = [sparse(tmp_path, n, {k: k, 599: 2}, shards=shards) for k, n in enumerate("ab")]
+    looked: list[str] = []
+    copy = LocalKeys.copy
+    monkeypatch.setattr(LocalKeys, "copy", lambda *a: (looked.append(a[1]), copy(*a))[1])
+    report = cfagg.write(cfagg.concatenate(arrays), tmp_path / "c.zarr")
+    assert report.copied == report.chunks == len(looked) == 4
+    assert np.array_equal(read(tmp_path / "c.zarr")[:], np.concatenate([a[:] for a in arrays]))
+
+
+def test_chunks_that_are_not_stored_are_written_where_they_mean_another_value(tmp_path: Path) -> None:
+    arrays = [
+        sparse(tmp_path, "a", {5: 1}, shape=(600, 2)),
+        sparse(tmp_path, "b", {2: 1}, shape=(300, 2), fill_value=7),
+    ]
+    report = cfagg.write(cfagg.concatenate(arrays), tmp_path / "c.zarr")
+    assert (report.chunks, report.copied) == (301, 2)
+    assert np.array_equal(read(tmp_path / "c.zarr")[:], np.concatenate([a[:] for a in arrays]))
+
+
+def test_of_a_hardly_stored_array_chunks_that_are_cut_within_the_whole_are_encoded(tmp_path: Path) -> None:
+    arrays = [sparse(tmp_path, n, {0: 1, 298: 2}, shape=(299, 3), chunks=(2, 2)) for n in "ab"]
+    cfagg.write(cfagg.concatenate(arrays), tmp_path / "c.zarr")
+    assert np.array_equal(read(tmp_path / "c.zarr")[:], np.concatenate([a[:] for a in arrays]))
+
+
+def test_links_among_hardly_stored_chunks_are_judged_as_ever(tmp_path: Path) -> None:
+    array = sparse(tmp_path, "a", {5: 1})
+    chunk = tmp_path / "a.zarr/tas/c/5/0"
+    chunk.rename(tmp_path / "outside")
+    chunk.symlink_to(tmp_path / "outside")
+    with pytest.raises(AccessError, match="lies outside the store"):
+        cfagg.write(cfagg.concatenate([lazy(array)]), tmp_path / "c.zarr")
+    there = cfagg.open_array(tmp_path / "a.zarr", "tas", allow=[tmp_path])
+    assert cfagg.write(there, tmp_path / "c.zarr").copied == 1
+    assert np.array_equal(read(tmp_path / "c.zarr")[:], array[:])

@@ -1,0 +1,106 @@
+"""Which objects of an array are stored, from a listing, where these are few."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.errors import CfaggError
+from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.remote import key_of, remote_source
+from cfagg.storage.files import close_read
+from cfagg.storage.tree import open_quickly
+from cfagg.storage.urls import Url
+
+__all__ = ["stored_few"]
+
+#: Documents of an array, which stand beside its objects.
+_DOCUMENTS = frozenset({"zarr.json", ".zarray", ".zattrs"})
+
+#: Digits of an index that may be that of a chunk.
+_DIGITS = 18
+
+
+def stored_few(array: ZarrArray, most: int) -> npt.NDArray[np.int64] | None:
+    """Return the indices of all stored objects of an array, one a row.
+
+    `None` where they have to be looked at one by one: where there are more than `most`, directories of this machine
+    included, where nothing can be listed, or where something is listed that is no object of the array as it is plain
+    to see: a link, another name.  So a listing counts only where it is sure to be of what would be read.
+
+    >>> import tempfile, zarr
+    >>> from cfagg.formats.zarr.metadata import open_array
+    >>> store = tempfile.mkdtemp()
+    >>> made = zarr.create_array(store, name="tas", shape=(1000, 4), chunks=(1, 2), dtype="f4")
+    >>> made[7, 3] = 1
+    >>> stored_few(open_array(store, "tas"), 100).tolist()
+    [[7, 1]]
+    """
+    if array.opens is not None:
+        return None
+    found: list[tuple[int, ...]] = []
+    document = "zarr.json" if array.zarr_format == 3 else ".zarray"
+    is_its_own = False
+    try:
+        names = _remote_names(array) if isinstance(array.store, Url) else _local_names(array)
+        for seen, name in enumerate(names):
+            if seen > most + len(_DOCUMENTS):
+                return None
+            is_its_own |= name == document
+            if not name or name in _DOCUMENTS:
+                continue
+            index = _index(array, name)
+            if index is None:
+                return None
+            found.append(index)
+    except (CfaggError, OSError, ValueError):
+        return None  # whoever reads says what is wrong
+    # A listing that lacks what the array was opened by is one of something else.
+    return np.array(found, np.int64).reshape(-1, array.ndim) if is_its_own else None
+
+
+def _index(array: ZarrArray, name: str) -> tuple[int, ...] | None:
+    """Return the index of an object, `None` where a name is no key of one, letter by letter."""
+    begin = f"{array.prefix}{array.separator}" if array.prefix else ""
+    parts = name.removeprefix(begin).split(array.separator)
+    if len(parts) != array.ndim or not all(p.isascii() and p.isdigit() and len(p) <= _DIGITS for p in parts):
+        return None
+    index = tuple(map(int, parts))
+    return index if array.key(index) == name else None
+
+
+def _remote_names(array: ZarrArray) -> Iterator[str]:
+    """Yield the keys below an array; none where the server does not list."""
+    store: Url = array.store  # type: ignore[assignment]
+    source, folder = remote_source(store), key_of(store, array.folder)
+    if source.lists:
+        for key, _ in source.objects(folder):
+            yield key[len(folder) + 1 :] if folder else key
+
+
+def _local_names(array: ZarrArray) -> Iterator[str]:
+    """Yield the names of files below an array's directory, and an empty one for each directory."""
+    # Directories lead to files by as many steps as keys have.
+    depth = (array.ndim - 1 if array.separator == "/" else 0) + (bool(array.prefix) and array.separator == "/")
+    waiting = [("", 0)]
+    while waiting:
+        front, steps = waiting.pop()
+        within = open_quickly(array.store, f"{array.folder}/{front}".rstrip("/"))
+        if within < 0:
+            raise ValueError("a link leads there, or this system does not say whether one does")
+        try:
+            with os.scandir(within) as entries:
+                for entry in entries:
+                    if entry.is_symlink():
+                        raise ValueError("a link is looked at by whoever reads")
+                    is_folder = entry.is_dir()
+                    if is_folder and steps == depth:
+                        raise ValueError("a directory stands in the place of a chunk")
+                    if is_folder:
+                        waiting.append((f"{front}{entry.name}/", steps + 1))
+                    yield "" if is_folder else f"{front}{entry.name}"
+        finally:
+            close_read(within)
