@@ -30,6 +30,9 @@ Int64 = npt.NDArray[np.int64]
 #: Name of a grid whose chunks differ -> where its lengths stand.
 _VARIABLE = {"rectilinear": "chunk_shapes", "rectangular": "chunk_shape"}
 
+#: Chunks of unequal lengths along a dimension for which zarr-python may take a microsecond and a hundred bytes each.
+_LISTED = 2**20
+
 #: No length, and no end of an array, is as large as this, so that sums of two stay within 64 bits.
 _BEYOND = 2**62
 
@@ -75,7 +78,7 @@ def grid_v3(
 def for_listing(grid: Any, shape: Any, where: str) -> Any:
     """Return a grid for zarr-python, which lists every edge: by its newer name, and equal chunks as one number.
 
-    Raises where it would list more than there are in any array.
+    Raises where it would list more than there are in any array, or of unequal ones more than it does in a second.
 
     >>> grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[2, 9]], [3, 2]]}}
     >>> for_listing(grid, [17, 5], "a")["configuration"]["chunk_shapes"]
@@ -98,6 +101,13 @@ def for_listing(grid: Any, shape: Any, where: str) -> Any:
         equal = runs == entry and len(runs) == len(counts) == 1 and _is_length(runs[0][0]) and _is_length(size)
         # A run that ends early or goes on beyond the array's end stays what it is: a number would say something else.
         shorter.append(runs[0][0] if equal and -(-size // runs[0][0]) == counts[0] else entry)
+        listed = sum(counts) + len(entry) - len(runs) if shorter[-1] is entry and isinstance(entry, list) else 0
+        if listed > _LISTED:
+            raise LimitError(
+                f"{where}, dimension {d} has {listed:,} chunks of unequal lengths, which zarr-python lists one by one: "
+                f"expected at most {_LISTED:,}; cfagg.open_array reads it without where its codecs are decoded by "
+                "cfagg, else write it in fewer chunks"
+            )
     if name == "rectilinear" and shorter == told:
         return grid
     others = {k: v for k, v in configuration.items() if k != key}

@@ -228,6 +228,15 @@ def test_zarr_python_is_shown_equal_chunks_as_one_number(key, entry, size, shown
     assert (found is grid) == (name == "rectilinear" and shown == entry)
 
 
+@pytest.mark.parametrize("entry", [[[1, 2**20]], [[1, 2**19], *[1, 2] * 2**18]])
+def test_zarr_python_lists_no_more_unequal_chunks_than_so_many(entry):
+    grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [entry]}}
+    assert for_listing(grid, [2**21], "a") is grid
+    grid["configuration"]["chunk_shapes"] = [[*entry, 3]]
+    with pytest.raises(LimitError, match="dimension 0 has 1,048,577 chunks"):
+        for_listing(grid, [2**21], "a")
+
+
 def test_an_empty_dimension_beside_unequal_chunks_tells_a_length():
     grid = chunk_grid([Regular(0, 4), [1, 2]])
     assert grid["configuration"]["chunk_shapes"] == [[4], [1, 2]]
