@@ -41,7 +41,9 @@ def aligned(count: int) -> memoryview:
     >>> aligned(5).nbytes, _is_aligned(aligned(5)), _is_aligned(aligned(5)[1:])
     (5, True, False)
     """
-    return memoryview(mmap.mmap(-1, max(count, 1)))[:count]
+    # Of its own in each process: by default, the memory would be shared with those that are forked from this one.
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if os.name == "posix" else {}
+    return memoryview(mmap.mmap(-1, max(count, 1), **private))[:count]
 
 
 class _Block(threading.local):
@@ -73,7 +75,7 @@ def _rest(file: FileIO, data: memoryview) -> memoryview:
             part = _lying(data[at:end])
             done = file.write(part) or 0
             at += done
-            if done % _ALIGNMENT:
+            if not done or done % _ALIGNMENT:
                 break
     return data[at:]
 

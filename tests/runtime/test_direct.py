@@ -45,6 +45,19 @@ def test_bytes_of_other_types_are_written_as_bytes(tmp_path):
     assert written(tmp_path / "a", memoryview(np.arange(9000.0))) == np.arange(9000.0).tobytes()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+@pytest.mark.parametrize("memory", [lambda: direct.aligned(4), lambda: direct._own()[:4]], ids=["asked", "kept"])
+def test_what_a_forked_process_writes_into_such_memory_is_not_seen_here(memory):
+    here = memory()
+    here[:] = b"here"
+    child = os.fork()
+    if child == 0:
+        here[:] = b"away"
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert bytes(here) == b"here"
+
+
 class Failing:
     """A file that refuses writes past the page cache, or takes a part of them."""
 
@@ -73,6 +86,21 @@ def test_what_is_refused_past_the_page_cache_is_written_through_it(tmp_path, par
     with opened(tmp_path / "a", "wb") as file:
         direct.write_large(Failing(file, part, error), data)
     assert (tmp_path / "a").read_bytes() == data.tobytes()
+
+
+@needs_direct
+def test_a_file_that_takes_nothing_past_the_page_cache_is_asked_once(tmp_path):
+    class Idle(Failing):
+        def write(self, data):
+            if not fcntl.fcntl(self.file, fcntl.F_GETFL) & os.O_DIRECT:
+                return self.file.write(data)
+            assert self.part == 0, "it is asked again and again"
+            self.part = 1
+            return None
+
+    with opened(tmp_path / "a", "wb") as file:
+        direct.write_large(Idle(file, 0, 0), some(50_000))
+    assert (tmp_path / "a").read_bytes() == some(50_000).tobytes()
 
 
 def test_without_the_flag_files_are_written_as_others(tmp_path, monkeypatch):
