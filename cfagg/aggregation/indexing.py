@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cfagg.arrays.index import SUFFIX, Index
 from cfagg.arrays.index.addresses import addresses_of
@@ -139,17 +139,19 @@ def index(
                     raise OptionError(f"{place} is a URL, beside which no index is written: name one by output=")
                 beside = place.beside(beside)
             target = beside if output is None else _target(output, storage_options)
-            left: list[str] = []
-            fragments = list(_fragments(source, source.access(allowed), left))
-            return _written(fragments, target, left, client, workers, progress, overwrite)
+            left: dict[str, str] = {}
+            files: dict[str, dict[str, None]] = {}
+            for path, address in _fragments(source, source.access(allowed), left):
+                files.setdefault(path, {})[address] = None
+            wanted = _Wanted({path: tuple(names) for path, names in files.items()}, left)
+            return _written(wanted, target, client, workers, progress, overwrite)
     if output is None:
         raise OptionError("files that are no aggregation file have no place for their index: name it by output=")
     from cfagg.aggregation.files import places
 
-    left = []
     target = _target(output, storage_options)
     named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[target])
-    return _written(list(_variables(named, allowed, left)), target, left, client, workers, progress, overwrite)
+    return _written(_Wanted.of(named, allowed), target, client, workers, progress, overwrite)
 
 
 def _target(output: str, storage_options: Mapping[str, Any] | None) -> str:
@@ -168,9 +170,8 @@ def _opened(place: str, allowed: tuple[str, ...]) -> Source:
     return open_any(place, allowed)
 
 
-def _fragments(source: Source, access: Access, left: list[str]) -> Iterator[tuple[str, str]]:
+def _fragments(source: Source, access: Access, left: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Yield file and address of the fragments of all aggregations of a source; what may not be read is `left`."""
-    refused: set[str] = set()
     for group in source.root.walk():
         for variable in group.variables.values():
             if not isinstance(variable, Aggregation):
@@ -180,25 +181,49 @@ def _fragments(source: Source, access: Access, left: list[str]) -> Iterator[tupl
                 try:
                     yield access.resolve(reference), address
                 except CfaggError as error:
-                    if reference not in refused:
-                        refused.add(reference)
-                        left.append(error.message)
+                    left.setdefault(reference, error.message)
 
 
-def _variables(named: Iterable[str], allowed: tuple[str, ...], left: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield each file with the paths of its variables."""
-    for place in named:
+class _Wanted:
+    """The files of an index, with the paths of their variables, `None` for all; and why others are left out."""
+
+    def __init__(self, files: dict[str, tuple[str, ...] | None], left: dict[str, str]) -> None:
+        self.files, self._left = files, left
+        self._places: dict[str, str] = {}
+        self._allowed: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, named: Iterable[str], allowed: tuple[str, ...]) -> Self:
+        """Return all variables of files; those of other machines are listed now."""
+        wanted = cls({}, {})
+        wanted._allowed = allowed
+        for place in named:
+            path = place if isinstance(place, Url) else os.path.realpath(place)
+            wanted._places.setdefault(path, place)
+            if isinstance(place, Url):
+                wanted.files[path] = wanted.listed(path)
+            elif os.path.isdir(path):  # noqa: PTH112
+                wanted.listed(path)
+                wanted._left.setdefault(
+                    path, f"{path} is a Zarr store, whose metadata tell already where its chunks are"
+                )
+            else:
+                wanted.files.setdefault(path, None)
+        return wanted
+
+    def listed(self, path: str) -> tuple[str, ...]:
+        """Return the paths of the variables of a file, none of one that cannot be read."""
         try:
-            found = _paths_in(place, allowed)
+            return tuple(_paths_in(self._places[path], self._allowed))
         except CfaggError as error:
-            left.append(error.message)
-            continue
-        path = place if isinstance(place, Url) else os.path.realpath(place)
-        if not isinstance(place, Url) and os.path.isdir(path):  # noqa: PTH112
-            left.append(f"{path} is a Zarr store, whose metadata tell already where its chunks are")
-            continue
-        for name in found:
-            yield path, name
+            self._left[path] = error.message
+            return ()
+
+    @property
+    def left(self) -> list[str]:
+        """Why files are left out, in their order."""
+        order = {path: n for n, path in enumerate(self._places)}
+        return [self._left[path] for path in sorted(self._left, key=lambda path: order.get(path, 0))]
 
 
 def _paths_in(place: str, allowed: tuple[str, ...]) -> list[str]:
@@ -225,16 +250,15 @@ def _paths_in(place: str, allowed: tuple[str, ...]) -> list[str]:
 
 
 def _written(
-    fragments: list[tuple[str, str]],
+    wanted: _Wanted,
     target: str,
-    left: list[str],
     client: Any,
     workers: int | None,
     progress: Callable[[int, int], None] | None,
     overwrite: bool,
 ) -> IndexReport:
-    """Write the index of fragments, with what is known already of files that did not change."""
-    from cfagg.arrays.index.building import build_index
+    """Write the index of files, with what is known already of files that did not change."""
+    from cfagg.arrays.index.building import index_files
     from cfagg.arrays.index.parquet import open_index, write_index
 
     if isinstance(target, Url):
@@ -252,12 +276,13 @@ def _written(
                 "overwrite=True (--overwrite), or give another name"
             ) from error
         notes.append(f"{error.message}; it was made anew")
-    made = build_index(fragments, previous=previous, client=client, workers=workers, progress=progress)
+    made, lacking = index_files(
+        {path: names for path, names in wanted.files.items() if names != ()},
+        listing=wanted.listed, previous=previous, client=client, workers=workers, progress=progress,
+    )  # fmt: skip
     if previous is not None:
         made = _described(made, previous)
     write_index(made, target)
-    there = {(path, address) for path, address in _rows(made)}
-    unindexed = [f"{p}: {a}" for p, a in dict.fromkeys(fragments) if (p, a) not in there]
     same = [] if previous is None else [p for p, i in made.files.items() if _is_same(previous, p, made, i)]
     changed = [] if previous is None else [p for p in made.files if p in previous.files and p not in set(same)]
     return IndexReport(
@@ -267,7 +292,7 @@ def _written(
         chunks=int(made.offset.values.size),
         unchanged=len(same),
         changed=tuple(changed),
-        left_out=(*left, *unindexed),
+        left_out=(*wanted.left, *(f"{path}: {address}" for path, address in lacking)),
         notes=tuple(notes),
     )
 
@@ -283,10 +308,6 @@ def _described(made: Index, previous: Index) -> Index:
             rows.append(previous.rows(i)._replace(path=path))
     rows += [made.rows(k)._replace(path=path) for path, k in made.files.items() if path not in previous.files]
     return Index.of(rows, made.base, shared=previous.shared, aggregation=previous.aggregation)
-
-
-def _rows(made: Index) -> Iterator[tuple[str, str]]:
-    return ((made.where(i), address) for i, address in zip(made.file.tolist(), made.address, strict=True))
 
 
 def _is_same(previous: Index, path: str, made: Index, i: int) -> bool:

@@ -7,6 +7,7 @@ import os
 import shutil
 import warnings
 from pathlib import Path
+from typing import Any
 
 import netCDF4
 import numpy as np
@@ -14,10 +15,12 @@ import pytest
 import xarray as xr
 
 import cfagg
+from cfagg.aggregation import indexing
 from cfagg.arrays.aggregated import AggregationReader
-from cfagg.arrays.index import SUFFIX, open_index
+from cfagg.arrays.index import SUFFIX, building, open_index
 from cfagg.cli.main import main
 from cfagg.errors import OptionError, SourceNotFoundError, StaleIndexWarning, TargetError, TargetExistsError
+from cfagg.storage.handles import handles
 from tests.aggregation.months import month
 
 
@@ -143,6 +146,59 @@ def test_variables_in_groups_are_listed_without_the_netcdf_library(
     monkeypatch.setattr(netCDF4, "Dataset", None)
     cfagg.index([tmp_path / "a.nc"], output=tmp_path / "x")
     assert set(open_index(str(tmp_path / "x")).address) == {"a", "one/two/b"}
+
+
+def test_files_are_listed_while_they_are_looked_into(days: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with netCDF4.Dataset(days / "0.nc", "a") as ds:  # a dimension that is no variable, and attributes out of the header
+        ds.createDimension("bnds", 2)
+        ds.setncatts({f"a{k}": "x" for k in range(12)})
+    opened: list[str] = []
+    before = handles.apart
+    monkeypatch.setattr(handles, "apart", lambda path: (opened.append(path), before(path))[1])
+    monkeypatch.setattr(indexing, "_paths_in", None)
+    cfagg.index(sorted(days.glob("[0-9].nc")), output=days / "x")
+    found = open_index(days / "x")
+    assert [p for p in opened if p.endswith(".nc")] == [str(days / f"{k}.nc") for k in range(6)]
+    with netCDF4.Dataset(days / "0.nc") as ds:
+        assert [a for f, a in zip(found.file, found.address, strict=True) if f == 0] == list(ds.variables)
+
+
+def test_a_file_that_changes_while_it_is_looked_into_has_all_its_variables_left_out(
+    days: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = building._located
+
+    def located(*given: Any) -> Any:
+        found = before(*given)
+        os.utime(days / "1.nc", ns=(1, 1))
+        return found
+
+    monkeypatch.setattr(building, "_located", located)
+    report = cfagg.index([days / "1.nc"], output=days / "x")
+    assert report.left_out == tuple(f"{days / '1.nc'}: {name}" for name in ("time", "lat", "lon", "tas"))
+    assert open_index(days / "x").digest == (None,)
+
+
+def test_a_file_whose_own_attributes_are_damaged_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "a.nc", 0)
+    with netCDF4.Dataset(tmp_path / "a.nc", "a") as ds:
+        ds.setncatts({f"a{k}": f"mark{k:02d}" for k in range(12)})
+    content = (tmp_path / "a.nc").read_bytes()
+    assert content.count(b"mark07") == 1
+    (tmp_path / "a.nc").write_bytes(content.replace(b"mark07", b"murk07"))
+    report = cfagg.index([tmp_path / "a.nc"], output=tmp_path / "x")
+    assert report.files == 0
+    assert "a.nc" in report.left_out[0]
+
+
+def test_variables_that_describe_an_aggregation_are_not_listed(days: Path) -> None:
+    report = cfagg.index([days / "all.nc", days / "0.nc"], output=days / "x")
+    assert {k for k in report.variables if "fragment" in k} == set()
+    found = open_index(days / "x")
+    assert [found.address[k] for k in range(len(found.address)) if found.path[found.file[k]] == "0.nc"] == [
+        "time", "lat", "lon", "tas",
+    ]  # fmt: skip
+    assert "tas" not in [found.address[k] for k in range(len(found.address)) if found.path[found.file[k]] == "all.nc"]
 
 
 def test_files_without_an_aggregation_file_need_a_name_for_their_index(days: Path) -> None:

@@ -7,7 +7,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from cfagg.arrays.identity import Identity, is_square
 from cfagg.arrays.index.headers import StoredHeader, write_header
@@ -15,6 +15,7 @@ from cfagg.arrays.index.schema import FIELD, LONGEST, RANGES
 from cfagg.arrays.index.table import FileRow, FileState, Index, VariableRow
 from cfagg.arrays.index.tables import chunks_of
 from cfagg.errors import CfaggError
+from cfagg.formats.metadata.aggregation import MARKS
 from cfagg.formats.opening import built_in
 from cfagg.formats.values import find
 from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
@@ -27,7 +28,7 @@ from cfagg.storage.files import Borrowed, Context, Handle
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
 
-__all__ = ["DIGEST", "build_index", "digest_of", "is_text", "row_of", "state_of"]
+__all__ = ["DIGEST", "build_index", "digest_of", "index_files", "is_text", "row_of", "state_of"]
 
 #: Bytes of the digest of what describes a file's variables.
 DIGEST = 16
@@ -66,27 +67,73 @@ def build_index(
     wanted: dict[str, dict[str, None]] = {}
     for path, address in fragments:
         wanted.setdefault(path, {})[address] = None
-    rows: list[FileRow | None] = [_known(path, addresses, previous) for path, addresses in wanted.items()]
-    paths = list(wanted)
+    files = {path: tuple(addresses) for path, addresses in wanted.items()}
+    return index_files(files, base, previous=previous, client=client, workers=workers, progress=progress)[0]
+
+
+def index_files(
+    wanted: Mapping[str, tuple[str, ...] | None],
+    base: str = "",
+    *,
+    listing: Callable[[str], Iterable[str]] = lambda _: (),
+    previous: Index | None = None,
+    client: Any = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Index, list[Place]]:
+    """Return the index of files and the addresses in each, and what of these it does not have.
+
+    `None` stands for all variables of a file.  They are listed while it is looked into; where that is not possible, by
+    `listing`.  All else is as for `build_index`.
+    """
+    names = dict(wanted)
+    for path, addresses in wanted.items():
+        if addresses is None and previous is not None and path in previous.files:
+            names[path] = tuple(listing(path))
+    paths = list(names)
+    rows: list[FileRow | None] = [None if a is None else _known(path, a, previous) for path, a in names.items()]
     todo = [n for n, row in enumerate(rows) if row is None]
+    lacking: dict[int, tuple[str, ...]] = {}
     done = len(rows) - len(todo)
     with cluster_of(client) as cluster:
-        for numbers, made in _made([(n, paths[n], tuple(wanted[paths[n]])) for n in todo], cluster, workers):
-            for n, row in zip(numbers, made, strict=True):
-                rows[n] = row
-            done += len(numbers)
-            if progress is not None:
+        while todo:
+            unlisted: list[int] = []
+            for found in _made([(n, paths[n], names[paths[n]]) for n in todo], cluster, workers):
+                for n, row, missing in found:
+                    if missing is None:
+                        unlisted.append(n)
+                        continue
+                    rows[n] = row
+                    if missing:
+                        lacking[n] = missing
+                    done += 1
+                if progress is not None:
+                    progress(done, len(rows))
+            todo = []
+            for n in sorted(unlisted):
+                names[paths[n]] = listed = tuple(listing(paths[n]))
+                todo += [n] * bool(listed)
+            done += len(unlisted) - len(todo)  # what is left has no variables
+            if unlisted and not todo and progress is not None:
                 progress(done, len(rows))
-    return Index.of((row for row in rows if row is not None), base)
+    made = Index.of((row for row in rows if row is not None), base)
+    return made, [(paths[n], address) for n in sorted(lacking) for address in lacking[n]]
 
 
-#: Files by their numbers, and what an index says of them.
-type _Task = list[tuple[int, str, tuple[str, ...]]]
-type _Made = tuple[list[int], list[FileRow | None]]
+class _IndexedFile(NamedTuple):
+    """What was found of a file by its number: its row, and what of it that lacks; `None` if that was not listed."""
+
+    number: int
+    row: FileRow | None
+    missing: tuple[str, ...] | None
 
 
-def _made(todo: _Task, cluster: Any, workers: int | None) -> Iterator[_Made]:
-    """Yield rows of files, some at a time, in any order."""
+#: Files by their numbers.
+type _Task = list[tuple[int, str, tuple[str, ...] | None]]
+
+
+def _made(todo: _Task, cluster: Any, workers: int | None) -> Iterator[list[_IndexedFile]]:
+    """Yield what is found of files, some at a time, in any order."""
     if cluster is not None:
         yield from _on_cluster(todo, cluster)
         return
@@ -101,15 +148,13 @@ def _made(todo: _Task, cluster: Any, workers: int | None) -> Iterator[_Made]:
             batches = itertools.batched(todo[k:], _TOGETHER)
             for result in run_processes(_make, map(list, batches), most):
                 # A file at which a process crashes has no row.
-                yield (
-                    ([n for n, _, _ in result.task], [None] * len(result.task)) if isinstance(result, Died) else result
-                )
+                yield [_IndexedFile(n, None, a) for n, _, a in result.task] if isinstance(result, Died) else result
             return
         yield _make([one])
 
 
-def _on_cluster(todo: _Task, cluster: Any) -> Iterator[_Made]:
-    """Yield rows of files that the workers of a Dask cluster make."""
+def _on_cluster(todo: _Task, cluster: Any) -> Iterator[list[_IndexedFile]]:
+    """Yield what the workers of a Dask cluster find of files."""
     from distributed import as_completed
 
     futures = cluster.map(_make, list(map(list, itertools.batched(todo, _TOGETHER))), pure=False)
@@ -117,9 +162,9 @@ def _on_cluster(todo: _Task, cluster: Any) -> Iterator[_Made]:
         yield made
 
 
-def _make(task: _Task) -> _Made:
-    """Return rows of files, perhaps in another process."""
-    return [n for n, _, _ in task], [row_of(path, addresses) for _, path, addresses in task]
+def _make(task: _Task) -> list[_IndexedFile]:
+    """Return what is found of files, perhaps in another process."""
+    return [_IndexedFile(n, *_looked_into(path, addresses)) for n, path, addresses in task]
 
 
 def _known(path: str, addresses: Iterable[str], previous: Index | None) -> FileRow | None:
@@ -153,20 +198,30 @@ def is_text(path: str) -> bool:
 
 def row_of(path: str, addresses: Sequence[str]) -> FileRow | None:
     """Return what an index says of a file and some of its variables, `None` where it cannot be opened."""
+    return _looked_into(path, addresses)[0]
+
+
+def _looked_into(path: str, addresses: Sequence[str] | None) -> tuple[FileRow | None, tuple[str, ...] | None]:
+    """Return what an index says of a file and some or all of its variables, and which of them that lacks."""
     context = Context(path)
+    none = None, None if addresses is None else tuple(addresses)
     if not is_text(path):
-        return None
+        return none
     try:
         handle = handles.apart(path)
     except CfaggError:
-        return None
-    if handle.data is None and handle.real != os.path.realpath(path):
-        return None  # something else took its place meanwhile
+        return none
+    if handle.data is None and handle.real != path and handle.real != os.path.realpath(path):
+        return none  # something else took its place meanwhile
     noted = _Noted(handle)
     # One for all variables: what is remembered of it, such as a header, is noted once.
     lent = Borrowed(handle.key.path, noted)
     variables, is_proven = [], True
-    together = _located(lent, addresses, context) if len(addresses) > 1 else {}
+    together = _located(lent, handle, addresses, context) if addresses is None or len(addresses) > 1 else {}
+    if addresses is None:
+        addresses = tuple(together)
+        if not addresses:
+            return none
     for address in addresses:
         row = _by_parser(lent, address, context, together.get(address))
         if row is None:
@@ -176,11 +231,14 @@ def row_of(path: str, addresses: Sequence[str]) -> FileRow | None:
             variables.append(row)
     state = state_of(handle)
     ranges = noted.ranges() if is_proven and variables else None
-    # Before it is looked whether the file is still the same: else this may be the digest of another state.
-    digest = None if ranges is None else digest_of(handle, ranges, context)
+    # Mostly of the bytes that were parsed.  It is looked only then whether the file is still the same: else this might
+    # be the digest of another state.
+    digest = None if ranges is None else digest_of(lent, ranges, context)
     if not _is_still(handle) if handle.data is None else not state.etag:
-        return FileRow(path, state, None, (), ())  # nothing would show later that it is this state
-    return FileRow(path, state, digest, ranges or (), tuple(variables))
+        # Nothing would show later that it is this state.
+        return FileRow(path, state, None, (), ()), tuple(addresses)
+    there = {v.address for v in variables}
+    return FileRow(path, state, digest, ranges or (), tuple(variables)), tuple(a for a in addresses if a not in there)
 
 
 def _is_still(handle: Handle) -> bool:
@@ -232,11 +290,21 @@ class _Noted:
         return tuple(found) if len(found) <= 2 * RANGES and length <= LONGEST else None
 
 
-def _located(lent: Handle, addresses: Sequence[str], context: Context) -> Mapping[str, StoredVariable]:
-    """Return those variables that a format finds together; they share most of what describes them."""
+def _located(
+    lent: Handle, handle: Handle, addresses: Sequence[str] | None, context: Context
+) -> Mapping[str, StoredVariable]:
+    """Return those variables that a format finds together; they share most of what describes them.
+
+    With `None` these are all, or none where it cannot list them or where some describe an aggregation.
+    """
     try:
         start = lent.some(find.HEAD, 0, context)
-        locate_all = getattr(built_in(lent, context, start), "locate_all", None)
+        own = built_in(lent, context, start)
+        if addresses is None:
+            every = getattr(own, "locate_every", None)
+            listed: Mapping[str, StoredVariable] = {} if every is None else every(lent, start, handle) or {}
+            return listed if all(MARKS.isdisjoint(v.header.attributes) for v in listed.values()) else {}
+        locate_all = getattr(own, "locate_all", None)
         found: Mapping[str, StoredVariable] = {} if locate_all is None else locate_all(lent, start, addresses)
     except (CfaggError, OSError, ValueError):
         return {}

@@ -27,6 +27,9 @@ FIELD_PACKING = -1
 #: Longest text, deepest nesting aside: an attribute may have a history of some length.
 _LONGEST = 2**24
 
+#: Texts of headers that are remembered, and the longest of them.
+_KEPT, _SHORT = 1 << 10, 1 << 12
+
 
 @dataclass(frozen=True)
 class StoredHeader:
@@ -47,8 +50,36 @@ class StoredHeader:
         return Header(file, address, self.dims, shape, self.encoding.dtype.newbyteorder("="), self.attributes)
 
 
+#: Headers as they were written, with their attributes, which variables of one series share.
+_written_before: dict[Any, tuple[Mapping[str, Any], str]] = {}
+
+
 def write_header(found: StoredHeader) -> str | None:
-    """Return a header as JSON with sorted keys; `None` where it has what an index cannot say."""
+    """Return a header as JSON; `None` where it has what an index cannot say."""
+    encoding = found.encoding
+    if (
+        encoding.fill is not None
+        or encoding.decode is not None
+        or encoding.dtype.metadata
+        or found.identities is not None
+        or found.packing is not None
+    ):
+        return _new(found)
+    key = id(found.attributes), found.path, found.dims, encoding.dtype, encoding.codecs
+    before = _written_before.get(key)
+    # What is kept here is the one with that number as long as it is kept.
+    if before is not None and before[0] is found.attributes:
+        return before[1]
+    text = _new(found)
+    if text is not None and len(text) <= _SHORT:
+        if len(_written_before) >= _KEPT:
+            _written_before.clear()
+        _written_before[key] = found.attributes, text
+    return text
+
+
+def _new(found: StoredHeader) -> str | None:
+    """Return a header as JSON, as `write_header` does."""
     encoding = found.encoding
     packed = encoding.decode is not None and found.packing is not None
     if (

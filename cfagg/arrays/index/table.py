@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -88,12 +89,16 @@ class Ragged:
     bounds: Int64
 
     @classmethod
-    def of(cls, lists: Iterable[npt.ArrayLike]) -> Self:
+    def of(cls, lists: Iterable[Sequence[int] | Int64]) -> Self:
         """Return a column of these lists."""
-        made = [np.asarray(one, np.int64).reshape(-1) for one in lists]
+        made = list(lists)
+        counts = list(map(len, made))
         bounds = np.zeros(len(made) + 1, np.int64)
-        np.cumsum([one.size for one in made], out=bounds[1:])
-        return cls(np.concatenate(made) if made else np.empty(0, np.int64), bounds)
+        np.cumsum(counts, out=bounds[1:])
+        if any(isinstance(one, np.ndarray) for one in made):
+            there = [np.asarray(one, np.int64) for one, n in zip(made, counts, strict=True) if n]
+            return cls(np.concatenate(there) if there else np.empty(0, np.int64), bounds)
+        return cls(np.fromiter(itertools.chain.from_iterable(made), np.int64, sum(counts)), bounds)
 
     def __len__(self) -> int:
         return len(self.bounds) - 1

@@ -54,5 +54,14 @@ class Hdf5:
 
         return variables.find_all(handle, head, addresses) if head.startswith(MAGIC) else {}
 
+    def locate_every(self, handle: Handle, head: bytes, aside: Handle) -> dict[str, StoredVariable] | None:
+        """Return all variables of a file in its order, `None` where it is for others to list them.
+
+        What no variable depends on is read `aside`, from the same file.
+        """
+        from cfagg.formats.hdf5 import variables
+
+        return variables.find_every(handle, head, aside) if head.startswith(MAGIC) else None
+
 
 FORMAT = Hdf5()

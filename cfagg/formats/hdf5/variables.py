@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from cfagg.cf.header import Header
-from cfagg.formats.hdf5.head import Head, remembered
+from cfagg.formats.hdf5.head import Head, memory, remembered
 from cfagg.formats.hdf5.headers import Alike, Headers
 from cfagg.formats.hdf5.lookup3 import compiled
 from cfagg.formats.hdf5.messages import (
@@ -40,14 +40,15 @@ from cfagg.formats.hdf5.objects import (
     TYPE,
     Object,
     Objects,
+    dense_at,
 )
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
-from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE
+from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
 from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
 from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Handle
 
-__all__ = ["find", "find_all", "is_only_a_dimension", "is_plain", "storage_of"]
+__all__ = ["find", "find_all", "find_every", "is_only_a_dimension", "is_plain", "storage_of"]
 
 #: Messages of the datasets and groups that are understood here: files of values, say, are not.
 _PLAIN = frozenset({SPACE, LINKS, TYPE, OLD_FILL, FILL, LAYOUT, FILTERS, ATTRIBUTES})
@@ -113,6 +114,35 @@ def find_all(handle: Handle, head: bytes, addresses: Sequence[str]) -> dict[str,
     return found
 
 
+def find_every(handle: Handle, head: bytes, aside: Handle) -> dict[str, StoredVariable] | None:
+    """Return all variables of a file in its order, each as `find` does; `None` where anything in it is unusual.
+
+    No variable depends on what is read `aside`, from the same file.
+    """
+    found: dict[str, StoredVariable] = {}
+    if head[8:9] not in (b"\2", b"\3"):
+        return None
+    try:
+        space = Space(Head(handle, head), checksum=compiled())
+        space.near = head
+        file = _File(Objects(space), keep=True)
+        root = file.objects.top()
+        links = file.links(root, hard=False)
+        # Nothing may be damaged where this lists a file: what it says of the whole neither.
+        apart = None if file.says_itself(root) else _File(Objects(Space(Head(aside, head), checksum=compiled())))
+        (apart or file).values((apart or file).attributes(root))
+        for link in links:
+            name = link.decode()
+            if not name or "/" in name or name.startswith(NON_COORDINATE):
+                return None
+            space.renew()
+            if not file.is_only_a_dimension(links, name):
+                found[name] = _stored(handle, name, "/", file.variable(links, name))
+    except (OverlapError, OSError, *ERRORS):
+        return None
+    return found
+
+
 def _stored(handle: Handle, address: str, group: str, found: _Variable) -> StoredVariable:
     key = handle.key
     header = Header(key.path, address, found.dims, found.shape, found.dtype, found.attributes)
@@ -166,6 +196,7 @@ class _File:
         self._attributes: dict[int, dict[str, _Attribute]] = {}
         self._lengths: dict[int, int] = {}
         self._names: dict[int, bytes] = {}
+        self._back: dict[int, bytes] = {}
 
     def object(self, at: int) -> Object:
         """Read an object header that has nothing unusual."""
@@ -179,14 +210,21 @@ class _File:
             self._objects[at] = found
         return found
 
-    def links(self, root: int) -> dict[bytes, int]:
-        """Return where the objects of a group stand; what is not an object of the file is left out."""
-        stored = self.objects.links(self.object(root), hard=True)
+    def links(self, root: int, *, hard: bool = True) -> dict[bytes, int]:
+        """Return where the objects of a group stand; links by name are left out, or unusual where not `hard`."""
+        stored = self.objects.links(self.object(root), hard=hard)
         links = dict(stored)
         if len(links) < len(stored) or len(links) > _MOST:
             raise UnusualError
         self._names = {at: name for name, at in links.items()}
         return links
+
+    def says_itself(self, at: int) -> bool:
+        """Return whether the header of an object has all values of its attributes."""
+        info = self.object(at).messages.get(ATTRIBUTES)
+        if info is not None and dense_at(info) != UNDEFINED:
+            return False
+        return all(a.type[0] & 15 != _SEQUENCE for a in self.attributes(at).values())
 
     def variable(self, links: dict[bytes, int], name: str) -> _Variable:
         """Return what is known of a dataset."""
@@ -203,8 +241,7 @@ class _File:
         shape, most = _space(messages[SPACE])
         dims = self.dimensions(links, name, attributes, shape, most)
         storage = storage_of(messages, shape, dtype, name)
-        values = {n: self.value(a) for n, a in attributes.items() if n not in INTERNAL}
-        return _Variable(dims, shape, dtype.newbyteorder("="), values, storage)
+        return _Variable(dims, shape, dtype.newbyteorder("="), self.values(attributes), storage)
 
     def is_only_a_dimension(self, links: dict[bytes, int], name: str) -> bool:
         """Return whether an object is a dimension scale that is no variable."""
@@ -217,7 +254,14 @@ class _File:
         if at in self._attributes:
             return self._attributes[at]
         found = self.object(at)
-        stored = [*found.attributes, *self.objects.dense_attributes(found.messages.get(ATTRIBUTES))]
+        stored = (*found.attributes, *self.objects.dense_attributes(found.messages.get(ATTRIBUTES)))
+        attributes = _sets.get((found.ordered, stored)) or self._set(found, stored)
+        if self._keep:
+            self._attributes[at] = attributes
+        return attributes
+
+    def _set(self, found: Object, stored: tuple[tuple[int, bytes], ...]) -> dict[str, _Attribute]:
+        """Return attributes as stored by their names, and remember them."""
         named = []
         for order, data in stored:
             named.append((order, *(_named(data) if len(data) <= _SHORT else _named.__wrapped__(data))))
@@ -225,8 +269,10 @@ class _File:
         attributes = {name.decode(): a for _, name, a in named}
         if len(attributes) < len(named) or len(named) > _MOST:
             raise UnusualError
-        if self._keep:
-            self._attributes[at] = attributes
+        if all(len(data) <= _SHORT for _, data in stored):
+            if len(_sets) >= _REMEMBERED:
+                _sets.clear()
+            _sets[found.ordered, stored] = attributes
         return attributes
 
     def dimensions(
@@ -249,10 +295,7 @@ class _File:
             if listed.shape != (len(shape),) or type_of(listed.type)[0] != "references":
                 raise UnusualError
             scales = [int.from_bytes(value, "little") for value in self.sequences(listed, 8, single=True)]
-            back: dict[int, bytes] = {}
-            for link, target in links.items():
-                # Of two names for one object, the library knows which it took.
-                back[target] = b"" if target in back else link
+            back = self._back or self._backwards(links)
             found = [back.get(scale) for scale in scales]
             if not all(found):
                 raise UnusualError
@@ -262,6 +305,15 @@ class _File:
             if limit != n and self.longest(scale) != n:
                 raise UnusualError
         return tuple(names)
+
+    def _backwards(self, links: dict[bytes, int]) -> dict[int, bytes]:
+        """Return the name of each object of a group: of two names for one, the library knows which it took."""
+        back: dict[int, bytes] = {}
+        for link, target in links.items():
+            back[target] = b"" if target in back else link
+        if self._keep:
+            self._back = back
+        return back
 
     def longest(self, at: int) -> int:
         """Return the length of an unlimited netCDF dimension."""
@@ -294,6 +346,19 @@ class _File:
             values.append(value)
         return values
 
+    def values(self, attributes: Mapping[str, _Attribute]) -> dict[str, Any]:
+        """Return the values of the attributes that are not the library's own."""
+        shown = tuple((n, a) for n, a in attributes.items() if n not in INTERNAL)
+        found = _values.get(shown)
+        if found is None:
+            found = {n: self.value(a) for n, a in shown}
+            # Those of variable length stand elsewhere.
+            if all(len(a.data) <= _SHORT and a.type[0] & 15 != _SEQUENCE for _, a in shown):
+                if len(_values) >= _REMEMBERED:
+                    _values.clear()
+                _values[shown] = found
+        return found
+
     def value(self, attribute: _Attribute) -> Any:
         """Return the value of an attribute in the form in which netCDF4-python gives it."""
         kind, shape, data = attribute
@@ -317,6 +382,13 @@ class _File:
             raise UnusualError
         array = np.frombuffer(data, dtype, count).astype(dtype.newbyteorder("="))
         return array[0] if count == 1 else array
+
+
+#: Attributes as stored, of objects whose headers have the same.
+_sets: dict[tuple[bool, tuple[tuple[int, bytes], ...]], dict[str, _Attribute]] = memory()
+
+#: Values of attributes as stored; variables of many files that have the same ones share them.
+_values: dict[tuple[tuple[str, _Attribute], ...], dict[str, Any]] = memory()
 
 
 @lru_cache(_REMEMBERED)
@@ -351,6 +423,12 @@ def _dtype(data: bytes) -> np.dtype[Any]:
     raise UnusualError
 
 
+@lru_cache(256)
+def _filters(data: bytes) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Return number and parameters of every filter."""
+    return tuple(filters_of(data))
+
+
 def storage_of(
     messages: Mapping[int, bytes], shape: tuple[int, ...], dtype: np.dtype[Any], name: str
 ) -> Chunked | Contiguous:
@@ -369,6 +447,6 @@ def storage_of(
     chunk = layout.chunk
     if layout.class_ != CHUNKED or len(chunk) != len(shape) + 1 or chunk[-1] != dtype.itemsize or not all(chunk):
         raise UnusualError
-    filters = tuple(filters_of(messages.get(FILTERS, b"\2\0")))
+    filters = _filters(messages.get(FILTERS, b"\2\0"))
     tree = layout.at if layout.version == 3 and layout.at != UNDEFINED else None
     return Chunked(chunk[:-1], Encoding(dtype, filters), name, tree)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -131,10 +132,16 @@ def _seconds(fields: Fields, words: tuple[str, ...], calendar: Int64) -> Int64:
         own = np.flatnonzero(good & (calendar == number))
         if own.size:
             days, there = to_days(name, year[own], month[own], day[own])
-            days = days - to_days(name, 1970, 1, 1)[0]
+            days = days - _epoch(name)
             clock = hour[own] * 3600 + minute[own] * 60 + second[own]
             out[own] = np.where(there & (year[own] != 0), days * 86400 + clock, NONE)
     return out
+
+
+@cache
+def _epoch(calendar: str) -> Int64:
+    """Return the day from which seconds are counted."""
+    return to_days(calendar, 1970, 1, 1)[0]
 
 
 def _cells(fields: Fields, start: Int64, end: Int64) -> Int64:
