@@ -124,15 +124,16 @@ def methods(text: str | None, names: Mapping[str, str], words: Mapping[str, str]
 
 def _interval(interval: Interval) -> tuple[float, str]:
     """Return a spacing in base units, as exactly as units convert; in its own where nobody knows these."""
-    own = meaning(interval.unit)
+    own, value = meaning(interval.unit), float(interval.value)
     if own is not None and not own.logarithmic and not own.reference:
         base = " ".join(f"{unit}{power if power != 1 else ''}" for unit, power in sorted(own.dimension)) or "1"
         try:
             # An interval is a difference: that Celsius begins elsewhere than Kelvin does not matter.
-            return float(f"{float(Fraction(interval.value) * linear_exact(interval.unit, base)[0]):.12g}"), base
+            # The text itself would be a fraction of as many digits as its exponent says, which may be billions.
+            return float(f"{float(Fraction(value) * linear_exact(interval.unit, base)[0]):.12g}"), base
         except (CfaggError, OverflowError):
             pass
-    return float(interval.value), interval.unit
+    return value, interval.unit
 
 
 def frozen(value: Any) -> Hashable:

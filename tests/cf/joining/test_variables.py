@@ -143,6 +143,8 @@ def test_a_variable_without_an_identity_joins_nothing() -> None:
         ),
         ("lat: time: mean (interval: 1 day)", "lat: time: mean (interval: 1 day interval: 86400 s)"),
         ("time: mean (interval: 2 flocks)", "time: mean (interval: 2.0 flocks)"),
+        (f"time: mean (interval: 1.{'0' * 5000} s)", "time: mean (interval: 1 s)"),
+        ("time: mean (interval: 1e999999999 s)", "time: mean (interval: 1e999999999 s)"),
         ("time: maximum within days time: mean over days", "time: maximum  within days time: mean over days"),
         ("lat: mean where land over sea", "latitude: mean where land over sea"),
     ],
