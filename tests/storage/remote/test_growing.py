@@ -252,6 +252,13 @@ def test_without_its_index_the_files_of_an_object_are_scanned_again(home, tmp_pa
     assert objects(home) == objects(home, "ALL.nc")
 
 
+def test_an_index_of_a_former_file_does_not_stay_beside_one_without(home, tmp_path):
+    files = uploaded(home, tmp_path, 2)
+    cfagg.aggregate(files[:1], output=f"{home}/OUT.nc")
+    cfagg.aggregate(files, output=f"{home}/OUT.nc", overwrite=True, index=False)
+    assert objects(home)[1] is None
+
+
 def test_an_object_elsewhere_is_not_asked_for_what_nobody_allowed(home, tmp_path):
     files = uploaded(home, tmp_path, 3)
     cfagg.aggregate(files[:2], output=f"{home}/sub/OUT.nc")
