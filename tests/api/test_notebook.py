@@ -12,6 +12,7 @@ import zarr
 import cfagg
 from cfagg.accumulation.report import Report as Accumulation
 from cfagg.checking.report import SourceReport
+from cfagg.conversion import Report as Conversion
 from cfagg.demo import sample
 from cfagg.model import Grid, Layout, Partitions
 from cfagg.observations.fields import Fields
@@ -195,7 +196,7 @@ def test_names_from_outside_are_escaped(number):
 
 
 def test_reports_of_many_arrays_and_notes_stay_short():
-    report = cfagg.conversion.Report(
+    report = Conversion(
         target="out.zarr", variables=tuple(f"v{i}" for i in range(1000)), bytes=1, stored=1, chunks=1,
         notes=tuple(map(str, range(1000))),
     )  # fmt: skip
