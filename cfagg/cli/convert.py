@@ -144,7 +144,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_flag(how, "--overwrite", "replace TARGET, or an unfinished conversion to it")
     add_flag(how, "--resume", "finish a killed run with the same options")
     add_flag(how, "--verify", "read everything back and compare checksums")
-    add_workers(how)
+    add_workers(how, default="two more than there are processors")
     how.add_argument("--dask", metavar="ADDRESS", dest="client", help="a Dask scheduler whose workers do the work")
     how.add_argument(
         "--memory",

@@ -126,7 +126,7 @@ def convert(
     verify : bool
         Read everything back with zarr-python and compare checksums before the store is put in place.
     workers : int, optional
-        Threads; by default one per processor.
+        Threads; by default two more than there are processors.
     memory : int or str
         Memory for values while they are converted, such as ``"512MiB"``, in addition to that of the libraries.
     progress : callable, optional
@@ -222,7 +222,8 @@ def convert(
         word_size=word_size,
         substitutions=changes,
     )
-    threads, budget = worker_count(workers), parse_size(memory)
+    # Some threads wait for the disk, which takes chunks of a megabyte past the page cache, while others work.
+    threads, budget = worker_count(workers, spare=2), parse_size(memory)
     if client is not None:
         require("conversions on a Dask cluster (client=)", "distributed")
         if workers is not None:

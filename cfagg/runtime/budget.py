@@ -29,10 +29,11 @@ def parse_size(value: int | str) -> int:
     return value
 
 
-def worker_count(workers: int | None) -> int:
-    """Return the number of threads: the processors this process may use, or what was asked for."""
+def worker_count(workers: int | None, spare: int = 0) -> int:
+    """Return the number of threads: the processors this process may use and some to spare, or what was asked for."""
     if workers is None:
-        return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return max(1, processors) + spare
     if an_integer(workers, "workers") < 1:
         raise LimitError(f"workers={workers} is less than 1")
     return int(workers)

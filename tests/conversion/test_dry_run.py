@@ -1,6 +1,7 @@
 """Plans of conversions, against what these then do."""
 
 import json
+import os
 import tracemalloc
 
 import numpy as np
@@ -34,6 +35,12 @@ def test_what_is_decoded_again_counts_again(tmp_path):
     )
     assert (plan.bytes_in, plan.bytes_out, plan.tasks) == (2 * 512, 512, 2)
     assert plan.memory_per_worker == 640
+
+
+def test_two_threads_more_than_processors_work_while_others_wait_for_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    zarr.open_group(tmp_path / "a.zarr", mode="w").create_array("v", shape=(8,), chunks=(1,), dtype="f8")
+    assert convert(tmp_path / "a.zarr", tmp_path / "b.zarr", dry_run=True).workers == 5
 
 
 def test_the_way_by_other_chunks_is_in_the_plan(tmp_path):
