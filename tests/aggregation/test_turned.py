@@ -129,3 +129,25 @@ def test_large_values_of_two_arrays_with_equal_coordinates_stay_those_of_each(
     found = cfagg.aggregate(paths, equal="source_id", decode_times=False)
     assert {"tas", "tas_1"} <= set(found.data_vars)
     npt.assert_array_equal(found["flags_1"].values, found["flags"].values + 50)
+
+
+@pytest.mark.parametrize(("mirrored", "joined"), [(True, 2), (False, 1)])
+def test_coordinates_that_are_their_own_mirror_image_keep_swapped_dimensions_apart(
+    tmp_path: Path, mirrored: bool, joined: int
+) -> None:
+    first = np.arange(9.0).reshape(3, 3)
+    names = []
+    for k, dims in enumerate([("y", "x"), ("x", "y")]):
+        made = xr.Dataset(
+            {"tas": (("time", *dims), np.arange(9.0).reshape(1, 3, 3), {"standard_name": "air_temperature"})}
+        )
+        made.tas.attrs |= {"units": "K", "coordinates": "lat lon"}
+        made["time"] = ("time", [float(k)], {"standard_name": "time", "units": "days since 2000-01-01"})
+        for name, standard, units in (("lat", "latitude", "degrees_north"), ("lon", "longitude", "degrees_east")):
+            values = first + first.T if mirrored else first if k == 0 else first.T
+            made[name] = (dims, values, {"standard_name": standard, "units": units})
+        names.append(str(tmp_path / f"{k}.nc"))
+        made.to_netcdf(names[-1])
+    found = cfagg.aggregate(names)
+    assert len([n for n, v in found.data_vars.items() if v.attrs.get("standard_name") == "air_temperature"]) == joined
+    assert ("mirror image" in str(found.cfagg.report.why(*names))) == mirrored

@@ -102,6 +102,14 @@ def _swapped(described: Sequence[Described], signature: Mapping[int, int]) -> li
                 contents[id(part)] = _content(part.values), _content(part.values.T)
             number = signature[id(one.signature)]
             own, other = ((number, content) for content in contents[id(part)])
+            if own == other and _reversed(part, seen.get(own), name):
+                # Either the values or the names are swapped, and nothing tells which.
+                made[key] = replace(
+                    one,
+                    problem=f"{name} is its own mirror image, and its dimensions ({', '.join(part.stated.dims)}) stand "
+                    "in another order than in another file; write both files with the same order of dimensions",
+                )
+                break
             if own not in seen:
                 first = seen.get(other)
                 if first is not None:
@@ -109,9 +117,22 @@ def _swapped(described: Sequence[Described], signature: Mapping[int, int]) -> li
                     break
                 seen[own] = one
         out.append(
-            replace(one, axes=made[key].axes, parts=made[key].parts, along=made[key].along) if key in made else one
+            replace(
+                one,
+                axes=made[key].axes,
+                parts=made[key].parts,
+                along=made[key].along,
+                problem=one.problem or made[key].problem,
+            )
+            if key in made
+            else one
         )
     return out
+
+
+def _reversed(part: Companion, first: Described | None, name: str) -> bool:
+    """Whether a coordinate has the same two dimensions as another description's, the other way round."""
+    return first is not None and part.stated.dims == first.parts[name].stated.dims[::-1]
 
 
 def _content(values: npt.NDArray[Any]) -> tuple[Any, ...]:
