@@ -32,15 +32,34 @@ def cluster_of(client: Any) -> Iterator[Any]:
         with client.as_current():
             yield client
         return
-    from distributed import Client
-
-    try:
-        made = Client(client, timeout="10s", set_as_default=False)
-    except (OSError, ValueError) as error:
-        lines = str(error).splitlines() or [type(error).__name__]
-        raise SourceError(f"no Dask scheduler answers at {client}: {lines[0]}") from error
+    made = _client(client)
     with made, made.as_current():
         yield made
+
+
+def _client(address: str) -> Any:
+    """Return a client of the scheduler at an address; one that finds none is closed here.
+
+    Left to the garbage collector, it would be closed by whatever thread collects it. The thread of the next client's
+    loop would then wait for the lock under which that client waits for this thread, and fail after ten seconds.
+    """
+    from distributed import Client
+
+    for attempt in range(2):
+        made = Client.__new__(Client)
+        try:
+            made.__init__(address, set_as_default=False)
+        except (AssertionError, OSError, ValueError) as error:
+            with suppress(OSError):
+                made.close()
+            if isinstance(error, AssertionError):  # its loop did not start in time: others leave clients behind, too
+                if attempt == 0:
+                    continue
+                error = TimeoutError("the thread of a client did not start; try again when this machine is less busy")
+            lines = str(error).splitlines() or [type(error).__name__]
+            raise SourceError(f"no Dask scheduler answers at {address}: {lines[0]}") from error
+        return made
+    raise AssertionError
 
 
 def threads_of(client: Any) -> int:

@@ -1,10 +1,12 @@
 """Clusters that work is given to."""
 
+import threading
 import time
 
 import dask.array
 import pytest
 from distributed import Client, LocalCluster, as_completed, default_client
+from distributed.utils import LoopRunner
 
 from cfagg.errors import OptionError, SourceError, TargetError
 from cfagg.runtime import clusters
@@ -30,6 +32,39 @@ def test_a_scheduler_that_is_not_there_is_an_error_and_nobody_else_waits_for_it(
         pass
     assert current() is None
     assert dask.array.ones(3).sum().compute() == 3
+
+
+def test_a_client_that_found_no_scheduler_leaves_no_thread_behind():
+    before = set(threading.enumerate())
+    with pytest.raises(SourceError), cluster_of("nowhere"):
+        pass
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_a_client_whose_thread_does_not_start_is_tried_once_more(cluster, monkeypatch):
+    real, starts = LoopRunner.start, []
+
+    def late(runner):
+        starts.append(runner)
+        if len(starts) == 1:
+            raise AssertionError
+        real(runner)
+
+    monkeypatch.setattr(LoopRunner, "start", late)
+    with cluster_of(cluster.scheduler_address) as client:
+        assert client.submit(int, "7").result() == 7
+    assert len(starts) == 2
+
+
+def test_a_client_whose_thread_never_starts_is_an_error(monkeypatch):
+    def never(runner):
+        raise AssertionError
+
+    monkeypatch.setattr(LoopRunner, "start", never)
+    with pytest.raises(SourceError, match="the thread of a client did not start; try again"), cluster_of("nowhere"):
+        pass
 
 
 def test_a_client_made_for_an_address_is_the_current_one_only_inside(cluster):
