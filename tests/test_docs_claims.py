@@ -212,7 +212,7 @@ def test_only_the_modules_for_urls_can_make_a_connection() -> None:
     libraries = "socket|http|urllib.request|urllib3|requests|aiohttp|fsspec|obstore|s3fs|boto3"
     making = re.compile(rf"^\s*(?:import|from) (?:{libraries})\b", re.MULTILINE)
     found = {p.relative_to(root).as_posix() for p in root.rglob("*.py") if making.search(p.read_text(encoding="utf-8"))}
-    assert found == {"storage/connections.py", "storage/objects.py", "storage/transport.py"}
+    assert found == {"storage/connections.py", "storage/objects.py"}
 
 
 def test_an_array_keeps_its_whole_dimension_where_chunks_say_minus_one_or_nothing(tmp_path: Path) -> None:

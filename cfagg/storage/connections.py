@@ -5,21 +5,30 @@ No threads and no locks, so that forked data loaders work: a child leaves its pa
 
 from __future__ import annotations
 
-import http.client
+import base64
 import io
 import ipaddress
 import os
+import re
 import socket
+import ssl
 import time
 import urllib.request
 import weakref
 from collections import deque
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from cfagg.errors import AccessError
+from cfagg.errors import AccessError, SourceError, UnsupportedError
+from cfagg.storage.http_options import split_url
+from cfagg.storage.responses import AnswerError, Response
 
-__all__ = ["Connection", "Connections"]
+__all__ = ["Connection", "Connections", "Server"]
+
+#: Scheme, host with port, and whether connections are guarded.
+Server = tuple[str, str, bool]
 
 #: Idle connections kept for one server.
 _IDLE = 32
@@ -27,48 +36,45 @@ _IDLE = 32
 #: Addresses of version 6 that stand for those of version 4 (RFC 6052).
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 
+#: What is sent: the target of a request, and a header.
+_TARGET = re.compile(r"[\x21-\x7e]++")
+_SENT = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]++: [\t\x20-\x7e]*+")
 
-class _TimedReader(io.RawIOBase):
-    """Reads a socket; each wait ends when the server was silent too long or the deadline has come."""
 
-    def __init__(self, owner: _TimedSocket) -> None:
-        self._owner = owner
-        # Python's own reader counts who still uses the socket, so that it is not closed under a response.
-        self._raw = owner.socket.makefile("rb", buffering=0)
+class _Incoming(io.RawIOBase):
+    """What a socket receives; each wait ends when the server was silent too long or the deadline has come."""
+
+    def __init__(self, connected: socket.socket, silence: float) -> None:
+        self._socket, self._silence = connected, silence
+        self.deadline = float("inf")
+        #: Whether nothing is waited for, and whether the server has ended the connection.
+        self.idle = self.over = False
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        owner = self._owner
-        left = owner.deadline - time.monotonic()
+        """Return how many bytes came; `None` where none has come and none is waited for."""
+        if self.idle:
+            self.wait(0.0)
+            try:
+                count = self._socket.recv_into(buffer)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                return None
+            except OSError:
+                count = 0
+            self.over = self.over or not count
+            return count
+        left = self.deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError("the deadline of this request has passed")
-        owner.socket.settimeout(min(owner.silence, left))
-        return self._raw.readinto(buffer)
+        self.wait(min(self._silence, left))
+        return self._socket.recv_into(buffer)
 
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _TimedSocket:
-    """What `http.client` needs of a socket, with a deadline; the server may send nothing for `silence` seconds."""
-
-    def __init__(self, connected: socket.socket, silence: float) -> None:
-        self.socket, self.silence = connected, silence
-        self.deadline = float("inf")
-
-    def makefile(self, mode: str = "rb", buffering: int | None = None) -> io.BufferedReader:  # noqa: ARG002
-        """Return a reader; `http.client` asks for nothing else."""
-        return io.BufferedReader(_TimedReader(self), 1 << 16)
-
-    def sendall(self, data: bytes) -> None:
-        self.socket.settimeout(self.silence)
-        self.socket.sendall(data)
-
-    def close(self) -> None:
-        self.socket.close()
+    def wait(self, seconds: float) -> None:
+        """Set how long the socket may take, which is a system call."""
+        if self._socket.gettimeout() != seconds:
+            self._socket.settimeout(seconds)
 
 
 class Connection:
@@ -80,36 +86,79 @@ class Connection:
     def __init__(self, scheme: str, host: str, port: int | None, silence: float, guarded: bool = False) -> None:
         self.silence, self.host, self.guarded = silence, host, guarded
         self.used = False
-        #: Whether requests name the whole URL, as a proxy wants it.
-        self.absolute = False
-        proxy = None if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(scheme)
-        if proxy is None:
-            made = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
-            self.http = made(host, port, timeout=silence)
-            return
-        # The proxy connects, to what it may.
-        self.guarded = False
-        via = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-        if scheme == "https":
-            self.http = http.client.HTTPSConnection(via.hostname or "", via.port, timeout=silence)
-            self.http.set_tunnel(host, port)
-            return
-        self.http = http.client.HTTPConnection(via.hostname or "", via.port, timeout=silence)
-        self.absolute = True
+        self._secure = scheme == "https"
+        self._port = port or (443 if self._secure else 80)
+        self._place = f"[{host}]:{self._port}" if ":" in host else f"{host}:{self._port}"
+        self._proxy = _proxy(scheme, host)
+        #: Headers for the proxy, where requests name the whole URL as it wants it; of a tunnel none are sent through.
+        self._to_proxy = self._proxy[2] if self._proxy is not None and not self._secure else None
+        if self._proxy is not None:
+            # The proxy connects, to what it may.
+            self.guarded = False
+        self._socket: Any = None
 
-    def request(self, method: str, target: str, headers: dict[str, str], deadline: float) -> http.client.HTTPResponse:
+    def request(self, method: str, target: str, headers: Mapping[str, str], deadline: float) -> Response:
         """Send a request without a body and return the response, still to be read; `deadline` is by `monotonic`."""
-        if self.http.sock is None:
-            self.http.timeout = max(0.001, min(self.silence, deadline - time.monotonic()))
-            self.http.connect()
-            connected: Any = self.http.sock
+        if self._to_proxy is not None:
+            target, headers = f"http://{self._place}{target}", {**headers, **self._to_proxy}
+        asked = self._request(method, target, headers)
+        if self._socket is None:
+            self._connect(deadline)
+        return self._asked(method, asked, deadline)
+
+    def _request(self, method: str, target: str, headers: Mapping[str, str]) -> bytes:
+        lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+        if not _TARGET.fullmatch(target) or not all(map(_SENT.fullmatch, lines[1:-2])):
+            # It is not said which, for it may be a secret.
+            raise SourceError(f"{self.host} cannot be asked: an address or a header has characters that none has")
+        return "\r\n".join(lines).encode()
+
+    def _asked(self, method: str, asked: bytes, deadline: float) -> Response:
+        self._incoming.idle, self._incoming.deadline = False, deadline
+        self._incoming.wait(self.silence)
+        self._socket.sendall(asked)
+        return Response(self._reader, method)
+
+    def _connect(self, deadline: float) -> None:
+        def left() -> float:
+            return max(0.001, min(self.silence, deadline - time.monotonic()))
+
+        place = (self.host, self._port) if self._proxy is None else self._proxy[:2]
+        made = socket.create_connection(place, left())
+        try:
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self.guarded:
-                self._check_address(connected.getpeername()[0])
-            self.http.sock = _TimedSocket(connected, self.silence)
-        timed: Any = self.http.sock
-        timed.deadline = deadline
-        self.http.request(method, target, headers=headers)
-        return self.http.getresponse()
+                self._check_address(made.getpeername()[0])
+            self._use(made)
+            if self._secure:
+                if self._proxy is not None:
+                    self._tunnel(self._proxy[2], deadline)
+                made.settimeout(left())
+                made = _context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")).wrap_socket(
+                    made, server_hostname=self.host
+                )
+                self._use(made)
+        except BaseException:
+            made.close()
+            self._socket = None
+            raise
+
+    def _use(self, connected: socket.socket) -> None:
+        self._socket, self._incoming = connected, _Incoming(connected, self.silence)
+        self._reader = io.BufferedReader(self._incoming, 1 << 16)
+
+    def _tunnel(self, headers: Mapping[str, str], deadline: float) -> None:
+        """Let the proxy connect to the server."""
+        answer = self._asked(
+            "CONNECT", self._request("CONNECT", self._place, {"host": self._place, **headers}), deadline
+        )
+        if answer.status != 200 or not self.is_quiet():
+            raise AnswerError(f"the proxy does not connect to {self._place}: it answers {answer.status}")
+
+    def is_quiet(self) -> bool:
+        """Return whether it is open, and nothing has come that no request has asked for."""
+        self._incoming.idle = True
+        return not self._reader.peek(1) and not self._incoming.over
 
     def _check_address(self, address: str) -> None:
         """Raise where a name led to an address of this machine or network; the user may allow the address itself."""
@@ -125,7 +174,38 @@ class Connection:
 
     def close(self) -> None:
         """Close it."""
-        self.http.close()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _proxy(scheme: str, host: str) -> tuple[str, int, dict[str, str]] | None:
+    """Return host and port of the proxy that the environment names for a server, and the headers that it wants."""
+    if urllib.request.proxy_bypass(host):
+        return None
+    known = urllib.request.getproxies()
+    named = known.get(scheme) or known.get("all")
+    if not named:
+        return None
+    parts = split_url(named if "://" in named else f"http://{named}")
+    if parts is None or parts.scheme != "http" or not parts.hostname:
+        raise UnsupportedError(
+            f"{host} cannot be asked: the environment names a proxy for {scheme}:// that is not of the form "
+            "http://proxy:port; set that, or no_proxy"
+        )
+    headers = {}
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        headers = {"proxy-authorization": f"Basic {base64.b64encode(pair).decode()}"}
+    return parts.hostname, parts.port or 80, headers
+
+
+@lru_cache(4)
+def _context(_file: str | None, _folder: str | None) -> ssl.SSLContext:
+    """Return what TLS is spoken with: the certificates that the environment names, which take long to load."""
+    made = ssl.create_default_context()
+    made.set_alpn_protocols(["http/1.1"])
+    return made
 
 
 class Connections:
@@ -134,48 +214,53 @@ class Connections:
     def __init__(self, silence: float) -> None:
         self.silence = silence
         self._process = os.getpid()
-        self._idle: dict[tuple[str, str, bool], deque[Connection]] = {}
+        self._idle: dict[Server, deque[Connection]] = {}
         # Nobody closes a store, so that its connections are closed when it is dropped.
         weakref.finalize(self, _close_all, self._idle)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Connections, (self.silence,)
 
-    def take(self, url: str, guarded: bool = False) -> Connection:
-        """Return a connection to the server of a URL: an idle one, else a new one."""
-        parts = urlsplit(url)
-        idle = self._of(parts.scheme, parts.netloc, guarded)
-        try:
-            return idle.pop()
-        except IndexError:
-            return Connection(parts.scheme, parts.hostname or "", parts.port, self.silence, guarded)
+    def take(self, server: Server) -> Connection:
+        """Return a connection to a server: an idle one on which nothing came unasked, else a new one."""
+        idle = self._of(server)
+        while idle:
+            try:
+                found = idle.pop()
+            except IndexError:
+                break  # another thread took it
+            if found.is_quiet():
+                return found
+            found.close()
+        scheme, place, guarded = server
+        parts = urlsplit(f"{scheme}://{place}")
+        return Connection(scheme, parts.hostname or "", parts.port, self.silence, guarded)
 
-    def give_back(self, url: str, connection: Connection) -> None:
+    def give_back(self, server: Server, connection: Connection) -> None:
         """Keep a connection whose response was read to its end."""
-        parts = urlsplit(url)
-        idle = self._of(parts.scheme, parts.netloc, connection.guarded)
+        idle = self._of(server)
         connection.used = True
-        if len(idle) < _IDLE and connection.http.sock is not None:
+        if len(idle) < _IDLE:
             idle.append(connection)
         else:
             connection.close()
 
-    def forget(self, url: str, guarded: bool) -> None:
-        """Close the idle connections to the server of a URL, which has closed one of them."""
-        parts = urlsplit(url)
-        idle = self._of(parts.scheme, parts.netloc, guarded)
+    def forget(self, server: Server) -> None:
+        """Close the idle connections to a server, which has closed one of them."""
+        idle = self._of(server)
         while idle:
             idle.pop().close()
 
-    def _of(self, scheme: str, netloc: str, guarded: bool) -> deque[Connection]:
+    def _of(self, server: Server) -> deque[Connection]:
         if self._process != os.getpid():
             # A child does not speak on the connections of its parent, which stay open there.
             _close_all(self._idle)
             self._process = os.getpid()
-        return self._idle.setdefault((scheme, netloc, guarded), deque())
+        found = self._idle.get(server)
+        return self._idle.setdefault(server, deque()) if found is None else found
 
 
-def _close_all(idle: dict[tuple[str, str, bool], deque[Connection]]) -> None:
+def _close_all(idle: dict[Server, deque[Connection]]) -> None:
     while idle:
         for connection in idle.popitem()[1]:
             connection.close()

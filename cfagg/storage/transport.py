@@ -6,7 +6,6 @@ data loaders work, and follow redirects to wherever a server sends them.
 
 from __future__ import annotations
 
-import http.client
 import re
 import ssl
 import time
@@ -20,6 +19,7 @@ from urllib.parse import urljoin, urlsplit
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError
 from cfagg.errors.redacting import redacted
 from cfagg.storage.connections import Connections
+from cfagg.storage.responses import Response
 from cfagg.storage.urls import covers
 
 __all__ = ["Reply", "Signer", "Transport"]
@@ -72,6 +72,8 @@ class Transport:
         self.base, self.headers, self.timeout, self.deadline = base, headers, timeout, deadline
         self.allow, self.signer, self.guarded = tuple(allow), signer, guarded
         self._connections = Connections(timeout)
+        #: What URLs begin with that are surely its own.
+        self._below = f"{base}/" if covers(base, base) else ""
 
     def ask(
         self, method: str, url: str, query: str = "", headers: Mapping[str, str] | None = None, *, limit: int
@@ -115,7 +117,7 @@ class Transport:
                 raise  # some of these are errors of the system too, which others are tried again for
             except ssl.SSLCertVerificationError as error:
                 raise FragmentReadError(f"{url} cannot be read: {error}") from error
-            except (OSError, http.client.HTTPException) as error:
+            except OSError as error:
                 last = f"{type(error).__name__}: {error}"
                 if time.monotonic() >= until:
                     raise FragmentReadError(f"{url} cannot be read within {self.deadline:g} s: {last}") from error
@@ -131,63 +133,59 @@ class Transport:
     def _once(self, method: str, url: str, query: str, headers: Mapping[str, str], limit: int, until: float) -> Reply:
         parts = urlsplit(url)
         target = f"{parts.path or '/'}{'?' + query if query else ''}"
-        sent, own = dict(headers), covers(self.base, url)
-        guarded = self.guarded or not own
+        sent = dict(headers)
+        plain = self._below and url.startswith(self._below) and ".." not in url and "%" not in url
+        own = plain or covers(self.base, url)
+        server = parts.scheme, parts.netloc, self.guarded or not own
         if own:
             sent |= self.headers.now()
             if self.signer is not None:
                 sent = self.signer(method, parts.netloc, parts.path or "/", query, sent, datetime.now(UTC))
         # Ranges are of the bytes as they are stored, not of any compressed for the way.
-        sent["accept-encoding"] = "identity"
+        sent = {"host": parts.netloc, **sent, "accept-encoding": "identity"}
         while True:
-            connection = self._connections.take(url, guarded)
-            whole = f"{parts.scheme}://{parts.netloc}{target}" if connection.absolute else target
+            connection = self._connections.take(server)
             try:
-                answer = connection.request(method, whole, sent, until)
-                reply, drained = self._received(method, url, sent, answer, limit)
-            except (ConnectionError, http.client.RemoteDisconnected):
+                answer = connection.request(method, target, sent, until)
+                reply = self._received(url, sent, answer, limit)
+            except ConnectionError:
                 connection.close()
                 if not connection.used:
                     raise
                 # Servers close connections that were idle for long; that is no failure of this request.
-                self._connections.forget(url, connection.guarded)
+                self._connections.forget(server)
                 continue
             except BaseException:
                 connection.close()
                 raise
-            if drained:
-                self._connections.give_back(url, connection)
+            if answer.ended and answer.stays:
+                self._connections.give_back(server, connection)
             else:
                 connection.close()
             return reply
 
-    def _received(
-        self, method: str, url: str, sent: Mapping[str, str], answer: http.client.HTTPResponse, limit: int
-    ) -> tuple[Reply, bool]:
-        """Return what was received, and whether the connection can serve the next request."""
-        found = {k.lower(): v for k, v in answer.getheaders()}
-        if method == "HEAD":
-            answer.read()
-            return Reply(answer.status, found, b""), not answer.will_close
-        length = int(found["content-length"]) if found.get("content-length", "").isdigit() else None
-        if answer.status not in (200, 206):
+    @staticmethod
+    def _received(url: str, sent: Mapping[str, str], answer: Response, limit: int) -> Reply:
+        """Return what was received."""
+        status, found = answer.status, answer.headers
+        if status not in (200, 206):
             # An error or a redirect comes with a page of any length, which says nothing about the object.
-            page = answer.read(_PAGE)
-            return Reply(answer.status, found, page), answer.isclosed() and not answer.will_close
-        if length is not None and length > limit:
-            if answer.status == 200 and "range" in sent:
-                return Reply(200, found, b""), False
-            raise LimitError(f"{url} has {length:,} bytes, read up to {limit:,}")
+            return Reply(status, found, answer.read(_PAGE))
+        if answer.ended:  # there is no body
+            return Reply(status, found, b"")
+        length = found.get("content-length")
+        if length is not None and int(length) > limit:
+            if status == 200 and "range" in sent:
+                return Reply(200, found, b"")
+            raise LimitError(f"{url} has {int(length):,} bytes, read up to {limit:,}")
         body = answer.read(limit + 1)
         if len(body) > limit:
-            if answer.status == 200 and "range" in sent:
-                return Reply(200, found, b""), False
+            if status == 200 and "range" in sent:
+                return Reply(200, found, b"")
             raise LimitError(f"{url} has more than {limit:,} bytes, which is as many as are read")
-        if length is not None and len(body) < length:
-            raise http.client.IncompleteRead(body, length - len(body))
         if found.get("content-encoding", "identity") not in ("identity", ""):
             raise FragmentReadError(f"{url} is encoded with {found['content-encoding']}, which was not asked for")
-        return Reply(answer.status, found, body), answer.isclosed() and not answer.will_close
+        return Reply(status, found, body)
 
 
 def _retry_after(text: str) -> float | None:
