@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,14 +50,18 @@ class Builder:
         described = [joined.described[row] for row in rows.tolist()]
         first = described[0]
         order = self._dimensions(rows, described, box)
+        alike = list({(d.stated.dims, *d.along.items()): d for d in reversed(described)}.values())[::-1]
         names: dict[str, str] = {}
         dims: dict[str, str] = {}
         for identity in order:
-            self._axis(rows, described, identity, _dim_name(described, identity), dims, names)
+            beside = _beside(alike, identity)
+            self._axis(rows, described, identity, _dim_name(alike, identity, beside), dims, names, beside)
         loose = [d for d in first.stated.dims if d not in first.along]
         sizes = dict(zip(first.stated.dims, first.shape, strict=True))
         for dim in loose:
-            dims[f"dimension {dim}"] = names[dim] = self.contents.dimension(dim, sizes[dim], ("size", dim, sizes[dim]))
+            dims[f"dimension {dim}"] = names[dim] = self.contents.dimension(
+                dim, sizes[dim], ("size", dim, sizes[dim]), set(sizes) - {dim}
+            )
         others = [i for i in self._present(described) if i not in order]
         own = [self._axis(rows, described, identity, None, dims, names) for identity in others]
         own += [c for i in order if (c := self._named(names, first, i)) is not None and c not in dims.values()]
@@ -102,14 +106,18 @@ class Builder:
         dim: str | None,
         dims: dict[str, str],
         names: dict[str, str],
+        beside: Collection[str] = (),
     ) -> str | None:
-        """Add the coordinates of an axis with their bounds, and its dimension if it is one; return their name."""
+        """Add the coordinates of an axis with their bounds, and its dimension if it is one; return their name.
+
+        That of the dimension is none of those `beside` it.
+        """
         boxes, axis = self.joined.boxes, self.number[identity]
         own: list[Coordinate] = [d.axes[identity] for d in described]
         if getattr(own[0], "index", False):  # the axis is only counted
             if dim is not None:
                 size = int(boxes.extent[boxes.box[rows[0]], axis])
-                dims[identity] = self.contents.dimension(dim, size, ("size", dim, size))
+                dims[identity] = self.contents.dimension(dim, size, ("size", dim, size), beside)
                 names.update({d: dims[identity] for one in described for d, i in one.along.items() if i == identity})
             return None
         key = (identity, tuple(map(id, own)), boxes.start[rows, axis].tobytes())
@@ -120,19 +128,20 @@ class Builder:
         made, bounds, _ = self.made[key]
         stated = own[0].stated
         base = stated.name.rpartition("/")[2]
-        content = (
+        content: Any = (
             "coordinate", base, dim, content_key(made.values), _frozen(made.master.all_attributes()),
             None if bounds is None else (content_key(bounds.values), _frozen(bounds.master.all_attributes())),
         )  # fmt: skip
+        content = self.contents.apart(content, beside)
         known = self.contents.known(content)
         heads = dim == base  # it is called as its dimension
         if dim is not None:
             size = made.values.shape[0]
             if heads:
-                new = known or self.contents.free(base, content)
+                new = known or self.contents.free(base, content, beside)
                 self.contents.dimensions.setdefault(new, size)
             else:
-                new = self.contents.dimension(dim, size, ("dimension", dim, content))
+                new = self.contents.dimension(dim, size, ("dimension", dim, content), beside)
             dims[identity] = new
             names.update({d: new for one in described for d, i in one.along.items() if i == identity})
             names[dim] = new
@@ -371,13 +380,24 @@ class Builder:
         return master.differing
 
 
-def _dim_name(described: Sequence[Described], identity: str) -> str:
-    """Return what the first member that has an axis as a dimension calls it, else its coordinate's name."""
+def _beside(described: Sequence[Described], identity: str) -> set[str]:
+    """Return what members call their other dimensions.
+
+    A dimension of the array that had such a name would be taken for that of these when they are read.
+    """
+    return {name for d in described for name in d.stated.dims if d.along.get(name) != identity}
+
+
+def _dim_name(described: Sequence[Described], identity: str, beside: Collection[str]) -> str:
+    """Return what the first member that has an axis as a dimension calls it, else its coordinate's name.
+
+    It is one that is not `beside` it, where there is such a name.
+    """
+    found: dict[str, None] = {}
     for one in described:
-        for dim, axis in one.along.items():
-            if axis == identity and dim in one.stated.dims:
-                return dim.rpartition("/")[2]
-    return described[0].axes[identity].stated.name.rpartition("/")[2]
+        found.update(dict.fromkeys(d for d, a in one.along.items() if a == identity and d in one.stated.dims))
+    names = [*found, described[0].axes[identity].stated.name]
+    return next((n for n in found if n not in beside), names[0]).rpartition("/")[2]
 
 
 def _frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,27 +34,37 @@ class Contents:
         """Return the name of what was added under a key."""
         return self._known.get(key)
 
-    def free(self, name: str, key: Any = None) -> str:
-        """Return a name that nothing has yet, with a number where it has to be, and take it, under a key."""
+    def free(self, name: str, key: Any = None, beside: Collection[str] = ()) -> str:
+        """Return a name that nothing has yet, with a number where it has to be, and take it, under a key.
+
+        Nor is it one of those that stand `beside` it.
+        """
         free = name
-        while free in self._numbers:
-            self._numbers[name] += 1
+        while free in self._numbers or free in beside:
+            self._numbers[name] = self._numbers.get(name, 0) + 1
             free = f"{name}_{self._numbers[name]}"
         self._numbers[free] = 0
         if key is not None:
             self._known[key] = free
         return free
 
+    def apart(self, key: Any, beside: Collection[str]) -> Any:
+        """Return a key under which nothing is known by a name that stands beside it."""
+        while self._known.get(key) in beside:
+            key = ("apart", key)
+        return key
+
     def head(self, name: str, key: Any) -> str:
         """Return the name of a dimension as that of its coordinate, which is known under a key from now on."""
         self._known[key] = name
         return name
 
-    def dimension(self, name: str, size: int, key: Any) -> str:
-        """Return the name of a dimension that is added unless it is known by its key."""
+    def dimension(self, name: str, size: int, key: Any, beside: Collection[str] = ()) -> str:
+        """Return the name of a dimension that is added unless it is known by its key; it is none of those beside it."""
+        key = self.apart(key, beside)
         found = self._known.get(key)
         if found is None:
-            found = self.free(name, key)
+            found = self.free(name, key, beside)
             self.dimensions[found] = size
         return found
 

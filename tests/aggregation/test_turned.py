@@ -14,6 +14,8 @@ import xarray as xr
 import cfagg
 from cfagg.cf.joining import describing
 
+Values = np.ndarray[Any, Any]
+
 LAT, LON, LEVEL = np.arange(2.0), np.arange(3.0) * 10, np.arange(4.0)
 SIZES = {"time": 2, "lev": 4, "lat": 2, "lon": 3}
 
@@ -131,23 +133,102 @@ def test_large_values_of_two_arrays_with_equal_coordinates_stay_those_of_each(
     npt.assert_array_equal(found["flags_1"].values, found["flags"].values + 50)
 
 
-@pytest.mark.parametrize(("mirrored", "joined"), [(True, 2), (False, 1)])
-def test_coordinates_that_are_their_own_mirror_image_keep_swapped_dimensions_apart(
-    tmp_path: Path, mirrored: bool, joined: int
+def curvilinear(
+    path: Path, k: int, latitude: Values, longitude: Values, order: str, names: dict[str, str], coordinates: str
+) -> Values:
+    """Write a file on a grid of two-dimensional coordinates that calls and orders its dimensions as is said."""
+    values = np.random.default_rng(k).normal(size=(1, *latitude.shape))
+    made = xr.Dataset({"tas": (("time", "y", "x"), values, {"standard_name": "air_temperature", "units": "K"})})
+    made["flag"] = (("time", "y", "x"), values * 2, {"standard_name": "status_flag", "units": "1"})
+    made["area"] = (("y", "x"), latitude + 3 * longitude, {"standard_name": "cell_area", "units": "m2"})
+    made.tas.attrs |= {"coordinates": coordinates, "ancillary_variables": "flag", "cell_measures": "area: area"}
+    made["time"] = ("time", [float(k)], {"standard_name": "time", "units": "days since 2000-01-01"})
+    for name, own, standard in (("lat", latitude, "latitude"), ("lon", longitude, "longitude")):
+        made[name] = (("y", "x"), own, {"standard_name": standard, "units": "degrees", "bounds": f"{name}_v"})
+        made[f"{name}_v"] = (("y", "x", "four"), own[..., None] + [0, 0.25, 0.5, 0.75])
+    for name, v in made.variables.items():
+        made[name] = v.transpose(*[d for d in (*order, "time", "four") if d in v.dims])
+    made = made.rename(names)
+    if path.suffix == ".zarr":
+        made.to_zarr(path, zarr_format=2)
+    else:
+        made.to_netcdf(path)
+    return values
+
+
+SQUARE, OBLONG = np.arange(9.0).reshape(3, 3), np.arange(6.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude", "order", "to"),
+    [
+        (OBLONG, OBLONG * 2, "yx", "NCA-0.1"),
+        (OBLONG, OBLONG * 2, "xy", "CF-1.13"),
+        (SQUARE, SQUARE * 2, "xy", "CFA-0.4"),
+        (SQUARE + SQUARE.T, SQUARE, "yx", "CFA-0.6.2"),
+        (SQUARE, SQUARE.T, "yx", "CF-1.13"),
+        (SQUARE, SQUARE.T, "xy", None),
+    ],
+    ids=["oblong", "oblong, turned", "square", "one mirrored", "mirrors", "mirrors, turned, Zarr"],
+)
+def test_files_that_call_two_dimensions_the_other_way_round_are_joined_as_they_stand(
+    tmp_path: Path, latitude: Values, longitude: Values, order: str, to: str | None
 ) -> None:
-    first = np.arange(9.0).reshape(3, 3)
-    names = []
-    for k, dims in enumerate([("y", "x"), ("x", "y")]):
-        made = xr.Dataset(
-            {"tas": (("time", *dims), np.arange(9.0).reshape(1, 3, 3), {"standard_name": "air_temperature"})}
-        )
-        made.tas.attrs |= {"units": "K", "coordinates": "lat lon"}
-        made["time"] = ("time", [float(k)], {"standard_name": "time", "units": "days since 2000-01-01"})
-        for name, standard, units in (("lat", "latitude", "degrees_north"), ("lon", "longitude", "degrees_east")):
-            values = first + first.T if mirrored else first if k == 0 else first.T
-            made[name] = (dims, values, {"standard_name": standard, "units": units})
-        names.append(str(tmp_path / f"{k}.nc"))
-        made.to_netcdf(names[-1])
-    found = cfagg.aggregate(names)
-    assert len([n for n, v in found.data_vars.items() if v.attrs.get("standard_name") == "air_temperature"]) == joined
-    assert ("mirror image" in str(found.cfagg.report.why(*names))) == mirrored
+    names = [tmp_path / "0.nc", tmp_path / "1.nc", tmp_path / ("2.nc" if to else "2.zarr")]
+    called: list[dict[str, str]] = [{}, {"y": "x", "x": "y"}, {"y": "x", "x": "nlon"}]
+    said = zip(names, ("yx", order, order), called, ("lat lon", "lon lat", "lat lon"), strict=True)
+    made = [curvilinear(path, k, latitude, longitude, *one) for k, (path, *one) in enumerate(said)]
+    found = [cfagg.aggregate(names, decode_times=False)]
+    if to:
+        cfagg.aggregate(names, output=tmp_path / "all.nc", to=to, on_loss="materialise")
+        found.append(cfagg.read(tmp_path / "all.nc", decode_times=False))
+    for own in found:
+        assert [n for n in own.variables if str(n).endswith("_1") and own[n].ndim > 1] == []
+        upright = own.lat.dims if np.array_equal(own.lat.values, latitude) else own.lat.dims[::-1]
+        npt.assert_array_equal(own.tas.transpose("time", *upright).values, np.concatenate(made))
+        npt.assert_array_equal(own.flag.transpose("time", *upright).values, 2 * np.concatenate(made))
+        npt.assert_array_equal(own.lat.transpose(*upright).values, latitude)
+        npt.assert_array_equal(own.lon.transpose(*upright).values, longitude)
+        npt.assert_array_equal(own.area.transpose(*upright).values, latitude + 3 * longitude)
+        npt.assert_array_equal(own.lon_v.transpose(*upright, "four").values[..., 1], longitude + 0.25)
+
+
+@pytest.mark.parametrize("called", [{"y": "x", "x": "y"}, {"y": "x", "x": "nlon"}])
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+def test_swapped_dimensions_of_coordinates_that_are_all_their_own_mirror_images_keep_files_apart(
+    tmp_path: Path, called: dict[str, str], kind: str
+) -> None:
+    mirrored = SQUARE + SQUARE.T
+    for k in range(3):
+        own = mirrored.astype(kind if k else "float64")
+        curvilinear(tmp_path / f"{k}.nc", k, own, own * 2, "yx", called if k else {}, "lat lon")
+    found = cfagg.aggregate(tmp_path, decode_times=False)
+    assert sorted(v.sizes["time" if n == "tas" else "time_1"] for n, v in found.items() if "tas" in str(n)) == [1, 2]
+    (answer,) = (a for a in found.cfagg.report.why(0, 1).answers if a.a == "tas")
+    assert "mirror image" in answer.what
+    assert answer.remedy == "write both files with the same order of dimensions"
+
+
+def test_dimensions_with_coordinates_of_their_own_may_be_called_the_other_way_round(tmp_path: Path) -> None:
+    for k, (y, x) in enumerate((("y", "x"), ("x", "y"))):
+        made = xr.Dataset({"tas": (("t", y, x), SQUARE[None] + k, {"standard_name": "air_temperature", "units": "K"})})
+        made["t"] = ("t", [float(k)], {"standard_name": "time", "units": "days since 2000-01-01"})
+        for name, letter in ((y, "y"), (x, "x")):
+            made[name] = (name, np.arange(3.0), {"standard_name": f"projection_{letter}_coordinate", "units": "m"})
+        made.to_netcdf(tmp_path / f"{k}.nc")
+    found = cfagg.aggregate(tmp_path, output=tmp_path / "all.nc", decode_times=False)
+    for own in (found, cfagg.read(tmp_path / "all.nc", decode_times=False)):
+        (name,) = own.data_vars
+        npt.assert_array_equal(own[name].values, np.stack([SQUARE, SQUARE + 1]))
+        upright = [own[d].attrs["standard_name"] for d in own[name].dims]
+        assert upright == ["time", "projection_y_coordinate", "projection_x_coordinate"]
+
+
+def test_a_number_behind_the_name_of_a_dimension_makes_it_no_other_one_of_the_file(tmp_path: Path) -> None:
+    for k, (name, sizes) in enumerate((("tas", {"x": 2}), ("pr", {"x": 4, "x_1": 3}), ("pr", {"x": 4, "x_1": 3}))):
+        own = xr.DataArray(np.full(list(sizes.values()), float(k)), dims=list(sizes)).expand_dims(t=[float(k)])
+        own.attrs = {"standard_name": f"{name}_of_test", "units": "1"}
+        own["t"].attrs = {"standard_name": "time", "units": "days since 2000-01-01"}
+        own.to_dataset(name=name).to_netcdf(tmp_path / f"{k}.nc")
+    found = cfagg.aggregate(tmp_path, relaxed_identities=True, decode_times=False)
+    npt.assert_array_equal(found.pr.values[:, 0, 0], [1.0, 2.0])

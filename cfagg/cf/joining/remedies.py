@@ -81,6 +81,8 @@ def _of_column(what: str, options: Options) -> str:
         return _BY_COLUMN[what]
     if what.startswith("cells of "):
         return f"leave out cells=, or that of {what.removeprefix('cells of ')}"
+    if what.startswith("order of the dimensions of "):
+        return "write both files with the same order of dimensions"
     if what.startswith("valid_") and options.respect_valid:
         return "leave out respect_valid=True"
     name = what.removesuffix(" exists")

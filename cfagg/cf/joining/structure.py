@@ -197,10 +197,15 @@ class _Field:
 
     def _unnamed(self, dimension: str, coordinates: list[Variable]) -> str | None:
         """Return by what a dimension without an own coordinate is known."""
-        for other in coordinates:
-            name = self._identity(other)
-            if name is not None and len(length(other)) > 1 and dimension in length(other):
-                return f"index {length(other).index(dimension)} of {name}"
+        # In whatever order they are named.
+        spanning = {
+            name: length(v)
+            for v in reversed(coordinates)
+            if len(length(v)) > 1 and dimension in length(v) and (name := self._identity(v)) is not None
+        }
+        if spanning:
+            name = min(spanning)
+            return f"index {spanning[name].index(dimension)} of {name}"
         mesh = self._find(self.variable.text("mesh") or "")
         if mesh is not None:
             place = self.variable.text("location") or ""

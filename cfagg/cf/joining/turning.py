@@ -14,6 +14,8 @@ from cfagg.cf.joining.described import Companion, Described
 
 __all__ = ["sorted_axes", "turn_of", "turned", "upright"]
 
+_ORDER = "order of the dimensions of {}, its own mirror image,"
+
 
 def sorted_axes(axes: Sequence[str], dims: int) -> tuple[str, ...]:
     """Return the axes of so many dimensions in an order that is the same for all; those behind them stay there."""
@@ -49,8 +51,8 @@ def turned(described: Sequence[Described]) -> list[Described]:
 
     Values that were not kept stay as they are. It has to stand before `members_of`.
     """
+    described = _swapped(described, _signatures(described))
     signature = _signatures(described)
-    described = _swapped(described, signature)
     orders: dict[str, set[tuple[str, ...]]] = {}
     for parts in {id(d.parts): d.parts for d in described}.values():
         for name, part in parts.items():
@@ -84,55 +86,82 @@ def _signatures(described: Sequence[Described]) -> dict[int, int]:
 
 
 def _swapped(described: Sequence[Described], signature: Mapping[int, int]) -> list[Described]:
-    """Return descriptions in which the places along two dimensions are counted as in the first with that coordinate.
+    """Return descriptions in which the places along two dimensions are counted as in the first with these values.
 
-    They are called after the order in which the coordinate of both is stored.
+    They are called after the order in which a coordinate of both is stored. What is its own mirror image says nothing
+    of that: then the first else that spans both does.
     """
     seen: dict[Any, Described] = {}
-    made: dict[tuple[int, int, int], Described] = {}
-    contents: dict[int, tuple[Any, Any]] = {}
-    out = []
+    made: dict[tuple[int, ...], Described] = {}
+    contents: dict[tuple[int, str], tuple[Any, Any] | None] = {}
+    mirrored: dict[Any, dict[tuple[str, ...], set[tuple[int, int]]]] = {}
     for one in described:
         key = id(one.axes), id(one.parts), id(one.along)
         for name, part in one.parts.items() if key not in made else ():
             pair = f"index 0 of {name}", f"index 1 of {name}"
             if part.axes != pair or part.values is None or not one.axes.keys() >= set(pair):
                 continue
-            if id(part) not in contents:
-                contents[id(part)] = _content(part.values), _content(part.values.T)
             number = signature[id(one.signature)]
-            own, other = ((number, content) for content in contents[id(part)])
-            if own == other and _reversed(part, seen.get(own), name):
-                # Either the values or the names are swapped, and nothing tells which.
-                made[key] = replace(
-                    one,
-                    problem=f"{name} is its own mirror image, and its dimensions ({', '.join(part.stated.dims)}) stand "
-                    "in another order than in another file; write both files with the same order of dimensions",
-                )
-                break
+            found = _telling(one.parts, name, pair, contents)
+            if found is None:
+                alike = mirrored.setdefault((number, name, part.shape), {})
+                alike.setdefault(part.stated.dims, set()).add((number, id(one.parts)))
+                continue
+            own, turn = ((number, found[0], content) for content in found[1:])
             if own not in seen:
-                first = seen.get(other)
+                first = seen.get(turn)
                 if first is not None:
                     made[key] = _renamed(one, dict(zip(pair, pair[::-1], strict=True)), first)
                     break
                 seen[own] = one
-        out.append(
-            replace(
-                one,
-                axes=made[key].axes,
-                parts=made[key].parts,
-                along=made[key].along,
-                problem=one.problem or made[key].problem,
-            )
-            if key in made
-            else one
-        )
+    # Where one name stands in both places, either the values or the names are swapped, and nothing tells which.
+    orders = {
+        key: (_ORDER.format(name), f"({', '.join(dims)})")
+        for (_, name, _), alike in mirrored.items()
+        for dims, keys in alike.items()
+        if any(dims != b and (dims[0] == b[1] or dims[1] == b[0]) for b in alike)
+        for key in keys
+    }
+    signatures: dict[Any, Mapping[str, Any]] = {}
+    out = []
+    for one in described:
+        own_turn = made.get((id(one.axes), id(one.parts), id(one.along)), one)
+        said = orders.get((signature[id(one.signature)], id(one.parts)))
+        if own_turn is not one or said is not None:
+            stated = one.signature
+            if said is not None:
+                stated = signatures.setdefault((id(stated), said), {**stated, said[0]: said[1]})
+            out.append(replace(one, signature=stated, axes=own_turn.axes, parts=own_turn.parts, along=own_turn.along))
+        else:
+            out.append(one)
     return out
 
 
-def _reversed(part: Companion, first: Described | None, name: str) -> bool:
-    """Whether a coordinate has the same two dimensions as another description's, the other way round."""
-    return first is not None and part.stated.dims == first.parts[name].stated.dims[::-1]
+def _telling(
+    parts: Mapping[str, Companion],
+    name: str,
+    pair: tuple[str, str],
+    contents: dict[tuple[int, str], tuple[Any, Any] | None],
+) -> tuple[str, Any, Any] | None:
+    """Return what tells two dimensions apart, by its name and what stands for its values in both orders of them."""
+    for other in (name, *sorted(parts.keys() - {name})):
+        key = id(parts[other]), name
+        if key not in contents:
+            contents[key] = _both_ways(parts[other], pair)
+        both = contents[key]
+        if both is not None and both[0] != both[1]:
+            return other, *both
+    return None
+
+
+def _both_ways(part: Companion, pair: tuple[str, str]) -> tuple[Any, Any] | None:
+    """Return what stands for values along two axes, in both orders of these; `None` where they span others too."""
+    axes = part.axes
+    if part.values is None or len(axes) != len(part.shape) or sorted(a for a in axes if a) != list(pair):
+        return None
+    turn = [axes.index(a) for a in pair] + [d for d, a in enumerate(axes) if not a]
+    values = part.values.transpose(turn)
+    return _content(values), _content(values.swapaxes(0, 1))
 
 
 def _content(values: npt.NDArray[Any]) -> tuple[Any, ...]:
