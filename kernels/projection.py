@@ -60,8 +60,6 @@ __all__ = [
     "odometer_next",
     "project_index_edges",
     "project_index_regular",
-    "project_mask_edges",
-    "project_mask_regular",
     "project_slice_edges",
     "project_slice_regular",
     "stable_order",
@@ -280,56 +278,6 @@ def project_index_edges(index: Int64, edges: Int64) -> tuple[Int64, Int64]:
     head, tail = np.searchsorted(edges, index[[0, -1]], "right") - 1 if m else (0, -1)
     table, within = np.empty((3, min(m, int(tail - head) + 1)), np.int64), np.empty(m, np.int64)
     return table[:, : _fill_index_edges(index, edges, int(head), table, within)], within
-
-
-def project_mask_regular(mask: npt.NDArray[np.bool_], chunk: int) -> tuple[Int64, Int64]:
-    """Project a boolean mask on chunks of equal length, as the index array of its true elements.
-
-    Parameters
-    ----------
-    mask : bool array, shape (length,)
-        True where an element is selected.
-    chunk : int
-        Length of the chunks.
-
-    Returns
-    -------
-    columns, within : int64 array
-        As in `project_index_regular`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> columns, within = project_mask_regular(np.array([True, False, False, True, True]), 2)
-    >>> columns.tolist(), within.tolist()
-    ([[0, 1, 2], [0, 1, 2], [1, 1, 1]], [0, 1, 0])
-    """
-    return project_index_regular(np.flatnonzero(mask), chunk)
-
-
-def project_mask_edges(mask: npt.NDArray[np.bool_], edges: Int64) -> tuple[Int64, Int64]:
-    """Project a boolean mask on cells of any lengths, as the index array of its true elements.
-
-    Parameters
-    ----------
-    mask : bool array, shape (length,)
-        True where an element is selected.
-    edges : int64 array, shape (k + 1,)
-        Edges of the cells, strictly increasing from 0.
-
-    Returns
-    -------
-    columns, within : int64 array
-        As in `project_index_regular`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> columns, within = project_mask_edges(np.array([True, False, False, True]), np.array([0, 1, 4]))
-    >>> columns.tolist(), within.tolist()
-    ([[0, 1], [0, 1], [1, 1]], [0, 2])
-    """
-    return project_index_edges(np.flatnonzero(mask), edges)
 
 
 @jit

@@ -227,6 +227,3 @@ def _url(store: Any, options: Mapping[str, Any] | None, allow: Any) -> Url | Non
     if place.lower().startswith("http"):
         refuse_url(place, "accumulated")
     return place if isinstance(place, Url) else None
-
-
-Progress = Callable[[int, int], None]

@@ -26,7 +26,6 @@ from cfagg.errors import LimitError
 
 __all__ = ["Judgement", "Repairs", "judge"]
 
-Axes = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
 
 #: Cells are kept out that are larger than what is typical by so many bits: their neighbours would lose these of the 53

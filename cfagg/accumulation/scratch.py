@@ -30,8 +30,6 @@ from cfagg.runtime.publishing import read_own, write_synced
 
 __all__ = ["Journal", "PassingJournal", "PassingScratch", "Scratch"]
 
-Int64 = npt.NDArray[np.int64]
-
 
 class Scratch:
     """The files of partial sums, in a folder that exists."""

@@ -104,7 +104,6 @@ def renew_consolidated(
 
 
 Axes = tuple[int, ...]
-Box = tuple[tuple[int, int], ...]
 
 #: Encoded chunks of one value that are kept to be written again.
 _REPEATED = 64

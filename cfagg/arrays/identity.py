@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 from cfagg.cf.roles import axis_of
 from cfagg.errors import FragmentMismatchError
 
-__all__ = ["UNKNOWN", "Identity", "check_order", "identity", "interchanged", "is_square"]
-
-_LETTERS = frozenset("XYZT")
+__all__ = ["UNKNOWN", "Identity", "check_order", "interchanged", "is_square"]
 
 
 class Identity(NamedTuple):
@@ -37,18 +35,6 @@ class Identity(NamedTuple):
 
 #: Of a dimension without coordinates.
 UNKNOWN = Identity()
-
-
-def identity(attributes: Mapping[str, Any]) -> str | None:
-    """Return the axis that a coordinate variable with these attributes belongs to, or its standard name, or `None`.
-
-    >>> identity({"units": "degrees_north"}), identity({"standard_name": "latitude"}), identity({"axis": "y"})
-    ('Y', 'Y', 'Y')
-    >>> identity({"standard_name": "wavelength"}), identity({"units": "K"})
-    ('wavelength', None)
-    """
-    found = Identity.of(attributes)
-    return found.axis or found.standard_name
 
 
 def is_square(sizes: Sequence[int]) -> bool:

@@ -7,14 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from cfagg.errors import OptionError, UnsupportedError
 from cfagg.model import Grid, Regular
 
 __all__ = ["auto_chunks", "choose_chunks", "choose_shards"]
-
-Int64 = npt.NDArray[np.int64]
 
 #: Bytes of an automatic chunk, before compression.
 TARGET = 4 << 20

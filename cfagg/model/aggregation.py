@@ -32,9 +32,6 @@ from cfagg.model.partitions import Partitions, same_value
 __all__ = ["Aggregation"]
 
 
-Int64 = npt.NDArray[np.int64]
-
-
 @dataclass(frozen=True, eq=False)
 class Aggregation:
     """An aggregated array: what it is (the master array) and where its partitions are.

@@ -9,7 +9,7 @@ import zarr
 
 from cfagg.accumulation.source import horizontal_dims
 from cfagg.accumulation.weights import find_weights
-from cfagg.arrays.identity import identity
+from cfagg.arrays.identity import Identity
 from cfagg.cf.dimension_kinds import kind_of
 from cfagg.cf.roles import AXES_BY_NAME, LATITUDE_UNITS, LONGITUDE_UNITS, axis_of, place_of
 from cfagg.checking.axes import is_latitude, is_longitude
@@ -52,7 +52,7 @@ def test_every_job_answers_alike(attributes):
     shown = kind_of(array, "u")
     assert (shown if shown in ("latitude", "longitude") else None) == place or attributes.get("units") == "m"
     known = axis_of(attributes)
-    assert identity(attributes) == (known or attributes.get("standard_name"))
+    assert Identity.of(attributes).axis == known
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_every_job_answers_alike(attributes):
 )
 def test_pressures_are_vertical_in_every_job(attributes, vertical):
     assert (axis_of(attributes) == "Z") == vertical
-    assert (identity(attributes) == "Z") == vertical
+    assert (Identity.of(attributes).axis == "Z") == vertical
     array = xr.DataArray([1.0, 2.0], coords={"u": ("u", [5.0, 6.0], attributes)}, dims="u")
     assert (kind_of(array, "u") == "vertical") == vertical
 

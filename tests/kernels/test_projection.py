@@ -101,19 +101,6 @@ def test_ascending_indices_with_repeats_project_as_by_hand(data):
         assert got == oracles.cells_of(cells, index.tolist())
 
 
-@given(st.data())
-def test_a_mask_projects_as_the_indices_of_its_true_elements(data):
-    chunk, edges, _ = data.draw(progressions())
-    n = int(edges[-1])
-    mask = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
-    for (columns, within), cells in (
-        (projection.project_mask_regular(mask, chunk), range(0, n + chunk, chunk)),
-        (projection.project_mask_edges(mask, edges), edges),
-    ):
-        got = [(c, (within[b : b + m].tolist(), list(range(b, b + m)))) for c, b, m in columns.T.tolist()]
-        assert got == oracles.cells_of(cells, np.flatnonzero(mask).tolist())
-
-
 @given(st.lists(st.integers(0, 20) | st.integers(0, 2**63 - 1), max_size=40))
 def test_stable_order_is_the_stable_sort(values):
     index = np.array(values, np.int64)

@@ -27,7 +27,6 @@ __all__ = [
     "read_extra",
     "read_mask",
     "read_stored",
-    "read_values",
     "sizes_of",
     "storage_of",
 ]
@@ -200,25 +199,11 @@ def packed_decoder(code: int, dtype: np.dtype[Any], fill: Any, shape: tuple[int,
     return decode
 
 
-def read_values(
-    handle: Handle,
-    fields: Fields,
-    i: int,
-    dtype: np.dtype[Any],
-    fill: Any,
-    context: Context = CONTEXT_SOURCE,
-    land: npt.NDArray[np.bool_] | None = None,
-) -> npt.NDArray[Any]:
-    """Return the values of field `i` in the terms of a variable of many fields.
+def conformed(stored: npt.NDArray[Any], fields: Fields, i: int, dtype: np.dtype[Any], fill: Any) -> npt.NDArray[Any]:
+    """Return the stored values of field `i` in the terms of a variable of many fields.
 
     BMKS and BDATUM are applied, and missing values become `fill`, where there is one.
     """
-    stored = read_stored(handle, fields, i, context, land)
-    return conformed(stored, fields, i, dtype, fill)
-
-
-def conformed(stored: npt.NDArray[Any], fields: Fields, i: int, dtype: np.dtype[Any], fill: Any) -> npt.NDArray[Any]:
-    """Return the stored values of field `i` as `read_values` does."""
     own = attributes_of(fields, i)
     missing = own.get("_FillValue")
     plain = len(own) == (missing is not None)

@@ -23,7 +23,7 @@ from cfagg.writing.zarr.growing import Growth, Tail
 from cfagg.writing.zarr.place import Place
 from cfagg.writing.zarr.text import TEXT, former_text
 
-__all__ = ["Slab", "check_growth", "new_keys", "put_object", "slabs"]
+__all__ = ["Slab", "check_growth", "put_object", "slabs"]
 
 #: Values of an increment along its dimension, from one place to another.
 Values = Callable[[int, int], npt.NDArray[Any]]
@@ -70,18 +70,6 @@ def slabs(growth: Growth, values: Values, encode: Encoder) -> Iterator[Slab]:
         a, b = tail.objects.extent(index)[tail.axis]
         low, high = max(a + tail.start, growth.former), min(b + tail.start, growth.size)
         yield Slab(growth, k, values(low - growth.former, high - growth.former), encode)
-
-
-def new_keys(growth: Growth) -> Iterator[str]:
-    """Yield the keys of objects that were not part of the array, below its folder."""
-    tail = growth.tail
-    for k in growth.objects:
-        index = [0] * tail.ndim
-        index[tail.axis] = k
-        if tail.objects.extent(index)[tail.axis][0] + tail.start < growth.former:
-            continue
-        for at in Slab(growth, k, np.empty(0), None).indices:  # type: ignore[arg-type]
-            yield tail.key(at)
 
 
 def put_object(place: Place, slab: Slab, index: Sequence[int]) -> int:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cfagg.errors import CfaggWarning, FragmentNotFoundError, LimitError, SourceError, UnsupportedError
 from cfagg.formats.pp.addresses import scan_fields
 from cfagg.formats.pp.records import FORMS, scan_records
-from cfagg.formats.pp.values import attributes_of, read_extra, read_stored, read_values, sizes_of, storage_of
+from cfagg.formats.pp.values import attributes_of, conformed, read_extra, read_stored, sizes_of, storage_of
 from cfagg.storage.files import Borrowed, Context, open_regular
 from tests.effort import examples
 from tests.formats.pp.making import field, fields_file
@@ -260,17 +260,19 @@ def test_missing_value_and_packing_are_attributes_only_where_they_say_something(
 def test_values_of_a_variable_are_scaled_and_have_its_missing_value() -> None:
     handle = Borrowed("a.pp", field([-9, 1, 2, 3, 4, 5], BMDI=-9, BMKS=0.5, BDATUM=10))
     fields = scan_records(handle)
-    found = read_values(handle, fields, 0, np.dtype("f8"), -1e30)
+    stored = read_stored(handle, fields, 0)
+    found = conformed(stored, fields, 0, np.dtype("f8"), -1e30)
     assert found.tolist() == [[-1e30, 10.5, 11], [11.5, 12, 12.5]]
-    assert read_values(handle, fields, 0, np.dtype("f4"), None)[0, 0] == 5.5
+    assert conformed(stored, fields, 0, np.dtype("f4"), None)[0, 0] == 5.5
 
 
 def test_values_that_are_stored_as_the_variable_has_them_stay() -> None:
     handle = Borrowed("a.pp", field(SIX))
     fields = scan_records(handle)
     fill = attributes_of(fields, 0)["_FillValue"]
-    assert read_values(handle, fields, 0, np.dtype("f4"), fill).tolist() == SIX.tolist()
-    assert read_values(handle, fields, 0, np.dtype("f8"), fill).dtype == np.float64
+    stored = read_stored(handle, fields, 0)
+    assert conformed(stored, fields, 0, np.dtype("f4"), fill).tolist() == SIX.tolist()
+    assert conformed(stored, fields, 0, np.dtype("f8"), fill).dtype == np.float64
 
 
 @pytest.mark.parametrize("form", FORMS)
