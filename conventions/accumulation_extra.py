@@ -25,6 +25,8 @@ KEY = "cfagg"
 
 _EXTRA = record(Extra)
 
+_REMEDY = "the attribute cfagg is not understood; rebuild the accumulation with --overwrite"
+
 
 def parse_extra(value: Any, *, combinations: Combinations | None = None, source: str = "") -> Extra:
     """Return what the attribute ``cfagg`` of an accumulation group says; `combinations` must agree with it."""
@@ -44,8 +46,8 @@ def parse_extra(value: Any, *, combinations: Combinations | None = None, source:
             place.at("version").problem(f"version {extra.version} expected")
     if not findings.problems:
         # Only values of the right type can be compared with each other.
-        check_together(extra, combinations, findings)
-    findings.check("the attribute cfagg is not understood; rebuild the accumulation with --overwrite")
+        _check_together(extra, combinations, findings)
+    findings.check(_REMEDY)
     return extra
 
 
@@ -56,7 +58,14 @@ def write_extra(extra: Extra) -> dict[str, Any]:
     return value
 
 
-def check_together(extra: Extra, combinations: Combinations | None, findings: Findings) -> None:
+def check_together(extra: Extra, combinations: Combinations, *, source: str = "") -> None:
+    """Refuse an attribute ``cfagg``, read alone, that contradicts the group attribute."""
+    findings = Findings(source or "accumulation group")
+    _check_together(extra, combinations, findings)
+    findings.check(_REMEDY)
+
+
+def _check_together(extra: Extra, combinations: Combinations | None, findings: Findings) -> None:
     """Note every contradiction in the attribute ``cfagg``, and between it and the group attribute."""
     _check_dims(extra, findings)
     _check_keys(extra, findings)

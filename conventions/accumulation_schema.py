@@ -175,14 +175,12 @@ KEY = "_ACCUMULATION_GROUP"
 _WRITTEN_OUT = 8
 
 
+_NODE_NAME = re.compile(r"(?!\.|__)[^/\\\x00-\x1f\ud800-\udfff]{1,255}").fullmatch
+
+
 def is_node_name(name: str) -> bool:
     """Return whether a text can name an array inside a Zarr group, and leads nowhere else."""
-    return (
-        0 < len(name) <= 255
-        and not any(c in "/\\" or ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in name)
-        and not name.startswith((".", "__"))
-        and name != "zarr.json"
-    )
+    return _NODE_NAME(name) is not None and name != "zarr.json"
 
 
 def _walk(tree: Mapping[str, Any]) -> Iterator[tuple[Dims, dict[str, str]]]:

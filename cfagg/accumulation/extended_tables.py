@@ -33,7 +33,8 @@ def extended_tables(
     plan: Plan,
     written: Mapping[str, int],
     writes: Writes,
-    table: Int64,
+    seen: Int64,
+    checksums: Int64,
     related: tuple[Related, ...],
     infinite: int,
 ) -> tuple[Checks, Growth]:
@@ -52,7 +53,7 @@ def extended_tables(
     metadata = {name: place[2] for name, place in extra.checks.places.items()} | writes.metadata
     book = GrowingTable(_opened(group, extra.checks.array), extra.growth.checks)
     checks = _check_rows(layout, basis, plan, ids, writes, book)
-    stamps = _stamp_rows(group.table, extra.source.objects, array, axis, table, related)
+    stamps = _stamp_rows(group.table, extra.source.objects, array, axis, seen, checksums, related)
     growth = Growth(
         extra.growth.dim,
         write_table(writes, layout.stamps, group.table, stamps),
@@ -107,7 +108,13 @@ def _check_rows(
 
 
 def _stamp_rows(
-    table: GrowingTable, count: int, array: ZarrArray, axis: int, stamps: Int64, related: tuple[Related, ...]
+    table: GrowingTable,
+    count: int,
+    array: ZarrArray,
+    axis: int,
+    seen: Int64,
+    checksums: Int64,
+    related: tuple[Related, ...],
 ) -> Rows:
     """Return the rows of objects that stand now and did not before, and of those that do not; `count` were there."""
     which, numbers = split(table.moving[:, 0])
@@ -119,7 +126,8 @@ def _stamp_rows(
     shape = array.objects.matrix_shape
     order = np.unravel_index(at, moved(shape, axis))
     back = np.ravel_multi_index((*order[1 : axis + 1], order[0], *order[axis + 1 :]), shape)
-    rows = np.column_stack([keys(0, at), stamps[back]])
+    # Of the stamps and checksums of all objects only these are touched: the others may be many.
+    rows = np.column_stack([keys(0, at), seen[back], checksums[back]])
     standing, moving = [rows[: max(stand - first, 0)]], [rows[max(stand - first, 0) :]]
     for number, each in enumerate(related, 1):
         one = related_rows(each, number, table.moving[which == number])

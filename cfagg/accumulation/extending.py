@@ -116,9 +116,7 @@ def extend(group: Group, threads: int, memory: int) -> Extension:
     checksums = np.zeros(array.objects.size, np.int64)
     checksums[window.objects[window.leading]] = records["checksum"][window.leading]
     infinite = infinite_standing(partial, next_standing(array, plan.layout))
-    writes.known = extended_tables(
-        group, plan, written, writes, np.column_stack([stamps, checksums]), related, infinite
-    )
+    writes.known = extended_tables(group, plan, written, writes, stamps, checksums, related, infinite)
     attributes = describe(plan, writes, missing, nonfinite, judgement)
     documents = group_documents(attributes, array.zarr_format)
     name = "zarr.json" if array.zarr_format == 3 else ".zattrs"

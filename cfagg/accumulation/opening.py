@@ -23,6 +23,7 @@ from cfagg.accumulation.growing import GrowingTable
 from cfagg.accumulation.integrity import is_sealed
 from cfagg.accumulation.own_arrays import OwnArrays
 from cfagg.conventions.accumulation import is_accumulation, parse_extra, parse_group
+from cfagg.conventions.accumulation_extra import check_together
 from cfagg.conventions.accumulation_model import Table
 from cfagg.errors import (
     CfaggError,
@@ -124,9 +125,10 @@ def _open(
     if not is_sealed(attributes):
         raise ConventionError(damaged, [Problem("cfagg", "the attributes are not those that were written")])
     # The source may have other dimensions by now; the group is read as of its own.
-    dims = parse_extra(attributes["cfagg"], source=where).source.dims
+    extra = parse_extra(attributes["cfagg"], source=where)
+    dims = extra.source.dims
     combinations = parse_group(attributes, dims, source=where)
-    extra = parse_extra(attributes["cfagg"], combinations=combinations, source=where)
+    check_together(extra, combinations, source=where)
     reader = OwnArrays(source, path, extra, when_needed=when_needed)
     _ = reader.book  # what is wrong with it is told first
     sums, statistics, weights, outliers = (

@@ -315,10 +315,10 @@ def write_back(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> 
     if begin is None:
         return
     shape = array.objects.matrix_shape
-    places: Any = np.ndindex(shape)
+    places: Any = None
     if which is not None and shape:
         places = zip(*(i.tolist() for i in np.unravel_index(which, shape)), strict=True)
-    for index in places:
+    for index in np.ndindex(shape) if places is None else places:
         try:
             file = os.open(f"{array.folder}/{array.key(index)}", os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
