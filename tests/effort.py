@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["examples", "types"]
+__all__ = ["EFFORT", "examples", "types"]
 
 #: The share of the examples of each property test that are tried.
 EFFORT = float(os.environ.get("CFAGG_TEST_EFFORT", "0.1"))

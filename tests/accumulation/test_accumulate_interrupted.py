@@ -59,9 +59,12 @@ def killed(store, steps, sign=signal.SIGKILL, **options):
     """Start a build in a process of its own, and end it after some chunks."""
     steps_done, step_done = os.pipe()
 
+    left = [steps]
+
     def slowly(_done, _total):
         os.write(step_done, b".")
-        time.sleep(0.02)
+        left[0] -= 1
+        time.sleep(600 if left[0] < 0 else 0)
 
     process = tracing.forked(lambda: accumulate(store, "tas", workers=1, progress=slowly, **options) and None)
     os.close(step_done)
@@ -267,13 +270,15 @@ def test_an_array_that_is_written_all_the_time_is_refused(store, monkeypatch):
 
 def test_two_builders_do_not_work_on_the_same_array(store):
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(store), "{}", "0.2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", SCRIPT, str(store), "{}", "600"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     process.stdout.readline()
-    with pytest.raises(TargetError, match="another process is accumulating the same array"):
-        accumulate(store, "tas", overwrite=True)
-    process.kill()
-    process.communicate(timeout=300)
+    try:
+        with pytest.raises(TargetError, match="another process is accumulating the same array"):
+            accumulate(store, "tas", overwrite=True)
+    finally:
+        process.kill()
+        process.communicate(timeout=300)
 
 
 def test_threads_that_build_at_once_are_refused_or_right(store):

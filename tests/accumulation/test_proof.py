@@ -449,7 +449,11 @@ def ranges(length):
     return st.tuples(st.integers(0, length - 1), st.integers(1, length)).map(lambda r: slice(r[0], r[0] + r[1]))
 
 
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(
     box=st.tuples(ranges(14), ranges(6), ranges(7)),
     held=st.tuples(st.integers(0, 6), st.integers(0, 2), st.integers(0, 2)),

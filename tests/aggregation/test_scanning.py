@@ -149,7 +149,7 @@ def test_nothing_stays_open(tmp_path: Path) -> None:
     scan(names)
     before = len(list(Path("/proc/self/fd").iterdir()))
     scan(names)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 @pytest.fixture

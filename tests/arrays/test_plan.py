@@ -17,7 +17,9 @@ from cfagg.model import Grid, Regular
 from tests import oracles, strategies
 from tests.effort import examples
 
-MANY = settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(
+    max_examples=examples(200), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 
 
 @pytest.fixture(params=["numpy", "kernels"])

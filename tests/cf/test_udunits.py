@@ -16,7 +16,7 @@ from cfagg.errors import UnitsError
 def python(code, **environment):
     env = {k: v for k, v in os.environ.items() if k != "UDUNITS2_XML_PATH"} | environment
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=env, timeout=120, check=False
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=env, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

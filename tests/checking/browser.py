@@ -116,7 +116,7 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def until(self, expression: str, seconds: float = 20.0) -> None:
+    def until(self, expression: str, seconds: float = 300.0) -> None:
         """Wait until an expression is true in the page."""
         end = time.monotonic() + seconds
         while not self.run(expression):

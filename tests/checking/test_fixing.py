@@ -232,7 +232,11 @@ def test_what_cannot_be_written_says_so(tmp_path: Path) -> None:
         fix(path, output=tmp_path / "absent" / "b.nc")
 
 
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(
     st.lists(
         st.tuples(

@@ -122,9 +122,9 @@ def test_time_grows_with_the_number_of_variables_and_not_with_its_square() -> No
             return dataset
 
     seconds(grid(10))
-    few = min(seconds(grid(200)) for _ in range(2))
-    many = min(seconds(grid(1600)) for _ in range(2))
-    assert many < 8 * few * 2.5
+    # What else the machine does costs both some time, now and then one of them more.
+    ratios = (seconds(grid(1600)) / seconds(grid(200)) for _ in range(9))
+    assert any(ratio < 8 * 2.5 for ratio in ratios)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0,), (0, 0, 2)])

@@ -182,7 +182,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
         stream.flush()
         time.sleep(0.05)
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=600)
     assert running.returncode == 130
     assert "interrupted" in said
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "list"]

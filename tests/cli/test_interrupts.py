@@ -34,7 +34,7 @@ def interrupted(arguments: list[str], module: str) -> tuple[int, str]:
         else:
             pytest.fail(f"{module} is not imported")
         said = [line for line in process.stderr if not line.startswith("import time:")]
-        return process.wait(timeout=60), "".join(said)
+        return process.wait(timeout=600), "".join(said)
 
 
 @pytest.mark.few(2)

@@ -48,13 +48,15 @@ class Run:
         return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
 
 
-def start(path: pathlib.Path, target: pathlib.Path, pause: float = 0.02, **options: Any) -> Run:
-    """Start a conversion that waits `pause` seconds after each slab."""
+def start(path: pathlib.Path, target: pathlib.Path, pause: float = 0.02, *, last: int = -1, **options: Any) -> Run:
+    """Start a conversion that waits `pause` seconds after each slab, and after the last one until it is killed."""
     said, say = os.pipe()
+    left = [last]
 
     def slowly(_done: int, _total: int) -> None:
         os.write(say, b".")
-        time.sleep(pause)
+        left[0] -= 1
+        time.sleep(600 if left[0] == -1 else pause)
 
     def work() -> None:
         convert(path, target, chunks={"time": 1}, workers=2, memory="300KiB", progress=slowly, verify=True, **options)
@@ -66,7 +68,7 @@ def start(path: pathlib.Path, target: pathlib.Path, pause: float = 0.02, **optio
 
 def killed(path: pathlib.Path, target: pathlib.Path, slabs: int, **options: Any) -> bool:
     """Kill a conversion after so many slabs; whether it was still running."""
-    run = start(path, target, **options)
+    run = start(path, target, last=slabs, **options)
     run.wait(slabs + 1)
     return run.end() == -signal.SIGKILL
 

@@ -271,8 +271,8 @@ def test_workers_over_tcp_may_be_killed_and_others_finish(made, tmp_path, monkey
     try:
         worker = ("dask_worker", "--scheduler-file", str(tmp_path / "s.json"), "--nthreads", "1", "--no-nanny")
         running += [_dask(*worker, "--no-dashboard") for _ in range(2)]
-        with Client(scheduler_file=str(tmp_path / "s.json"), timeout="60s") as client:
-            client.wait_for_workers(2, timeout=60)
+        with Client(scheduler_file=str(tmp_path / "s.json"), timeout="600s") as client:
+            client.wait_for_workers(2, timeout=600)
             killed = threading.Event()
 
             def kill(done: int, total: int) -> None:
@@ -297,7 +297,7 @@ def test_a_run_on_a_cluster_that_is_killed_is_finished_by_resume(cluster, made, 
     code = (
         "import sys, time\nfrom cfagg.conversion import convert, cluster\ncluster._BATCH = 40_000\n"
         "convert(sys.argv[1], sys.argv[2], chunks={'time': 1}, client=sys.argv[3], memory=300_000, "
-        "progress=lambda *a: time.sleep(0.1))\n"
+        "progress=lambda done, total: time.sleep(0.1 if done < total * 0.75 else 600))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, path, target, cluster.scheduler_address])
     journal = tmp_path / ".out.zarr.cfagg-partial" / "journal"

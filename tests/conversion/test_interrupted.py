@@ -147,11 +147,13 @@ def test_a_run_killed_after_its_store_is_in_place_is_tidied_by_resume(made, tmp_
 
 def test_two_processes_do_not_write_the_same_target(made, tmp_path):
     path, _, _ = made
-    run = killing.start(path, tmp_path / "out.zarr", 0.2)
+    run = killing.start(path, tmp_path / "out.zarr", 600)
     run.wait(1)
-    with pytest.raises(TargetError, match="another process"):
-        convert(path, tmp_path / "out.zarr", overwrite=True)
-    run.end()
+    try:
+        with pytest.raises(TargetError, match="another process"):
+            convert(path, tmp_path / "out.zarr", overwrite=True)
+    finally:
+        run.end()
 
 
 @pytest.mark.soak
@@ -189,15 +191,15 @@ def test_the_command_that_is_interrupted_ends_with_130_and_can_be_resumed(made, 
     target = tmp_path / "out.zarr"
     code = "import sys\nfrom cfagg.cli.main import main\nsys.exit(main(sys.argv[1:]))\n"
     command = ["convert", path, target, "--chunks", "time=1", "--workers", "1"]
-    slow = "import cfagg.conversion.slab_writer as w, time\nreal = w.SlabWriter.write\n"
-    slow += "w.SlabWriter.write = lambda *a: (time.sleep(0.1), real(*a))[1]\n"
+    slow = "import cfagg.conversion.slab_writer as w, time\nreal, n = w.SlabWriter.write, iter(range(99))\n"
+    slow += "w.SlabWriter.write = lambda *a: (time.sleep(0.1 if next(n) < 9 else 3), real(*a))[1]\n"
     process = subprocess.Popen([sys.executable, "-c", slow + code, *command], stderr=subprocess.PIPE, text=True)
     journal = tmp_path / ".out.zarr.cfagg-partial" / "journal"
     while not journal.exists() or journal.read_text().count("\n") < 4:
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=600)
     assert process.returncode == 130
     assert "what is done is kept, finish it with --resume" in said
     assert convert(path, target, chunks={"time": 1}, resume=True).resumed > 0

@@ -23,7 +23,7 @@ import sys, time, cfagg
 def slowly(done, total):
     if done == total:
         print("!", end="", flush=True)
-        time.sleep(60)
+        time.sleep(600)
 cfagg.convert(sys.argv[1], sys.argv[2], to="icechunk", overwrite=True, chunks={"time": 1}, progress=slowly)
 """
 

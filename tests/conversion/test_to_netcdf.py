@@ -332,7 +332,7 @@ def test_a_run_that_is_killed_leaves_the_old_file_and_the_next_one_removes_what_
 
     def slowly(done, _total):
         os.write(write, b".")
-        time.sleep(5 if done else 0)
+        time.sleep(600 if done else 0)
 
     process = forked(lambda: cfagg.convert(floats[0], tmp_path / "out.nc", overwrite=True, progress=slowly))
     os.close(write)

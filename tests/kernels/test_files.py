@@ -54,7 +54,7 @@ def test_no_file_stays_open(tmp_path: Path, within: int) -> None:
     memory, starts, sizes = places([3] * 3)
     before = len(list(Path("/proc/self/fd").iterdir()))
     read_files(within, ["a", "b", "c"], memory, starts, sizes)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def test_files_are_unpacked_by_the_function_given(tmp_path: Path, within: int) -> None:

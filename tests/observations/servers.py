@@ -131,7 +131,7 @@ class Server:
                 request.send_header("Content-Length", str(int(last) - int(first) + 1))
                 request.send_header("Content-Range", f"bytes {first}-{last}/{10**9}")
                 request.end_headers()
-            for i in range(200):
+            for i in range(2000):
                 request.wfile.write(b"X-%d: y\r\n" % i if headers else b"x")
                 time.sleep(0.05)
         request.close_connection = True

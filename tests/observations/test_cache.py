@@ -62,7 +62,7 @@ def test_what_another_thread_loads_is_waited_for():
     held, others, own = cache.claim(["b"])
     assert (others, own) == ([], None)
     seen = []
-    waiter = threading.Thread(target=lambda: (held[0].done.wait(10), seen.append(held[0].found["b"][0])))
+    waiter = threading.Thread(target=lambda: (held[0].done.wait(600), seen.append(held[0].found["b"][0])))
     waiter.start()
     cache.settle(loading, ["a", "b"], {"a": block(3), "b": block(3, 7)})
     waiter.join()

@@ -1,7 +1,6 @@
 """Clusters that work is given to."""
 
 import threading
-import time
 
 import dask.array
 import pytest
@@ -104,13 +103,21 @@ def test_tasks_do_not_wait_for_ever_for_a_worker(monkeypatch):
         list(answers(client, as_completed([client.submit(int, "7")], with_results=True), then="; again"))
 
 
+forgotten = threading.Event()
+
+
+def wait_until_forgotten():
+    forgotten.wait(600)
+
+
 def test_a_scheduler_that_forgot_the_tasks_is_an_error(cluster):
     with cluster_of(cluster.scheduler_address) as client:
-        waiting = client.submit(time.sleep, 1)
+        waiting = client.submit(wait_until_forgotten)
         pending = as_completed([waiting], with_results=True)
         client.cancel([waiting], force=True)
         with pytest.raises(TargetError, match="does not answer any more"):
             list(answers(client, pending, TargetError))
+        forgotten.set()
 
 
 def test_answers_come_of_what_is_added_meanwhile_too(cluster):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,12 @@ def sleeping(seconds: float) -> float:
     return seconds
 
 
-def children() -> list[int]:
+def children() -> set[int]:
     """Return the processes that this one has started and that live."""
-    found = []
+    found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
-        found += [int(n) for n in (task / "children").read_text().split()]
+        with suppress(OSError):  # a thread that has just ended
+            found |= {int(n) for n in (task / "children").read_text().split()}
     return found
 
 
@@ -51,7 +53,7 @@ def test_an_error_of_a_task_is_raised_and_nothing_is_left() -> None:
     before = children()
     with pytest.raises(ValueError, match="3 is wrong"):
         list(run_processes(failing, iter([3]), 1))
-    assert children() == before
+    assert children() <= before
 
 
 def test_a_process_that_is_killed_is_told_of_and_replaced() -> None:
@@ -64,7 +66,7 @@ def test_processes_end_when_nobody_wants_more() -> None:
     before, results = children(), run_processes(sleeping, iter([0.0, 60.0, 60.0]), 2)
     assert next(results) == 0
     results.close()
-    assert children() == before
+    assert children() <= before
 
 
 SCRIPT = """

@@ -25,8 +25,8 @@ def test_the_first_error_of_work_or_of_the_tasks_is_raised_and_stops_the_rest() 
         time.sleep(0.0005)
 
     with pytest.raises(ValueError, match="three"):
-        list(run_threads(work, iter(range(10_000)), 2, "test"))
-    assert len(done) < 1000
+        list(run_threads(work, iter(range(100_000)), 2, "test"))
+    assert len(done) < 90_000  # the other thread goes on until this one has told
     with pytest.raises(ZeroDivisionError):
         list(run_threads(work, (1 // 0 for _ in range(2)), 2, "test"))
 
@@ -36,7 +36,7 @@ def test_work_is_told_when_nothing_more_is_wanted_and_no_thread_is_left() -> Non
 
     def work(n: int) -> int:
         if n:
-            assert stop.wait(10)
+            assert stop.wait(600)
         return n
 
     with closing(run_threads(work, iter([0, 1]), 2, "told", stop)) as results:

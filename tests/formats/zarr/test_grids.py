@@ -148,7 +148,7 @@ def test_ten_million_equal_chunks_cost_what_one_costs():
     grid, _ = ours(document([[[1, 10**7]], [[64, 10**7]], 8], [10**7, 64 * 10**7, 10**9]))
     assert all(isinstance(a, Regular) for a in grid.axes)
     assert chunk_grid([[4] * 3, [5]]) == chunk_grid([np.full(3, 4), np.array([5])])
-    assert time.process_time() - start < 0.1
+    assert time.process_time() - start < 0.5  # a loop takes seconds
 
 
 @pytest.mark.parametrize("entries", [[[5, 10**6], [7, 10**6]], [5, 7] * 10**6])

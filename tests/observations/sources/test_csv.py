@@ -204,7 +204,7 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
         rows(CsvSource({"path": str(tmp_path / "a.csv")}))
 
 
-@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 400), st.floats(-90, 90)), max_size=30), st.integers(15, 200))
 def test_any_cut_into_parts_gives_every_row_once_with_its_exact_value(
     tmp_path: Path, values: list[tuple[int, float]], step: int

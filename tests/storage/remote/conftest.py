@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,10 +45,11 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody uses."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """Return a port of this machine that nobody uses, and that the system gives to nobody who asks for any port."""
+    while True:
+        with contextlib.suppress(OSError), socket.socket() as found:
+            found.bind(("127.0.0.1", SystemRandom().randrange(10_000, 32_000)))
+            return int(found.getsockname()[1])
 
 
 @contextlib.contextmanager
@@ -56,9 +58,9 @@ def started(command: list[str], port: int, log: Path, environment: dict[str, str
     with log.open("wb") as out:
         server = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | (environment or {}))
         try:
-            until = time.monotonic() + 60
+            until = time.monotonic() + 300
             while True:
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 60):
                     break
                 if server.poll() is not None or time.monotonic() > until:
                     raise RuntimeError(f"{command[0]} did not start: {log.read_text()[-2000:]}")
@@ -66,7 +68,7 @@ def started(command: list[str], port: int, log: Path, environment: dict[str, str
             yield
         finally:
             server.terminate()
-            server.wait(10)
+            server.wait(300)
 
 
 @dataclass
@@ -213,7 +215,7 @@ def _make_container(endpoint: str, account: str, key: str, name: str) -> None:
     text = "PUT\n" + "\n" * 11 + signed
     digest = hmac.new(base64.b64decode(key), text.encode(), hashlib.sha256).digest()
     parts = urlsplit(endpoint)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=300)
     connection.request(
         "PUT",
         f"{parts.path}/{name}?restype=container",

@@ -132,7 +132,7 @@ from cfagg.accumulation import source
 source._COARSE_TICK = 0.0
 def slowly(done, total):
     print(done, flush=True)
-    time.sleep(0.1)
+    time.sleep(600 if done == 4 else 0)  # until it is killed
 cfagg.accumulate(sys.argv[1], "tas", dims=[("time",)], statistics=None, workers=1, progress=slowly,
                  storage_options=json.loads(sys.argv[2]))
 """
@@ -152,7 +152,7 @@ def killed(bucket, plain, home):
     for _ in range(5):
         assert run.stdout.readline()
     run.kill()
-    run.communicate(timeout=60)
+    run.communicate(timeout=600)
     assert run.returncode == -signal.SIGKILL
     assert not list(cloud[2].listed(GROUP))
     return cloud

@@ -162,12 +162,15 @@ def test_requests_wait_for_each_other_no_more_than_they_must(tmp_path, server, m
     data = np.arange(64)
     zarr.create_array(tmp_path / "s.zarr", name="x", data=data, chunks=(1,))
     found = ZarrReader(open_array(a_place(f"{server.url}/s.zarr"), "x"))
-    answer, waiting, most, lock = server.answer, [0], [0], threading.Lock()
+    answer, waiting, most, lock, enough = server.answer, [0], [0], threading.Lock(), threading.Event()
 
     def slow(request: Any) -> None:
         with lock:
             waiting[0] += 1
             most[0] = max(most[0], waiting[0])
+            if waiting[0] == 8:
+                enough.set()
+        enough.wait(60)  # however slowly they come
         time.sleep(0.02)
         with lock:
             waiting[0] -= 1

@@ -262,7 +262,7 @@ def test_a_url_that_hides_where_it_leads_is_never_read(server, tmp_path, referen
 def test_nginx_would_give_what_an_encoded_slash_leads_to(nginx: Nginx, tmp_path) -> None:
     (nginx.data / "outside.nc").write_bytes(b"of others")
     host, _, port = nginx.url.removeprefix("http://").partition(":")
-    asked = http.client.HTTPConnection(host, int(port), timeout=10)
+    asked = http.client.HTTPConnection(host, int(port), timeout=300)
     asked.request("GET", "/inside/..%2foutside.nc")
     assert asked.getresponse().read() == b"of others"
     asked.close()

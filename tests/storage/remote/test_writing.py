@@ -217,8 +217,8 @@ def test_a_forked_process_is_told_that_it_cannot_write(cloud) -> None:
     results = context.Queue()
     child = context.Process(target=_put, args=(url, options, results))
     child.start()
-    name, said = results.get(timeout=20)
-    child.join(20)
+    name, said = results.get(timeout=600)
+    child.join(600)
     assert (name, child.exitcode) == ("UnsupportedError", 0)
     assert "forked" in said
 

@@ -345,11 +345,11 @@ def test_workers_over_tcp_write_blocks_and_the_other_finishes_for_one_that_is_ki
     running = [_dask("dask_scheduler", "--port", "0", "--scheduler-file", told)]
     running += [_dask("dask_worker", "--scheduler-file", told, "--nthreads", "1", "--no-nanny") for _ in range(2)]
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while not (tmp_path / "scheduler.json").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
-        with Client(scheduler_file=told, set_as_default=False) as client:
-            client.wait_for_workers(2, timeout=60)
+        with Client(scheduler_file=told, set_as_default=False, timeout="600s") as client:
+            client.wait_for_workers(2, timeout=600)
             x = da.arange(3000, chunks=30).map_blocks(slow_filter, chunks=((math.nan,) * 100,), meta=np.empty(0, int))
             threading.Timer(0.5, running[1].kill).start()
             report = write_blocks({"x": Blocks(x, ("n",))}, tmp_path / "out.zarr", client=client)

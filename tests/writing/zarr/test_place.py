@@ -24,7 +24,7 @@ from cfagg.writing.zarr.place import place_of
 with place_of(sys.argv[1]).writer("appending") as claim:
     claim.record(b"intent")
     print("held", flush=True)
-    time.sleep(100)
+    time.sleep(600)
 """
 
 
