@@ -111,6 +111,13 @@ class Reader(ABC):
         """Return in how many parts a plan is read; threads pay where they are large."""
         return len(made)
 
+    def stored_boxes(self, sparse: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:  # noqa: ARG002
+        """Return where all that is stored begins and ends, one box a row: all other elements are of one value.
+
+        `None` where that is not known, or where more is stored than one of `sparse` cells.
+        """
+        return None
+
     def points(self, index: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[Any]:
         """Return single elements: `index` has an array per dimension, which are broadcast; each cell is read once."""
         places = np.broadcast_arrays(

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cfagg.conversion.cluster import task_count
+from cfagg.conversion.absent import counted, with_absent
+from cfagg.conversion.cluster import BATCH, task_count
 from cfagg.conversion.plan import build_plan
 from cfagg.conversion.schedule import schedule
 from cfagg.runtime.reports import WrittenReport
@@ -32,11 +33,12 @@ class DryRun(WrittenReport):
     bytes_in : int
         Bytes of values that would be read from the source, before compression; what is decoded again counts again.
     bytes_out : int
-        Bytes of all values that would be written, before compression.
+        Bytes of all values that would be written, before compression; less where chunks hold the fill value alone,
+        which is seen when they are read.
     bytes_between : int
         Bytes of values that would be written on the way to very different chunks, uncompressed, and removed in the end.
     chunks : int
-        Objects that would be written: chunks, or shards.
+        Objects that would be written at most: chunks, or shards.
     tasks : int
         Pieces of work that are done at a time: slabs, or tasks of a cluster.
     memory_per_worker : int
@@ -89,6 +91,7 @@ def try_out(request: Request, target: str) -> DryRun:
     """Return what a conversion into a target that may be written would do."""
     with request.opened() as (source, access):
         plan = build_plan(source, access, request.options, request.threads)
+        plan = with_absent(plan, request.options.zarr_format)
         made = schedule(plan.arrays, request.memory, request.workers, None, request.options.zarr_format)
         return estimate(target, plan, made, request.client)
 
@@ -104,10 +107,10 @@ def estimate(target: str, plan: Plan, made: Schedule, client: Any = None) -> Dry
         target=target,
         variables=tuple(a.path for a in plan.arrays),
         bytes_in=made.read,
-        bytes_out=sum(a.nbytes for a in plan.arrays),
+        bytes_out=sum(counted(a)[1] for a in plan.arrays),
         bytes_between=made.scratch,
-        chunks=sum(a.grid.size for a in plan.arrays),
-        tasks=sum(map(len, made.slabs)) if client is None else task_count(made.arrays, made.slabs),
+        chunks=sum(counted(a)[0] for a in plan.arrays),
+        tasks=task_count(made.arrays, made.slabs, 0 if client is None else BATCH),
         memory_per_worker=made.memory,
         workers=made.threads,
         notes=plan.notes,

@@ -2,7 +2,8 @@
 
 A text file of one JSON value per line.  The first line says what is being converted; every other line holds the chunks
 of one slab: ``[array, [[chunk, bytes, crc of the stored bytes, crc of the values], ...]]`` with the chunk's number in C
-order; the last is -1 where the values are not going to be verified.  A line counts once it is complete; what a killed
+order; the last is -1 where the values are not going to be verified.  One that is not stored, because it holds the fill
+value alone, is of no bytes.  A line counts once it is complete; what a killed
 process left of its last line is cut off.
 
 *journal*: the record of the work that is done, from which a run that was stopped is resumed.
@@ -15,7 +16,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -32,7 +33,7 @@ from cfagg.storage.access import Access
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
 
-__all__ = ["ChunkRecords", "Journal", "digest_of", "identity_of", "ways_of"]
+__all__ = ["ChunkRecords", "Journal", "digest_of", "identity_of", "sizes_of", "ways_of"]
 
 #: Name of the journal's own form; a change of it makes older journals useless.
 FORMAT = "cfagg conversion 1"
@@ -52,7 +53,7 @@ class ChunkRecords:
 
     count: int
     written: npt.NDArray[np.bool_] = field(init=False)  # whether the chunk is complete
-    size: npt.NDArray[np.int64] = field(init=False)  # bytes of the stored chunk
+    size: npt.NDArray[np.int64] = field(init=False)  # bytes of the stored chunk, 0 where none is needed
     stored: npt.NDArray[np.int64] = field(init=False)  # CRC-32 of the stored bytes, -1 where it was not taken
     content: npt.NDArray[np.int64] = field(init=False)  # and of the values
 
@@ -66,6 +67,12 @@ class ChunkRecords:
         """Take note of written chunks."""
         for i, size, stored, content in chunks:
             self.written[i], self.size[i], self.stored[i], self.content[i] = True, size, stored, content
+
+
+def sizes_of(records: Iterable[ChunkRecords]) -> tuple[int, int]:
+    """Return the bytes of all chunks that are stored, and their number; others are of no bytes."""
+    sizes = [r.size for r in records]
+    return sum(int(s.sum()) for s in sizes), sum(int(np.count_nonzero(s)) for s in sizes)
 
 
 class Journal:

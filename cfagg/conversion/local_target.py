@@ -5,14 +5,15 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cfagg.arrays.source import Source
-from cfagg.conversion.journal import Journal, digest_of, identity_of, ways_of
+from cfagg.conversion.absent import with_absent
+from cfagg.conversion.journal import Journal, digest_of, identity_of, sizes_of, ways_of
 from cfagg.conversion.metadata import build_metadata, forget_metadata, write_metadata
 from cfagg.conversion.places import Files
 from cfagg.conversion.plan import Array, build_plan
@@ -22,7 +23,7 @@ from cfagg.conversion.run import run
 from cfagg.conversion.schedule import schedule
 from cfagg.conversion.scratch import FOLDER
 from cfagg.conversion.slab_writer import Job
-from cfagg.conversion.verify import distrust, verify
+from cfagg.conversion.verify import chunk_index, distrust, verify
 from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.publishing import read_own, reason
@@ -80,16 +81,15 @@ def _tidy(place: Workplace) -> str:
 def write_local(source: Source, access: Access, place: Workplace, request: Request) -> Report:
     """Do what `convert` describes, in a work directory that is held."""
     options, check = request.options, request.verify
-    plan = build_plan(source, access, options, request.threads)
+    plan = with_absent(build_plan(source, access, options, request.threads), options.zarr_format)
     codec = Codec(options.codec, options.level)
     documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
     identity = identity_of(source, access, options.identity())
     build = digest_of(identity)
-    chunks = sum(a.grid.size for a in plan.arrays)
     if place.is_built(build):
         place.remove()
-        stored = sum(_stored(a, place.target, options.zarr_format) for a in plan.arrays)
-        return plan.report(str(place.target), stored, resumed=chunks, verified=False)
+        sizes = [n for a in plan.arrays for n in _sizes(a, place.target, options.zarr_format)]
+        return plan.report(str(place.target), sum(sizes), len(sizes), resumed=len(sizes), verified=False)
     there = place.journal.exists()
     ways = ways_of(read_own(place.journal)) if there else None
     with _aside(place.root / "aside", request.client) as aside:
@@ -100,7 +100,7 @@ def write_local(source: Source, access: Access, place: Workplace, request: Reque
         if there:
             journal = Journal.resume(place.journal, identity, counts)
             if place.finished and journal.committed:
-                resumed = chunks
+                resumed = sizes_of(journal.done)[1]
             else:
                 forget_metadata(documents, place.store)
                 resumed = distrust(arrays, journal, place.store, options.zarr_format, request.threads, check)
@@ -120,8 +120,8 @@ def write_local(source: Source, access: Access, place: Workplace, request: Reque
                 if made.ways:
                     shutil.rmtree(place.store / FOLDER, ignore_errors=False)
                 place.publish(build)
-    stored = sum(int(d.size.sum()) for a, d in zip(arrays, journal.done, strict=True) if a.feeds is None)
-    return plan.report(str(place.target), stored, resumed=resumed, verified=check)
+    stored, chunks = sizes_of(d for a, d in zip(arrays, journal.done, strict=True) if a.feeds is None)
+    return plan.report(str(place.target), stored, chunks, resumed=resumed, verified=check)
 
 
 @contextmanager
@@ -140,7 +140,9 @@ def _aside(folder: Path, client: Any) -> Iterator[Path | None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _stored(array: Array, root: Path, zarr_format: int) -> int:
-    """Return the bytes of the chunks of an array that stands in its place."""
-    keys = (array.key(tuple(map(int, i)), zarr_format) for i in np.ndindex(array.grid.matrix_shape))
-    return sum((root / key).stat().st_size for key in keys)
+def _sizes(array: Array, root: Path, zarr_format: int) -> Iterator[int]:
+    """Yield the bytes of each stored chunk of an array that stands in its place."""
+    numbers = range(array.grid.size) if array.absent is None else np.flatnonzero(~array.absent).tolist()
+    for i in numbers:
+        with suppress(FileNotFoundError):
+            yield (root / array.key(chunk_index(array, i), zarr_format)).stat().st_size

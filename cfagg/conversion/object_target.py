@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from cfagg.arrays.source import Source
-from cfagg.conversion.journal import Journal, identity_of, ways_of
+from cfagg.conversion.absent import with_absent
+from cfagg.conversion.journal import Journal, identity_of, sizes_of, ways_of
 from cfagg.conversion.metadata import build_metadata
 from cfagg.conversion.places import Objects
 from cfagg.conversion.plan import build_plan
@@ -54,7 +55,7 @@ class _Store:
 def write_objects(source: Source, access: Access, place: NewStore, request: Request) -> Report:
     """Do what `convert` describes, into an object store."""
     options, check = request.options, request.verify
-    plan = build_plan(source, access, options, request.threads)
+    plan = with_absent(build_plan(source, access, options, request.threads), options.zarr_format)
     codec = Codec(options.codec, options.level)
     documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
     identity = identity_of(source, access, options.identity())
@@ -63,12 +64,12 @@ def write_objects(source: Source, access: Access, place: NewStore, request: Requ
     made = schedule(plan.arrays, request.memory, request.workers, objects, options.zarr_format, ways)
     job = Job(made.arrays, made.slabs, objects, codec, options.zarr_format, check)
     store = _Store(job, documents, made.threads, identity, made.ways, request.client)
-    stored, resumed = _write(place, store, request.progress)
-    return plan.report(place.objects.path, stored, resumed=resumed, verified=check)
+    stored, chunks, resumed = _write(place, store, request.progress)
+    return plan.report(place.objects.path, stored, chunks, resumed=resumed, verified=check)
 
 
-def _write(place: NewStore, store: _Store, progress: Callable[[int, int], None] | None) -> tuple[int, int]:
-    """Write a store; return the bytes of its chunks, and how many of these an earlier run had written."""
+def _write(place: NewStore, store: _Store, progress: Callable[[int, int], None] | None) -> tuple[int, int, int]:
+    """Write a store; return the bytes of its chunks, how many they are, and how many an earlier run had written."""
     objects, job = place.objects, store.job
     with tempfile.TemporaryDirectory() as folder, closing(_journal(place, store, Path(folder) / "journal")) as journal:
         resumed = _distrust(objects, job, journal)
@@ -88,11 +89,11 @@ def _write(place: NewStore, store: _Store, progress: Callable[[int, int], None] 
                 f"{objects.path}: another run wrote there at the same time; when it has ended, finish with "
                 "resume=True (--resume)"
             )
-        stored = sum(int(done.size.sum()) for done in last)
+        stored, chunks = sizes_of(last)
     if store.ways:
         objects.delete(list(objects.listed(FOLDER)))
     place.publish(store.documents)
-    return stored, resumed
+    return stored, chunks, resumed
 
 
 def _journal(place: NewStore, store: _Store, path: Path) -> Journal:
@@ -129,7 +130,7 @@ def _recorded(place: NewStore, journal: Journal) -> Iterator[None]:
 
 
 def _distrust(objects: ObjectStore, job: Job, journal: Journal) -> int:
-    """Forget the chunks of a journal that are not there as they were written; return how many remain."""
+    """Forget the chunks of a journal that are not as they were written; return how many objects remain."""
     if not any(done.written.any() for done in journal.done):
         return 0
     there = {}
@@ -139,11 +140,12 @@ def _distrust(objects: ObjectStore, job: Job, journal: Journal) -> int:
         there[key] = state.size, number_of(state.tag)
     kept = 0
     for array, done in zip(job.arrays, journal.done, strict=True):
-        for i in np.flatnonzero(done.written).tolist():
+        noted = done.written if array.absent is None else done.written & ~array.absent
+        for i in np.flatnonzero(noted).tolist():
             key = array.key(chunk_index(array, i), job.zarr_format)
-            found = there.get(key) == (done.size[i], done.stored[i])
+            found = there.get(key, (0, 0)) == (done.size[i], done.stored[i])
             done.written[i] = found and not (job.checksums and done.content[i] < 0)
-            kept += bool(done.written[i])
+            kept += bool(done.written[i] and done.size[i])
     return kept
 
 

@@ -54,6 +54,7 @@ class Array:
     feeds: str | None = None  # path of the array on the way to which this one is
     stored_as: StoredAs | None = None  # how its objects are stored in an array that is there
     unstored: Any = None  # what a Zarr source gives for chunks that are not stored, where no fill value is declared
+    absent: npt.NDArray[np.bool_] | None = None  # which chunks are not written at all, by their numbers in C order
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
@@ -88,15 +89,15 @@ class Plan:
     notes: tuple[str, ...]  # what a user should know
     losses: tuple[Loss, ...] = ()  # what is left out
 
-    def report(self, target: str, stored: int, *, resumed: int, verified: bool) -> Report:
-        """Return what was done, when it is done."""
+    def report(self, target: str, stored: int, chunks: int, *, resumed: int, verified: bool) -> Report:
+        """Return what was done, when it is done: so many bytes are stored in so many chunks."""
         arrays = self.arrays
         return Report(
             target=target,
             variables=tuple(a.path for a in arrays),
             bytes=sum(a.nbytes for a in arrays),
             stored=stored,
-            chunks=sum(a.grid.size for a in arrays),
+            chunks=chunks,
             resumed=resumed,
             verified=verified,
             notes=self.notes,

@@ -23,7 +23,7 @@ import numpy as np
 
 from cfagg.conversion.cluster import on_cluster
 from cfagg.conversion.dry_run import DryRun, estimate
-from cfagg.conversion.journal import Journal
+from cfagg.conversion.journal import Journal, sizes_of
 from cfagg.conversion.plan import Array, Plan, build_plan
 from cfagg.conversion.region_parts import Part, Region, arrays_of, part_of, writable
 from cfagg.conversion.report import Report
@@ -129,8 +129,8 @@ def _write(plan: Plan, place: Place, request: Request) -> Report:
         job = Job(plan.arrays, made.slabs, _Put(place, aside), Codec("none"), 3)
         run(job, journal, made.threads, request.progress, request.client)
         place.sync()
-        stored = sum(int(done.size.sum()) for done in journal.done)
-    return plan.report(place.store, stored, resumed=0, verified=False)
+        stored, chunks = sizes_of(journal.done)
+    return plan.report(place.store, stored, chunks, resumed=0, verified=False)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ class Report(WrittenReport):
     stored : int
         Bytes of all chunks, as stored.
     chunks : int
-        Number of chunks.
+        Number of chunks that are stored, which are those that hold something else than the fill value.
     resumed : int
         How many of them an earlier, unfinished run had written.
     verified : bool

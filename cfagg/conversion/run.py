@@ -29,6 +29,9 @@ def run(job: Job, journal: Journal, workers: int, progress: Progress | None, cli
 
     The first error of any thread is raised; the others stop after the chunk they are at.
     """
+    for array, done in zip(job.arrays, journal.done, strict=True):
+        if array.absent is not None:
+            done.written |= array.absent
     total = sum(a.nbytes for a in job.arrays)
     left = total
     if any(done.written.any() for done in journal.done):
@@ -79,8 +82,5 @@ def _tasks(job: Job, journal: Journal, numbers: Sequence[int]) -> Iterator[Task]
         slabs, done = job.slabs[i], journal.done[i]
         if done.written.all() or job.arrays[i].feeds in complete:
             continue
-        untouched = not done.written.any()
-        written = done.written.reshape(slabs.grid.matrix_shape)
-        for k in range(len(slabs)):
-            if untouched or not written[tuple(slice(r.start, r.stop) for r in slabs.chunks(k))].all():
-                yield Task(i, k)
+        for k in slabs.holding(~done.written).tolist():
+            yield Task(i, k)

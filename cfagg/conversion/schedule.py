@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.conversion.absent import counted
 from cfagg.conversion.plan import Array
 from cfagg.conversion.scratch import FOLDER, ScratchReader
 from cfagg.conversion.slabs import Slabs, choose_slabs, reads_of
@@ -55,7 +56,7 @@ class Schedule:
     def read(self) -> int:
         """Bytes of values that are read from the source, those counted again that are read again."""
         pairs = zip(self.arrays, self.slabs, strict=True)
-        return sum(round(_reads(a, s) * _stored_bytes(a)) for a, s in pairs if not isinstance(a.reader, ScratchReader))
+        return sum(round(_reads(a, s) * _read_bytes(a)) for a, s in pairs if not isinstance(a.reader, ScratchReader))
 
     @property
     def scratch(self) -> int:
@@ -135,8 +136,8 @@ def _budget(array: Array, memory: int, workers: int) -> int:
     return int(memory / _copies(array) / workers)
 
 
-def _stored_bytes(array: Array) -> int:
-    return math.prod(array.shape) * array.stored.itemsize
+def _read_bytes(array: Array) -> int:
+    return counted(array)[1] // array.dtype.itemsize * array.stored.itemsize
 
 
 def _reads(array: Array, slabs: Slabs) -> float:
@@ -154,7 +155,7 @@ def _scratch(array: Array, path: str, shape: Sequence[int]) -> Array:
         )
     return replace(
         array, path=path, dtype=array.stored, fill=None, unstored=None, grid=grid, rectilinear=False, unpack=None,
-        inner=None, feeds=array.path,
+        inner=None, feeds=array.path, absent=None,
     )  # fmt: skip
 
 
@@ -173,7 +174,8 @@ def _way(array: Array, budget: int, memory: int) -> list[tuple[int, ...]]:
         return reads_of(choose_slabs(grid, cells, 1, room), cells)
 
     best, ways = reads(array.cells, array.grid), list[tuple[int, ...]]()
-    if best <= _MOST_READS:
+    # What is on the way is written whole, also where next to nothing of the target is.
+    if best * counted(array)[0] <= _MOST_READS * array.grid.size:
         return ways
     source = [int(np.diff(c).max(initial=1)) for c in array.cells]
     target = [int(np.diff(e).max(initial=1)) for e in array.grid.edges]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.conversion.absent import boxes, holds_only
 from cfagg.conversion.journal import Chunk
 from cfagg.conversion.plan import Array
 from cfagg.conversion.slabs import Slabs
@@ -88,45 +89,70 @@ class SlabWriter:
         self._scratch = Scratch()
 
     def write(self, task: Task, put: Put | None = None) -> list[Chunk]:
-        """Write all chunks of a slab, elsewhere with `put`, and return what the journal notes of them."""
+        """Write the chunks of a slab, elsewhere with `put`, and return what the journal notes of them.
+
+        Of one that is not stored it notes no bytes.
+        """
         job = self._job
         put = put or job.put
         array, slabs = job.arrays[task.array], job.slabs[task.array]
-        block = read_slab(array, slabs.extent(task.slab), self._scratch)
         shape = array.grid.matrix_shape
-        out = []
-        for index, box in slabs.walk(task.slab):
-            if self._stop.is_set():
-                break
-            # The ellipsis keeps an element of a scalar array an array.
-            place: Any = (*box, ...)
-            values = block[place]
-            key, encoded = self._object(array, index, values)
-            state = put(key, encoded)
-            number = int(np.ravel_multi_index(index, shape)) if index else 0
-            content = content_checksum(values) if job.checksums else -1
-            out.append((number, len(encoded), state, content))
+        absent = None if array.absent is None else array.absent.reshape(shape)
+        out: list[Chunk] = []
+        for chunks in self._parts(slabs.chunks(task.slab), absent):
+            block = read_slab(array, slabs.spanned(chunks), self._scratch)
+            for index, box in slabs.walk(chunks):
+                if self._stop.is_set():
+                    return out
+                if absent is not None and absent[index]:
+                    continue
+                # The ellipsis keeps an element of a scalar array an array.
+                place: Any = (*box, ...)
+                values = block[place]
+                key, encoded = self._object(array, index, values)
+                size, state = (0, 0) if encoded is None else (len(encoded), put(key, encoded))
+                number = int(np.ravel_multi_index(index, shape)) if index else 0
+                content = content_checksum(values) if job.checksums else -1
+                out.append((number, size, state, content))
         return out
 
+    def _parts(self, chunks: tuple[range, ...], absent: npt.NDArray[np.bool_] | None) -> Iterator[tuple[range, ...]]:
+        """Yield what is read at a time of the chunks of a slab: boxes of them without many that are absent."""
+        if absent is None:
+            yield chunks
+            return
+        for box in boxes(~absent[tuple(slice(r.start, r.stop) for r in chunks)]):
+            yield tuple(r[b] for r, b in zip(chunks, box, strict=True))
+
     def _object(self, array: Array, index: tuple[int, ...], values: npt.NDArray[Any]) -> tuple[str, Any]:
-        """Return the key and the bytes of a stored object."""
+        """Return the key and the bytes of a stored object, `None` of one that holds nothing but the fill value."""
         there = array.stored_as
         if there is not None:
             return there.key(index), there.encoded(index, values)
         key = array.key(index, self._job.zarr_format)
-        return key, self._encoded(array, values) if array.inner is None else self._shard(array, values)
+        if array.inner is not None:
+            return key, self._shard(array, values)
+        return key, None if self._is_empty(array, values) else self._encoded(array, values)
 
-    def _shard(self, array: Array, values: npt.NDArray[Any]) -> memoryview:
-        """Return the bytes of one shard: its chunks that reach into the array, and where they are."""
+    def _is_empty(self, array: Array, values: npt.NDArray[Any]) -> bool:
+        """Whether a chunk need not be stored, as readers know from the metadata what it holds."""
+        # In version 2, what is not stored of an array that declares no fill value is undefined.
+        known = array.feeds is None and (array.fill is not None or self._job.zarr_format == 3)
+        return known and holds_only(values, array.padding)
+
+    def _shard(self, array: Array, values: npt.NDArray[Any]) -> memoryview | None:
+        """Return the bytes of one shard: its chunks that hold something, and where they are; `None` without any."""
         lengths: Any = array.inner
         counts = [n // c for n, c in zip(array.chunk_shape, lengths, strict=True)]
         chunks: list[bytes | None] = []
         for index in product(*map(range, counts)):
             place = tuple(slice(i * c, (i + 1) * c) for i, c in zip(index, lengths, strict=True))
             part = values[place]
+            empty = not part.size or self._is_empty(array, part)
             # What is encoded may be memory that the next chunk is encoded into.
-            chunks.append(bytes(self._encoded(array, part, lengths)) if part.size else None)
-        return memoryview(joined(chunks) or b"")
+            chunks.append(None if empty else bytes(self._encoded(array, part, lengths)))
+        shard = joined(chunks)
+        return None if shard is None else memoryview(shard)
 
     def _encoded(self, array: Array, values: npt.NDArray[Any], whole: tuple[int, ...] | None = None) -> memoryview:
         """Return the bytes of one chunk, filled up where the array ends within it."""

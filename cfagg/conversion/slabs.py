@@ -42,6 +42,13 @@ class Slabs:
             n *= m
         return n
 
+    def holding(self, wanted: npt.NDArray[np.bool_]) -> Int64:
+        """Return the numbers of the slabs in which a chunk is wanted; these are told by their numbers in C order."""
+        found = wanted.reshape(self.grid.matrix_shape)
+        for d, c in enumerate(self.cuts):
+            found = np.logical_or.reduceat(found, c[:-1], axis=d)
+        return np.flatnonzero(found)
+
     def chunks(self, k: int) -> tuple[range, ...]:
         """Return the chunk numbers of slab `k` along each dimension."""
         index = np.unravel_index(k, self.counts) if self.cuts else ()
@@ -49,15 +56,19 @@ class Slabs:
 
     def extent(self, k: int) -> tuple[slice, ...]:
         """Return the box of the array that slab `k` spans."""
+        return self.spanned(self.chunks(k))
+
+    def spanned(self, chunks: Sequence[range]) -> tuple[slice, ...]:
+        """Return the box of the array that some chunks span."""
         return tuple(
             slice(int(e[r.start]), min(int(e[r.stop]), n))
-            for e, r, n in zip(self.grid.edges, self.chunks(k), self.grid.shape, strict=True)
+            for e, r, n in zip(self.grid.edges, chunks, self.grid.shape, strict=True)
         )
 
-    def walk(self, k: int) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Yield index and box of each chunk of slab `k`, the box relative to the slab and clipped to the array."""
-        origin = [s.start for s in self.extent(k)]
-        for index in product(*self.chunks(k)):
+    def walk(self, chunks: Sequence[range]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+        """Yield index and box of each of some chunks, the box relative to all of them and clipped to the array."""
+        origin = [s.start for s in self.spanned(chunks)]
+        for index in product(*chunks):
             box = tuple(
                 slice(int(e[i]) - o, min(int(e[i + 1]), n) - o)
                 for e, i, o, n in zip(self.grid.edges, index, origin, self.grid.shape, strict=True)

@@ -14,10 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cfagg.conversion.absent import with_absent
 from cfagg.conversion.cluster import on_cluster
 from cfagg.conversion.dry_run import DryRun, try_staged
 from cfagg.conversion.icechunk_store import SessionPut, described
-from cfagg.conversion.journal import Journal
+from cfagg.conversion.journal import Journal, sizes_of
 from cfagg.conversion.metadata import build_metadata
 from cfagg.conversion.plan import Plan, build_plan
 from cfagg.conversion.report import IcechunkReport
@@ -59,19 +60,19 @@ def write_icechunk(request: Request) -> IcechunkReport | DryRun:
     with place.told():
         exists = _check(place, request)
     with on_cluster(request, name) as served, served.opened() as (source, access):
-        plan, lost = _strict(build_plan(source, access, request.options, request.threads), request)
+        plan, lost = _strict(with_absent(build_plan(source, access, request.options, request.threads), 3), request)
         if request.resume:
             plan = replace(plan, notes=(*plan.notes, BEGINS_ANEW))
         if request.dry_run:
             return try_staged(str(place), replace(plan, losses=(*plan.losses, *lost)), served)
         with place.told():
-            stored = _written(plan, place, served, exists=exists)
-    found = plan.report(str(place), stored, resumed=0, verified=request.verify)
+            stored, chunks = _written(plan, place, served, exists=exists)
+    found = plan.report(str(place), stored, chunks, resumed=0, verified=request.verify)
     return IcechunkReport(**{**found.__dict__, "losses": (*found.losses, *lost)})
 
 
-def _written(plan: Plan, place: Place, request: Request, *, exists: bool) -> int:
-    """Write the repository, or a commit of one; return the bytes of all chunks."""
+def _written(plan: Plan, place: Place, request: Request, *, exists: bool) -> tuple[int, int]:
+    """Write the repository, or a commit of one; return the bytes of all chunks, and their number."""
     if isinstance(place.where, Url):
         with tempfile.TemporaryDirectory(prefix="cfagg-") as made:
             return _commit(plan, place, request, Path(made), new=not exists)
@@ -128,7 +129,7 @@ def _strict(plan: Plan, request: Request) -> tuple[Plan, tuple[Loss, ...]]:
     return replace(plan, groups=groups, arrays=arrays), tuple(losses)
 
 
-def _beside(plan: Plan, path: Path, request: Request) -> int:
+def _beside(plan: Plan, path: Path, request: Request) -> tuple[int, int]:
     """Build a new repository beside its place, and rename it."""
     folder = NewFolder(path)
     done = False
@@ -159,8 +160,8 @@ def _room(path: Path) -> Iterator[Path]:
         folder.remove(done=False)
 
 
-def _commit(plan: Plan, place: Place, request: Request, room: Path, *, new: bool) -> int:
-    """Write everything into one session and commit it; return the bytes of all chunks."""
+def _commit(plan: Plan, place: Place, request: Request, room: Path, *, new: bool) -> tuple[int, int]:
+    """Write everything into one session and commit it; return the bytes of all chunks, and their number."""
     shared = isinstance(place.where, Path)
     with staged(plan.arrays, request, room / "file.scratch", shared=shared) as made:
         repository = place.create() if new else place.open()
@@ -177,7 +178,7 @@ def _commit(plan: Plan, place: Place, request: Request, room: Path, *, new: bool
             run(job, journal, made.threads, made.progress, request.client)
             if request.verify:
                 _verify(made, journal, session.store, place)
-            stored = sum(int(done.size.sum()) for done in journal.done)
+            stored = sizes_of(journal.done)
     # Chunks are on disk before anything refers to them.
     place.sync()
     session.commit(f"cfagg convert {os.path.basename(os.fspath(request.source))}")  # noqa: PTH119

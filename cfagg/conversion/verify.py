@@ -22,7 +22,7 @@ __all__ = ["chunk_index", "distrust", "verify"]
 
 
 def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format: int, workers: int, check: bool) -> int:
-    """Forget the chunks of a journal whose files are not there as they were written; return how many remain.
+    """Forget the chunks of a journal whose files are not as they were written; return how many files remain.
 
     A machine that went down may have lost the end of files that were written shortly before.  Where the values will be
     verified (`check`), chunks without a checksum of their values are forgotten too.
@@ -39,12 +39,12 @@ def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format:
                 try:
                     data = read_own(path)
                 except FileNotFoundError:
-                    return False
+                    return int(done.size[i]) == 0
                 return len(data) == int(done.size[i]) and crc32(data) == int(done.stored[i])
 
             for i, good in zip(numbers, pool.map(intact, numbers), strict=True):
                 done.written[i] = good
-                kept += good
+                kept += good and int(done.size[i]) > 0
     return kept
 
 
@@ -62,8 +62,11 @@ def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, ro
             def check(
                 k: int, array: Array = array, cuts: Slabs = cuts, done: ChunkRecords = done, opened: Any = opened
             ) -> None:
-                for index, box in cuts.walk(k):
-                    origin = [e.start for e in cuts.extent(k)]
+                origin = [e.start for e in cuts.extent(k)]
+                for index, box in cuts.walk(cuts.chunks(k)):
+                    number = int(np.ravel_multi_index(index, array.grid.matrix_shape)) if index else 0
+                    if array.absent is not None and array.absent[number]:
+                        continue
                     at = tuple(slice(b.start + o, b.stop + o) for b, o in zip(box, origin, strict=True))
                     try:
                         found = content_checksum(np.asarray(opened[at]))
@@ -72,7 +75,6 @@ def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, ro
                             f"variable {array.path!r}, chunk {index}: what was written cannot be read back ({error}); "
                             "check the disk, then finish with resume=True (--resume)"
                         ) from error
-                    number = int(np.ravel_multi_index(index, array.grid.matrix_shape)) if index else 0
                     if found != done.content[number]:
                         raise TargetError(
                             f"variable {array.path!r}, chunk {index}: checksum {found:#010x} was read back, "
@@ -80,7 +82,8 @@ def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, ro
                             "disk and finish with resume=True (--resume)"
                         )
 
-            for _ in pool.map(check, range(len(cuts))):
+            looked = range(len(cuts)) if array.absent is None else cuts.holding(~array.absent).tolist()
+            for _ in pool.map(check, looked):
                 pass
 
 

@@ -1,0 +1,166 @@
+"""Chunks of the target that stay absent: nothing of them is stored in the source either, and both mean the same value.
+
+They are neither read nor encoded nor written, so that an array of which little is stored costs what is stored.  A
+chunk that is read, and holds the fill value alone, is not written either, as zarr-python has it by default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cfagg.model import Grid
+
+if TYPE_CHECKING:
+    from cfagg.conversion.plan import Array, Plan
+
+__all__ = ["boxes", "counted", "holds_only", "with_absent"]
+
+Bools = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
+
+#: A listing of what is stored is looked at where it is no more than one of so many cells.
+_SPARSE = 4
+
+#: Dimensions of more than one chunk, each of which doubles the corners of a box.
+_MOST_DIMS = 8
+
+#: Boxes that are read hold at least one wanted chunk of so many.
+_WANTED = 4
+
+
+def with_absent(plan: Plan, zarr_format: int) -> Plan:
+    """Return a plan whose arrays know which of their chunks stay absent."""
+    return replace(plan, arrays=tuple(_with_absent(a, zarr_format) for a in plan.arrays))
+
+
+def _with_absent(array: Array, zarr_format: int) -> Array:
+    counts = array.grid.matrix_shape
+    # What is not stored in an array of version 2 that declares no fill value is undefined.
+    if array.grid.size < 2 or (array.fill is None and zarr_format == 2) or sum(n > 1 for n in counts) > _MOST_DIMS:
+        return array
+    found = array.reader.stored_boxes(_SPARSE)
+    if found is None:
+        return array
+    absent = ~_touched(array.grid, *found).reshape(-1)
+    first = int(absent.argmax())
+    if not absent[first] or not holds_only(_sample(array, first), array.padding):
+        return array
+    return replace(array, absent=absent)
+
+
+def _touched(grid: Grid, starts: Int64, stops: Int64) -> Bools:
+    """Return which cells of a grid some boxes of the array reach into.
+
+    >>> _touched(Grid.regular((10,), (2,)), np.array([[3], [9]]), np.array([[5], [10]]))
+    array([False,  True,  True, False,  True])
+    """
+    counts = grid.matrix_shape
+    several = [d for d, n in enumerate(counts) if n > 1]
+    low, high = [], []
+    for d in several:
+        inner = grid.edges[d][1:-1]
+        low.append(np.searchsorted(inner, starts[:, d], "right"))
+        high.append(np.searchsorted(inner, stops[:, d], "left") + 1)
+    # Corners of boxes with their signs, whose running sums are how many boxes a cell is in.
+    sums = np.zeros([counts[d] + 1 for d in several], np.int32)
+    for ends in product((0, 1), repeat=len(several)):
+        corner = tuple((low, high)[end][k] for k, end in enumerate(ends))
+        np.add.at(sums, corner, -1 if sum(ends) % 2 else 1)
+    for k in range(len(several)):
+        np.cumsum(sums, axis=k, out=sums)
+    inside = sums[tuple(slice(0, -1) for _ in several)] > 0 if len(starts) else np.zeros([counts[d] for d in several])
+    return inside.astype(bool).reshape(counts)
+
+
+def _sample(array: Array, number: int) -> npt.NDArray[Any]:
+    """Return the first element of a chunk, as it would be written."""
+    from cfagg.conversion.slab_writer import Scratch, read_slab
+
+    index = np.unravel_index(number, array.grid.matrix_shape)
+    start = [int(e[i]) for e, i in zip(array.grid.edges, index, strict=True)]
+    return read_slab(array, tuple(slice(a, a + 1) for a in start), Scratch())
+
+
+def holds_only(values: npt.NDArray[Any], value: Any) -> bool:
+    """Return whether all elements are a value, bit by bit: NaN is NaN as Zarr's metadata have it, -0.0 is not 0.0.
+
+    >>> holds_only(np.array([0.0, -0.0]), 0.0), holds_only(np.array([np.nan, np.nan]), np.nan)
+    (False, True)
+    """
+    if not values.size:
+        return False
+    if values.dtype.kind in "OS":
+        return bool((values == value).all())
+    wanted = np.asarray(value, values.dtype)
+    if wanted != wanted:  # noqa: PLR0124  the metadata say no more than NaN
+        wanted = np.asarray(np.nan, values.dtype)
+    bits = np.dtype(f"u{values.dtype.itemsize}")
+    same, found = wanted.view(bits), values.view(bits)
+    last = (-1,) * values.ndim
+    # Nearly always an element at an end tells.
+    return bool(found[(0,) * values.ndim] == same and found[last] == same and (found == same).all())
+
+
+def boxes(wanted: Bools) -> list[tuple[slice, ...]]:
+    """Return boxes that hold all wanted cells, and few others; cells that touch are in one box where possible.
+
+    >>> boxes(np.array([True, True, False, False, False, False, False, False, False, True]))
+    [(slice(0, 2, None),), (slice(9, 10, None),)]
+    """
+    found: list[tuple[slice, ...]] = []
+    waiting: list[tuple[slice, ...]] = [tuple(slice(0, n) for n in wanted.shape)]
+    while waiting:
+        box = waiting.pop()
+        part = wanted[box]
+        count = int(np.count_nonzero(part))
+        if not count:
+            continue
+        spans = [_span(part, d) for d in range(part.ndim)]
+        box = tuple(slice(b.start + s[0], b.start + s[1]) for b, s in zip(box, spans, strict=True))
+        part = wanted[box]
+        if count * _WANTED >= part.size:
+            found.append(box)
+            continue
+        _, d, at = max(_gap(part, d) for d in range(part.ndim))
+        b = box[d]
+        halves = (slice(b.start + at, b.stop), slice(b.start, b.start + at))
+        waiting += [(*box[:d], half, *box[d + 1 :]) for half in halves]
+    return found
+
+
+def _held(part: Bools, d: int) -> Int64:
+    """Return the positions along a dimension that have a wanted cell."""
+    return np.flatnonzero(part.any(axis=tuple(k for k in range(part.ndim) if k != d)))
+
+
+def _span(part: Bools, d: int) -> tuple[int, int]:
+    held = _held(part, d)
+    return int(held[0]), int(held[-1]) + 1
+
+
+def _gap(part: Bools, d: int) -> tuple[int, int, int]:
+    """Return how wide the widest gap along a dimension is, the dimension, and where it ends; the middle without one."""
+    held = _held(part, d)
+    gaps = np.diff(held) - 1
+    if not len(gaps):
+        return -1, d, 0
+    widest = int(gaps.argmax())
+    if gaps[widest]:
+        return int(gaps[widest]), d, int(held[widest + 1])
+    return 0, d, part.shape[d] // 2
+
+
+def counted(array: Array) -> tuple[int, int]:
+    """Return how many chunks of an array are looked at, and the bytes of their values."""
+    if array.absent is None:
+        return array.grid.size, array.nbytes
+    held: Any = ~array.absent.reshape(array.grid.matrix_shape)
+    count = int(np.count_nonzero(held))
+    for edges, n in reversed(list(zip(array.grid.edges, array.shape, strict=True))):
+        held = held @ np.diff(np.minimum(edges, n))
+    return count, int(held) * array.dtype.itemsize
