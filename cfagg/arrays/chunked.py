@@ -17,8 +17,7 @@ from cfagg.arrays.reader import Reader
 from cfagg.formats.metadata.stores import LocalStore, Store
 from cfagg.formats.zarr.chunks import read_box, read_chunk
 from cfagg.formats.zarr.metadata import ZarrArray, decoded_array
-from cfagg.formats.zarr.stored import stored_few
-from cfagg.model import Regular
+from cfagg.formats.zarr.stored import stored_boxes
 
 __all__ = ["ZarrReader", "local_reader"]
 
@@ -53,14 +52,7 @@ class ZarrReader(Reader):
 
     def stored_boxes(self, sparse: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
         """Return where all that is stored begins and ends: chunks, or shards; `None` where that is not listed."""
-        objects = self.array.objects
-        rows = stored_few(self.array, objects.size // sparse)
-        if rows is None:
-            return None
-        rows = rows[(rows < objects.matrix_shape).all(axis=1)]
-        pairs = list(zip(objects.axes, rows.T, strict=True))
-        ends = [[i * a.chunk + a.chunk * k if isinstance(a, Regular) else a[i + k] for a, i in pairs] for k in (0, 1)]
-        return np.stack(ends[0], axis=1), np.minimum(np.stack(ends[1], axis=1), self.shape)
+        return stored_boxes(self.array, sparse)
 
     def filled(self, index: Sequence[int]) -> npt.NDArray[Any]:
         """Return the elements of one chunk, fill values where it is not stored."""

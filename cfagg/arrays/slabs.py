@@ -18,6 +18,8 @@ from cfagg.cf.header import Header
 from cfagg.errors import FragmentMismatchError, SourceError, UnsupportedError
 from cfagg.formats.values.open_variable import OpenVariable
 from cfagg.formats.values.storage import StoredVariable
+from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.stored import stored_boxes
 from cfagg.model import Grid
 
 __all__ = ["OpenReader", "SlabReader", "VariableReader"]
@@ -57,6 +59,7 @@ class VariableReader(Reader):
 class SlabReader(VariableReader):
     """A variable whose values a library or a plug-in gives by hyperslabs: `slab` takes a slice per dimension.
 
+    Of a variable in a Zarr store, `stored` tells where its chunks are.
     Of a variable of a PP file, `addresses` returns its file, its fields as a grid, and the address of each.
     """
 
@@ -71,15 +74,20 @@ class SlabReader(VariableReader):
         fill: Any = None,
         addresses: Callable[[], tuple[str, Grid, npt.NDArray[np.int64] | None]] | None = None,
         workers: int | None = None,
+        stored: ZarrArray | None = None,
     ) -> None:
         self._describe(header)
-        self._header, self._slab = header, slab
+        self._header, self._slab, self._stored = header, slab, stored
         self.label, self.fill, self.workers, self.encoding = label, fill, workers, {}
         self.chunks, self.addresses = chunks, addresses
         self.grid = whole(self.shape) if grid is None else grid
 
     def __repr__(self) -> str:
         return f"<SlabReader of {self._header.variable!r} {self.shape} {self.dtype}>"
+
+    def stored_boxes(self, sparse: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+        """Return where all that is stored begins and ends, where that is known."""
+        return None if self._stored is None else stored_boxes(self._stored, sparse)
 
     def _fragment(self) -> Fragment:
         return Fragment(self._header, self.chunks, lambda slices: self._read(tuple(slices)), self.label)

@@ -18,7 +18,7 @@ from cfagg.formats.icechunk import IcechunkStore, is_repository, open_repository
 from cfagg.formats.metadata.nczarr import HIDDEN
 from cfagg.formats.metadata.stores import LocalStore, RemoteStore
 from cfagg.formats.metadata.zarr import Node, open_store, read_node
-from cfagg.formats.zarr.metadata import array_of, open_array
+from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
 from cfagg.model import dataset as model
 from cfagg.storage.urls import Url
 
@@ -48,15 +48,10 @@ class ZarrSource(OtherSource):
         path = f"{group.rstrip('/')}/{variable.name}"
         slab: Any = self.arrays[path].read
         grid = fill = None
-        try:
-            if isinstance(self.store, LocalStore):
-                array = open_array(self.store.path, slab.path, allow=self.store.allow)
-            else:
-                source = self.store.source
-                where = source.beside(source.rstrip("/")) if isinstance(source, Url) else source
-                array = array_of(where, slab.path, self.store.read, self.store.opens)
-        except CfaggError:
-            pass  # strings and the like, which zarr-python reads; damaged metadata raise when values are read
+        array = self._array(slab.path)
+        if array is None:
+            # Strings and the like, which zarr-python reads; damaged metadata raise when values are read.
+            array = self._array(slab.path, any_type=True)
         else:
             fill = array.fill_value
             if array.ndim == len(variable.dims):  # NCZarr's scalars are arrays of one element
@@ -72,7 +67,18 @@ class ZarrSource(OtherSource):
         )
         label = f"{self.store.source}: array {path!r}"
         chunks = None if slab.chunks is None else tuple(slab.chunks)
-        return SlabReader(header, slab, label, chunks=chunks, grid=grid, fill=fill, workers=workers)
+        return SlabReader(header, slab, label, chunks=chunks, grid=grid, fill=fill, workers=workers, stored=array)
+
+    def _array(self, path: str, *, any_type: bool = False) -> ZarrArray | None:
+        """Return an array of the store, `None` of one whose metadata are not read here."""
+        try:
+            if isinstance(self.store, LocalStore):
+                return open_array(self.store.path, path, allow=self.store.allow, any_type=any_type)
+            source = self.store.source
+            where = source.beside(source.rstrip("/")) if isinstance(source, Url) else source
+            return array_of(where, path, self.store.read, self.store.opens, any_type=any_type)
+        except CfaggError:
+            return None
 
     def fingerprint(self) -> str:
         """Return a digest of names, sizes and times of change of all that the store holds."""

@@ -48,9 +48,13 @@ def _with_absent(array: Array, zarr_format: int) -> Array:
         return array
     absent = ~_touched(array.grid, *found).reshape(-1)
     first = int(absent.argmax())
-    if not absent[first] or not holds_only(_sample(array, first), array.padding):
+    if not absent[first]:
         return array
-    return replace(array, absent=absent)
+    sample = _sample(array, first)
+    if array.fill is None and array.dtype.kind in "iufb":
+        # Readers of version 3 do not take the value of what is not stored for a missing one.
+        array = replace(array, unstored=sample.reshape(-1)[0])
+    return replace(array, absent=absent) if holds_only(sample, array.padding) else array
 
 
 def _touched(grid: Grid, starts: Int64, stops: Int64) -> Bools:

@@ -25,10 +25,10 @@ from cfagg.conversion.slabs import Slabs
 from cfagg.errors import TargetError
 from cfagg.runtime.clusters import answers, cluster_of, threads_of
 
-__all__ = ["BATCH", "on_cluster", "run_workers", "task_count"]
+__all__ = ["on_cluster", "run_workers", "task_count"]
 
 #: Bytes of values in one task: large enough that the way to the worker does not count.
-BATCH = 32 << 20
+_BATCH = 32 << 20
 
 #: Tasks that are given out at a time, for each thread of the workers.
 _AHEAD = 2
@@ -90,9 +90,9 @@ def run_workers(job: Job, todo: Iterator[Task], client: Any) -> Generator[tuple[
             client.cancel([sent], force=True)
 
 
-def task_count(arrays: Sequence[Array], slabs: Sequence[Slabs], batch: int) -> int:
-    """Return about how many tasks of so many bytes these arrays are written by, without a look at each slab."""
-    count = 0
+def task_count(arrays: Sequence[Array], slabs: Sequence[Slabs], *, cluster: bool) -> int:
+    """Return by how many slabs, or about how many tasks of a cluster, arrays are written, without a look at each."""
+    count, batch = 0, _BATCH if cluster else 0
     for array, cuts in zip(arrays, slabs, strict=True):
         mean = array.nbytes / max(1, len(cuts))
         held = len(cuts) if array.absent is None else len(cuts.holding(~array.absent))
@@ -107,7 +107,7 @@ def _batches(job: Job, todo: Iterator[Task]) -> Iterator[list[Task]]:
     for task in todo:
         batch.append(task)
         size += job.nbytes(task)
-        if size >= BATCH:
+        if size >= _BATCH:
             yield batch
             batch, size = [], 0
     if batch:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cfagg.conversion.absent import counted, with_absent
-from cfagg.conversion.cluster import BATCH, task_count
+from cfagg.conversion.cluster import task_count
 from cfagg.conversion.plan import build_plan
 from cfagg.conversion.schedule import schedule
 from cfagg.runtime.reports import WrittenReport
@@ -110,7 +110,7 @@ def estimate(target: str, plan: Plan, made: Schedule, client: Any = None) -> Dry
         bytes_out=sum(counted(a)[1] for a in plan.arrays),
         bytes_between=made.scratch,
         chunks=sum(counted(a)[0] for a in plan.arrays),
-        tasks=task_count(made.arrays, made.slabs, 0 if client is None else BATCH),
+        tasks=task_count(made.arrays, made.slabs, cluster=client is not None),
         memory_per_worker=made.memory,
         workers=made.threads,
         notes=plan.notes,

@@ -45,7 +45,8 @@ def test_two_threads_more_than_processors_work_while_others_wait_for_the_disk(tm
 
 def test_the_way_by_other_chunks_is_in_the_plan(tmp_path):
     group = zarr.open_group(tmp_path / "a.zarr", mode="w")
-    group.create_array("v", shape=(2000, 2000), chunks=(1, 2000), dtype="f4", dimension_names=("x", "y"))
+    made = group.create_array("v", shape=(2000, 2000), chunks=(1, 2000), dtype="f4", dimension_names=("x", "y"))
+    made[:] = 1
     options = {"chunks": {"x": 2000, "y": 1}, "memory": "8MiB", "workers": 1}
     plan = convert(tmp_path / "a.zarr", tmp_path / "b.zarr", dry_run=True, **options)
     assert (plan.bytes_in, plan.bytes_between, plan.bytes_out) == (16_000_000,) * 3
@@ -91,7 +92,7 @@ def test_chunks_of_the_source_take_a_few_bytes_each_to_plan(tmp_path):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert plan.bytes_out == 4000 * cells
+    assert (plan.bytes_out, plan.chunks) == (0, 0)  # nothing is stored
     assert peak < 20 * cells
 
 

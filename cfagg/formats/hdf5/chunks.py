@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.conventions import limits
-from cfagg.errors import AccessError
+from cfagg.errors import AccessError, CfaggError, LimitError
 from cfagg.formats.codecs import check_chunk
 from cfagg.formats.hdf5 import indexes
 from cfagg.formats.hdf5.head import Head
@@ -126,10 +126,25 @@ def raw(
     return by_table.raw(checked, storage.encoding, _placed(checked, storage, slices, context, opened), context)
 
 
-def table(checked: Checked, storage: Chunked, shape: Sequence[int], context: Context) -> ChunkTable:
-    """Return where all chunks of a dataset that is not empty stand."""
+def few(checked: Checked, storage: Chunked, shape: Sequence[int], context: Context, most: int) -> ChunkTable | None:
+    """Return where all chunks of a dataset stand, where these are many and hardly any is stored; else `None`."""
+    if math.prod(-(-n // c) for n, c in zip(shape, storage.chunks, strict=True)) <= indexes.MOST:
+        return None
+    try:
+        return table(checked, storage, shape, context, min(most, _HELD))
+    except CfaggError:
+        return None  # whoever reads says what is wrong
+
+
+def table(
+    checked: Checked, storage: Chunked, shape: Sequence[int], context: Context, most: int | None = None
+) -> ChunkTable:
+    """Return where all chunks of a dataset that is not empty stand; a `LimitError` tells of more than `most`."""
     box = [_Rows(c, range(n)) for c, n in zip(storage.chunks, shape, strict=True)]
-    entries, fill = _Table(checked, storage, [slice(0, n, 1) for n in shape], context, None).look_up(box)
+    made = _Table(checked, storage, [slice(0, n, 1) for n in shape], context, None, most)
+    entries, fill = made.look_up(box, whole=True)
+    if made.held is not None:
+        return replace(made.held, encoding=replace(storage.encoding, fill=fill))
     rows = [(cell, *e) for cell, e in enumerate(entries or ()) if e[1] is not None]
     cell, mask, offset, length = np.array(rows, np.int64).reshape(-1, 4).T
     encoding = replace(storage.encoding, fill=fill)
@@ -206,16 +221,26 @@ class _Table:
     """Where chunks stand in the file, as one reading of a hyperslab asks for them."""
 
     def __init__(
-        self, checked: Checked, storage: Chunked, slices: Sequence[slice], context: Context, opened: Any
+        self,
+        checked: Checked,
+        storage: Chunked,
+        slices: Sequence[slice],
+        context: Context,
+        opened: Any,
+        most: int | None = None,
     ) -> None:
+        self._most = most
         self.checked, self.storage, self.context, self.opened = checked, storage, context, opened
         self._last = [range(s.start, s.stop, s.step)[-1] // c for s, c in zip(slices, storage.chunks, strict=True)]
-        self._held: ChunkTable | None = None
+        self.held: ChunkTable | None = None
         self._fill: Any = None
 
-    def look_up(self, box: _Box) -> tuple[list[by_table.Entry] | None, Any]:
-        """Return an entry per chunk, or `None` where no chunk was ever written, and the value of unwritten ones."""
-        if self._held is None:
+    def look_up(self, box: _Box, *, whole: bool = False) -> tuple[list[by_table.Entry] | None, Any]:
+        """Return an entry per chunk, or `None` where no chunk was ever written, and the value of unwritten ones.
+
+        Of the `whole`, no entries are made where the table is held from now on.
+        """
+        if self.held is None:
             # A table that the netCDF library writes is read without the HDF5 library, if it is small and complete.
             if self.storage.tree is not None and _count(box) <= indexes.MOST:
                 head = Head(self.checked.handle)
@@ -225,11 +250,11 @@ class _Table:
             found = self._ask(box)
             if found is not None:
                 return (found if any(e[1] is not None for e in found) else None), self._fill
-        if self._held is None:
+        if self.held is None or whole:
             return None, self._fill
         indices: Any = np.ix_(*(rows.indices for rows in box))
-        cells: Any = np.ravel_multi_index(indices, self._held.grid.matrix_shape)
-        return by_table.entries(self._held, cells.reshape(-1)), self._fill
+        cells: Any = np.ravel_multi_index(indices, self.held.grid.matrix_shape)
+        return by_table.entries(self.held, cells.reshape(-1)), self._fill
 
     def _ask(self, box: _Box) -> list[by_table.Entry] | None:
         """Let the library look; `None` where the whole table is held from now on."""
@@ -253,7 +278,7 @@ class _Table:
                     self._fill = (
                         np.void(bytes(dtype.itemsize)) if dtype.kind == "V" else library_variables.fill(dataset)
                     )
-            except AccessError:
+            except (AccessError, LimitError):
                 raise
             except (*ERRORS, UnsoundError) as error:
                 raise context.damage(
@@ -269,6 +294,8 @@ class _Table:
 
         chunks = self.storage.chunks
         whole = tuple(map(operator.floordiv, dataset.shape, chunks))
+        if self._most is not None and dataset.get_num_chunks() > self._most:
+            raise LimitError(f"{self.storage.path!r} has more than {self._most:,} chunks")
         at_once = _count(box) > _SINGLY and h5py.version.hdf5_version_tuple >= _ITERATES
         if not at_once or dataset.get_num_chunks() > _HELD:
             indices = _indices(box) if listed is None else map(listed.listed, _indices(box))
@@ -296,7 +323,7 @@ class _Table:
         cell: Any = np.ravel_multi_index(tuple(columns.T[: grid.ndim]), grid.matrix_shape)
         order = np.argsort(cell)
         mask, offset, length = columns[order, -3:].T
-        self._held = ChunkTable(grid, self.storage.encoding, cell[order], offset, length, mask)
+        self.held = ChunkTable(grid, self.storage.encoding, cell[order], offset, length, mask)
         return None
 
 

@@ -112,6 +112,18 @@ class MemoryStore:
 
         yield from sorted(n.strip("/") for n in sync(names()))
 
+    def keys(self, path: str) -> Iterator[str]:
+        """Yield the keys of all that is stored below a node, counted from there."""
+        from zarr.core.sync import sync
+
+        begin = joined(self._path, path)
+        begin = f"{begin}/" if begin else ""
+
+        async def names() -> list[str]:
+            return [n[len(begin) :] async for n in self._store.list_prefix(begin)]
+
+        yield from sync(names())
+
     def array(self, path: str, format_: int) -> Any:
         """Return an array, opened with zarr-python."""
         from cfagg.formats.zarr.vetting import vetted

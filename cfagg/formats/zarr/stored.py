@@ -11,11 +11,12 @@ import numpy.typing as npt
 from cfagg.errors import CfaggError
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.remote import key_of, remote_source
+from cfagg.model import Regular
 from cfagg.storage.files import close_read
 from cfagg.storage.tree import open_quickly
 from cfagg.storage.urls import Url
 
-__all__ = ["stored_few"]
+__all__ = ["stored_boxes", "stored_few"]
 
 #: Documents of an array, which stand beside its objects.
 _DOCUMENTS = frozenset({"zarr.json", ".zarray", ".zattrs"})
@@ -39,13 +40,11 @@ def stored_few(array: ZarrArray, most: int) -> npt.NDArray[np.int64] | None:
     >>> stored_few(open_array(store, "tas"), 100).tolist()
     [[7, 1]]
     """
-    if array.opens is not None:
-        return None
     found: list[tuple[int, ...]] = []
     document = "zarr.json" if array.zarr_format == 3 else ".zarray"
     is_its_own = False
     try:
-        names = _remote_names(array) if isinstance(array.store, Url) else _local_names(array)
+        names = _names(array)
         for seen, name in enumerate(names):
             if seen > most + len(_DOCUMENTS):
                 return None
@@ -62,6 +61,21 @@ def stored_few(array: ZarrArray, most: int) -> npt.NDArray[np.int64] | None:
     return np.array(found, np.int64).reshape(-1, array.ndim) if is_its_own else None
 
 
+def stored_boxes(array: ZarrArray, sparse: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+    """Return where each stored object of an array begins and ends; `None` as `stored_few`, of one of `sparse`."""
+    objects = array.objects
+    rows = stored_few(array, objects.size // sparse)
+    if rows is None:
+        return None
+    rows = rows[(rows < objects.matrix_shape).all(axis=1)]
+    starts, stops = np.empty_like(rows), np.empty_like(rows)
+    for d, (axis, n) in enumerate(zip(objects.axes, array.shape, strict=True)):
+        index = rows[:, d]
+        starts[:, d] = index * axis.chunk if isinstance(axis, Regular) else axis[index]
+        stops[:, d] = np.minimum(starts[:, d] + axis.chunk if isinstance(axis, Regular) else axis[index + 1], n)
+    return starts, stops
+
+
 def _index(array: ZarrArray, name: str) -> tuple[int, ...] | None:
     """Return the index of an object, `None` where a name is no key of one, letter by letter."""
     begin = f"{array.prefix}{array.separator}" if array.prefix else ""
@@ -70,6 +84,15 @@ def _index(array: ZarrArray, name: str) -> tuple[int, ...] | None:
         return None
     index = tuple(map(int, parts))
     return index if array.key(index) == name else None
+
+
+def _names(array: ZarrArray) -> Iterator[str]:
+    """Yield the keys below an array."""
+    if array.opens is not None:
+        # Of stores that are no directories those are listed that can be, as repositories of Icechunk.
+        keys = getattr(getattr(array.opens, "__self__", None), "keys", None)
+        return iter(()) if keys is None else keys(array.path)
+    return _remote_names(array) if isinstance(array.store, Url) else _local_names(array)
 
 
 def _remote_names(array: ZarrArray) -> Iterator[str]:
