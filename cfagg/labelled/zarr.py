@@ -38,6 +38,7 @@ from cfagg.formats.zarr.checked_store import CheckedStore
 from cfagg.formats.zarr.documents import node_folder, parse, read_document
 from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
 from cfagg.formats.zarr.settings import no_codec, open_plainly, unequal_chunks
+from cfagg.formats.zarr.vetting import COARSE
 from cfagg.formats.zarr.zipped import CheckedZip
 from cfagg.labelled.indexed import IndexedArray
 from cfagg.storage.store import raise_ours
@@ -68,6 +69,7 @@ class _Store(ZarrStore):
             else:
                 lazy: Any = indexing.LazilyIndexedArray(IndexedArray(ZarrReader(found), wrapper.dtype))
                 variable._data = lazy
+        variable.attrs.pop(COARSE, None)
         if variable.dims == ("_scalar_",) and variable.shape == (1,):
             # The netCDF library writes a scalar as an array of one element.
             variable = variable.isel(_scalar_=0)
@@ -117,6 +119,11 @@ class _Indexer:
 
     def __getitem__(self, key: Any) -> Any:
         where = f"array {self._array.path!r} of {self._array.store}"
+        if COARSE in self._array.attrs:
+            raise LimitError(
+                f"{where} is decoded by zarr-python, and has more chunks of unequal lengths than that lists; write it "
+                "in fewer chunks, or with codecs that cfagg decodes"
+            )
         check_chunk(_chunks(self._array)[1] * self._array.dtype.itemsize, f"a chunk of {where}")
         try:
             return self._source[key]
@@ -172,7 +179,7 @@ class ZarrEntrypoint(BackendEntrypoint):
                 consolidated = is_consolidated(known)
             store = KeyStore(known.remote, filename_or_obj.beside(filename_or_obj.rstrip("/")))
         elif os.path.isdir(filename_or_obj):  # noqa: PTH112
-            store = CheckedStore(filename_or_obj, allow=allow)
+            store = CheckedStore(filename_or_obj, allow=allow, coarse=True)
             # zarr-python keeps whole grids of chunks in mind, so their number is looked at first.
             _check_counts(store, group or "", chunked=chunked)
         else:

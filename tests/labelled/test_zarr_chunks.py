@@ -14,6 +14,8 @@ import xarray as xr
 import zarr
 
 import cfagg
+from cfagg.errors import LimitError
+from cfagg.formats.zarr import grids
 from cfagg.writing.zarr.blocks import Blocks, write_blocks
 
 OPENERS: dict[str, Callable[[Path], Any]] = {
@@ -77,3 +79,43 @@ def test_the_edges_of_a_regular_grid_are_told_by_their_length(tmp_path):
     zarr.create_array(store, name="x", shape=(10**12,), chunks=(4,), dtype="i1", dimension_names=["n"])
     ds = xr.open_dataset(store, engine="cfagg")
     assert ds.x.encoding["preferred_chunks"] == {"n": 4}
+
+
+@pytest.mark.parametrize("consolidated", [False, True])
+def test_one_array_of_very_many_unequal_chunks_does_not_hide_the_others(consolidated, tmp_path, monkeypatch):
+    lengths = [3, 1, 2, 1, 1, 3, 1]
+    written = {"few": ("x", np.arange(5)), "many": ("n", da.arange(12, chunks=(lengths,)), {"units": "m"})}
+    cfagg.write(xr.Dataset(written), tmp_path / "a.zarr")
+    zarr.create_array(tmp_path / "a.zarr/text", shape=(12,), chunks=(4,), dtype=str, dimension_names=["n"])[:] = "a"
+    document = json.loads((tmp_path / "a.zarr/text/zarr.json").read_text())
+    grid = json.loads((tmp_path / "a.zarr/many/zarr.json").read_text())["chunk_grid"]
+    (tmp_path / "a.zarr/text/zarr.json").write_text(json.dumps(document | {"chunk_grid": grid}))
+    if consolidated:
+        with zarr.config.set({"array.rectilinear_chunks": True}):
+            zarr.consolidate_metadata(tmp_path / "a.zarr")
+    else:
+        (tmp_path / "a.zarr/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    monkeypatch.setattr(grids, "_LISTED", 5)
+    monkeypatch.setattr(grids, "_COARSE", 3)
+    for ds in (cfagg.read(tmp_path / "a.zarr"), cfagg.read(tmp_path / "a.zarr", chunks={})):
+        assert ds.few.values.tolist() == list(range(5))
+        assert ds.many.values.tolist() == list(range(12))
+        assert ds.many[3:9:2].values.tolist() == [3, 5, 7]
+        assert ds.many.attrs == {"units": "m"}
+        with pytest.raises(LimitError, match=r"array 'text' .* is decoded by zarr-python, and has more chunks"):
+            _ = ds.text.values
+    assert ds.many.chunks == ((4, 4, 4),)
+    assert cfagg.open_array(tmp_path / "a.zarr", "many").chunks == (tuple(lengths),)
+
+
+def test_very_many_unequal_shards_are_refused(tmp_path, monkeypatch):
+    made = zarr.create_group(tmp_path / "a.zarr").create_array(
+        "v", shape=(8,), chunks=(2,), shards=(4,), dtype="i4", dimension_names=["n"]
+    )
+    made[:] = 1
+    document = json.loads((tmp_path / "a.zarr/v/zarr.json").read_text())
+    document["chunk_grid"] = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[2, 4, 2]]}}
+    (tmp_path / "a.zarr/v/zarr.json").write_text(json.dumps(document))
+    monkeypatch.setattr(grids, "_LISTED", 2)
+    with pytest.raises(LimitError, match="3 chunks of unequal lengths"):
+        cfagg.read(tmp_path / "a.zarr")

@@ -31,12 +31,15 @@ _CONTEXT = Context()
 
 
 class CheckedStore(LocalStore):
-    """A directory that is only read, file by file as `cfagg.storage.tree` opens them; links may lead to `allow`."""
+    """A directory that is only read, file by file as `cfagg.storage.tree` opens them; links may lead to `allow`.
 
-    def __init__(self, root: str | Path, *, allow: Iterable[str | os.PathLike[str]] = ()) -> None:
+    `coarse` is as for `vetted`.
+    """
+
+    def __init__(self, root: str | Path, *, allow: Iterable[str | os.PathLike[str]] = (), coarse: bool = False) -> None:
         super().__init__(os.path.abspath(root), read_only=True)  # noqa: PTH100
         self.path = str(self.root)
-        self.allow = prefixes(allow)
+        self.allow, self.coarse = prefixes(allow), coarse
         # Two stores are never one to dask, which could take results of one for the other's after it was written.
         self._token = uuid.uuid4().hex
 
@@ -63,7 +66,7 @@ class CheckedStore(LocalStore):
         data = found[0]
         if len(data) > MAX_DOCUMENT:
             raise LimitError(f"{path} has more than {MAX_DOCUMENT:,} bytes of metadata")
-        return cut(vetted(name, data, path), byte_range)
+        return cut(vetted(name, data, path, coarse=self.coarse), byte_range)
 
     def get_sync(
         self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None

@@ -33,6 +33,9 @@ _VARIABLE = {"rectilinear": "chunk_shapes", "rectangular": "chunk_shape"}
 #: Chunks of unequal lengths along a dimension for which zarr-python may take a microsecond and a hundred bytes each.
 _LISTED = 2**20
 
+#: Chunks along a dimension that are told in their place.
+_COARSE = 2**12
+
 #: No length, and no end of an array, is as large as this, so that sums of two stay within 64 bits.
 _BEYOND = 2**62
 
@@ -75,10 +78,11 @@ def grid_v3(
     return inner, objects
 
 
-def for_listing(grid: Any, shape: Any, where: str) -> Any:
+def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False) -> Any:
     """Return a grid for zarr-python, which lists every edge: by its newer name, and equal chunks as one number.
 
-    Raises where it would list more than there are in any array, or of unequal ones more than it does in a second.
+    Raises where it would list more than there are in any array, or of unequal ones more than it does in a second; with
+    `coarse`, returns instead of the latter a regular grid of fewer, which is not how the array is stored.
 
     >>> grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[2, 9]], [3, 2]]}}
     >>> for_listing(grid, [17, 5], "a")["configuration"]["chunk_shapes"]
@@ -102,6 +106,8 @@ def for_listing(grid: Any, shape: Any, where: str) -> Any:
         # A run that ends early or goes on beyond the array's end stays what it is: a number would say something else.
         shorter.append(runs[0][0] if equal and -(-size // runs[0][0]) == counts[0] else entry)
         listed = sum(counts) + len(entry) - len(runs) if shorter[-1] is entry and isinstance(entry, list) else 0
+        if listed > _LISTED and coarse and all(map(_is_length, sizes)):
+            return _coarse(told, sizes)
         if listed > _LISTED:
             raise LimitError(
                 f"{where}, dimension {d} has {listed:,} chunks of unequal lengths, which zarr-python lists one by one: "
@@ -112,6 +118,12 @@ def for_listing(grid: Any, shape: Any, where: str) -> Any:
         return grid
     others = {k: v for k, v in configuration.items() if k != key}
     return {"name": "rectilinear", "configuration": {"kind": "inline", **others, "chunk_shapes": shorter}}
+
+
+def _coarse(told: Sequence[Any], sizes: Sequence[Any]) -> dict[str, Any]:
+    """Return a regular grid of a few chunks along each dimension."""
+    lengths = [e if _is_length(e) else max(-(-n // _COARSE), 1) for e, n in zip(told, sizes, strict=True)]
+    return {"name": "regular", "configuration": {"chunk_shape": lengths}}
 
 
 def chunk_grid(chunks: Sequence[Any]) -> dict[str, Any]:

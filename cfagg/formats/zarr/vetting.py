@@ -10,7 +10,10 @@ from cfagg.errors import UnsupportedError
 from cfagg.formats.zarr.documents import parse
 from cfagg.formats.zarr.grids import for_listing
 
-__all__ = ["vetted"]
+__all__ = ["COARSE", "vetted"]
+
+#: Attribute of an array whose chunks are others than it is told.
+COARSE = "_cfagg_coarse_chunks"
 
 #: Codecs that run what they read.
 _CODE = frozenset({"pickle", "numcodecs.pickle"})
@@ -19,17 +22,21 @@ _CODE = frozenset({"pickle", "numcodecs.pickle"})
 _ORDERED, _PLAIN = re.compile(rb'("dtype"\s*:\s*")[<>](S\d+")'), rb"\1|\2"
 
 
-def vetted(name: str, raw: bytes, where: str) -> bytes:
-    """Return the document of a name as zarr-python may be given it."""
+def vetted(name: str, raw: bytes, where: str, *, coarse: bool = False) -> bytes:
+    """Return the document of a name as zarr-python may be given it.
+
+    With `coarse`, an array of more unequal chunks than it lists gets a grid of fewer chunks, which it must not be read
+    by, and the attribute `COARSE`.
+    """
     if name == ".zattrs":
         return raw
     found = parse(raw, where)
-    if _vet(found, where):
+    if _vet(found, where, coarse=coarse):
         return json.dumps(found).encode()
     return _ORDERED.sub(_PLAIN, raw) if name == ".zarray" else raw
 
 
-def _vet(found: Any, where: str) -> bool:
+def _vet(found: Any, where: str, *, coarse: bool) -> bool:
     """Make lists of equal chunks short, and return whether there were any.
 
     Raises where metadata name a codec that runs code which the store holds, or chunks that nobody can list.
@@ -41,8 +48,12 @@ def _vet(found: Any, where: str) -> bool:
             if any(isinstance(one.get(k), str) and one[k].lower() in _CODE for k in ("id", "name")):
                 raise UnsupportedError(f"{where} uses the codec 'pickle', which executes what it reads: never used")
             if "chunk_grid" in one:
-                grid = for_listing(one["chunk_grid"], one.get("shape"), where)
+                # The chunks of a shard would have to divide those that are made up.
+                whole = coarse and "sharding_indexed" not in str(one.get("codecs"))
+                grid = for_listing(one["chunk_grid"], one.get("shape"), where, coarse=whole)
                 changed |= grid is not one["chunk_grid"]
+                if grid is not one["chunk_grid"] and grid["name"] == "regular":
+                    one["attributes"] = {**(one.get("attributes") or {}), COARSE: True}
                 one["chunk_grid"] = grid
             waiting += [v for k, v in one.items() if k != "attributes" and not k.endswith(".zattrs")]
         elif isinstance(one, list):
