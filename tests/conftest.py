@@ -30,6 +30,10 @@ for _name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
     os.environ[_name] = os.devnull + "/none"
 
 
+# A cluster may take minutes to start on a machine that is stalled.
+for _name in ("CONNECT", "TCP"):
+    os.environ[f"DASK_DISTRIBUTED__COMM__TIMEOUTS__{_name}"] = "300s"
+
 # A run that a shell started in the background ignores Control-C, and so would all processes that tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -44,7 +44,7 @@ __all__ = ["Region", "a_region", "write_region"]
 _SENSELESS = frozenset({"zarr_format", "chunks", "shards", "codec", "level", "overwrite", "resume"})
 
 #: Seconds to wait for others who look whether the store is written to.
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 
 #: Where workers of a cluster write chunks of a store, so that these appear whole.
 _ASIDE = ".cfagg-region-"

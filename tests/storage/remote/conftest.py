@@ -25,7 +25,9 @@ from urllib.parse import urlsplit
 import boto3
 import pytest
 
+from cfagg.arrays.index import lookup
 from cfagg.demo import sample
+from cfagg.storage import remote_file
 from cfagg.storage.objects import ObjectStore
 from tests.storage.remote.google import Google
 
@@ -38,7 +40,9 @@ _SETTINGS = (
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy stands between, and no settings of the user count."""
+    """No proxy stands between, no settings of the user count, and a look at a server holds on a slow machine too."""
+    monkeypatch.setattr(remote_file, "_TRUST", 600.0)
+    monkeypatch.setattr(lookup, "_TRUST", 600.0)
     monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
     for name in _SETTINGS:
         monkeypatch.delenv(name, raising=False)
