@@ -164,9 +164,10 @@ class Connection:
         """Raise where a name led to an address of this machine or network; the user may allow the address itself."""
         found: Any = ipaddress.ip_address(address.partition("%")[0])
         found = getattr(found, "ipv4_mapped", None) or found
-        if found in _TRANSLATED:
+        if found in _TRANSLATED or (found.version == 6 and int(found) >> 32 == 0 and int(found) > 1):
             found = ipaddress.ip_address(int(found) & 0xFFFFFFFF)
-        if not found.is_global and self.host not in (str(found), "localhost"):
+        near = not found.is_global or found.is_multicast or getattr(found, "is_site_local", False)
+        if near and self.host not in (str(found), "localhost"):
             raise AccessError(
                 f"{self.host} is at the address {found} of this machine or its network, where no file and no redirect "
                 "may lead; if that is right, allow the address itself"
@@ -181,9 +182,9 @@ class Connection:
 
 def _proxy(scheme: str, host: str) -> tuple[str, int, dict[str, str]] | None:
     """Return host and port of the proxy that the environment names for a server, and the headers that it wants."""
-    if urllib.request.proxy_bypass(host):
-        return None
     known = urllib.request.getproxies()
+    if urllib.request.proxy_bypass(host) or _is_among(host, known.get("no", "")):
+        return None
     named = known.get(scheme) or known.get("all")
     if not named:
         return None
@@ -198,6 +199,20 @@ def _proxy(scheme: str, host: str) -> tuple[str, int, dict[str, str]] | None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
         headers = {"proxy-authorization": f"Basic {base64.b64encode(pair).decode()}"}
     return parts.hostname, parts.port or 80, headers
+
+
+def _is_among(host: str, listed: str) -> bool:
+    """Return whether a host is an address in one of the networks that a list without proxies names.
+
+    >>> _is_among("10.1.2.3", "example.org, 10.0.0.0/8"), _is_among("a.org", "0.0.0.0/0")
+    (True, False)
+    """
+    try:
+        address = ipaddress.ip_address(host)
+        networks = [each.strip(" []") for each in listed.split(",") if "/" in each or ":" in each]
+        return any(address in ipaddress.ip_network(each, strict=False) for each in networks)
+    except ValueError:
+        return False
 
 
 @lru_cache(4)

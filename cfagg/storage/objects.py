@@ -1,7 +1,7 @@
-"""Object stores by obstore: what Google and Azure hold, and everything that is written or listed there.
+"""Object stores by obstore: what Google and Azure hold, and everything that is written; S3 is read by the small reader.
 
-Its threads do not outlive a fork, after which it would wait for ever: then the small reader reads, where it knows the
-credentials, and all else is refused.
+Its threads do not outlive a fork, after which it would wait for ever: then the small reader reads the others too, where
+it knows the credentials, and all else is refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cfagg.errors import (
     AccessError,
@@ -27,12 +27,10 @@ from cfagg.errors import (
 from cfagg.errors.extras import require
 from cfagg.errors.redacting import redacted
 from cfagg.storage.credentials import from_environment, setting
+from cfagg.storage.remote import HttpSource, S3Source
 from cfagg.storage.remote_source import RemoteSource
 from cfagg.storage.store import MAX_OBJECT, Part, State, check_key
 from cfagg.storage.urls import OPEN
-
-if TYPE_CHECKING:
-    from cfagg.storage.remote import HttpSource
 
 __all__ = ["ObjectStore"]
 
@@ -65,7 +63,7 @@ class ObjectStore(RemoteSource):
         self,
         url: str,
         options: Mapping[str, Any],
-        allow: Iterable[str] = (),  # noqa: ARG002 - obstore follows no redirects to other places
+        allow: Iterable[str] = (),
         *,
         guarded: bool = False,  # noqa: ARG002 - the user's settings say where its servers are
         options_name: str = "storage_options",
@@ -84,6 +82,7 @@ class ObjectStore(RemoteSource):
         self.path = f"{self.scheme}://{self._bucket}/{prefix}".rstrip("/")
         self._prefix = f"{prefix}/" if prefix else ""
         self._options, self._options_name = dict(options), options_name
+        self._allow = tuple(allow)
         self._opened: Any = None
         self._known = {}
 
@@ -160,12 +159,15 @@ class ObjectStore(RemoteSource):
         return found
 
     def _by_listing(self, folder: str) -> dict[str, State] | None:
-        return None if self._other is not None else super()._by_listing(folder)
+        return super()._by_listing(folder) if (other := self._other) is None else other._by_listing(folder)
 
     def children(self, folder: str) -> Iterator[str]:
         """Yield the names of folders below a folder, ``""`` for the store itself."""
         import obstore
 
+        if isinstance(other := self._other, S3Source):
+            yield from other.children(folder)
+            return
         prefix = f"{self._prefix}{check_key(self.path, folder) if folder else ''}".rstrip("/") or None
         found = self._answered(folder, lambda: obstore.list_with_delimiter(self._store, prefix))
         for path in found["common_prefixes"]:
@@ -175,10 +177,13 @@ class ObjectStore(RemoteSource):
 
     def listed(self, folder: str = "") -> Iterator[str]:
         """Yield the keys of all objects below a folder."""
-        yield from (meta["path"][len(self._prefix) :] for meta in self._metas(folder))
+        yield from (key for key, _ in self.objects(folder))
 
     def objects(self, folder: str) -> Iterator[tuple[str, State]]:
         """Yield the keys and states of all objects below a folder, ``""`` for the store itself."""
+        if isinstance(other := self._other, S3Source):
+            yield from other.objects(folder)
+            return
         for meta in self._metas(check_key(self.path, folder) if folder else ""):
             yield meta["path"][len(self._prefix) :], _state(meta)
 
@@ -303,12 +308,13 @@ class ObjectStore(RemoteSource):
 
     @cached_property
     def _small(self) -> HttpSource | None:
-        """What reads after a fork, `None` where nothing can."""
+        """The small reader, `None` where it does not know the credentials."""
         from cfagg.storage.azure import azure_source
-        from cfagg.storage.remote import HttpSource, S3Source
 
         if self.scheme == "s3":
-            return S3Source(self.path, self._options)
+            made = S3Source(self.path, self._options, self._allow)
+            made.options_name = self._options_name
+            return made
         if self.scheme == "az":
             return azure_source(self._bucket, self._prefix, self._options)
         public = self._options.get("skip_signature")
@@ -316,7 +322,8 @@ class ObjectStore(RemoteSource):
 
     @property
     def _other(self) -> HttpSource | None:
-        return None if _process in (None, os.getpid()) else self._small
+        """What reads instead of obstore: of S3 always, as that follows redirects to anywhere; else after a fork."""
+        return self._small if self.scheme == "s3" or _process not in (None, os.getpid()) else None
 
     @property
     def _store(self) -> Any:

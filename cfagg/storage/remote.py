@@ -42,6 +42,8 @@ class HttpSource(RemoteSource):
     """A store on a web server that serves ranges of bytes; it may redirect within the store and to `allow`."""
 
     _tagged = False
+    #: The argument that options were given by.
+    options_name = "storage_options"
 
     def __init__(
         self, url: str, options: Mapping[str, Any], allow: Iterable[str] = (), *, guarded: bool = False
@@ -147,13 +149,13 @@ class HttpSource(RemoteSource):
         if reply.status in (401, 403):
             raise AccessError(
                 f"{self.path}/{key} may not be read: the server answers {reply.status}; give {self._remedy} as "
-                "storage_options="
+                f"{self.options_name}="
             )
         told = reply.body[:200].decode("utf-8", "replace").strip()
         if reply.status == 400 and _EXPIRED.search(reply.body):
             raise AccessError(
                 f"{self.path}/{key} may not be read: the credentials have expired; renew them, or give "
-                "storage_options={'credentials': provider}, a function that does"
+                f"{self.options_name}={{'credentials': provider}}, a function that does"
             )
         region = reply.headers.get("x-amz-bucket-region")
         hint = f"; the bucket is in the region {region!r}, give it as storage_options={{'region': …}}" if region else ""
@@ -232,9 +234,13 @@ class S3Source(HttpSource):
         query = {"list-type": "2", "encoding-type": "url", **asked}
         for _ in range(_PAGES):
             reply = self._listing.ask("GET", f"{self._root}/", canonical_query(query), limit=MAX_OBJECT)
-            self._there(folder, reply)
-            yield reply
+            if not self._there(folder, reply):
+                return
             text = reply.body.decode("utf-8", "replace")
+            # A page for people, as of a proxy, would be a place where nothing is.
+            if not re.search(r"<ListBucketResult[\s>].*</ListBucketResult>\s*$", text, re.DOTALL):
+                raise self._unlisted(folder)
+            yield reply
             token = re.search(r"<NextContinuationToken>(.*?)</NextContinuationToken>", text)
             if token is None:
                 if re.search(r"<IsTruncated>\s*true\s*</IsTruncated>", text, re.IGNORECASE):

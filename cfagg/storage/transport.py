@@ -89,7 +89,7 @@ class Transport:
             to = reply.headers.get("location")
             if reply.status not in _REDIRECTS or not to:
                 return reply
-            target = urljoin(url, to)
+            target = _joined(url, to)
             if not any(covers(prefix, target) for prefix in (self.base, *self.allow)):
                 target = redacted(target.partition("?")[0])
                 place = target.rpartition("/")[0]
@@ -186,6 +186,17 @@ class Transport:
         if found.get("content-encoding", "identity") not in ("identity", ""):
             raise FragmentReadError(f"{url} is encoded with {found['content-encoding']}, which was not asked for")
         return Reply(status, found, body)
+
+
+def _joined(url: str, to: str) -> str:
+    """Return where a redirect leads."""
+    try:
+        target = urljoin(url, to)
+    except ValueError:
+        target = ""
+    if not target or not re.fullmatch(r"[\x21-\x7e]+", target):
+        raise FragmentReadError(f"{url} redirects to {redacted(to)[:200]!r}, which is no URL")
+    return target
 
 
 def _retry_after(text: str) -> float | None:

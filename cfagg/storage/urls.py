@@ -175,7 +175,10 @@ def covers(prefix: str, url: str) -> bool:
     """
     from urllib.parse import unquote, urlsplit
 
-    outer, inner = urlsplit(prefix), urlsplit(url)
+    try:
+        outer, inner = urlsplit(prefix), urlsplit(url)
+    except ValueError:  # as of a host with one bracket
+        return False
     origin = _origin(outer)
     if origin is None or origin != _origin(inner) or _leads_up(inner.path):
         return False

@@ -19,9 +19,11 @@ import zarr
 import cfagg
 from cfagg.cli.main import main
 from cfagg.demo import sample
-from cfagg.errors import AccessError, SourceError, StaleError
+from cfagg.errors import AccessError, SourceError, StaleError, UnsupportedError
 from cfagg.formats.values.pool import close_files
-from tests.observations.servers import served
+from cfagg.storage.objects import ObjectStore
+from cfagg.storage.places import make_source
+from tests.observations.servers import Page, served
 from tests.storage.remote.conftest import Bucket
 
 SAMPLES = Path(sample("sst.nca")).parent
@@ -203,3 +205,23 @@ def test_boto3_is_the_judge_of_what_is_stored(bucket) -> None:
                             aws_secret_access_key="y")  # fmt: skip
     with pytest.raises(unsigned.exceptions.ClientError):
         unsigned.list_objects_v2(Bucket=bucket.name)
+
+
+@pytest.mark.parametrize("name", ["a b", "a*b", "a~b", "ä+b", "a%20b", "a=b&c'(1)"])
+def test_objects_below_a_place_of_any_name_are_written_listed_and_removed(bucket, name) -> None:
+    pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+    store = ObjectStore(f"s3://{bucket.name}/{name}", bucket.options)
+    store.put("f/k", b"abc")
+    assert (list(store.listed()), list(store.children("")), store.read("f/k")) == (["f/k"], ["f"], b"abc")
+    store.delete(["f/k"])
+    assert not list(store.listed())
+
+
+@pytest.mark.parametrize("page", [b"<html>Please log in.</html>", b"", b"<ListBucketResult><Contents><Key>a</Key>"])
+def test_a_page_in_place_of_a_listing_is_no_empty_place(tmp_path, page) -> None:
+    with served(tmp_path) as server:
+        server.rules = {"": [Page(200, page)] * 9}
+        store = make_source("s3://b1/x", {"endpoint": server.url, "skip_signature": True})
+        for ask in (lambda: list(store.objects("")), lambda: list(store.children(""))):
+            with pytest.raises(UnsupportedError, match="is not listed whole"):
+                ask()

@@ -1,0 +1,226 @@
+"""Addresses in all their spellings, proxies and redirects: the same for both readers, and no way around a policy."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from cfagg.errors import AccessError, CfaggError, FragmentReadError, SourceError, UnsupportedError
+from cfagg.storage import transport
+from cfagg.storage.access import Access
+from cfagg.storage.connections import Connection
+from cfagg.storage.objects import ObjectStore
+from cfagg.storage.places import make_source
+from cfagg.storage.urls import covers
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Any
+
+    def log_message(self, *_: Any) -> None: ...
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.seen.append((self.command, self.path, dict(self.headers.items())))
+        status, more, body = self.server.answer
+        self.send_response(status)
+        for name, value in {"ETag": '"a"', "Content-Length": str(len(body)), **more}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_HEAD = do_PUT = do_POST = do_CONNECT = do_GET
+
+
+class _Six(ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+
+@contextlib.contextmanager
+def serving(address: str = "127.0.0.1") -> Iterator[Any]:
+    """Serve three bytes at every place, until the block ends."""
+    try:
+        made: Any = (_Six if ":" in address else ThreadingHTTPServer)((address, 0), _Handler)
+    except OSError:
+        pytest.skip(f"this machine has no address {address}")
+    made.daemon_threads = True
+    made.seen, made.answer = [], (200, {}, b"abc")
+    made.url = f"http://{f'[{address}]' if ':' in address else address}:{made.server_port}"
+    threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield made
+    finally:
+        made.shutdown()
+        made.server_close()
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but a test names a proxy, and nobody waits between attempts."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setattr(transport.time, "sleep", lambda _: None)
+
+
+def keyed(url: str) -> dict[str, str]:
+    return {"endpoint": url, "access_key_id": "a", "secret_access_key": "b"}
+
+
+# ---- addresses of version 6
+
+
+def test_a_server_is_named_by_an_address_of_version_6() -> None:
+    with serving("::1") as server:
+        assert make_source(f"{server.url}/x").read("k") == b"abc"
+        assert make_source("s3://b1/x", keyed(server.url)).read("k") == b"abc"
+        assert {h.get("host") or h["Host"] for _, _, h in server.seen} == {server.url.removeprefix("http://")}
+
+
+def test_objects_are_written_to_a_server_with_an_address_of_version_6() -> None:
+    pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+    with serving("::1") as server:
+        assert ObjectStore("s3://b1/x", keyed(server.url)).put("k", b"1") == "a"
+
+
+@pytest.mark.parametrize("address", [
+    "127.0.0.1", "::1", "::ffff:127.0.0.1", "::127.0.0.1", "2002:7f00:1::", "2001:0:7f00:1::", "64:ff9b::a00:1",
+    "64:ff9b:1::a00:1", "fe80::1%eth0", "fc00::1", "fec0::1", "ff02::1", "224.0.0.1", "::", "169.254.169.254",
+])  # fmt: skip
+def test_no_name_stands_for_an_address_of_this_network(address) -> None:
+    with pytest.raises(AccessError, match="of this machine or its network"):
+        Connection("http", "data.example.org", 80, 60.0, True)._check_address(address)
+
+
+@pytest.mark.parametrize("address", ["2606:4700::1111", "8.8.8.8", "::ffff:8.8.8.8", "64:ff9b::808:808"])
+def test_a_name_may_stand_for_any_other_address(address) -> None:
+    Connection("http", "data.example.org", 80, 60.0, True)._check_address(address)
+
+
+@pytest.mark.parametrize("spelt", [
+    "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "0x7f.1", "localhost.", "127.0.0.1.", "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:7f00:1]",
+])  # fmt: skip
+def test_another_spelling_of_an_address_is_no_way_into_this_network(spelt) -> None:
+    with serving() as server:
+        url = server.url.replace("127.0.0.1", spelt)
+        with pytest.raises(AccessError, match="outside the aggregation file's own place"):
+            Access(f"{server.url}/x.nca").resolve(f"{url}/a.nc")
+        # A place that is allowed is no address of this network unless it is written as one.
+        with pytest.raises(CfaggError) as refused:
+            make_source(url, guarded=True).read("a.nc")
+        assert isinstance(refused.value, AccessError | FragmentReadError)
+        assert not server.seen
+
+
+@pytest.mark.parametrize("reference", ["http://me@127.0.0.1:{}/a.nc", "http://127.0.0.1:{}@example.org/a.nc"])
+def test_a_url_with_a_user_is_never_read(reference) -> None:
+    with serving() as server:
+        text = reference.format(server.server_port)
+        with pytest.raises(AccessError, match="names a user"):
+            Access(f"{server.url}/x.nca", allow=[text.rpartition("/")[0], server.url]).resolve(text)
+        with pytest.raises(SourceError, match="no user"):
+            make_source(text)
+        assert not server.seen
+
+
+@pytest.mark.parametrize("malformed", ["http://[::1", "http://::1]/a", "http://[127.0.0.1/x"])
+def test_a_url_with_one_bracket_is_covered_by_none_and_covers_none(malformed) -> None:
+    assert not covers(malformed, "http://example.org/a")
+    assert not covers("http://example.org", malformed)
+
+
+# ---- redirects
+
+
+@pytest.mark.parametrize("to", ["http://[::1/a", "http://127.0.0.1:80\xe9/a", "http://a b/c"])
+def test_a_redirect_to_what_is_no_url_is_an_error(to) -> None:
+    with serving() as server:
+        server.answer = (302, {"Location": to}, b"")
+        with pytest.raises(FragmentReadError, match="is no URL"):
+            make_source(server.url).read("a")
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_an_object_store_leads_nowhere_else_by_whichever_reader(status) -> None:
+    pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+    with serving() as server, serving() as other:
+        server.answer = (status, {"Location": f"{other.url}/b1/x/k"}, b"")
+        store = ObjectStore("s3://b1/x", keyed(server.url))
+        for ask in (
+            lambda: store.read("k"),
+            lambda: store.part("k", 0, 3),
+            lambda: store.size("k"),
+            lambda: list(store.objects("")),
+            lambda: store.put("k", b"1"),
+        ):
+            with pytest.raises(CfaggError):
+                ask()
+        assert not other.seen
+
+
+# ---- proxies
+
+
+@pytest.mark.parametrize("variable", ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"])
+def test_a_proxy_is_asked_with_its_user_and_the_server_never(variable, monkeypatch) -> None:
+    with serving() as proxy, serving() as server:
+        monkeypatch.setenv(variable, proxy.url.replace("//", "//me:a%40b@"))
+        assert make_source(f"{server.url}/x").read("k") == b"abc"
+        ((_, path, headers),) = proxy.seen
+        assert path == f"{server.url}/x/k"
+        assert headers["proxy-authorization"] == "Basic bWU6YUBi"
+        assert headers["host"] == server.url.removeprefix("http://")
+        assert not server.seen
+
+
+def test_reader_and_writer_of_objects_ask_the_same_proxy(monkeypatch) -> None:
+    pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+    with serving() as proxy, serving() as server:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        store = ObjectStore("s3://b1/x", keyed(server.url))
+        store.put("k", b"1")
+        assert store.read("k") == b"abc"
+        assert [(what, where) for what, where, _ in proxy.seen] == [(w, f"{server.url}/b1/x/k") for w in ("PUT", "GET")]
+        assert not server.seen
+
+
+@pytest.mark.parametrize("exempt", ["127.0.0.1", "127.0.0.0/8", "example.org, 127.0.0.1", "10.0.0.0/8,127.0.0.0/24"])
+def test_no_proxy_names_hosts_and_networks_to_reader_and_writer(exempt, monkeypatch) -> None:
+    pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+    with serving() as proxy, serving() as server:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("NO_PROXY", exempt)
+        store = ObjectStore("s3://b1/x", keyed(server.url))
+        store.put("k", b"1")
+        assert store.read("k") == b"abc"
+        assert not proxy.seen
+        assert len(server.seen) == 2
+
+
+@pytest.mark.parametrize("named", ["socks5://127.0.0.1:9", "https://127.0.0.1:9", "http://[::1", "http://"])
+def test_a_proxy_of_another_kind_is_refused_and_nothing_is_sent(named, monkeypatch) -> None:
+    with serving() as server:
+        monkeypatch.setenv("http_proxy", named)
+        with pytest.raises(UnsupportedError, match=r"names a proxy for http:// that is not .* set that, or no_proxy"):
+            make_source(server.url).read("k")
+        assert not server.seen
+
+
+def test_a_server_behind_tls_is_asked_through_a_tunnel_that_the_proxy_may_refuse(monkeypatch) -> None:
+    with serving() as proxy:
+        proxy.answer = (407, {}, b"")
+        monkeypatch.setenv("https_proxy", proxy.url)
+        source = make_source("https://data.example.org/x", {"headers": {"Authorization": "Bearer of the server"}})
+        with pytest.raises(FragmentReadError, match=r"does not connect to data\.example\.org:443: it answers 407"):
+            source.read("k")
+        assert {(what, where) for what, where, _ in proxy.seen} == {("CONNECT", "data.example.org:443")}
+        assert not any("authorization" in {n.lower() for n in headers} for _, _, headers in proxy.seen)
