@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.conversion.slab_reading import Scratch, read_slab
 from cfagg.model import Grid
 
 if TYPE_CHECKING:
@@ -83,8 +84,6 @@ def _touched(grid: Grid, starts: Int64, stops: Int64) -> Bools:
 
 def _sample(array: Array, number: int) -> npt.NDArray[Any]:
     """Return the first element of a chunk, as it would be written."""
-    from cfagg.conversion.slab_writer import Scratch, read_slab
-
     index = np.unravel_index(number, array.grid.matrix_shape)
     start = [int(e[i]) for e, i in zip(array.grid.edges, index, strict=True)]
     return read_slab(array, tuple(slice(a, a + 1) for a in start), Scratch())

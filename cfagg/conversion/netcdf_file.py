@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from cfagg.conversion.netcdf_plan import NetcdfGroup, NetcdfPlan, NetcdfVariable
 from cfagg.conversion.request import Request
-from cfagg.conversion.slab_writer import Scratch, Task, read_slab
+from cfagg.conversion.slab_reading import Scratch, read_slab
+from cfagg.conversion.slab_writer import Task
 from cfagg.conversion.staged import Staged, staged
 from cfagg.errors import TargetError, UnsupportedError
 from cfagg.formats.hdf5.encoding import chunk_encoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -15,11 +15,12 @@ import numpy.typing as npt
 from cfagg.conversion.absent import boxes, holds_only
 from cfagg.conversion.journal import Chunk
 from cfagg.conversion.plan import Array
+from cfagg.conversion.slab_reading import Scratch, read_slab
 from cfagg.conversion.slabs import Slabs
 from cfagg.formats.zarr.encoding import joined
 from cfagg.formats.zarr.written_codecs import Codec, content_checksum
 
-__all__ = ["Job", "Put", "Scratch", "SlabWriter", "Task", "read_slab"]
+__all__ = ["Job", "Put", "SlabWriter", "Task"]
 
 #: Writes a chunk under its key, and returns what its state is known by; it can be pickled where workers write.
 Put = Callable[[str, Any], int]
@@ -49,35 +50,6 @@ class Job:
         extent = self.slabs[task.array].extent(task.slab)
         itemsize: int = self.arrays[task.array].dtype.itemsize
         return itemsize * math.prod(int(e.stop - e.start) for e in extent)
-
-
-@dataclass(eq=False)
-class Scratch(threading.local):
-    """Memory that one thread uses again and again, so that the system need not provide it anew for each slab."""
-
-    held: dict[str, npt.NDArray[np.uint8]] = field(default_factory=dict)
-
-    def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-        """Return an uninitialised array."""
-        if dtype.kind == "O":
-            return np.empty(shape, dtype)
-        count = math.prod(shape) * dtype.itemsize
-        block = self.held.get(name)
-        if block is None or block.nbytes < count:
-            block = self.held[name] = np.empty(count, np.uint8)
-        return block[:count].view(dtype).reshape(shape)
-
-
-def read_slab(array: Array, extent: tuple[slice, ...], scratch: Scratch) -> npt.NDArray[Any]:
-    """Return a box of an array as it is written, in memory that the next call uses again."""
-    shape = tuple(e.stop - e.start for e in extent)
-    stored = scratch.array("stored", shape, array.stored)
-    array.reader.read(extent, stored)
-    if array.unpack is None:
-        return stored
-    block = scratch.array("unpacked", shape, array.dtype)
-    array.unpack(stored, block)
-    return block
 
 
 class SlabWriter:

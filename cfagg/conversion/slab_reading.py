@@ -1,0 +1,45 @@
+"""Reading one slab as it is written, into memory that is used again."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from cfagg.conversion.plan import Array
+
+__all__ = ["Scratch", "read_slab"]
+
+
+@dataclass(eq=False)
+class Scratch(threading.local):
+    """Memory that one thread uses again and again, so that the system need not provide it anew for each slab."""
+
+    held: dict[str, npt.NDArray[np.uint8]] = field(default_factory=dict)
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return an uninitialised array."""
+        if dtype.kind == "O":
+            return np.empty(shape, dtype)
+        count = math.prod(shape) * dtype.itemsize
+        block = self.held.get(name)
+        if block is None or block.nbytes < count:
+            block = self.held[name] = np.empty(count, np.uint8)
+        return block[:count].view(dtype).reshape(shape)
+
+
+def read_slab(array: Array, extent: tuple[slice, ...], scratch: Scratch) -> npt.NDArray[Any]:
+    """Return a box of an array as it is written, in memory that the next call uses again."""
+    shape = tuple(e.stop - e.start for e in extent)
+    stored = scratch.array("stored", shape, array.stored)
+    array.reader.read(extent, stored)
+    if array.unpack is None:
+        return stored
+    block = scratch.array("unpacked", shape, array.dtype)
+    array.unpack(stored, block)
+    return block
