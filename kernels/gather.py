@@ -14,13 +14,14 @@ neither branches nor strides.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.kernels.gather_bounds import checks, excludes, missing
 from cfagg.kernels.jit import jit
+from cfagg.kernels.loops import loops_of, window
 from cfagg.kernels.registers import SQUARE, reverse_bytes, transpose_square
 
 __all__ = ["can_gather", "gather"]
@@ -33,9 +34,6 @@ _TILE = 64
 
 _DIRECT = 512
 """Shortest row that is converted without the buffer: each row ends with a few elements that are converted singly."""
-
-
-Loops = tuple[list[int], list[int], list[int], int, int]
 
 
 @jit
@@ -285,19 +283,19 @@ def gather(
     swap = not source.dtype.isnative
     native = source.dtype.newbyteorder("=") if swap else source.dtype
     pure = scale == 1.0 and offset == 0.0
-    masked = bool(fills) or _excludes(native, low, high)
+    masked = bool(fills) or excludes(native, low, high)
     if pure and not masked and native == target.dtype:  # only bits move: one signature for each size
         native = np.dtype(f"u{native.itemsize}")
         target = target.view(native)
-    shape, s_step, t_step, s_start, t_start = _loops(source, target)
+    shape, s_step, t_step, s_start, t_start = loops_of(source, target)
     tiled = abs(s_step[-2]) < abs(s_step[-1]) and min(shape[-2:]) > 1
-    source_window, s_start = _window(source, native, shape, s_step, s_start)
-    target_window, t_start = _window(target, target.dtype, shape, t_step, t_start)
+    source_window, s_start = window(source, native, shape, s_step, s_start)
+    target_window, t_start = window(target, target.dtype, shape, t_step, t_start)
     unsigned = np.dtype(f"u{native.itemsize}")
     values = np.empty(_BUFFER // (native.itemsize + target.itemsize), native)
     whole, real = target.dtype.kind != "f" or None, native.kind == "f" or None
-    check, top, bottom = _checks(native, target.dtype, pure) if checked else (None, 0.0, 0.0)
-    least, most, first, second = _missing(native, fills, low, high) if masked else (None,) * 4
+    check, top, bottom = checks(native, target.dtype, pure) if checked else (None, 0.0, 0.0)
+    least, most, first, second = missing(native, fills, low, high) if masked else (None,) * 4
     lost = fill is None if masked and whole else None
     if fill is None:
         fill = target.dtype.type(0 if whole else np.nan)
@@ -331,108 +329,3 @@ def gather(
             bottom,
         )
     )
-
-
-def _loops(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> Loops:
-    """Return lengths, steps and starts of the fewest loops over both arrays, in elements, outermost first.
-
-    There are at least two.  The starts count from each array's first element.  Target steps are positive and decrease,
-    but for the last loop but one, which is the one that the source prefers as its innermost.
-    """
-    s_start = t_start = 0
-    axes = []
-    for length, s, t in zip(source.shape, source.strides, target.strides, strict=True):
-        if length == 1:
-            continue
-        s, t = s // source.itemsize, t // target.itemsize
-        if t < 0:
-            s_start, t_start = s_start + (length - 1) * s, t_start + (length - 1) * t
-            s, t = -s, -t
-        axes.append((t, s, length))
-    axes.sort(key=lambda axis: axis[0], reverse=True)
-    merged: list[tuple[int, int, int]] = []
-    for t, s, length in axes:
-        if merged and merged[-1][0] == t * length and merged[-1][1] == s * length:
-            merged[-1] = (t, s, length * merged[-1][2])
-        else:
-            merged.append((t, s, length))
-    if len(merged) > 2:
-        prefers = min(range(len(merged)), key=lambda d: abs(merged[d][1]) or 2**62)
-        if prefers < len(merged) - 1:
-            merged.insert(-1, merged.pop(prefers))
-    while len(merged) < 2:
-        merged.insert(0, (0, 0, 1) if merged else (1, 1, 1))
-    return [a[2] for a in merged], [a[1] for a in merged], [a[0] for a in merged], s_start, t_start
-
-
-class _Memory:
-    """A stretch of memory that NumPy makes an array of.
-
-    A read-only array is a type of its own to the compiler; through this, both kinds share one signature.
-    """
-
-    def __init__(self, owner: npt.NDArray[Any], address: int, dtype: np.dtype[Any], count: int) -> None:
-        self.owner = owner
-        self.__array_interface__ = {"version": 3, "typestr": dtype.str, "shape": (count,), "data": (address, False)}
-
-
-def _window(
-    array: npt.NDArray[Any], dtype: np.dtype[Any], shape: list[int], steps: list[int], start: int
-) -> tuple[npt.NDArray[Any], int]:
-    """Return the memory between the first and last element visited as a 1-D array, and where in it to start."""
-    low, count = start, 1
-    for length, step in zip(shape, steps, strict=True):
-        reach = (length - 1) * step
-        low += min(reach, 0)
-        count += abs(reach)
-    address = array.__array_interface__["data"][0] + low * array.itemsize
-    return np.asarray(_Memory(array, address, dtype, count)), start - low
-
-
-@lru_cache(maxsize=64)
-def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the smallest and largest value of an integer type; looking them up costs as much as a small block."""
-    info = np.iinfo(dtype)
-    return int(info.min), int(info.max)
-
-
-def _excludes(dtype: np.dtype[Any], low: Any, high: Any) -> bool:
-    """Return whether bounds make anything missing; those of reals always do, NaN being outside any."""
-    if dtype.kind == "f":
-        return low is not None or high is not None
-    lowest, highest = _range(dtype)
-    return (low is not None and low > lowest) or (high is not None and high < highest)
-
-
-def _missing(dtype: np.dtype[Any], fills: tuple[Any, ...], low: Any, high: Any) -> tuple[Any, ...]:
-    """Return bounds and two missing values, so that the test for missing always has the same form."""
-    if dtype.kind == "f":
-        least, most = dtype.type(-np.inf if low is None else low), dtype.type(np.inf if high is None else high)
-        none = dtype.type(np.nan)
-    else:
-        lowest, highest = _range(dtype)
-        least, most = dtype.type(lowest if low is None else low), dtype.type(highest if high is None else high)
-        # Any value that is missing anyway: where there is no fill, a bound excludes something.
-        beyond = int(least) - 1 if least > lowest else min(int(most) + 1, highest)
-        none = fills[0] if fills else dtype.type(beyond)
-    first = fills[0] if fills else none
-    second = fills[1] if len(fills) > 1 else none
-    return least, most, first, second
-
-
-@lru_cache(maxsize=256)
-def _checks(source: np.dtype[Any], target: np.dtype[Any], pure: bool) -> tuple[tuple[Any, Any] | None, float, float]:
-    """Return the source values that the target takes, and the largest and smallest result that it takes."""
-    if target.kind == "f":
-        return (source.type(0), source.type(0)), float(_range(source)[1] + 1) if source.kind != "f" else 0.0, 0.0
-    lowest, highest = _range(target)
-    exact = 2**53
-    top, bottom = float(min(highest, exact)), float(max(lowest, -exact))
-    if source.kind == "f":
-        if not pure:
-            return (source.type(-np.inf), source.type(np.inf)), top, bottom
-        last = np.nextafter(source.type(2.0 ** highest.bit_length()), source.type(0))
-        return (source.type(lowest), last), top, bottom
-    least, most = (lowest, highest) if pure else (-exact, exact)
-    held = _range(source)
-    return (source.type(max(least, held[0])), source.type(min(most, held[1]))), top, bottom

@@ -36,8 +36,13 @@ GROUPS: dict[str, Group] = {
         plain=True,
     ),
     "gather": Group(
-        [*_in("kernels", "gather"), *_in("cf", "conform gather gather_numpy gather_rule recipe")],
-        ["tests/kernels/test_gather.py", "tests/cf/test_gather.py", "tests/cf/test_conform.py"],
+        [*_in("kernels", "gather gather_bounds loops"), *_in("cf", "conform gather gather_numpy gather_rule recipe")],
+        [
+            "tests/kernels/test_gather.py",
+            "tests/kernels/test_loops.py",
+            "tests/cf/test_gather.py",
+            "tests/cf/test_conform.py",
+        ],
         plain=True,
     ),
     "lookup": Group(
