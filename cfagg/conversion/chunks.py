@@ -133,19 +133,8 @@ def auto_chunks(
     units.  A chunk that is shorter than an equal-sized partition divides it where a divisor is near; else as many
     chunks as it takes are made as even as units allow.
 
-    Parameters
-    ----------
-    partitions : Grid
-        Partitions of the source.
-    storage : sequence of int, optional
-        Chunks of the source.
-    itemsize : int
-        Bytes of an element.
-    fixed : sequence of int or None, optional
-        Lengths that are given; -1 is the whole dimension.
+    Lengths that are `fixed` stay; -1 is the whole dimension.
 
-    Examples
-    --------
     >>> daily = Grid.from_sizes([[1] * 365, [180], [360]])
     >>> auto_chunks(daily, None, 2)
     (31, 180, 360)

@@ -6,7 +6,9 @@ beside its place and renamed; in an object store it is empty until its one commi
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -17,7 +19,6 @@ from typing import Any
 from cfagg.conversion.absent import with_absent
 from cfagg.conversion.cluster import on_cluster
 from cfagg.conversion.dry_run import DryRun, try_staged
-from cfagg.conversion.icechunk_store import SessionPut, described
 from cfagg.conversion.journal import Journal, sizes_of
 from cfagg.conversion.metadata import build_metadata
 from cfagg.conversion.plan import Plan, build_plan
@@ -30,8 +31,11 @@ from cfagg.conversion.verify import verify
 from cfagg.errors import LossError, TargetError, TargetExistsError
 from cfagg.errors.extras import require
 from cfagg.findings.losses import Loss
+from cfagg.formats.fastzlib import crc32
 from cfagg.formats.icechunk import BRANCH
 from cfagg.formats.zarr.attributes import is_strict
+from cfagg.formats.zarr.creating import document_bytes
+from cfagg.formats.zarr.settings import clear_sync, put_sync
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.files import NewFolder
 from cfagg.runtime.publishing import put, sync_tree
@@ -39,7 +43,7 @@ from cfagg.storage.urls import Url, a_place
 from cfagg.writing.zarr.local_place import LocalPlace
 from cfagg.writing.zarr.repository import Place
 
-__all__ = ["write_icechunk"]
+__all__ = ["SessionPut", "write_icechunk"]
 
 #: Options that say nothing to a repository, whose one commit is made at once or not at all.
 _SENSELESS = frozenset({"zarr_format", "region"})
@@ -170,7 +174,7 @@ def _commit(plan: Plan, place: Place, request: Request, room: Path, *, new: bool
         write = SessionPut(session)
         if not new:
             write.clear()
-        for key, document in described(build_metadata(plan.groups, plan.arrays, codec, 3)).items():
+        for key, document in _described(build_metadata(plan.groups, plan.arrays, codec, 3)).items():
             write(key, document)
         counts = [a.grid.size for a in made.arrays]
         with closing(Journal.create(room / "file.journal", {}, counts)) as journal:
@@ -192,3 +196,42 @@ def _verify(made: Staged, journal: Journal, store: Any, place: Place) -> None:
         verify(made.arrays, made.slabs, journal, store, made.threads)
     except TargetError as error:
         raise TargetError(f"{place}: {error.message.partition('; check the')[0]}; convert again") from error
+
+
+def _described(documents: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the documents of a store, parents first, without consolidated metadata, which a repository has itself."""
+    root = {k: v for k, v in json.loads(documents["zarr.json"]).items() if k != "consolidated_metadata"}
+    return {"zarr.json": document_bytes(root), **{k: v for k, v in documents.items() if k != "zarr.json"}}
+
+
+class SessionPut:
+    """Writes objects into a session, from any thread; nothing is seen of them before the session is committed.
+
+    Workers of a cluster write into forks of it, one for each task, which come back with what was written and are
+    merged: a task that is done twice changes nothing twice.
+    """
+
+    def __init__(self, session: Any) -> None:
+        self._session, self._forks = session, True
+
+    def __call__(self, key: str, data: Any) -> int:
+        """Write an object under its key, and return its checksum."""
+        put_sync(self._session.store, key, bytes(data))
+        return crc32(data)
+
+    def clear(self) -> None:
+        """Remove everything that the session holds."""
+        clear_sync(self._session.store)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a worker gets: a fork of the session as it is now."""
+        return {"_session": self._session.fork() if self._forks else self._session, "_forks": False}
+
+    def forked(self) -> SessionPut:
+        """Return what writes one task, in a worker."""
+        made: SessionPut = pickle.loads(pickle.dumps(self))  # noqa: S301 - what was pickled in this line
+        return made
+
+    def merge(self, other: SessionPut) -> None:
+        """Take over what a task has written."""
+        self._session.merge(other._session)

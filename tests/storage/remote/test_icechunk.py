@@ -178,7 +178,7 @@ def test_keys_are_not_sent_to_workers(source, bucket, url):
 
 
 def test_a_session_that_is_sent_holds_no_key(keyed, url):
-    from cfagg.conversion.icechunk_store import SessionPut
+    from cfagg.conversion.to_icechunk import SessionPut
     from cfagg.storage.urls import Url
     from cfagg.writing.zarr.repository import Place
 
