@@ -26,20 +26,8 @@ _EXTRAS = {
 def require(what: str, *libraries: str) -> None:
     """Raise where one of these libraries is not installed; none of them is loaded.
 
-    Parameters
-    ----------
-    what : str
-        What needs them, as the subject of a sentence with a plural verb.
-    *libraries : str
-        Their import names.
+    `what` needs them: the subject of a sentence with a plural verb.
 
-    Raises
-    ------
-    MissingExtraError
-        With the command that installs them.
-
-    Examples
-    --------
     >>> require("tables", "pandas")
     """
     for name in libraries:

@@ -68,17 +68,8 @@ def netcdf_attributes(
 ) -> tuple[dict[str, Any], tuple[Loss, ...]]:
     """Return attributes as netCDF can hold them, and losses of those that it cannot.
 
-    Parameters
-    ----------
-    attributes : mapping
-        Of a variable without ``_FillValue``, or of a group.
-    dtype : numpy.dtype or None
-        Of the variable; `None` of a group.
-    path : str
-        Of the variable or group, for the losses.
+    Those of a group have no `dtype`; `path` is what losses name.
 
-    Examples
-    --------
     >>> found, losses = netcdf_attributes({"valid_min": 0, "n": 3, "crs": {"a": 1}}, np.dtype("i2"), "tas")
     >>> found
     {'valid_min': np.int16(0), 'n': np.int32(3)}

@@ -78,13 +78,6 @@ class Encoder:
 def encoder(array: ZarrArray) -> Encoder:
     r"""Return how chunks of an array are encoded, those within its shards where it has any.
 
-    Raises
-    ------
-    UnsupportedError
-        If it takes a codec that is not written here.
-
-    Examples
-    --------
     >>> import tempfile, numpy as np, zarr
     >>> from cfagg.formats.zarr.metadata import open_array
     >>> store = tempfile.mkdtemp()

@@ -85,31 +85,8 @@ def open_bisect(store: Store) -> BisectIndex:
 
 
 def write_bisect(group: str | os.PathLike[str], entries: Iterable[Entries], *, zarr_format: ZarrFormat = 2) -> int:
-    """Write an index as one table, ``date_index_ranges``.
+    """Write an index as one table, ``date_index_ranges``; return the number of entries, never in memory together.
 
-    Parameters
-    ----------
-    group : path
-        Directory of the store.
-    entries : iterable of (epoch, start, length)
-        Columns of int64 of consecutive entries, which are never in memory together.
-    zarr_format : {2, 3}
-        Zarr v2 with the chunks and codec of the published software, or Zarr v3.
-
-    Returns
-    -------
-    int
-        Number of entries.
-
-    Raises
-    ------
-    ConventionError
-        Epochs do not rise, lengths are below one, or an entry does not start where the one before it ends.
-    TargetError
-        The array cannot be written.
-
-    Examples
-    --------
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
     >>> write_bisect(folder, [(np.array([60, 120]), np.array([0, 5]), np.array([5, 1]))])

@@ -128,29 +128,8 @@ def open_btree(store: Store) -> BTreeIndex:
 def write_btree(group: str | os.PathLike[str], entries: Iterable[Entries], *, zarr_format: ZarrFormat = 2) -> int:
     """Write an index as a B+tree, ``date_index_btree``, with the pages of the published software's bulk loading.
 
-    Parameters
-    ----------
-    group : path
-        Directory of the store.
-    entries : iterable of (epoch, start, length)
-        Columns of int64 of consecutive entries, which are never in memory together; one epoch in 256 is.
-    zarr_format : {2, 3}
-        Zarr v2 with the chunks and codec of the published software, or Zarr v3.
+    Entries are never in memory together, one epoch in 256 is.  The number of entries is returned.
 
-    Returns
-    -------
-    int
-        Number of entries.
-
-    Raises
-    ------
-    ConventionError
-        Epochs do not rise, lengths are below one, or an entry does not start where the one before it ends.
-    TargetError
-        The array cannot be written.
-
-    Examples
-    --------
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
     >>> write_btree(folder, [(np.array([60, 120]), np.array([0, 5]), np.array([5, 1]))])

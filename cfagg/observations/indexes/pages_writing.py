@@ -51,35 +51,10 @@ def write_pages(
     rows: int | None = None,
     zarr_format: ZarrFormat = 2,
 ) -> int:
-    """Write index pages into a store.
+    """Write index pages into a store, of entries that are never in memory together; return the number of entries.
 
-    Parameters
-    ----------
-    group : path
-        Directory of the store.
-    entries : iterable of (epoch, start, length)
-        Columns of int64 of consecutive entries, which are never in memory together.
-    identity : str
-        What tells that the rows were written since, ``ObservationStore.identity``.
-    rows : int, optional
-        Number of rows that the entries have to cover.
-    zarr_format : {2, 3}
-        Form of the metadata; the format of the store.
+    Where `rows` is given the entries have to cover so many; `identity` tells whether the rows were written since.
 
-    Returns
-    -------
-    int
-        Number of entries.
-
-    Raises
-    ------
-    ConventionError
-        Epochs fall, lengths are below one, or an entry does not start where the one before it ends.
-    TargetError
-        The pages cannot be written.
-
-    Examples
-    --------
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
     >>> write_pages(folder, [(np.array([60, 120]), np.array([0, 5]), np.array([5, 1]))], identity="a")

@@ -163,24 +163,8 @@ def as_intervals(lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[Int64, Int64]:
 def checked(entries: Iterable[Entries], where: str, rows: int | None = None, strict: bool = True) -> Iterator[Entries]:
     """Pass entries on and raise at the first that breaks what an index is.
 
-    Parameters
-    ----------
-    entries : iterable of (epoch, start, length)
-        Columns of consecutive entries.
-    where : str
-        What they belong to, for the message.
-    rows : int, optional
-        Number of rows, which the entries must cover from the first to the last.
-    strict : bool
-        Whether two entries may not have the same epoch.
+    `rows` is what they must cover from the first to the last; two have the same epoch only where not `strict`.
 
-    Raises
-    ------
-    ConventionError
-        Epochs that do not rise, lengths below one, or starts that are not where the entry before ends.
-
-    Examples
-    --------
     >>> blocks = [(np.array([10, 20]), np.array([0, 3]), np.array([3, 1]))]
     >>> [len(epoch) for epoch, _, _ in checked(blocks, "index", rows=4)]
     [2]

@@ -59,25 +59,7 @@ def stored_kinds(store: Store) -> tuple[str, ...]:
 
 
 def open_index(store: Store, kind: str | None = None) -> Index:
-    """Return the index of a store.
-
-    Parameters
-    ----------
-    store : Store
-        An open store of observations.
-    kind : str, optional
-        ``"pages"``, ``"bisect"``, ``"btree"`` or the name of an entry point.  By default the pages where they belong to
-        the store as it is, else what the store has.
-
-    Raises
-    ------
-    SourceError
-        The store has no such index.
-    ConventionError
-        The index does not cover the rows of the store.
-    UnsupportedError
-        There is no such kind.
-    """
+    """Return the index of a store; by default its pages where they belong to it as it is, else the kind that it has."""
     if kind is None:
         return _default(store)
     if a_text(kind, "index", f"the name of a kind of index, such as {next(iter(_OWN))!r}") in _OWN:
@@ -138,32 +120,11 @@ class _Readable(Store, Protocol):
 
 
 def build_pages(store: _Readable, kind: str | None = None) -> int:
-    """Write index pages into a store, in place of those that it has.
+    """Write index pages into a store, in place of those that it has; return the number of entries.
 
-    Parameters
-    ----------
-    store : ObservationStore
-        An open store, in a directory of this machine.
-    kind : str, optional
-        What the pages are made of: ``"bisect"``, ``"btree"`` or another kind of index, or ``"data"``, the rows
-        themselves.  By default an index of the published software, and the rows where there is none.
+    They are made of a kind of index, or of ``"data"``, the rows themselves; by default of an index of the published
+    software, and of the rows where there is none.
 
-    Returns
-    -------
-    int
-        Number of entries.
-
-    Raises
-    ------
-    ConventionError
-        The index, or the order of the rows, is wrong; the message names the entry.
-    SourceError
-        There is no such index.
-    TargetError
-        The store is not on this machine or cannot be written.
-
-    Examples
-    --------
     >>> import tempfile
     >>> from types import SimpleNamespace
     >>> from cfagg.observations.indexes import open_index, write_bisect
@@ -208,20 +169,10 @@ def _target(store: Store) -> tuple[Path, ZarrFormat]:
 
 
 def entries_of_blocks(blocks: Iterable[npt.NDArray[np.float32]]) -> Iterator[Entries]:
-    """Return the entries of all rows of a store, block by block.
+    """Yield the entries of all rows of a store: days since 1970, seconds of the day, then anything, sorted.
 
-    Parameters
-    ----------
-    blocks : iterable of float32 array, shape (n, 2 or more)
-        Consecutive sorted rows: days since 1970, seconds of the day, then anything.
+    One for each date, also where its rows are in several blocks.
 
-    Yields
-    ------
-    epoch, start, length : int64 arrays
-        One entry for each date, also where its rows are in several blocks.
-
-    Examples
-    --------
     >>> rows = np.array([[0, 5], [0, 5], [0, 7]], "f4")
     >>> [[c.tolist() for c in entry] for entry in entries_of_blocks([rows[:1], rows[1:]])]
     [[[5], [0], [2]], [[7], [2], [1]]]

@@ -123,30 +123,8 @@ def write_blocks(
 ) -> StoreReport:
     """Write arrays of Dask into a new Zarr store (version 3), each block as a chunk, in one computation.
 
-    Parameters
-    ----------
-    arrays : mapping of Blocks
-        By name.  Dimensions of one name have to be of one length in the end.
-    target : path or URL
-        The store, which is there when all of it is written.
-    attributes : mapping, optional
-        Those of the store.
-    overwrite, target_options
-        As of `new_store`.
-    codec : Codec, optional
-        Compression.
-    client : distributed.Client or address, optional
-        The cluster that computes; without it the scheduler that is current.
+    Dimensions of one name have to be of one length in the end.  Without a client the current scheduler computes.
 
-    Raises
-    ------
-    ConformError
-        If a block is of another type than its array says, or blocks do not fit together.
-    LimitError
-        If a block is larger than a chunk may be.
-
-    Examples
-    --------
     >>> import tempfile, cfagg, dask.array as da
     >>> store = tempfile.mkdtemp() + "/warm.zarr"
     >>> t = da.arange(12, chunks=4)
