@@ -51,7 +51,6 @@ __all__ = [
     "Related",
     "Source",
     "WeightsRecord",
-    "example",
     "run_lengths",
 ]
 
@@ -379,25 +378,3 @@ class Extra:
             *self.boundaries.values(),
             *([self.outliers.positions, self.outliers.values] if self.outliers else []),
         )
-
-
-def example() -> Extra:
-    """Return a small one, for examples and tests."""
-    arrays = Table({kind: f"{kind}_time_lat" for kind in ("count", "min", "max")})
-    return Extra(
-        source=Source("tas", ("time", "lat"), (12, 7), (5, ((3, 2), (1, 1))), "int16", Table({"fill_value": "0"}), 9),
-        packing=Packing(0.01, 273.15),
-        mask=MaskRecord(fills=(-32767,)),
-        sums="int64",
-        stride=Table({"time": 2}),
-        statistics=(LevelNames(("time", "lat"), 0, arrays),),
-        stamps="chunk_stamps",
-        checks=Checks(
-            "0123456789abcdef" * 2,
-            "checksums",
-            Table({"acc_time": (0, 2, 2**32 - 1)}),
-            Table({"checksums": (1, 2), "chunk_stamps": (3, 4)}),
-        ),
-        boundaries=Table({"time": "boundary_time"}),
-        related=(Related("time", "coordinate", Table({"units": '"days since 2001-01-01"'}), 1),),
-    )

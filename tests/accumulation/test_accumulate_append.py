@@ -17,19 +17,9 @@ from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
 from cfagg.errors import ConventionError, NotAccumulatedError, SelectionError, StaleError
-from tests.accumulation import comparing, reference
+from tests.accumulation import comparing, growing, reference
+from tests.accumulation.growing import COMBINATIONS, DIMS, grow
 from tests.effort import examples
-
-DIMS = ("time", "lat", "lon")
-COMBINATIONS = [("time",), ("lat",), ("lon",), ("lat", "lon"), ("time", "lat"), ("time", "lat", "lon")]
-
-
-def grow(store: Path, raw: np.ndarray, axis: int, start: int) -> None:
-    """Make an array longer along an axis and write what is new."""
-    array = zarr.open_group(store, mode="r+")["tas"]
-    array.resize(raw.shape)
-    place = (slice(None),) * axis + (slice(start, None),)
-    array[place] = raw[place]
 
 
 @st.composite
@@ -37,18 +27,7 @@ def histories(draw):
     shape = [draw(st.integers(1, 9)) for _ in DIMS]
     axis = draw(st.integers(0, 2))
     steps = draw(st.lists(st.integers(1, 7), min_size=1, max_size=3))
-    final = list(shape)
-    final[axis] += sum(steps)
-    dtype = draw(st.sampled_from(["f4", "i2"]))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    raw = (rng.normal(scale=20, size=final) if dtype == "f4" else rng.integers(0, 99, final)).astype(dtype)
-    # Nothing, something, or only the old or only the new part is missing.
-    where = draw(st.sampled_from(["no", "all", "old", "new"]))
-    holes = rng.random(final) < (0.0 if where == "no" else 0.3)
-    half = (slice(None),) * axis + ((slice(shape[axis], None) if where == "old" else slice(0, shape[axis])),)
-    if where in ("old", "new"):
-        holes[half] = False
-    raw[holes] = np.nan if dtype == "f4" else 77
+    raw = draw(growing.values(shape, axis, sum(steps)))
     chunks = [draw(st.integers(1, 5)) for _ in DIMS]
     stride = {d: draw(st.integers(1, 3)) for d in DIMS}
     weight_dims = draw(st.sampled_from([(), ("lat",), ("lat", "lon")]))
@@ -63,12 +42,7 @@ def histories(draw):
 @settings(max_examples=examples(40))
 def test_appending_step_by_step_equals_building_the_whole(history):
     raw, shape, axis, steps, chunks, stride, combinations, weight_dims, full, form = history
-    source = {
-        "zarr_format": form,
-        "attributes": {"missing_value": 77} if raw.dtype.kind == "i" else {},
-        "coordinates": False,
-        "fill_value": 250 if raw.dtype.kind == "i" else -12345.0,
-    }
+    source = growing.source(raw, form)
     options = {"fills": ([source["fill_value"]] if form == 2 else []) + ([77] if raw.dtype.kind == "i" else [])}
     lengths = [raw.shape[DIMS.index(d)] for d in weight_dims]
     # Weights stay the same while the array grows.

@@ -22,10 +22,9 @@ from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.updating import accumulated_arrays, update
 from cfagg.errors import FragmentReadError, StaleAccumulationWarning, StaleError
 from cfagg.formats.zarr import open_array
-from tests.accumulation import comparing, reference
+from tests.accumulation import comparing, growing, reference
+from tests.accumulation.growing import COMBINATIONS, DIMS, grow
 from tests.effort import examples
-
-DIMS = ("time", "lat", "lon")
 
 
 def test_accumulated_arrays_are_found_in_groups_of_groups(tmp_path):
@@ -92,14 +91,6 @@ def assert_equals_a_build_of_the_whole(store: Path, scale: float) -> None:
     freshness.check(group)
 
 
-def grow(store: Path, raw: np.ndarray, axis: int, start: int) -> None:
-    """Make an array longer along an axis and write what is new."""
-    array = zarr.open_group(store, mode="r+")["tas"]
-    array.resize(raw.shape)
-    place = (slice(None),) * axis + (slice(start, None),)
-    array[place] = raw[place]
-
-
 def test_an_accumulation_grows_with_its_array(tmp_path):
     store, raw = tmp_path / "a.zarr", np.random.default_rng(1).normal(size=(90, 6, 8)).astype("f4")
     reference.write_source(store, "tas", raw[:7], DIMS, (3, 3, 5))
@@ -117,21 +108,11 @@ def histories(draw):
     shape = [draw(st.integers(1, 9)) for _ in DIMS]
     axis = draw(st.integers(0, 2))
     steps = draw(st.lists(st.integers(1, 12), min_size=2, max_size=5))
-    final = list(shape)
-    final[axis] += sum(steps)
-    dtype = draw(st.sampled_from(["f4", "i2"]))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    raw = (rng.normal(scale=20, size=final) if dtype == "f4" else rng.integers(0, 99, final)).astype(dtype)
-    where = draw(st.sampled_from(["no", "all", "old", "new"]))
-    holes = rng.random(final) < (0.0 if where == "no" else 0.3)
-    half = (slice(None),) * axis + ((slice(shape[axis], None) if where == "old" else slice(0, shape[axis])),)
-    if where in ("old", "new"):
-        holes[half] = False
-    raw[holes] = np.nan if dtype == "f4" else 77
+    raw = draw(growing.values(shape, axis, sum(steps)))
     chunks = [draw(st.integers(1, 5)) for _ in DIMS]
     combinations = draw(st.lists(st.sampled_from(COMBINATIONS), min_size=1, max_size=4, unique=True))
     stride = {d: draw(st.integers(1, 3)) for d in DIMS if any(d in c for c in combinations)}
-    weighted = draw(st.booleans()) and axis != 1 and final[1] > 1
+    weighted = draw(st.booleans()) and axis != 1 and shape[1] > 1
     precision = draw(st.sampled_from(["auto", "float64", "double-double"]))
     return (
         raw,
@@ -148,19 +129,11 @@ def histories(draw):
     )
 
 
-COMBINATIONS = [("time",), ("lat",), ("lon",), ("lat", "lon"), ("time", "lat"), ("time", "lat", "lon")]
-
-
 @given(histories())
 @settings(max_examples=examples(4))
 def test_growing_step_by_step_equals_building_the_whole(history):
     raw, shape, axis, steps, chunks, stride, combinations, weighted, full, precision, form = history
-    source = {
-        "zarr_format": form,
-        "attributes": {"missing_value": 77} if raw.dtype.kind == "i" else {},
-        "coordinates": False,
-        "fill_value": 250 if raw.dtype.kind == "i" else -12345.0,
-    }
+    source = growing.source(raw, form)
     weights = np.arange(1.0, raw.shape[1] + 1).reshape(1, -1, 1) if weighted else None
     with tempfile.TemporaryDirectory() as folder:
         store, start = Path(folder) / "a.zarr", shape[axis]

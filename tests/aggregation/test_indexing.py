@@ -16,12 +16,12 @@ import xarray as xr
 
 import cfagg
 from cfagg.aggregation import indexing
-from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.index import SUFFIX, building, open_index
 from cfagg.cli.main import main
 from cfagg.errors import OptionError, SourceNotFoundError, StaleIndexWarning, TargetError, TargetExistsError
 from cfagg.storage.handles import handles
 from tests.aggregation.months import month
+from tests.arrays.index.cases import slow_calls
 
 
 def write(path: Path, day: int, seed: int = 0) -> None:
@@ -69,7 +69,7 @@ def test_values_beside_an_aggregation_file_are_read_by_its_index(
     assert any("written to all.nc.fragments" in note for note in report.notes)
     index = open_index(tmp_path / f"all.nc{SUFFIX}")
     assert {p.partition("/")[0] for p in index.path} == {*(f"{n}.nc" for n in range(6)), "all.nc.fragments"}
-    opened = count_opened(monkeypatch)
+    opened = slow_calls(monkeypatch)
     expected = values_of(tmp_path)
     expected[1::2] = expected[1::2, ::-1]
     found = cfagg.read(tmp_path / "all.nc").tas
@@ -98,20 +98,11 @@ def test_zarr_stores_among_the_files_are_read_without_the_index(tmp_path: Path) 
         assert np.array_equal(found[:, 1, 2].values, expected[:, 1, 2])
 
 
-def count_opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    opened: list[int] = []
-    before = AggregationReader._open
-    monkeypatch.setattr(
-        AggregationReader, "_open", lambda self, i, **how: (opened.append(i), before(self, i, **how))[1]
-    )
-    return opened
-
-
 def test_an_index_is_made_beside_the_file_and_read_by(days: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = cfagg.index(days / "all.nc")
     assert (report.files, report.chunks, report.left_out) == (6, 6, ())
     assert report.target == f"{days / 'all.nc'}{SUFFIX}"
-    opened = count_opened(monkeypatch)
+    opened = slow_calls(monkeypatch)
     ds = cfagg.read(days / "all.nc")
     assert np.array_equal(ds.tas[:, 1, 2], values_of(days)[:, 1, 2])
     assert opened == []
@@ -122,7 +113,7 @@ def test_an_index_is_made_beside_the_file_and_read_by(days: Path, monkeypatch: p
 def test_an_index_somewhere_else_is_read_by_name(days: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (days / "elsewhere").mkdir()
     cfagg.index(days / "all.nc", output=days / "elsewhere" / "x")
-    opened = count_opened(monkeypatch)
+    opened = slow_calls(monkeypatch)
     assert np.array_equal(cfagg.read(days / "all.nc", index=days / "elsewhere" / "x").tas.values, values_of(days))
     assert opened == []
 
@@ -131,7 +122,7 @@ def test_files_without_an_aggregation_file_are_indexed(days: Path, monkeypatch: 
     report = cfagg.index(f"{days}/[0-9].nc", output=days / "x")
     assert report.files == 6
     assert set(report.variables) == {"time", "lat", "lon", "tas"}
-    opened = count_opened(monkeypatch)
+    opened = slow_calls(monkeypatch)
     assert np.array_equal(cfagg.read(f"{days}/[0-9].nc", index=days / "x").tas[:, 1, 2], values_of(days)[:, 1, 2])
     assert opened == []
 

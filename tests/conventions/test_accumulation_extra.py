@@ -20,11 +20,10 @@ from cfagg.conventions.accumulation_record import (
     OutliersRecord,
     Source,
     WeightsRecord,
-    example,
 )
 from cfagg.errors import ConventionError, LimitError, UnsupportedError
 from cfagg.model import Grid
-from tests.conventions.accumulations import extras
+from tests.conventions.accumulations import example, extras
 from tests.effort import examples
 
 

@@ -11,17 +11,7 @@ from cfagg.conventions.instructions import Column
 from cfagg.errors import ConventionError, SourceError
 from tests import instruction_files as files
 from tests import nca_files
-
-VALUES = np.arange(48, dtype="f8").reshape(12, 4)
-ROWS = [[3, 9], [4]]
-
-
-@pytest.fixture
-def parts(tmp_path):
-    """Two fragments of 3 and 9 times."""
-    for k, span in enumerate((slice(0, 3), slice(3, 12))):
-        nca_files.fragment(tmp_path / f"p{k}.nc", "tas", VALUES[span], ["time", "lat"], {"units": "K"})
-    return tmp_path
+from tests.conventions.fragments import ROWS, VALUES, data, edited
 
 
 @pytest.mark.parametrize("odd", [None, "", "n00001.nc", "é.nc", "n0\0", "long/" * 9000])
@@ -37,16 +27,6 @@ def test_many_texts_become_the_codes_that_a_dictionary_gives(odd):
 def write(folder, uris=(("p0.nc",), ("p1.nc",)), identifiers="tas", **more):
     lengths = {"time": 12, "lat": 4}
     return files.cf(folder / "a.nc", "tas", "f8", lengths, ROWS, uris, identifiers, {"units": "K"}, **more)
-
-
-def edited(path, change):
-    with netCDF4.Dataset(path, "a") as root:
-        change(root)
-    return path
-
-
-def data(path, name="tas", **options):
-    return cfagg.read(path, **options)[name].values
 
 
 @pytest.mark.parametrize("characters", [False, True], ids=["strings", "characters"])

@@ -11,32 +11,12 @@ from cfagg.conventions.cfa06 import substitutions
 from cfagg.errors import AccessError, ConventionError, FragmentNotFoundError, RepairWarning, UnsupportedError
 from tests import instruction_files as files
 from tests import nca_files
-
-VALUES = np.arange(48, dtype="f8").reshape(12, 4)
-ROWS = [[3, 9], [4]]
-
-
-@pytest.fixture
-def parts(tmp_path):
-    """Two fragments of 3 and 9 times."""
-    for k, span in enumerate((slice(0, 3), slice(3, 12))):
-        nca_files.fragment(tmp_path / f"p{k}.nc", "tas", VALUES[span], ["time", "lat"], {"units": "K"})
-    return tmp_path
+from tests.conventions.fragments import ROWS, VALUES, data, edited
 
 
 def write(folder, names=(("p0.nc",), ("p1.nc",)), addresses="tas", formats="nc", **more):
     lengths = {"time": 12, "lat": 4}
     return files.cfa(folder / "a.nc", "tas", "f8", lengths, ROWS, names, addresses, formats, {"units": "K"}, **more)
-
-
-def edited(path, change):
-    with netCDF4.Dataset(path, "a") as root:
-        change(root)
-    return path
-
-
-def data(path, name="tas", **options):
-    return cfagg.read(path, **options)[name].values
 
 
 @pytest.mark.parametrize("addresses", ["tas", [["tas"], ["tas"]]], ids=["scalar", "one each"])

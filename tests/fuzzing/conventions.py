@@ -249,9 +249,8 @@ def accumulation_array(document: Any) -> None:
 
 def _extra_seeds() -> list[Any]:
     from cfagg.conventions.accumulation_extra import write_extra
-    from cfagg.conventions.accumulation_record import example
 
-    return [json.loads(json.dumps(write_extra(example())))]
+    return [json.loads(json.dumps(write_extra(accumulations.example())))]
 
 
 @target("accumulation record", seeds=_extra_seeds, tokens=["time", "int64", "float64", "double-double", 2**70])

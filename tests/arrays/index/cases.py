@@ -8,6 +8,9 @@ from typing import Any
 import netCDF4
 import numpy as np
 import numpy.typing as npt
+import pytest
+
+from cfagg.arrays.aggregated import AggregationReader
 
 DIMS = ("time", "lat", "lon")
 
@@ -29,3 +32,13 @@ def write(path: Path, values: npt.NDArray[Any], name: str = "tas", format: str =
 def numbers(*shape: int, dtype: str = "f4", seed: int = 0) -> npt.NDArray[Any]:
     """Return numbers that compress a little."""
     return np.random.default_rng(seed).integers(0, 2000, shape).astype(dtype)
+
+
+def slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list of the partitions that the general way opens from now on."""
+    opened: list[int] = []
+    before = AggregationReader._open
+    monkeypatch.setattr(
+        AggregationReader, "_open", lambda self, i, **how: (opened.append(i), before(self, i, **how))[1]
+    )
+    return opened

@@ -26,7 +26,7 @@ from cfagg.storage.access import Access
 from cfagg.storage.counters import snapshot
 from tests.effort import examples
 
-from .cases import DIMS, numbers, write
+from .cases import DIMS, numbers, slow_calls, write
 
 #: Time steps of each file.
 STEPS = (1, 1, 2, 1, 1, 1, 3, 1)
@@ -69,16 +69,6 @@ def make(
 def reader_of(folder: Path, made: Aggregation, index: Index | None) -> AggregationReader:
     lookup = None if index is None else IndexLookup(str(folder / "x"), index)
     return AggregationReader(made, Access(folder / "a.nca"), lookup=lookup)
-
-
-def slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list of the partitions that the general way opens from now on."""
-    opened: list[int] = []
-    before = AggregationReader._open
-    monkeypatch.setattr(
-        AggregationReader, "_open", lambda self, i, **how: (opened.append(i), before(self, i, **how))[1]
-    )
-    return opened
 
 
 @pytest.fixture(scope="module")

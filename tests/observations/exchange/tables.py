@@ -17,6 +17,16 @@ ATTRIBUTES = {
 }
 ABOUT = {"title": "Reports", "licence": "CC0-1.0", "recipe": {"dates": {"start": 2020}, "input": [{"csv": None}]}}
 
+#: Forms of netCDF files, with their options.
+WAYS = [
+    ("point", {}),
+    ("indexed", {}),
+    ("contiguous", {}),
+    ("indexed", {"by": "id"}),
+    ("contiguous", {"by": "id"}),
+    ("contiguous", {"by": "id", "feature": "trajectory", "vertical": "depth"}),
+]
+
 
 def table(rows: int = 500, *, stations: int = 7, move: bool = False, seed: int = 0) -> Table:
     """Return reports of stations, sorted as in a store, with NaN, infinities and the smallest number."""

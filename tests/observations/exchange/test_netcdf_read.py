@@ -19,16 +19,7 @@ from cfagg.observations.exchange.table import Table
 from cfagg.observations.merging import sort_unique
 from cfagg.observations.store import ObservationStore, open_store
 from tests.effort import examples
-from tests.observations.exchange.tables import ABOUT, ATTRIBUTES, table
-
-WAYS = [
-    ("point", {}),
-    ("indexed", {}),
-    ("contiguous", {}),
-    ("indexed", {"by": "id"}),
-    ("contiguous", {"by": "id"}),
-    ("contiguous", {"by": "id", "feature": "trajectory", "vertical": "depth"}),
-]
+from tests.observations.exchange.tables import ABOUT, ATTRIBUTES, WAYS, table
 
 
 def there_and_back(wanted: Table, folder: Path, form: str = "point", **options: Any) -> ObservationStore:

@@ -16,16 +16,8 @@ from cfagg.errors import ConventionError, OptionError, TargetError, TargetExists
 from cfagg.observations.exchange import export_netcdf
 from cfagg.observations.exchange.table import Table
 from tests.effort import examples
-from tests.observations.exchange.tables import check_geometry, table
+from tests.observations.exchange.tables import WAYS, check_geometry, table
 
-WAYS = [
-    ("point", {}),
-    ("indexed", {}),
-    ("contiguous", {}),
-    ("indexed", {"by": "id"}),
-    ("contiguous", {"by": "id"}),
-    ("contiguous", {"by": "id", "feature": "trajectory", "vertical": "depth"}),
-]
 ways = pytest.mark.parametrize(("form", "options"), WAYS, ids=lambda w: str(w))
 
 

@@ -331,3 +331,9 @@ def nginx(_nginx: Nginx, monkeypatch: pytest.MonkeyPatch) -> Nginx:
 
     monkeypatch.setattr(transport.time, "sleep", lambda _: None)
     return _nginx
+
+
+@pytest.fixture
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was uploaded a moment ago is not written again."""
+    monkeypatch.setattr("cfagg.accumulation.source._COARSE_TICK", 0.0)

@@ -26,6 +26,8 @@ from cfagg.storage.objects import ObjectStore
 from tests.observations.servers import served
 from tests.storage.remote.conftest import Bucket, Nginx
 
+pytestmark = pytest.mark.usefixtures("no_waits")
+
 TIMES = xr.date_range("2001-01-01", periods=50, freq="D")
 
 
@@ -45,12 +47,6 @@ def made(folder: Path, zarr_format: int = 3, *, shards: bool = False, **settings
     tas.to_dataset().to_zarr(folder, zarr_format=zarr_format, encoding=encoding, consolidated=zarr_format == 2)
     cfagg.accumulate(folder, "tas", **settings)
     return folder
-
-
-@pytest.fixture(autouse=True)
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was uploaded a moment ago is not written again."""
-    monkeypatch.setattr(source, "_COARSE_TICK", 0.0)
 
 
 @pytest.fixture

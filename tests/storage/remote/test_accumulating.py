@@ -17,7 +17,7 @@ import xarray as xr
 import zarr
 
 import cfagg
-from cfagg.accumulation import in_objects, source
+from cfagg.accumulation import in_objects
 from cfagg.cli.main import main
 from cfagg.errors import AccessError, CfaggError, NotAccumulatedError, StaleError, TargetError, TargetExistsError
 from cfagg.storage.objects import ObjectStore
@@ -25,14 +25,10 @@ from tests.storage.remote.test_accumulated import LITTLE, MUCH, asked, made
 
 pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
 
+pytestmark = pytest.mark.usefixtures("no_waits")
+
 GROUP = "tas_accumulation_group"
 CHUNKS = 10
-
-
-@pytest.fixture(autouse=True)
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was uploaded a moment ago is not written again."""
-    monkeypatch.setattr(source, "_COARSE_TICK", 0.0)
 
 
 @pytest.fixture(autouse=True)

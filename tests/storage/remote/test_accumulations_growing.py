@@ -9,7 +9,6 @@ import pytest
 import zarr
 
 import cfagg
-from cfagg.accumulation import source
 from cfagg.accumulation.updating import accumulated_arrays, update
 from cfagg.errors import StaleError
 from cfagg.storage.objects import ObjectStore
@@ -17,14 +16,10 @@ from cfagg.writing.zarr.object_place import ObjectPlace
 
 pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
 
+pytestmark = pytest.mark.usefixtures("no_waits")
+
 GROUP = "tas_accumulation_group"
 VALUES = np.random.default_rng(2).integers(-500, 500, (60, 4, 6)).astype("f4")
-
-
-@pytest.fixture(autouse=True)
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was uploaded a moment ago is not written again."""
-    monkeypatch.setattr(source, "_COARSE_TICK", 0.0)
 
 
 def put(cloud, folder: Path, start: int, stop: int) -> None:
