@@ -58,7 +58,7 @@ GROUPS: dict[str, Group] = {
         ["tests/formats/hdf5", "tests/formats/values/test_kinds.py", "tests/formats/values/test_pool.py"],
     ),
     "readers": Group(
-        _in("formats/hdf5", "chunks library_variables proof_values variables")
+        _in("formats/hdf5", "chunks library_variables plain proof_values variables")
         + _in("formats/values", "contiguous filters find netcdf storage"),
         ["tests/formats/hdf5", "tests/formats/values", "tests/storage", "tests/formats", "tests/api/test_reading.py"],
     ),

@@ -190,7 +190,7 @@ def _stored(
     if variable.shape != known.shape or known.kind not in ("integer", "float", "char") or handle.data is not None:
         return None
     from cfagg.cf.header import Header
-    from cfagg.formats.hdf5.variables import is_plain, storage_of
+    from cfagg.formats.hdf5.plain import is_plain, storage_of
     from cfagg.formats.values.reading import is_own
     from cfagg.formats.values.storage import StoredVariable
 

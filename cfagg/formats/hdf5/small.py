@@ -17,8 +17,8 @@ from cfagg.formats.hdf5.headers import Alike
 from cfagg.formats.hdf5.indexes import listed
 from cfagg.formats.hdf5.messages import type_of
 from cfagg.formats.hdf5.objects import LAYOUT, TYPE
+from cfagg.formats.hdf5.plain import is_plain, storage_of
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED
-from cfagg.formats.hdf5.variables import is_plain, storage_of
 from cfagg.formats.values.open_variable import OpenVariable
 from cfagg.formats.values.storage import Contiguous, StoredVariable
 from cfagg.model.chunks import Encoding

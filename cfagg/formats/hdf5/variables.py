@@ -21,37 +21,26 @@ from cfagg.formats.hdf5.head import Head, memory, remembered
 from cfagg.formats.hdf5.headers import Alike, Headers
 from cfagg.formats.hdf5.lookup3 import compiled
 from cfagg.formats.hdf5.messages import (
-    CHUNKED,
-    CONTIGUOUS,
     attribute_of,
-    filters_of,
-    layout_of,
     shape_of,
     type_of,
 )
 from cfagg.formats.hdf5.objects import (
     ATTRIBUTES,
-    FILL,
-    FILTERS,
     LAYOUT,
-    LINKS,
-    OLD_FILL,
     SPACE,
     TYPE,
     Object,
     Objects,
     dense_at,
 )
+from cfagg.formats.hdf5.plain import is_plain, storage_of
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
 from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
-from cfagg.model.chunks import Encoding
 from cfagg.storage.files import Handle
 
-__all__ = ["find", "find_all", "find_every", "is_only_a_dimension", "is_plain", "storage_of"]
-
-#: Messages of the datasets and groups that are understood here: files of values, say, are not.
-_PLAIN = frozenset({SPACE, LINKS, TYPE, OLD_FILL, FILL, LAYOUT, FILTERS, ATTRIBUTES})
+__all__ = ["find", "find_all", "find_every", "is_only_a_dimension"]
 
 #: Elements of REFERENCE_LIST, links and attributes that are looked at.
 _USERS, _MOST = 64, 1024
@@ -400,11 +389,6 @@ def _named(data: bytes) -> tuple[bytes, _Attribute]:
     return name, _Attribute(kind, _space(space)[0], data[begin:])
 
 
-def is_plain(found: Object) -> bool:
-    """Return whether all messages are understood here: none leads out of the file."""
-    return found.messages.keys() <= _PLAIN
-
-
 def _space(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return sizes and largest sizes; a space without any element is unusual."""
     shape, most, empty = shape_of(data)
@@ -421,32 +405,3 @@ def _dtype(data: bytes) -> np.dtype[Any]:
     if what in ("fixed", "terminated") and detail == 1:
         return np.dtype("S1")
     raise UnusualError
-
-
-@lru_cache(256)
-def _filters(data: bytes) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Return number and parameters of every filter."""
-    return tuple(filters_of(data))
-
-
-def storage_of(
-    messages: Mapping[int, bytes], shape: tuple[int, ...], dtype: np.dtype[Any], name: str
-) -> Chunked | Contiguous:
-    """Return how the values of a dataset are stored, of whose messages none is unusual."""
-    layout = layout_of(messages[LAYOUT])
-    if layout.version > 4:
-        raise UnusualError
-    if layout.class_ == CONTIGUOUS and FILTERS not in messages:
-        size = dtype.itemsize
-        for n in shape:
-            size *= n
-        if layout.at == UNDEFINED or layout.size != size:
-            raise UnusualError
-        return Contiguous(layout.at, 0, Encoding(dtype))
-    # The last size is that of an element.
-    chunk = layout.chunk
-    if layout.class_ != CHUNKED or len(chunk) != len(shape) + 1 or chunk[-1] != dtype.itemsize or not all(chunk):
-        raise UnusualError
-    filters = _filters(messages.get(FILTERS, b"\2\0"))
-    tree = layout.at if layout.version == 3 and layout.at != UNDEFINED else None
-    return Chunked(chunk[:-1], Encoding(dtype, filters), name, tree)

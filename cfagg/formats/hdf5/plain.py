@@ -1,0 +1,69 @@
+"""Datasets without anything unusual: all their messages are understood here, and none leads out of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cfagg.formats.hdf5.messages import (
+    CHUNKED,
+    CONTIGUOUS,
+    filters_of,
+    layout_of,
+)
+from cfagg.formats.hdf5.objects import (
+    ATTRIBUTES,
+    FILL,
+    FILTERS,
+    LAYOUT,
+    LINKS,
+    OLD_FILL,
+    SPACE,
+    TYPE,
+    Object,
+)
+from cfagg.formats.hdf5.space import UNDEFINED, UnusualError
+from cfagg.formats.values.storage import Chunked, Contiguous
+from cfagg.model.chunks import Encoding
+
+__all__ = ["is_plain", "storage_of"]
+
+#: Messages of the datasets and groups that are understood here: files of values, say, are not.
+_PLAIN = frozenset({SPACE, LINKS, TYPE, OLD_FILL, FILL, LAYOUT, FILTERS, ATTRIBUTES})
+
+
+def is_plain(found: Object) -> bool:
+    """Return whether all messages are understood here: none leads out of the file."""
+    return found.messages.keys() <= _PLAIN
+
+
+@lru_cache(256)
+def _filters(data: bytes) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Return number and parameters of every filter."""
+    return tuple(filters_of(data))
+
+
+def storage_of(
+    messages: Mapping[int, bytes], shape: tuple[int, ...], dtype: np.dtype[Any], name: str
+) -> Chunked | Contiguous:
+    """Return how the values of a dataset are stored, of whose messages none is unusual."""
+    layout = layout_of(messages[LAYOUT])
+    if layout.version > 4:
+        raise UnusualError
+    if layout.class_ == CONTIGUOUS and FILTERS not in messages:
+        size = dtype.itemsize
+        for n in shape:
+            size *= n
+        if layout.at == UNDEFINED or layout.size != size:
+            raise UnusualError
+        return Contiguous(layout.at, 0, Encoding(dtype))
+    # The last size is that of an element.
+    chunk = layout.chunk
+    if layout.class_ != CHUNKED or len(chunk) != len(shape) + 1 or chunk[-1] != dtype.itemsize or not all(chunk):
+        raise UnusualError
+    filters = _filters(messages.get(FILTERS, b"\2\0"))
+    tree = layout.at if layout.version == 3 and layout.at != UNDEFINED else None
+    return Chunked(chunk[:-1], Encoding(dtype, filters), name, tree)
