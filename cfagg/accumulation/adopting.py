@@ -48,9 +48,9 @@ Progress = Callable[[int, int], None]
 _NAMED = 15
 
 
-def adopted(group: Group, progress: Progress | None = None) -> Group:
+def adopted(group: Group) -> Group:
     """Return an accumulation that takes the objects that are there now for those summed; nothing is written."""
-    table = _table(group, progress)[0]
+    table = _table(group, None)[0]
     return group.copied(adopted=table, objects=table, looks=Looks())
 
 

@@ -28,6 +28,9 @@ type Int64 = npt.NDArray[np.int64]
 #: Arrays of one quantity that are compared with each other for their reasons.
 _COMPARED = 1000
 
+#: Files of an array that are listed.
+_FILES = 12
+
 #: A step between coordinates that is so much longer than usual is a gap, where no bounds tell.
 _GAP = 1.5
 
@@ -81,10 +84,8 @@ class Labels:
         return str(reason)
 
 
-def group_facts(
-    joined: Joined, rows: Int64, name: str, dropped: Sequence[str], labels: Labels, *, files: int | None = 12
-) -> GroupFacts:
-    """Return what the array of some members was made of; so many files are listed."""
+def group_facts(joined: Joined, rows: Int64, name: str, dropped: Sequence[str], labels: Labels) -> GroupFacts:
+    """Return what the array of some members was made of; a few files are listed."""
     box = int(joined.boxes.box[rows[0]])
     first = joined.described[int(rows[0])]
     places = [joined.scanned[k].place for k in joined.file[rows].tolist()]
@@ -95,7 +96,7 @@ def group_facts(
         name,
         str(first.signature.get("identity") or first.stated.name),
         first.stated.text("units") or "",
-        Listing.of(len(places), lambda i: str(places[i]), files),
+        Listing.of(len(places), lambda i: str(places[i]), _FILES),
         _rule(axes, len(rows), first.along.values()),
         tuple(axes),
         tuple(dropped),

@@ -47,17 +47,17 @@ def text_dimensions(variable: Variable) -> tuple[Dimension, ...]:
     return variable.stored[:-1] if variable.kind == "char" else variable.stored
 
 
-def masked(variable: Variable, limit: int = LIMIT) -> MaskedValues | None:
+def masked(variable: Variable) -> MaskedValues | None:
     """Return the values of a variable and which of them are missing, `None` where there are none to look at.
 
     Of numbers those are missing that `cfagg.cf.missing` says, of texts empty ones and those that are declared missing.
-    More than `limit` raise `LimitError`.
+    More than `LIMIT` raise `LimitError`.
     """
     if variable.read is None or variable.dialect is not None or variable.kind == "other":
         return None
     if variable.is_text:
         shape = [d.size for d in text_dimensions(variable)]
-        texts = variable.texts(limit)
+        texts = variable.texts(LIMIT)
         if texts.size != prod(shape):
             return None
         texts = texts.reshape(shape)
@@ -67,7 +67,7 @@ def masked(variable: Variable, limit: int = LIMIT) -> MaskedValues | None:
             fills |= {value} if isinstance(value, str) else set(value) if isinstance(value, tuple) else set()
         flat = np.fromiter((t not in fills for t in texts.ravel()), np.bool_, texts.size)
         return MaskedValues(texts, flat.reshape(texts.shape))
-    values = np.asarray(variable.values(limit))
+    values = np.asarray(variable.values(LIMIT))
     if values.shape != tuple(d.size for d in variable.stored):
         return None
     return MaskedValues(values, ~missing_mask(variable, values))

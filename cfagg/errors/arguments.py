@@ -47,12 +47,12 @@ def a_new_file(value: Any, name: str) -> str:
     return found
 
 
-def paths(value: Any, name: str = "allow") -> tuple[str, ...]:
-    """Return one path, or several, as text."""
+def paths(value: Any) -> tuple[str, ...]:
+    """Return one path to allow, or several, as text."""
     if isinstance(value, str | bytes | os.PathLike):
         return (os.fsdecode(value),)
-    _several(value, name, "a path or a list of paths")
-    return tuple(a_path(v, name, expected="give a path or a list of paths") for v in value)
+    _several(value, "allow", "a path or a list of paths")
+    return tuple(a_path(v, "allow", expected="give a path or a list of paths") for v in value)
 
 
 def names(value: Any, name: str) -> tuple[str, ...]:
@@ -93,10 +93,10 @@ def texts(value: Any, name: str, expected: str) -> dict[str, str]:
     return {a_text(k, name, expected): a_text(v, name, expected) for k, v in found.items()}
 
 
-def an_integer(value: Any, name: str, error: type[CfaggError] = OptionError) -> int:
+def an_integer(value: Any, name: str) -> int:
     """Return an integer, of NumPy too."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise error(f"{name}: found {_shown(value)}; expected an integer")
+        raise OptionError(f"{name}: found {_shown(value)}; expected an integer")
     return int(value)
 
 

@@ -366,25 +366,24 @@ def _round_step(least: float) -> int:
         power *= 10
 
 
-def map_coverage(store: ObservationStore, start: int = 0, stop: int | None = None) -> tuple[Int64, int]:
+def map_coverage(store: ObservationStore) -> tuple[Int64, int]:
     """Return rows in cells of a quarter of a degree, (720, 1440) from 90°S and 0°E, and how many rows were read."""
-    stop = store.rows if stop is None else stop
     shape = round(180 / DEGREES), round(360 / DEGREES)
     counts = np.zeros(shape[0] * shape[1], np.int64)
     looked_at = 0
-    for a, b in _ranges(start, stop):
+    for a, b in _ranges(store.rows):
         places = store.data.read(a, b, slice(2, 4))
         counts += np.bincount(_cells(places, shape), minlength=counts.size + 1)[:-1]
         looked_at += b - a
     return counts.reshape(shape), looked_at
 
 
-def _ranges(start: int, stop: int) -> list[tuple[int, int]]:
-    if stop - start <= _MOST_ROWS:
+def _ranges(rows: int) -> list[tuple[int, int]]:
+    if rows <= _MOST_ROWS:
         size = 2**18
-        return [(a, min(a + size, stop)) for a in range(start, stop, size)]
+        return [(a, min(a + size, rows)) for a in range(0, rows, size)]
     size = _MOST_ROWS // _PLACES
-    starts = np.linspace(start, stop - size, _PLACES).astype(np.int64).tolist()
+    starts = np.linspace(0, rows - size, _PLACES).astype(np.int64).tolist()
     return [(a, a + size) for a in starts]
 
 
