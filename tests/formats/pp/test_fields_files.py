@@ -133,6 +133,7 @@ def test_a_table_of_too_many_fields_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [4, 8])
 def test_wherever_the_header_is_damaged_an_error_of_ours_says_so(size: int) -> None:
     whole = fields_file([({}, raw(n, size, "<")) for n in range(2)], size, "<")
+    refused = 0
     for at in (1, 4, 149, 150, 151, 159):
         for number in (0, 1, -1, 2**31 - 1, -(2**31), 2 ** (8 * size - 1) - 1, -(2 ** (8 * size - 1))):
             data = bytearray(whole)
@@ -140,4 +141,5 @@ def test_wherever_the_header_is_damaged_an_error_of_ours_says_so(size: int) -> N
             try:
                 values(bytes(data))
             except CfaggError:
-                continue
+                refused += 1
+    assert refused > 20

@@ -7,6 +7,7 @@ import shutil
 import tracemalloc
 import zipfile
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -111,13 +112,12 @@ def test_a_truncated_or_changed_zip_file_raises_errors_of_cfagg(tmp_path: Path, 
     path = zipped(tmp_path / "s")
     data = bytearray(path.read_bytes())
     at = int(len(data) * cut)
-    for made in (bytes(data[:at]), bytes(data[:at]) + bytes(40) + bytes(data[at + 40 :])):
-        path.write_bytes(made)
-        try:
-            with cfagg.read(path) as found:
-                _ = found["a"].values
-        except CfaggError:
-            continue
+    path.write_bytes(bytes(data[:at]))
+    with pytest.raises(CfaggError):
+        cfagg.read(path)
+    path.write_bytes(bytes(data[:at]) + bytes(40) + bytes(data[at + 40 :]))
+    with suppress(CfaggError), cfagg.read(path) as found:
+        _ = found["a"].values
 
 
 def test_a_zip_file_whose_codec_runs_code_is_refused(tmp_path: Path) -> None:
