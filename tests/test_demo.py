@@ -48,6 +48,7 @@ def test_it_runs_as_a_module(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "sst.zarr").is_dir()
 
 
+@pytest.mark.full
 def test_a_second_run_replaces_the_first(folder: Path) -> None:
     assert demo.main(folder) == 0
 

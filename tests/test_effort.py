@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,18 @@ def collected(folder: Path, marks: str) -> list[str]:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *options, str(folder)]
     found = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     return [line for line in found.stdout.splitlines() if "::" in line]
+
+
+#: Unmarked tests have no more parameters than this: those of 23 tests with more were a sixth of all that were run.
+MOST = 50
+
+
+def test_more_parameters_are_tried_every_day_only_where_a_mark_says_how_many(request: pytest.FixtureRequest) -> None:
+    marks = ("few", "full", "soak")
+    plain = [item for item in request.session.items if not any(item.get_closest_marker(name) for name in marks)]
+    counts = Counter(item.nodeid.partition("[")[0] for item in plain)
+    many = {name: number for name, number in counts.items() if number > MOST}
+    assert not many, f"@pytest.mark.few(n) leaves all but n to `make test-all`; a large n tries all of them: {many}"
 
 
 @pytest.mark.full

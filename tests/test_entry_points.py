@@ -103,6 +103,7 @@ def test_a_file_in_the_place_of_a_store_is_called_a_file(function: str) -> None:
     assert not isinstance(caught.value, FileNotFoundError)
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("name", ["absent.nc", "folder", *KINDS])
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_answers_what_is_no_input_with_status_2_and_one_message(

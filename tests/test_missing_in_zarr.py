@@ -47,7 +47,7 @@ def make(path, form, kind, case):
     return np.isin(values, np.array(missing.get(form, []), values.dtype)) | np.isnan(values.astype("f8"))
 
 
-@pytest.mark.few(15)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("form", [2, 3])
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("case", CASES)

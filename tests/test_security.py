@@ -36,6 +36,7 @@ def test_no_promise_is_without_a_test(items: list[str]) -> None:
     assert [i.splitlines()[0] for i in items if not re.search(r"`tests/\S+::\w+`", i)] == []
 
 
+@pytest.mark.few(1000)
 @pytest.mark.parametrize("named", [*NAMED, *re.findall(r"`tests/\S+::\w+`", CONTRIBUTING)])
 def test_a_test_that_is_named_for_a_guarantee_exists_and_is_run_every_day(named: str) -> None:
     found = re.fullmatch(r"`(tests/[\w/]+\.py)::(test_\w+)`", named)

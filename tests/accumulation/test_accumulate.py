@@ -69,7 +69,7 @@ def test_one_dimension_may_be_named_alone_and_combinations_in_any_order(store):
     assert set(open_group(store, "tas").sums) == {("time",), ("lat", "lon")}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("codec", ["blosc", "zstd", "gzip", "none", None])
 @pytest.mark.parametrize("form", [2, 3])
 def test_every_codec_and_format_is_read_by_zarr_python(tmp_path, codec, form):
@@ -265,6 +265,7 @@ def test_an_array_without_elements(tmp_path):
     assert sums(tmp_path / "a.zarr", ("time",)).tolist() == [[4] * 3, [5] * 3]
 
 
+@pytest.mark.full
 def test_small_blocks_of_sums_add_up_to_the_same(store, tmp_path, monkeypatch):
     from cfagg.accumulation import finish, summing
 
@@ -344,6 +345,7 @@ def test_progress_counts_bytes_of_data(store):
 # ---- what is refused -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

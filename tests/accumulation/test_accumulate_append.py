@@ -175,7 +175,7 @@ def test_refreshing_appends_where_that_is_enough_and_builds_anew_where_not(store
     assert type(codec).__name__ == "ZstdCodec"
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("change", ["shrunk", "written", "two", "rechunked", "scaled"])
 def test_what_has_not_only_grown_is_not_appended_to(store, change):
     array = zarr.open_array(store / "tas", mode="r+")

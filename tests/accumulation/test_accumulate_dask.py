@@ -93,6 +93,7 @@ def test_a_scheduler_that_is_not_there_is_told_before_anything_is_written(store)
     assert sorted(store.rglob("*")) == before
 
 
+@pytest.mark.full
 def test_a_client_that_is_not_the_default_one_is_asked(cluster, store):
     with Client(cluster, set_as_default=False) as client:
         assert accumulate(store, "tas", ["time"], client=client).action == "built"

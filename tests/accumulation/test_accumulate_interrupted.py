@@ -187,7 +187,7 @@ def test_an_interrupt_is_one_sentence_and_what_is_done_is_kept(store, capfd):
     assert right(store)
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("limit", [900, 7000])
 def test_a_full_disk_is_one_sentence_and_resume_finishes_later(store, limit):
     # A limit on the size of files stands in for the full disk: the system refuses the write in the same way.

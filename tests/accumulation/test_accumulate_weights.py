@@ -158,6 +158,7 @@ def test_labelled_weights_have_the_labels_of_the_array(tmp_path):
             found(tmp_path / "a.zarr", weights)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("weights", "error", "message"),
     [

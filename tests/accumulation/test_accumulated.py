@@ -55,7 +55,7 @@ SELECTIONS = [
 ]
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("dim", [None, ..., "time", ("lat", "lon"), ["lon", "time"], "lat", ()])
 def test_statistics_are_those_of_xarray(rich, statistic, dim):
@@ -80,7 +80,7 @@ def assert_same_groups(acc, array, statistic, key, dim, sel):
     assert_same(found, getattr(part, statistic)(dim))
 
 
-@pytest.mark.few(15)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("key", ["time.season", "region"])
 @pytest.mark.parametrize("dim", [None, ..., ["lat", "time"], ["lon"]])
@@ -88,14 +88,14 @@ def test_groups_are_those_of_xarray(rich, statistic, key, dim):
     assert_same_groups(*rich, statistic, key, dim, {"time": slice("2000-05", "2001-03"), "lat": slice(-40, 20)})
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("statistic", ["mean", "max"])
 def test_any_coordinate_groups(plain, key, statistic):
     assert_same_groups(*plain, statistic, key, None, {})
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("key", KEYS[:4])
 def test_any_calendar_groups(other, key):
     assert_same_groups(*other, "mean", key, None, {"time": slice("2000-02", "2002-02-28")})
@@ -158,7 +158,7 @@ PACKINGS = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("encoding", PACKINGS)
 def test_packed_values_are_decoded(tmp_path, encoding, zarr_format):
@@ -185,7 +185,7 @@ def test_unsigned_values_in_a_signed_type(tmp_path):
             assert_same(found, getattr(array.isel(time=slice(1, 8)), statistic)(dim))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("weights", ["area", "array"])
 def test_weighted_statistics_are_those_of_xarray(tmp_path, weights, missing):
@@ -342,7 +342,7 @@ def replacing(store):
     accumulate(store, "tas", overwrite=True)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("change", [writing, appending, removing, replacing])
 @pytest.mark.parametrize("statistic", ["mean", "max", "std", "count"])
 def test_a_change_after_opening_is_noticed(tmp_path, change, statistic):
@@ -408,6 +408,7 @@ def test_it_is_a_context_and_pickles(plain):
     assert_same(by.mean(), array.groupby("time.month").mean())
 
 
+@pytest.mark.full
 def test_many_threads_ask_at_once(plain):
     acc, array = plain
     asked = [{"time": slice(i, 500 - 2 * i)} for i in range(24)]
@@ -426,7 +427,7 @@ def test_it_shows_what_it_is(plain):
     assert acc.coords["lat"].attrs == {"units": "degrees_north"}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_a_view_of_the_array_answers_as_the_view(plain, statistic):
     acc, array = plain

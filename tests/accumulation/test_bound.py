@@ -144,7 +144,7 @@ def test_every_answer_lies_within_the_bound_of_the_exact_one(
             check(acc, raw, over, ranges, weights)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("listed", [4096, 0], ids=["listed", "too many to be listed"])
 @pytest.mark.parametrize("precision", ["float64", "double-double"])
 @pytest.mark.parametrize(

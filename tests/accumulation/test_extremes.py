@@ -63,7 +63,7 @@ def long(store, raw=None, statistics=(), **options):
     return raw, write(store, raw, ("time", "x"), (3, 2), [("time",)], options=made)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("which", ["min", "max"])
 @pytest.mark.parametrize("statistics", [(), (("time",),), (("x",),)])
 @pytest.mark.parametrize("few", [0, 10**9])

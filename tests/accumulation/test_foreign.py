@@ -111,6 +111,7 @@ def test_values_that_equal_the_fill_value_of_0_count_as_they_did_for_the_generat
     assert_sums_agree(group, values, cosine(16), values >= 0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("steps", [41, 44, 45, 49])
 def test_what_the_sums_along_time_leave_out_is_read_from_the_data(tmp_path, steps):
     values = field((16, 12, steps))

@@ -55,6 +55,7 @@ def group(store, request):
     return found
 
 
+@pytest.mark.few(2)
 def test_nothing_changed_is_fresh(group):
     check(group, whole(group))
     found = changes(group)

@@ -70,7 +70,7 @@ def edit(store, change):
         path.write_text(json.dumps({**json.loads(path.read_text()), "attributes": attributes}))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_an_opened_group_says_what_it_holds(tmp_path, zarr_format, weighted):
@@ -191,6 +191,7 @@ def test_an_array_of_wrong_shape_is_named(tmp_path, name):
         open_group(tmp_path, "tas")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["acc_time", "acc_wt_time", "min_time", "m2_time", "chunk_stamps"])
 def test_an_array_of_wrong_type_is_named(tmp_path, name):
     build(tmp_path)
@@ -218,6 +219,7 @@ def test_another_stride_in_an_array_than_in_the_group_is_refused(tmp_path):
         open_group(tmp_path, "tas")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stride", [[1, 0], [-1, 0, 0], [1, 1, 0], "1", None])
 def test_a_stride_that_breaks_the_convention_is_refused(tmp_path, stride):
     build(tmp_path)

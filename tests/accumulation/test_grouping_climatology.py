@@ -25,7 +25,7 @@ def without_scalars(array):
     return array.drop_vars({"height", "phase", "lon"} - set(array.dims), errors="ignore")
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("by", ["month", "season", "dayofyear"])
 @pytest.mark.parametrize("statistic", ["mean", "max", "count"])
 def test_a_climatology_is_a_statistic_by_groups(pair, by, statistic):
@@ -37,6 +37,7 @@ def test_a_climatology_is_a_statistic_by_groups(pair, by, statistic):
     assert_same(acc.climatology(by, ..., statistic=statistic, sel=sel), getattr(groups, statistic)(...))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("by", ["month", "season"])
 def test_anomalies_of_steps_are_those_of_xarray(pair, by):
     acc, array = pair

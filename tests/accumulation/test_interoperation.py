@@ -90,6 +90,7 @@ def test_attributes_satisfy_the_schemas_as_the_text_prints_them(tmp_path, raw, z
         assert len(array.attrs["_ACCUMULATION_STRIDE"]) == len(array.attrs["_ARRAY_DIMENSIONS"]) == array.ndim
 
 
+@pytest.mark.few(1)
 @formats
 def test_xarray_opens_the_store_as_before(tmp_path, raw, zarr_format):
     write_source(tmp_path / "plain.zarr", "tas", raw, DIMS, CHUNKS, zarr_format=zarr_format)
@@ -153,6 +154,7 @@ def test_the_text_of_its_metadata_names_no_place_of_the_machine(tmp_path, raw, z
             assert not re.search(re.escape(str(tmp_path)), path.read_text())
 
 
+@pytest.mark.few(1)
 @formats
 def test_a_region_written_through_xarray_makes_the_accumulation_refuse(tmp_path, raw, zarr_format):
     store = accumulated(tmp_path / "s.zarr", raw, zarr_format)

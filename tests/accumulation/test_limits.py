@@ -33,6 +33,7 @@ def test_variances_of_integers_near_the_limits_are_those_of_exact_arithmetic(
     assert acc.std(isel={"time": part}).item() == pytest.approx(variance**0.5, rel=1e-9)
 
 
+@pytest.mark.full
 def test_a_part_of_a_chunk_may_have_a_sum_beyond_64_bits_where_the_chunk_has_none(tmp_path: Path) -> None:
     most = np.iinfo("i8").max
     raw = np.array([most, most, -most, -most, 1, 2, 3, 4], "i8")
@@ -43,6 +44,7 @@ def test_a_part_of_a_chunk_may_have_a_sum_beyond_64_bits_where_the_chunk_has_non
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_numbers_of_16_bits_are_summed_like_wider_ones(tmp_path: Path, zarr_format: int, weighted: bool) -> None:

@@ -76,6 +76,7 @@ def check(store: Path, raw: np.ndarray, weights: np.ndarray | None = None) -> No
             np.testing.assert_array_equal(acc.max(dims, isel={"time": where}), np.nanmax(part, axes))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_outliers_are_listed_with_their_positions_and_named_in_the_report(
@@ -109,6 +110,7 @@ def test_other_readers_find_sums_counts_and_weights_without_the_outliers(tmp_pat
     assert made.attrs["cfagg"]["version"] == 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("lengths", [(20, 60), (5, 31, 60), (2, 60)])
 def test_appending_keeps_the_list(tmp_path: Path, lengths: tuple[int, ...]) -> None:
     raw = field()
@@ -140,6 +142,7 @@ def test_appending_where_the_list_has_become_far_too_long_is_refused_with_the_re
     check(store, raw)
 
 
+@pytest.mark.full
 def test_threads_and_dask_build_the_same_bytes(tmp_path: Path) -> None:
     raw = field()
     stores = [written(tmp_path / f"{name}.zarr", raw) for name in "abc"]
@@ -192,6 +195,7 @@ def test_sums_are_put_right_in_chunks_of_sums_that_hold_parts_of_those_of_the_da
     np.testing.assert_allclose(sums[-1], rest.sum(axis=0), rtol=1e-12)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("factor", [1.0, 1e-3, 1e3])
 def test_how_large_values_are_is_known_of_all_of_them_after_appending(tmp_path: Path, factor: float) -> None:
     raw = np.random.default_rng(0).normal(285, 9, (30, 6, 8)).astype("f4")

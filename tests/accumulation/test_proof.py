@@ -130,7 +130,7 @@ COPIES = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("how", COPIES)
 def test_a_copy_is_refused_until_it_is_adopted(tmp_path, how, zarr_format):
@@ -378,7 +378,7 @@ def through_a_symbolic_link(path):
 WAYS = [in_place, by_rename, by_memory_map, through_a_hard_link, through_a_symbolic_link]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("opened", ["before", "after"])
 @pytest.mark.parametrize("way", WAYS, ids=lambda w: w.__name__)
 def test_a_changed_bit_is_noticed_though_size_and_time_are_set_back(plain, way, opened):
@@ -407,6 +407,7 @@ def test_a_map_that_was_dirty_before_the_build_is_noticed_when_it_is_written_aga
         refused(store, "chunk (0, 0, 0)")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("change", ["touch", "link", "mode"])
 def test_what_leaves_contents_as_they_are_is_refused_and_can_be_adopted(store, change):
     path, expected = chunk(store, 0, 1, 1), mean(store)
@@ -449,6 +450,7 @@ def ranges(length):
     return st.tuples(st.integers(0, length - 1), st.integers(1, length)).map(lambda r: slice(r[0], r[0] + r[1]))
 
 
+@pytest.mark.few(1)
 @settings(
     max_examples=examples(40),
     deadline=None,
@@ -566,7 +568,7 @@ def test_a_flipped_bit_anywhere_in_the_group_is_an_error_or_changes_nothing(tmp_
     assert answers(store) == expected
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("what", ["acc_time", "acc_time/c.0.0.0", "checksums", "chunk_stamps", "acc_time/zarr.json"])
 def test_parts_of_a_group_from_another_build_are_refused(store, tmp_path, what):
     other = tmp_path / "other.zarr"
@@ -601,7 +603,7 @@ def other_codecs(document):
     document["codecs"] = [*document["codecs"][:1], {"name": "gzip", "configuration": {"level": 1}}]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("change", [swap_bytes, other_fill, other_keys, other_codecs], ids=lambda c: c.__name__)
 @pytest.mark.parametrize("opened", ["before", "after"])
 def test_metadata_that_say_how_bytes_are_read_are_compared(store, change, opened):
@@ -614,6 +616,7 @@ def test_metadata_that_say_how_bytes_are_read_are_compared(store, change, opened
         (acc or cfagg.open_accumulated(store, "tas")).mean()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("key", "value"), [("order", "F"), ("dtype", ">f8"), ("fill_value", 1.0), ("compressor", None)]
 )
@@ -626,7 +629,7 @@ def test_metadata_of_version_2_are_compared(tmp_path, key, value):
     refused(store, key)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("weights", "name", "other"),
     [("area", "lat", "values"), ("area", "lat", "units"), ("lat_weights", "lat_weights", "values"),
@@ -735,6 +738,7 @@ def test_by_default_every_answer_looks_again(store):
         acc.mean()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("wrong", [-1, float("nan"), float("inf"), True, "1"])
 def test_what_is_no_number_of_seconds_is_refused(store, wrong):
     with pytest.raises(OptionError, match="trust_for"):
@@ -775,7 +779,7 @@ def test_while_a_thread_writes_each_answer_is_that_of_the_accumulated_values_or_
 # ---- xarray -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("opener", [xr.open_datatree, xr.open_groups], ids=lambda o: o.__name__)
 @pytest.mark.parametrize(("zarr_format", "consolidated"), [(3, False), (3, True), (2, True)])
 @pytest.mark.filterwarnings("ignore:Consolidated metadata")

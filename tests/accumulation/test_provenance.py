@@ -125,7 +125,7 @@ def _set_in_place(array):
     return array
 
 
-@pytest.mark.few(25)
+@pytest.mark.few(10)
 @pytest.mark.parametrize("opener", ["open_zarr", "open_zarr, dask"])
 @pytest.mark.parametrize(
     "change",

@@ -174,6 +174,7 @@ def test_cells_kept_twice_or_backwards_stand_where_they_were_asked_for(tmp_path)
     assert total.tolist() == raw.sum(0)[[4, 0, 4]].tolist()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("runs", "shape"),
     [

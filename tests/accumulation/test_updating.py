@@ -210,6 +210,7 @@ class Killed(BaseException):
     """As a signal that ends a process, but for what tidies up."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("last", [0, 9, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 4, 19, 24)), -1])
 def test_what_was_killed_while_it_was_extended_refuses_until_the_next_extension(series, monkeypatch, last):
     replace, left = Path.replace, [last]
@@ -285,6 +286,7 @@ def test_what_is_written_while_it_is_appended_is_refused(series, monkeypatch):
     assert_equals_a_build_of_the_whole(series, 500.0)
 
 
+@pytest.mark.full
 def test_an_accumulation_of_shards_grows(tmp_path):
     store, raw = tmp_path / "a.zarr", np.random.default_rng(1).integers(0, 99, (60, 4, 6)).astype("i4")
     root = zarr.open_group(store, mode="w")
@@ -327,6 +329,7 @@ def test_each_step_may_be_an_object_of_its_coordinate_too(tmp_path):
     assert_equals_a_build_of_the_whole(store, 500.0)
 
 
+@pytest.mark.full
 def test_a_copy_of_a_group_that_has_grown_is_adopted_and_grows_on(series, tmp_path):
     steps(series, 8, 20)
     copy = tmp_path / "copy.zarr"
@@ -365,6 +368,7 @@ def test_weights_that_have_changed_are_not_taken_for_those_that_were_used(series
     assert xr.open_zarr(series, consolidated=False).sizes["time"] == 20
 
 
+@pytest.mark.full
 def test_values_that_are_far_too_large_are_kept_out_when_they_are_appended(tmp_path):
     store, raw = tmp_path / "a.zarr", np.random.default_rng(1).normal(280, 5, (60, 4, 6)).astype("f4")
     raw[[12, 40], 1, 2] = 1e36
@@ -421,6 +425,7 @@ def test_check_finds_nothing_wrong_with_a_group_that_has_grown(series):
     assert [f for f in cfagg.check(series).findings if f.code.startswith("ACC")] == []
 
 
+@pytest.mark.full
 def test_more_than_may_be_held_is_appended_through_files(series):
     cfagg.append(series, dataset(8, 60), "time", after=())
     (report,) = update(series, memory=4000)

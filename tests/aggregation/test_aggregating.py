@@ -165,6 +165,7 @@ def test_zarr_stores_and_netcdf_files_are_one_array(tmp_path: Path, version: int
     npt.assert_array_equal(found.tas[::-2, 1:3].values, whole[::-2, 1:3])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("to", ["CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"])
 def test_values_of_zarr_stores_are_written_beside_the_aggregation_file(tmp_path: Path, to: str) -> None:
     files, whole = series(tmp_path)
@@ -229,6 +230,7 @@ def boxed(folder: Path, boxes: Sequence[tuple[tuple[int, int], tuple[int, int]]]
     return files, whole
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("to", ["CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"])
 def test_boxes_that_do_not_line_up_fill_one_array(tmp_path: Path, to: str) -> None:
     pinwheel = [((0, 2), (0, 4)), ((0, 3), (4, 6)), ((3, 5), (2, 6)), ((2, 5), (0, 2)), ((2, 3), (2, 4))]

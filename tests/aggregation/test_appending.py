@@ -60,6 +60,7 @@ def rewrite(path: str, number: int, days: int = 2) -> None:
     os.utime(path, ns=(1, 1))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("steps", [[1, 2, 3, 4, 5, 6], [2, 5], [4]])
 def test_an_aggregation_that_grew_has_the_bytes_of_one_made_at_once(tmp_path, out, steps):
     files = months(tmp_path / "in", 7)
@@ -80,6 +81,7 @@ def test_files_added_in_any_order_come_after_the_old_ones(tmp_path, out):
     assert values(out) == [100.0 * n + k for n in range(5) for k in (0, 6)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF4"])
 def test_adding_a_file_opens_no_old_one(tmp_path, out, kind):
     files = [str(month(tmp_path / "in" / f"{n}.nc", n, kind=kind)) for n in range(13)]
@@ -192,6 +194,7 @@ def other_state(out: Path) -> None:
         file.comment = "somebody added this"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("spoil", "said"), [
     (no_index, "is not there"), (damaged_index, "damaged"), (foreign_index, "another state"),
     (other_state, "another state"),
@@ -524,6 +527,7 @@ def test_without_an_index_an_update_leaves_out_what_went(tmp_path, out):
     assert contents(out) == at_once([files[0], *files[2:]], out)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("to", ["CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"])
 def test_a_file_of_each_dialect_grows_without_a_look_at_old_files(tmp_path, out, to):
     files = [str(month(tmp_path / "in" / f"{n}.nc", n, days=1)) for n in range(8)]
@@ -614,6 +618,7 @@ def a_fifo(path: Path) -> None:
     os.mkfifo(path)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("becomes", [no_file, a_directory, a_loop, a_fifo])
 def test_a_file_that_became_none_has_changed_and_is_left_out_where_errors_are_skipped(tmp_path, out, becomes):
     files = months(tmp_path / "in", 4)

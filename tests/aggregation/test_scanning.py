@@ -169,6 +169,7 @@ def test_processes_find_the_same_in_the_same_order(tmp_path: Path) -> None:
     assert names_and_times(scan(names, workers=2)) == names_and_times(scan(names, workers=1))
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("at_once")
 def test_what_is_equal_in_files_is_one_object_whatever_process_scanned_them(tmp_path: Path) -> None:
     first, *others = scan(months(tmp_path, 4), workers=2)
@@ -224,6 +225,7 @@ def test_a_file_at_which_processes_crash_is_blamed_alone(tmp_path: Path) -> None
     assert "the process that scanned it crashed" in (found[9].problem or "")
 
 
+@pytest.mark.full
 def test_a_dask_cluster_scans_too(tmp_path: Path) -> None:
     from distributed import LocalCluster
 

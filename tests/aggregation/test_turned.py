@@ -65,6 +65,7 @@ def files(folder: Path, turns: list[tuple[str, ...]], *, same: bool = True) -> t
     return names, xr.concat(parts, "time", data_vars="minimal", coords="minimal", compat="override", join="exact")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("turn", list(permutations(("time", "lev", "lat", "lon")))[1::9])
 @pytest.mark.parametrize("kept", [True, False], ids=["in memory", "too large"])
 def test_what_belongs_to_data_is_joined_in_any_order_of_dimensions(

@@ -66,7 +66,7 @@ def same(result, expected, rtol=1e-12):
     np.testing.assert_allclose(result.values, expected.values, rtol=rtol)
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("dask", [False, True])
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("dim", ["time", ("lat", "lon"), None, ...])
@@ -323,6 +323,7 @@ def test_weights_count_where_they_are_asked_for(weighted):
     np.testing.assert_allclose(result.values, expected.values, rtol=1e-12)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("dim", ["time", "lat", ("lat", "lon")])
 def test_values_weigh_alike_where_weights_are_not_asked_for(weighted, statistic, dim):

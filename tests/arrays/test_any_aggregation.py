@@ -74,6 +74,7 @@ def stored(block, names, form, dialect):
     return numbers, dims, attributes, meant
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dialect", ["CF-1.13", "CFA-0.6.2"])
 @settings(max_examples=examples(60), deadline=None)
 @given(case=arrays())

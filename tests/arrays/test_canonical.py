@@ -95,6 +95,7 @@ def square(folder, dialect, told, *, swapped, dims=("time", "lat", "lon")):
     return path
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dialect", WRITERS)
 @pytest.mark.parametrize("told", TOLD.values(), ids=TOLD)
 def test_a_square_fragment_with_swapped_coordinates_under_the_aggregations_names_is_refused(tmp_path, dialect, told):
@@ -157,6 +158,7 @@ def test_a_fragment_of_another_size_is_refused(tmp_path, dialect, shape):
         data(write(tmp_path, dialect))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dialect", WRITERS)
 @pytest.mark.parametrize(
     ("dims", "shape"),
@@ -234,6 +236,7 @@ def test_a_valid_value_that_is_the_missing_value_of_the_aggregation_is_refused(t
         data(write(tmp_path, dialect, fill_value=3.0))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("dialect", WRITERS)
 @pytest.mark.parametrize(
     ("dtype", "values"), [("i2", 40000.0), ("u1", -1.0), ("i4", 2.5), ("i4", 2.0**31), ("u8", -1.0), ("f4", 1e300)]
@@ -264,6 +267,7 @@ def test_a_fragment_that_is_not_there_is_named_and_filled_only_on_request(tmp_pa
         data(path, missing="fill")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("outer", WRITERS)
 @pytest.mark.parametrize("inner", [*WRITERS, "NCA-0.1"])
 def test_a_fragment_may_be_an_aggregation_of_any_convention(tmp_path, outer, inner):
@@ -284,6 +288,7 @@ def test_an_aggregation_that_refers_to_itself_is_refused(tmp_path, dialect):
         data(write(tmp_path, dialect, names=[[["a.nc"]]]))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dialect", WRITERS)
 def test_aggregations_inside_each_other_are_followed_to_a_limit(tmp_path, dialect):
     for k in range(10):

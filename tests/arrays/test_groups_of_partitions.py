@@ -98,6 +98,7 @@ def renamed(name):
     return lambda group: group.renameVariable(name, "other")
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -211,6 +211,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(("file", "base", "allow"), REFUSED)
 @pytest.mark.parametrize("dialect", [d for d in DIALECTS if d != "NCA-0.1"])
 def test_a_file_outside_the_folder_is_refused_with_what_admits_it(tmp_path, dialect, file, base, allow):

@@ -53,6 +53,7 @@ def execute(p: Plan, array: np.ndarray) -> np.ndarray:
     return out
 
 
+@pytest.mark.few(1)
 @MANY
 @given(case=strategies.selected_grids())
 def test_a_plan_of_0_to_4_dimensions_carried_out_equals_numpy_indexing(way, case):

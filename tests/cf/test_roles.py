@@ -43,6 +43,7 @@ def test_every_spelling_of_cf_is_known_in_any_case(units, place):
         assert axis_of({"units": text}) == ("Y" if place == "latitude" else "X")
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("attributes", COMBINATIONS)
 def test_every_job_answers_alike(attributes):
     place = place_of(attributes)

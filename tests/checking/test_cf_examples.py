@@ -28,6 +28,7 @@ def test_every_example_of_the_document_is_here() -> None:
     assert not NUMBERS - {key.split()[0] for key in DOCUMENT}
 
 
+@pytest.mark.few(1000)
 @pytest.mark.parametrize("key", CLEAN)
 def test_a_clean_dataset_has_no_error(key: str) -> None:
     with parse_cdl(CLEAN[key], key) as dataset:

@@ -20,6 +20,7 @@ def findings(defect: Defect) -> list[Finding]:
         return run(dataset, Options(cf_version=defect.version, data=True)).findings
 
 
+@pytest.mark.few(1000)
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda d: d.name)
 def test_a_defect_is_found_by_its_rule_and_is_no_other_error(defect: Defect) -> None:
     found = findings(defect)
@@ -28,6 +29,7 @@ def test_a_defect_is_found_by_its_rule_and_is_no_other_error(defect: Defect) -> 
     assert others == []
 
 
+@pytest.mark.few(1000)
 @pytest.mark.parametrize("allowed", ALLOWED, ids=lambda d: d.name)
 def test_what_the_conventions_allow_is_no_error(allowed: Defect) -> None:
     assert [str(f) for f in findings(allowed) if f.severity == "error"] == []

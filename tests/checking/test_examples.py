@@ -36,6 +36,7 @@ def findings(told: Any, text: str) -> list[Finding]:
         return run(dataset, Options(cf_version=told.get("version"), data=True, references=references)).findings
 
 
+@pytest.mark.few(1000)
 @pytest.mark.parametrize(("code", "told", "text"), list(examples("fails")))
 def test_an_example_that_fails_is_found_and_nothing_else_is_an_error(code: str, told: Any, text: str) -> None:
     found = findings(told, text)
@@ -44,6 +45,7 @@ def test_an_example_that_fails_is_found_and_nothing_else_is_an_error(code: str, 
     assert not others
 
 
+@pytest.mark.few(1000)
 @pytest.mark.parametrize(("code", "told", "text"), list(examples("passes")))
 def test_an_example_that_passes_has_no_error_and_no_finding_of_its_rule(code: str, told: Any, text: str) -> None:
     found = findings(told, text)

@@ -52,6 +52,7 @@ def _first(code: str) -> Version:
     return Version(1, 0)
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize(
     "code", [c for c in about() if c[:3] not in _OTHERS and c not in _OF_CHAPTERS], ids=lambda code: code
 )
@@ -79,7 +80,7 @@ def with_examples() -> Iterator[Any]:
             yield pytest.param(code, id=code)
 
 
-@pytest.mark.few(100)
+@pytest.mark.few(30)
 @pytest.mark.parametrize("code", list(with_examples()))
 def test_a_rule_is_broken_from_its_first_version_on_and_not_before(code: str) -> None:
     rule = registered()[code]

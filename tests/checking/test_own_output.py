@@ -58,6 +58,7 @@ def test_decoded_packing_is_clean(tmp_path: Path) -> None:
     assert errors(tmp_path / "a.zarr") == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize(
     "settings", [{}, {"dims": [("time",), ("lat", "lon")], "weights": "area"}], ids=["time", "area"]

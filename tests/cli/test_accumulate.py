@@ -187,6 +187,7 @@ def test_a_dask_cluster_reads(store, capsys):
     np.testing.assert_allclose(open_accumulated(store, "tas").mean("time").values, expected.values)
 
 
+@pytest.mark.full
 def test_the_bar_is_drawn_on_a_terminal_only(store):
     main_end, other_end = pty.openpty()
     command = [sys.executable, "-m", "cfagg", "accumulate", str(store), "tas"]

@@ -109,6 +109,7 @@ def test_json_has_missing_values_and_coordinates(store, capsys):
     assert got["coordinates"]["time"]["calendar"] == "proleptic_gregorian"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("statistic", ["mean", "sum", "min", "max", "std", "var", "count"])
 def test_every_statistic_is_that_of_xarray(store, capsys, statistic):
     got = found(capsys, store, "tas", "--over", "time", "--select", "time=[7:500]", "--statistic", statistic)
@@ -124,6 +125,7 @@ def test_ddof_is_of_deviations_only(store, capsys):
     assert (status, err) == (2, "error: --ddof is only for std and var, not for mean\n")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("group", ["month", "season", "year"])
 def test_groups_are_those_of_xarray(store, capsys, group):
     got = found(capsys, store, "tas", "--group", group, "--select", "time=2000-02/2001-06")
@@ -184,7 +186,7 @@ def test_the_result_is_written_as_netcdf(store, capsys, tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options",
     [["--over", "time"], ["--over", "lat,lon"], ["--group", "month"], ["--group", "season", "--over", "lat,lon"]],

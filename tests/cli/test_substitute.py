@@ -25,6 +25,7 @@ def moved(tmp_path):
     return inner, outer
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("which", [0, 1], ids=["plain", "nested"])
 @pytest.mark.parametrize("base", ["base", "${base}"])
 def test_every_verb_puts_a_text_in_place_of_a_base(moved, tmp_path, capsys, which, base):

@@ -95,6 +95,7 @@ def test_json_of_a_verb_is_strict_and_its_form_only_grows_within_one_version(
     assert set(MEMBERS[verb].split()) <= set(one)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("verb", VERBS)
 def test_sizes_are_in_powers_of_1024_everywhere(
     verb: str, places: dict[str, Path], capsys: pytest.CaptureFixture[str]

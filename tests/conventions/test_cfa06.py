@@ -19,6 +19,7 @@ def write(folder, names=(("p0.nc",), ("p1.nc",)), addresses="tas", formats="nc",
     return files.cfa(folder / "a.nc", "tas", "f8", lengths, ROWS, names, addresses, formats, {"units": "K"}, **more)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("addresses", ["tas", [["tas"], ["tas"]]], ids=["scalar", "one each"])
 @pytest.mark.parametrize("formats", ["nc", "NC", [["nc"], ["nc"]]], ids=["scalar", "upper case", "one each"])
 def test_fragments_are_read_by_file_format_and_address(parts, addresses, formats):

@@ -54,6 +54,7 @@ def two(first, second, **keys):
 # Any aggregation in any version
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dialect", [d for d in DIALECTS if d != "NCA-0.1"])
 @settings(max_examples=examples(50))
 @given(case=strategies.nca_documents())

@@ -41,6 +41,7 @@ def changed(path, value):
 P1 = ("Partitions", 1)
 
 
+@pytest.mark.few(1000)
 @pytest.mark.parametrize(
     ("path", "value", "where", "message"),
     [

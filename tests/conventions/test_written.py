@@ -267,6 +267,7 @@ LOST = {
 }
 
 
+@pytest.mark.few(25)
 @pytest.mark.parametrize("what", LOST)
 @pytest.mark.parametrize("dialect", WRITERS)
 def test_every_loss_is_listed_with_its_partition_where_a_dialect_has_no_words(what, dialect):

@@ -28,6 +28,7 @@ from tests.conversion.conftest import LAT, LON, write_aggregation, write_fragmen
 FORMATS = pytest.mark.parametrize("zarr_format", [3, 2])
 
 
+@pytest.mark.few(3)
 @FORMATS
 @pytest.mark.parametrize("codec", ["zstd", "blosc", "gzip", "none"])
 def test_values_are_equal_bit_for_bit_with_every_codec(floats, tmp_path, zarr_format, codec):

@@ -68,6 +68,7 @@ def test_months_are_written_into_their_parts_and_others_stay(store, tmp_path):
     assert sorted(p.name for p in store.iterdir() if p.name.startswith(".")) == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", [2, 3])
 @pytest.mark.parametrize("sharded", [False, True])
 def test_the_last_part_may_end_with_the_array_in_any_form_of_store(tmp_path, form, sharded):
@@ -108,6 +109,7 @@ def test_any_part_on_whole_chunks_equals_an_assignment_by_zarr_python(tmp_path_f
         np.testing.assert_array_equal(zarr.open_group(folder / "a.zarr", mode="r")["v"][...], expected)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("days", "region", "changes", "error", "said"),
     [

@@ -106,7 +106,7 @@ def _values(path):
     return zarr.open_group(store, mode="r")["v"][:]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["out.nc", "out.icechunk"])
 @pytest.mark.parametrize("exists", [False, True])
 def test_other_targets_read_the_source_once_too(rows, tmp_path, small_chunks, monkeypatch, name, exists):
@@ -149,7 +149,7 @@ def test_what_was_on_the_way_to_other_targets_is_removed_after_an_error(rows, tm
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["out.nc", "out.icechunk"])
 @pytest.mark.parametrize("exists", [False, True])
 def test_what_a_killed_run_left_on_the_way_to_other_targets_is_removed_by_the_next(
@@ -204,6 +204,7 @@ def _work(path, target, **options):
     convert(path, target, chunks={"x": N, "y": 1}, memory=60_000, workers=1, **options)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("share", [0.3, 0.8])
 def test_a_run_that_is_killed_on_the_way_is_finished_with_other_memory(rows, tmp_path, small_chunks, share):
     path, values = rows
@@ -221,6 +222,7 @@ def test_a_run_that_is_killed_on_the_way_is_finished_with_other_memory(rows, tmp
     assert [p.name for p in tmp_path.iterdir()] == ["out.zarr"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("size", "said"), [(None, "is not there"), (100, "has 100 bytes")])
 def test_a_chunk_that_is_lost_or_cut_off_on_the_way_is_an_error(rows, tmp_path, small_chunks, size, said):
     path, values = rows

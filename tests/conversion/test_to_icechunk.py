@@ -108,6 +108,7 @@ def test_a_repository_that_is_there_gets_a_commit_only_when_asked_and_keeps_its_
     assert group(tmp_path / "r", snapshot_id=before)["old"][...].tolist() == [0, 1, 2]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_run_that_is_killed_before_its_commit_leaves_the_branch_as_it_was(floats, tmp_path, exists):
     if exists:

@@ -27,6 +27,7 @@ def process() -> Iterator[Process]:
         yield started
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_every_reader_of_files_survives_each_damaged_file(process: Process, way: str) -> None:
     paths = sorted((HERE / "files").iterdir())
@@ -34,6 +35,7 @@ def test_every_reader_of_files_survives_each_damaged_file(process: Process, way:
     assert [str(f) for f in process.replay(way, paths)] == []
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.full) if n in LONG else n for n in OTHERS])
 def test_a_parser_survives_each_of_its_damaged_inputs(process: Process, name: str) -> None:
     assert [str(f) for f in process.replay(name, sorted((HERE / name).iterdir()))] == []

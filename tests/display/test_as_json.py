@@ -51,6 +51,7 @@ def test_output_is_ascii_without_control_characters_and_names_come_back(name):
     assert json.loads(text)["variables"][0]["references"][0]["file"] == name
 
 
+@pytest.mark.full
 def test_a_million_partitions_make_a_short_document():
     text = file_json(whole(summarise_aggregation(arrays.of_a_million(100, 100, 100))))
     assert len(text) < 20_000

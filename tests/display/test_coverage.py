@@ -56,7 +56,7 @@ def test_maps_are_neither_tall_nor_flat():
         assert 0.3 < shape < 0.8
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("at", [[], [(45, 10)], [(r, c) for r in range(0, 90, 5) for c in range(0, 180, 5)]])
 @pytest.mark.parametrize("n", [0, 1, 150])
 def test_pictures_are_drawn_of_anything(tmp_path, at, n):

@@ -46,6 +46,7 @@ def covered(found, lat, lon):
     return number
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("lon", [np.arange(1.0, 360, 5), np.arange(-178.0, 180, 5), np.arange(60.0, 420, 5) % 360])
 def test_every_place_of_the_earth_is_under_one_cell(lon):
     found = places(regular(np.arange(-60.0, 61, 6), lon))

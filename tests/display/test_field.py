@@ -53,6 +53,7 @@ def texts(figure):
     return [t for t in found if t]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_the_name_tells_the_kind(tmp_path, kind, start):
     save(world(), tmp_path / f"p.{kind.upper()}")
@@ -112,7 +113,7 @@ def test_a_series_has_dates_on_its_axis(tmp_path, drawn, use_cftime):
     assert {"1960", "2000", "2040", "pr (mm)"} <= set(texts(drawn[0]))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("calendar", ["360_day", "standard"])
 @pytest.mark.parametrize(
     ("periods", "freq", "expected"),

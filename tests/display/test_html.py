@@ -70,6 +70,7 @@ def test_svg_is_well_formed_and_has_one_polygon_a_patch():
     assert len(root.findall("{http://www.w3.org/2000/svg}polygon")) == len(drawing.patches)
 
 
+@pytest.mark.full
 def test_a_million_partitions_make_a_small_page():
     assert len(aggregation_html(arrays.of_a_million(100, 100, 100))) < 300_000
 

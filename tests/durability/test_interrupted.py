@@ -21,6 +21,7 @@ SAID = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", SAID)
 def test_an_interrupted_writer_says_how_it_is_finished(tmp_path, monkeypatch, capfd, name):
     writer, (said, options) = writers.WRITERS[name], SAID[name]

@@ -75,6 +75,7 @@ def told(decode, stored, fewest, most, out=None):
     return found.pop()
 
 
+@pytest.mark.few(36)
 @pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize(
     "view", [bytes, memoryview, lambda raw: np.frombuffer(raw, np.uint8)], ids=["bytes", "memoryview", "array"]
@@ -108,6 +109,7 @@ def test_several_streams_are_one(name):
             decode(stored, fewest, most)
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("name", [n for n in DECODERS if n != "lzma"])
 @pytest.mark.parametrize("missing", [1, 2, 4, 8])
 @pytest.mark.parametrize("most", [1024, 5000])

@@ -73,7 +73,7 @@ def compare(path: Path) -> dict[str, int]:
     return counts
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["layouts", "filters", "types", "histories", "groups", "shapes", "attributes"])
 @pytest.mark.parametrize("version", hdf5_corpus.VERSIONS)
 def test_values_of_each_version_of_the_format_are_those_of_other_readers(

@@ -233,6 +233,7 @@ def check_one(name: str) -> object:
         return dataset.variables[0].values()
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("function", [read_one, check_one])
 @pytest.mark.parametrize(
     ("old", "new", "told"),

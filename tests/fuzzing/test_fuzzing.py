@@ -21,7 +21,7 @@ def process() -> Iterator[Process]:
         yield started
 
 
-@pytest.mark.few(25)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", [name for name, one in table().items() if not one.pending and not one.trial])
 def test_nothing_but_our_errors_comes_out_of(process: Process, name: str) -> None:
     assert [str(f) for f in process.fuzz(name, max(int(COUNT * table()[name].share), 8))] == []

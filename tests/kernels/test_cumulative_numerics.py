@@ -46,7 +46,7 @@ def chunk_sums(values):
     return [math.fsum(p) for p in pieces], [math.fsum(map(abs, p)) for p in pieces]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("kind", ["f4", "f8"])
 @pytest.mark.parametrize("series", [normal, precipitation, spiky])
@@ -59,7 +59,7 @@ def test_float64_sums_of_a_long_series_are_within_their_bound(series, kind, comp
         assert abs(high[k] - exact) <= (CHUNK - 1) * U * size + 2 * U * abs(exact)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("series", [normal, precipitation, spiky])
 def test_differences_of_double_double_sums_late_in_a_series_are_exact_to_rounding(series, compiled):

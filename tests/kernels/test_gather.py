@@ -123,6 +123,7 @@ def test_any_strides_and_byte_order_give_the_values_of_numpy(source, target, sca
     assert np.count_nonzero(whole) == np.count_nonzero(place), "wrote outside the view"
 
 
+@pytest.mark.full
 def test_a_read_only_source_and_one_without_strides_are_read():
     source = np.broadcast_to(np.int16(7), (300, 200))
     out = np.zeros((200, 300), "f4")
@@ -130,6 +131,7 @@ def test_a_read_only_source_and_one_without_strides_are_read():
     assert (out == 4).all()
 
 
+@pytest.mark.full
 @compiled
 def test_read_only_and_writable_sources_share_one_compiled_signature():
     source, out = np.arange(10, dtype="i2"), np.zeros(10, "f4")

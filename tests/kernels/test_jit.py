@@ -116,6 +116,7 @@ def test_a_cache_directory_that_is_lost_after_import_does_not_fail_the_computati
     assert run(tree, code, NUMBA_CACHE_DIR=str(cache)) == ["4"]
 
 
+@pytest.mark.full
 def test_kernels_run_as_python_where_compilation_is_switched_off(tree):
     code = "from cfagg.kernels.caller import double; print(double(1), type(double).__name__)"
     assert run(tree, code, NUMBA_DISABLE_JIT="1") == ["4", "function"]

@@ -53,6 +53,7 @@ def test_a_row_of_each_kind(one: list[int], expected: list[float]) -> None:
     assert unpacked(field([one, row(ONE, 0)], 4, -2), (2, 4)) == ([expected, [1] * 4], (0, 2))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("flags", [9, 64 | 9])
 def test_values_that_a_row_does_not_hold_are_missing_and_counted_and_the_next_row_is_not_read(

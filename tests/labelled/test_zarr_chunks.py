@@ -58,6 +58,7 @@ def test_cfagg_writes_the_edges_of_a_dataset_back_and_xarray_refuses_them(store,
         xr.open_dataset(store, engine="cfagg", chunks={}).to_zarr(tmp_path / "c.zarr")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("opener", OPENERS)
 @pytest.mark.parametrize(("size", "chunks"), [(10, (2, 6, 2)), (8, (2, 6)), (5, (2, 3)), (2, (2,)), (1, (1,))])
 def test_a_last_chunk_that_is_longer_than_what_is_left_is_cut_for_dask(opener, size, chunks, tmp_path):

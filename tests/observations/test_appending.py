@@ -14,6 +14,7 @@ from tests.observations import builds
 from tests.observations.builds import contents, recipe
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["zarr2", "cfagg"])
 def test_a_store_that_grew_is_the_one_that_is_built_at_once(whole, tmp_path, form):
     for end in ("2020-01-02", "2020-01-03", "2020-01-10"):

@@ -57,6 +57,7 @@ def test_an_empty_store_is_good(tmp_path):
     assert (report.findings, report.rows, report.ok) == ((), 0, True)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("column", "value", "code"),
     [(1, 90000, "OBS014"), (2, -90.5, "OBS015"), (3, 360, "OBS016"), (3, np.nan, "OBS016"), (0, 3.5, "OBS013")],
@@ -87,6 +88,7 @@ def test_duplicates_are_found(tmp_path):
     assert "OBS011" not in found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["mean", "minimum", "maximum", "stdev"])
 def test_statistics_of_other_rows_are_found(tmp_path, name):
     path = write(tmp_path / "a.zarr")

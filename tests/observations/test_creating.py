@@ -33,7 +33,7 @@ def test_all_rows_are_there_sorted_rounded_and_once(whole, form):
     assert data[:].tobytes() == builds.expected().tobytes()
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["zarr2", "cfagg"])
 @pytest.mark.parametrize(
     ("function", "group_by", "workers", "memory"),
@@ -102,6 +102,7 @@ def test_statistics_are_those_of_all_rows(whole):
         assert group["stdev"][j] == pytest.approx(float(variance) ** 0.5, rel=1e-15)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("statistics", "chosen"),
     [
@@ -128,6 +129,7 @@ def test_tendencies_are_stored_for_each_step(tmp_path):
         assert abs(group[f"statistics_tendencies_{step}_mean"][0]) < 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", ["zarr2", "cfagg"])
 @pytest.mark.parametrize("kind", ["bisect", "btree"])
 def test_both_kinds_of_index_and_the_pages_find_the_rows(tmp_path, form, kind):
@@ -207,6 +209,7 @@ def write_parquet(frame, folder):
     return {"parquet": {"path": str(folder / "a.parquet")}}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("write", [write_csv, write_parquet])
 @pytest.mark.parametrize("gaps", [False, True])
 def test_whole_numbers_of_files_that_are_rounded_are_told(tmp_path, write, gaps):
@@ -349,6 +352,7 @@ def test_options_that_exclude_each_other_are_refused(tmp_path):
 # Dask
 
 
+@pytest.mark.full
 def test_dask_workers_build_the_same_store(whole, tmp_path):
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,

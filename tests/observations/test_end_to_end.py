@@ -67,7 +67,7 @@ def files_of(store: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("window", "frequency"), [("(-3,+3]", "6h"), ("[-12,+12)", "24h"), ("(-1d,0]", "3h"), ("[0,0]", "1h")]
 )
@@ -104,13 +104,14 @@ def test_statistics_are_those_of_numpy_in_double_precision(store: Path, fixes: p
     np.testing.assert_array_equal(ds.statistics["nan_count"], np.isnan(values).sum(axis=0))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("group", ["weekly", "monthly", "yearly", "all"])
 def test_the_store_is_the_same_however_it_is_cut_into_parts(tmp_path: Path, store: Path, group: str) -> None:
     cfagg.create_observations(recipe(build={"group_by": group}), tmp_path / "a.zarr", workers=2)
     assert files_of(tmp_path / "a.zarr") == files_of(store)
 
 
+@pytest.mark.full
 def test_appending_season_by_season_gives_the_same_store(tmp_path: Path, store: Path) -> None:
     for year in (2003, 2004, 2005, 2006):
         dates = {"start": "2003-01-01", "end": f"{year}-12-31", "frequency": "1d"}
@@ -118,7 +119,7 @@ def test_appending_season_by_season_gives_the_same_store(tmp_path: Path, store: 
     assert files_of(tmp_path / "a.zarr") == files_of(store)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["csv", "parquet", "observations", "callable"])
 def test_every_source_of_the_same_fixes_gives_the_same_store(
     tmp_path: Path, store: Path, fixes: pd.DataFrame, kind: str

@@ -204,6 +204,7 @@ def test_every_form_of_store_gives_the_same_samples(kept, form, tmp_path) -> Non
 # ---- from a server ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_a_store_on_a_web_server_gives_the_same_samples_also_to_a_spawned_worker(kept) -> None:
     asked = ("2020-01-01", "2020-01-03", "(-3,3]", "6h")
     here = cfagg.open_observations(kept[0], *asked)

@@ -311,6 +311,7 @@ assert found == [i % 4 for i in range({files})], [(i, v) for i, v in enumerate(f
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
+@pytest.mark.full
 def test_where_others_hold_almost_all_files_the_pool_gives_its_own_back(many):
     code = f"""
 import os, resource

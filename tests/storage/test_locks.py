@@ -31,6 +31,7 @@ LOCKS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", LOCKS)
 def test_a_forked_child_can_take_a_lock_that_a_thread_of_its_parent_held(name: str) -> None:
     lock, held, done = LOCKS[name], threading.Event(), threading.Event()

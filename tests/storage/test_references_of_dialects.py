@@ -38,6 +38,7 @@ def place(tmp_path):
 DIALECTS = pytest.mark.parametrize("dialect", ["CF-1.13", "CFA-0.6.2"])
 
 
+@pytest.mark.few(4)
 @DIALECTS
 @pytest.mark.parametrize(
     "form", ["../outside.nc", "below/../../outside.nc", "file://{}/outside.nc", "FILE:{}/outside.nc"]
@@ -95,6 +96,7 @@ def test_a_url_is_refused_with_what_admits_it(place, dialect, url, prefix):
     assert f"pass allow=['{prefix}'] or" in refused(written(place, dialect, url), AccessError)
 
 
+@pytest.mark.few(4)
 @DIALECTS
 @pytest.mark.parametrize(
     "uri",

@@ -53,7 +53,7 @@ def test_reports_of_conversions_name_the_dialect_that_was_read(tmp_path, dialect
     assert str(report).endswith(f"stored), from {dialect}")
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("to", WRITTEN)
 @pytest.mark.parametrize("dialect", [d for d in READ if d != "CFA-0.5"])
 def test_what_a_dialect_alone_has_is_lost_as_listed_and_values_are_kept_by_fragments(tmp_path, dialect, to):
@@ -83,6 +83,7 @@ def test_every_dialect_has_an_example_of_its_own():
     assert set(RICH) == set(READ)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("to", WRITTEN)
 @pytest.mark.parametrize("dialect", ["CFA-0.6.2", "CF-1.13"])
 def test_what_describes_fragments_in_the_source_is_no_variable_of_the_target(tmp_path, dialect, to):

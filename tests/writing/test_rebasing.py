@@ -51,6 +51,7 @@ def test_whole_components_of_paths_are_compared(path):
         cfagg.rebase(path, "par", "x")
 
 
+@pytest.mark.few(2)
 def test_references_become_urls(path):
     cfagg.rebase(path, "parts", "https://host/data")
     assert files(path) == ["https://host/data/0_0.nc", "https://host/data/1_0.nc"]

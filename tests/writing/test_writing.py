@@ -96,7 +96,7 @@ def canonical(path, name):
 # Translating files
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("to", DIALECTS)
 def test_every_sample_has_the_same_values_in_every_dialect(samples, to, name):
@@ -114,6 +114,7 @@ def test_every_sample_has_the_same_values_in_every_dialect(samples, to, name):
             xr.testing.assert_identical(old[coordinate], new[coordinate])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["temperature.nca", "sst.nca"])
 @pytest.mark.parametrize("to", [d for d in DIALECTS if d != "NCA-0.1"])
 def test_nca_01_to_another_dialect_and_back_is_exact_where_nothing_is_lost(samples, to, name):
@@ -251,6 +252,7 @@ def test_packing_of_the_array_is_kept_through_fragments_where_a_dialect_packs_ot
 # References
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("to", DIALECTS)
 def test_references_are_relative_to_the_new_file_unless_asked(parts, to):
     (parts / "deep/er").mkdir(parents=True)
@@ -301,6 +303,7 @@ def test_names_that_uris_must_encode_are_read_back_and_noted(parts):
 # Datasets, aggregations and arrays
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("chunks", [None, {}], ids=["lazy", "dask"])
 @pytest.mark.parametrize("to", DIALECTS)
 def test_what_was_read_and_not_changed_stays_an_aggregation(parts, to, chunks):
@@ -338,6 +341,7 @@ def test_units_of_values_in_other_files_are_not_changed_by_their_name(parts):
         cfagg.write(ds, parts / "b.nc")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("change", ["computed", "selected", "loaded", "decoded otherwise"])
 def test_what_is_not_the_array_in_the_files_is_written_by_its_values(parts, change):
     ds = cfagg.read(parts / "a.nca", chunks={} if change == "computed" else None)
@@ -359,6 +363,7 @@ SLICES = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("to", DIALECTS)
 @pytest.mark.parametrize("name", SLICES)
 def test_slices_stay_references_where_the_dialect_can_say_them(parts, to, name):
@@ -381,6 +386,7 @@ def test_what_is_no_box_is_written_by_its_values(parts, change):
     xr.testing.assert_equal(cfagg.read(parts / "b.nca"), ds.load())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("to", DIALECTS)
 def test_arrays_of_the_file_that_a_dataset_was_read_from_are_referred_to_there(samples, to):
     ds = cfagg.read(samples / "temperature2.nca")
@@ -585,6 +591,7 @@ def test_fragments_that_the_new_file_refers_to_stay(tmp_path):
     assert cfagg.read(tmp_path / "b.nc")["data"].values.tolist() == [0, 1, 2]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("by", ["version", "link", "nested", "outside"])
 def test_former_fragments_that_the_new_file_needs_in_other_ways_stay(tmp_path, by):
     target = tmp_path / "b.nc"
@@ -687,6 +694,7 @@ def test_relative_names_that_are_not_utf8_are_lost_where_they_are_no_uris(tmp_pa
         assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("dtype", "gap"), [("f4", np.nan), ("i4", netCDF4.default_fillvals["i4"])])
 @pytest.mark.parametrize("to", ["NCA-0.1", "CFA-0.4", "CF-1.13"])
 def test_missing_unique_values_of_arrays_without_a_missing_value_are_translated(tmp_path, dtype, gap, to):
@@ -711,6 +719,7 @@ def test_names_with_colons_come_back_from_uris_as_they_were(tmp_path):
     assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("to", DIALECTS)
 @pytest.mark.parametrize("name", ["file:z.nc", "FILE:z.nc", "file:/z.nc"])
 def test_a_name_that_begins_as_a_uri_does_is_written_as_a_path(tmp_path, to, name):
@@ -731,6 +740,7 @@ def test_references_and_fragments_whose_names_begin_as_uris_do_are_paths(tmp_pat
     assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("to", ["NCA-0.1", "CFA-0.4", "CF-1.13"])
 @pytest.mark.parametrize("fill", [None, -9.0])
 def test_partitions_that_are_declared_missing_are_materialised(tmp_path, to, fill):

@@ -66,6 +66,7 @@ LISTS = ("ranges", "shape", "chunks", "cell", "offset", "length", "mask")
 HUGE = [-1, -(2**63), 0, 1, 2**31, 2**40, 2**61, 2**62, 2**63 - 1]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", [*NUMBERS[:4], *LISTS])
 def test_odd_numbers_are_refused_or_do_no_harm(case: Case, name: str) -> None:
     for at, value in enumerate(HUGE):

@@ -60,6 +60,7 @@ def test_a_file_of_the_netcdf_library_is_never_shorter_than_its_header_says(
     assert complaints(tmp_path / "a.nc") == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format_", FORMATS)
 def test_wherever_a_file_is_cut_off_the_check_says_so(tmp_path: Path, format_: str) -> None:
     whole = written(tmp_path / "a.nc", format_)

@@ -269,6 +269,7 @@ def test_small_values_of_a_file_like_an_earlier_one_are_those_of_the_library(
                 found[...] = found  # it is the caller's own
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("filters", [{}, {"zlib": True}, {"fletcher32": True}], ids=str)
 def test_small_values_of_damaged_files_are_those_of_the_usual_reader(
     tmp_path: Path, filters: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -46,6 +46,7 @@ def files(folder: Path, name: str) -> xr.Dataset:
     return whole.load()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", [*ALL, *SINGLE])
 def test_references_are_read_as_the_files(tmp_path, name):
     folder = placed(tmp_path)
@@ -116,6 +117,7 @@ def with_template(text: str, url: str) -> Any:
     return change
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -132,6 +134,7 @@ def test_what_would_be_evaluated_is_refused_by_its_name(tmp_path, change, messag
         _ = cfagg.read(changed(placed(tmp_path), change)).tas.values
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
@@ -179,6 +182,7 @@ SECRETS = (
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("url", SECRETS)
 def test_a_file_elsewhere_is_read_where_that_is_allowed_and_nowhere_else(tmp_path, url):
     (tmp_path / "in").mkdir()
@@ -201,6 +205,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
         _ = cfagg.read(changed(folder, with_tas(["link"]))).tas.values
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:1/a", "https://example.org/a.nc", "s3://bucket/a.nc", "ftp://a/b", "memory://a"]
 )
@@ -253,6 +258,7 @@ def test_the_aggregation_of_references_has_a_partition_for_each_chunk(tmp_path, 
     np.testing.assert_array_equal(first, np.arange(60))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["kerchunk-d.json", "virtualizarr-d.parquet"])
 def test_references_are_shown_checked_and_converted(tmp_path, name):
     folder = placed(tmp_path)
@@ -263,6 +269,7 @@ def test_references_are_shown_checked_and_converted(tmp_path, name):
     xr.testing.assert_equal(xr.open_zarr(tmp_path / "out.zarr", consolidated=False).load(), files(folder, name))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("key", "value"), [("record_size", 0), ("record_size", "ten"), ("record_size", 2**40), ("record_size", -1)]
 )
@@ -366,6 +373,7 @@ def test_inline_values_are_those_of_base64_and_of_text(tmp_path):
     np.testing.assert_array_equal(cfagg.read(path).tas[:2].values.reshape(-1), values)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["kerchunk-d-single.json", "virtualizarr-d-single.json", "kerchunk-c-single.json"])
 def test_references_are_joined_with_files(tmp_path, name):
     folder = placed(tmp_path)
@@ -424,6 +432,7 @@ def distorted(found: Any, draw: random.Random) -> None:
         return
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.soak) for n in range(6, 400))])
 def test_whatever_references_say_only_errors_of_ours_are_raised(tmp_path, seed):
     folder, draw = placed(tmp_path), random.Random(seed)

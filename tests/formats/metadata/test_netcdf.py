@@ -62,6 +62,7 @@ def slow(path: Any) -> list[str]:
         return seen(dataset)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", sorted(p.name for p in SAMPLES.iterdir() if p.suffix in (".nc", ".nca")))
 def test_the_samples_are_seen_as_the_library_sees_them(name: str) -> None:
     handle = open_regular(str(SAMPLES / name))
@@ -175,7 +176,7 @@ def test_a_dimension_that_two_variables_fill_differently_is_as_long_as_the_longe
         assert dataset.root.variables["b"].values().tolist() == [1, -2147483647, -2147483647]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("order", [True, False])
 @pytest.mark.parametrize("libver", ["earliest", "latest", "v108"])
 def test_plain_hdf5_has_dimensions_without_names(tmp_path: Path, order: bool, libver: str) -> None:
@@ -228,6 +229,7 @@ def test_names_that_are_not_utf8_are_shown_by_their_numbers(tmp_path: Path) -> N
         assert [v.name for v in dataset.variables] == ["v\\xe9Q"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format_", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA", "NETCDF4"])
 def test_a_file_cut_off_anywhere_is_an_error_or_seen_as_before(tmp_path: Path, format_: Any) -> None:
     path = write_cdl(CLASSIC, tmp_path / "a.nc", format_)

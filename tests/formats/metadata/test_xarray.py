@@ -74,7 +74,7 @@ def test_a_clean_dataset_opened_by_xarray_is_checked_as_it_is_written(name: str,
     assert ours == found(tmp_path / "written.nc")
 
 
-@pytest.mark.few(15)
+@pytest.mark.few(5)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("defect", DEFECTS[::4], ids=lambda d: d.name)
 def test_a_defect_that_xarray_keeps_is_found_as_it_is_written(defect: Defect, tmp_path: Path) -> None:
@@ -213,6 +213,7 @@ IN_MEMORY: dict[str, Callable[[], xr.Dataset]] = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", IN_MEMORY)
 def test_what_is_made_in_memory_is_seen_as_it_is_written(name: str, tmp_path: Path) -> None:
@@ -223,6 +224,7 @@ def test_what_is_made_in_memory_is_seen_as_it_is_written(name: str, tmp_path: Pa
     assert found(dataset) == found(tmp_path / "written.nc")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ["test1.nc", "packed_byte.nc", "packed_float.nc", "profiles.nc", "storms.nc"])
 @pytest.mark.parametrize("coordinates", [True, "all"])
 def test_a_sample_is_seen_as_it_is_written(name: str, coordinates: Any, tmp_path: Path) -> None:

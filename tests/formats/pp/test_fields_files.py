@@ -43,6 +43,7 @@ def test_words_of_either_width_and_order(size: int, order: str, entry: int, plac
     assert values(data) == [(SIX + n).tolist() for n in range(3)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("placed", [True, False])
 def test_packed_fields_take_as_many_bytes_as_they_are_stored_in(order: str, placed: bool) -> None:

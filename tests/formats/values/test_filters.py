@@ -177,6 +177,7 @@ def chunk_of(pipeline):
     return Encoding(np.dtype("<i4"), tuple((f, (4,) if f == SHUFFLE else ()) for f in pipeline)), (len(VALUES),)
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("pipeline", [p for p in PIPELINES if p], ids=str)
 def test_a_damaged_chunk_is_refused_or_decodes_to_nothing_but_what_it_holds(pipeline):
     stored, other = encoded(pipeline), encoded(pipeline, VALUES[: len(VALUES) // 2])

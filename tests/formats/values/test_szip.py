@@ -58,7 +58,7 @@ def packed(data, options, block, kind=None, before=(), after=()):
     )
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("dtype", ["u1", "i1", "<i2", ">i2", "<u4", ">i4", "<f4", ">f4", "<i8", "<f8", ">f8"])
 @pytest.mark.parametrize("options", [PLAIN, STEPS])
 def test_chunks_are_what_the_hdf5_library_has_packed(dtype, options):
@@ -75,6 +75,7 @@ def test_chunks_are_what_the_hdf5_library_has_packed(dtype, options):
     assert packs > 30
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 @pytest.mark.parametrize("big", [False, True])
 def test_numbers_of_fewer_bits_than_their_bytes_are_unpacked(size, big):

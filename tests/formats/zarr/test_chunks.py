@@ -105,6 +105,7 @@ def _lengths(draw, total):
     return found
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=examples(40))
 @given(st.data())

@@ -152,7 +152,7 @@ def test_damaged_chunks_are_refused_or_decode_to_nothing_but_what_they_hold(chai
                 assert found == values.tobytes(), name
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("chain", CHAINS, ids=lambda c: "+".join(s["id"] for s in c))
 def test_a_chain_that_grows_without_end_is_stopped_at_every_step(chain):
     values = np.zeros(10_000_000, "<i4")

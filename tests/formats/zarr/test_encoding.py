@@ -31,6 +31,7 @@ def put(folder: Path, name: str) -> None:
         path.write_bytes(code.encode(chunk))
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("dtype", ["i2", ">i4", "f8", "u1"])
 @pytest.mark.parametrize("name", V3)
 def test_zarr_python_reads_chunks_of_version_3(tmp_path: Path, name: str, dtype: str) -> None:
@@ -39,6 +40,7 @@ def test_zarr_python_reads_chunks_of_version_3(tmp_path: Path, name: str, dtype:
     np.testing.assert_array_equal(open_peer(tmp_path, "x")[:], VALUES.astype(dtype))
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["<i2", ">f4"])
 @pytest.mark.parametrize("name", V2)

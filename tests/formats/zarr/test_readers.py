@@ -90,6 +90,7 @@ def test_the_first_zarr_python_that_reads_rectilinear_grids_is_that_of_the_table
     assert "rectilinear" in before["zarr-python, names"]["True"]
 
 
+@pytest.mark.full
 def test_the_short_form_of_equal_chunks_that_is_never_written_is_one_that_icechunk_refuses(store):
     document = Path(store, "v/zarr.json")
     written = json.loads(document.read_text())

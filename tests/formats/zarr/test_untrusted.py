@@ -82,7 +82,7 @@ READERS = {
 }
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
@@ -118,6 +118,7 @@ def linked(store: Path, what: str, key: str) -> Path:
     return away.parent
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("key", ["tas/c/0", "tas/c", "tas", "tas/zarr.json"])
 def test_a_link_out_of_the_store_is_refused_with_what_admits_it(tmp_path, reader, key):
@@ -268,7 +269,7 @@ DAMAGE = [
 ]  # fmt: skip
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("damage", DAMAGE, ids=str)
 @pytest.mark.parametrize("reader", READERS)
 def test_damaged_metadata_are_errors_of_cfagg(tmp_path, reader, damage):
@@ -291,6 +292,7 @@ def test_a_store_is_only_read(tmp_path):
         open_by_zarr(store, "tas", 3)[0] = 1
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("dtype", [">f4", "<i2", "?", "f2", "c8", "U5"])
 @pytest.mark.parametrize("kind", ["v2", "v2-F", "v3", "v3-shards", "v3-transposed"])
 def test_arrays_that_are_decoded_here_have_the_values_of_zarr_python(tmp_path, dtype, kind):

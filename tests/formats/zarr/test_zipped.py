@@ -32,6 +32,7 @@ def zipped(folder: Path, change: dict[str, bytes] | None = None) -> Path:
     return path
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("zarr_format", "name"), [*((2, n) for n in V2), *((3, n) for n in V3)])
 def test_values_are_those_that_zarr_python_reads(tmp_path: Path, zarr_format: int, name: str) -> None:
     compressors = (V2 if zarr_format == 2 else V3)[name]

@@ -34,6 +34,7 @@ def assert_same(store: ObservationStore, wanted: Table) -> None:
     assert store.variables == wanted.variables
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("form", "options"), WAYS, ids=lambda w: str(w))
 def test_rows_variables_and_attributes_come_back(tmp_path: Path, form: str, options: dict[str, str]) -> None:
     wanted = table(move="feature" in options)

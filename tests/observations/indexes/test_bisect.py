@@ -75,7 +75,7 @@ def test_blocks_that_are_kept_stay_within_their_room(tmp_path, monkeypatch):
         assert len(index._probes) <= 3
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", [2**18, 2**33, 2**40])
 @pytest.mark.parametrize("length", [2**18, 2**21])
 def test_epochs_and_rows_beyond_32_bits_are_found(tmp_path, step, length):
@@ -103,6 +103,7 @@ def test_a_table_that_changes_while_it_is_searched_is_refused(tmp_path, monkeypa
             ask()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("row", "value"),
     [(500, (0, 0, 0)), (500, (10**9, 500, 1)), (500, (500, 501, 1)), (500, (500, 500, 7)), (500, (500, 500, -1))],

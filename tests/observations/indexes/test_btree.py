@@ -23,7 +23,7 @@ def rows_of(path):
     return zarr.open_array(path / NAME, mode="r")
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [1, 255, 256, 257, 512, 70_000])
 def test_pages_are_those_of_loading_a_tree_from_sorted_entries(tmp_path, n):
     entries = uneven(n)
@@ -145,6 +145,7 @@ def test_keys_that_do_not_agree_with_leaves_are_refused(tmp_path):
         open_index(store, "btree").find(210, 220)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("place", [4, 5, 6])
 def test_an_entry_that_lies_is_named(tmp_path, place):
     store = changed(tmp_path, 1000, 3, 3 * 40 + place, 999_999)

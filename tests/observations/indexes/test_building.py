@@ -32,6 +32,7 @@ def rows_of(entries):
     return np.stack([epoch // 86400, epoch % 86400, epoch * 0], axis=1).astype("f4")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("kind", ["bisect", "btree", "data"])
 def test_pages_are_the_same_from_any_index_and_from_rows(tmp_path, kind, zarr_format):

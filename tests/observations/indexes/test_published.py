@@ -18,6 +18,7 @@ PUBLISHED = Path(__file__).parents[1] / "published"
 CASES = [("bisect", "date_index_ranges", write_bisect), ("btree", "date_index_btree", write_btree)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("kind", "name", "write"), CASES)
 def test_the_same_entries_give_the_same_array(tmp_path, kind, name, write):
     theirs = PUBLISHED / f"{kind}.zarr"

@@ -34,6 +34,7 @@ def remote(server, name: str) -> Store:
     return store
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["v2.zarr", "v3.zarr"])
 @pytest.mark.parametrize("kind", ["pages", "bisect", "btree"])
 def test_the_same_is_found_as_here(server, kind, name):

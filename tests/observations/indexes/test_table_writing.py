@@ -114,6 +114,7 @@ def test_what_a_living_process_writes_is_left(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", WRITERS)
 def test_writers_at_the_same_time_do_not_disturb_each_other(tmp_path, kind):
     entries = uneven(3000)

@@ -32,6 +32,7 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[columns].sort_values(columns, ignore_index=True)
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("block", [1 << 18, 2, 1])
 @pytest.mark.parametrize("name", list(FORMS))
 def test_every_form_of_cf_gives_its_observations(
@@ -45,6 +46,7 @@ def test_every_form_of_cf_gives_its_observations(
     assert found.index.is_unique
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", list(FORMS))
 def test_parts_of_a_file_have_their_observations(tmp_path: Path, name: str) -> None:
     expected = write_form(tmp_path / "a.nc", name)

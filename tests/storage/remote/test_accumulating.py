@@ -174,6 +174,7 @@ def test_chunks_that_were_written_since_are_read_again(killed, plain, home) -> N
     compared(killed, folder)
 
 
+@pytest.mark.full
 def test_it_is_begun_anew_where_that_is_asked_for_or_nothing_is_left(killed, plain, home) -> None:
     assert accumulated(killed, overwrite=True).resumed == 0
     (left,) = [*home.iterdir(), None]

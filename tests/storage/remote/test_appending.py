@@ -38,6 +38,7 @@ def fetched(bucket: Bucket, url: str, folder: Path) -> Path:
     return made
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_increments_are_appended_and_nothing_else_is_left(keyed: Bucket, tmp_path: Path, zarr_format: int) -> None:
     url = keyed.put(write(tmp_path / "a.zarr", series(0, 5), zarr_format), uuid.uuid4().hex)

@@ -55,6 +55,7 @@ def reader(server: Server, name: str) -> ZarrReader:
     return found
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("selection", SELECTIONS, ids=["all", "turned", "one row", "none"])
 @pytest.mark.parametrize(
     "more",

@@ -57,6 +57,7 @@ def place(bucket: Bucket, once, tmp_path_factory: pytest.TempPathFactory) -> str
     return once("command", make)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_reads_with_the_options_given_and_not_with_others(verb, place, bucket, tmp_path, capsys) -> None:
     words = [w.format(url=place, here=tmp_path, number=len(verb)) for w in VERBS[verb].split()]

@@ -222,6 +222,7 @@ def test_a_place_beside_the_one_that_is_allowed_is_refused_with_what_would_allow
     assert not server.seen
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(("reference", "why"), [
     ("{url}/data/../other/a.nc", "its path leads upwards"),
     ("{url}/data/%2e%2e/other/a.nc", "its path leads upwards"),

@@ -149,6 +149,7 @@ def test_only_one_of_two_who_make_a_new_object_does(home, tmp_path, monkeypatch)
     assert first(home) == [0, 6]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("exists", [False, True])
 def test_of_two_who_write_values_beside_an_object_none_touches_those_of_the_other(home, tmp_path, monkeypatch, exists):
     stores = []
@@ -172,6 +173,7 @@ def test_of_two_who_write_values_beside_an_object_none_touches_those_of_the_othe
     assert first(home) == [0, 6, 100, 106, 200, 206, 300, 306]
 
 
+@pytest.mark.full
 def test_a_file_that_is_there_though_the_answer_was_lost_keeps_its_values_and_index(home, tmp_path, monkeypatch):
     stores = []
     for number in range(2):
@@ -291,6 +293,7 @@ def test_the_index_of_an_object_is_read_with_it_and_made_anew(home, tmp_path, mo
         assert cfagg.read(f"{home}/OUT.nc").tas[2:4, 0, 0].values.tolist() == [900, 906]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("damage", [lambda d: d[:-30], lambda d: d[:50] + b"x" + d[51:]])
 def test_a_damaged_index_of_an_object_is_not_used(home, tmp_path, damage):
     files = uploaded(home, tmp_path, 4)

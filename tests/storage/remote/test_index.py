@@ -94,6 +94,7 @@ def test_what_no_server_can_prove_is_read_without_the_index(path: Path, server: 
 WEB_PAGE = Page(200, b"<html>" + b" " * 3000)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("head", [[], [""]], ids=["no answer", "only its first bytes"])
 @pytest.mark.parametrize("answer", [500, 403, WEB_PAGE, "cut"])
 def test_a_server_that_fails_for_the_index_alone_is_no_matter_for_values(folder, server, monkeypatch, head, answer):

@@ -156,6 +156,7 @@ LISTINGS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("odd", LISTINGS)
 def test_a_listing_that_cannot_be_believed_costs_time_and_no_chunk(
     keyed: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str

@@ -40,6 +40,7 @@ def here_and_there(name: str, **options: Any) -> tuple[xr.Dataset, xr.Dataset]:
     return cfagg.read(SAMPLES / name).load(), there
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["temperature.nca", "temperature2.nca", "packed.nca", "storms.nc", "profiles.nc"])
 def test_a_file_in_a_bucket_is_what_it_is_here(samples, monkeypatch, name) -> None:
     for variable, value in samples.environment.items():
@@ -73,6 +74,7 @@ def test_an_aggregation_in_a_bucket_reads_its_fragments_in_it(samples) -> None:
     assert np.array_equal(found[variable][3:5].values, here[3:5].values, equal_nan=True)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("consolidated", [True, False])
 @pytest.mark.filterwarnings("ignore:Consolidated metadata", "error:Failed to open Zarr")

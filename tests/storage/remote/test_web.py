@@ -250,6 +250,7 @@ def test_a_file_of_equal_size_that_takes_the_place_of_another_is_an_error(tmp_pa
             found.v.load()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["temperature.nca", "storms.nc", "a.zarr"])
 def test_a_conversion_from_a_web_server_has_the_values_of_one_from_here(tmp_path, name) -> None:
     import shutil

@@ -66,7 +66,7 @@ FORMS = {
 TARGETS = ("tas.json", "tas.parquet", "tas.icechunk")
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("target", TARGETS)
 def test_exports_are_opened_with_the_values_of_the_files(tmp_path, form, target):
@@ -220,6 +220,7 @@ def half_written(path: Path, values: np.ndarray, **options: Any) -> None:
         made[:4] = values[:4]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("size", [4, 8])
 def test_fields_of_pp_files_that_are_not_packed_are_chunks(tmp_path, target, size):
