@@ -154,6 +154,7 @@ def test_attributes_that_change_what_values_mean_are_named(store, group, name, v
         open_group(store, "tas")
 
 
+@pytest.mark.few(2)
 def test_attributes_that_mean_nothing_for_values_are_left_alone(store, group):
     peer(store).attrs["history"] = "renamed"
     check(group, whole(group))
@@ -182,6 +183,7 @@ def test_metadata_in_the_middle_of_being_written_are_stale(store, group):
     assert "is not JSON" in refused(group)
 
 
+@pytest.mark.few(1)
 def test_an_exchanged_group_is_to_be_opened_again(store, group):
     assert not is_replaced(group)
     shutil.copytree(folder(store), store / "copy")
@@ -199,6 +201,7 @@ def test_a_removed_group_is_noticed(store, group):
         check(group)
 
 
+@pytest.mark.few(1)
 def test_many_written_chunks_are_counted(store, group):
     time.sleep(0.02)
     peer(store)[...] = 3
@@ -266,6 +269,7 @@ def test_a_group_of_another_writer_is_fresh_while_the_array_is_described_as_befo
     assert found.written is None
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "change", "said"),
     [

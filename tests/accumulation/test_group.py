@@ -163,7 +163,7 @@ NAMES = ["acc_time", "acc_wt_lat_lon", "count_time", "max_time_level1", "boundar
          "cnt_time"]  # fmt: skip
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_array_is_named(tmp_path, name):
     build(tmp_path, weighted=True)
@@ -181,7 +181,7 @@ def test_all_missing_arrays_are_named_at_once(tmp_path):
     assert {p.where for p in caught.value.problems} == set(NAMES)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "chunk_stamps"])
 def test_an_array_of_wrong_shape_is_named(tmp_path, name):
     build(tmp_path, weighted=True)

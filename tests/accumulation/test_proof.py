@@ -215,6 +215,7 @@ def copied(plain, tmp_path):
     return tmp_path / "copy"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["tas", "lat"])
 def test_what_is_written_while_a_copy_is_compared_is_not_adopted(copied, name):
     path = next(p for p in (copied / name / "c").rglob("*") if p.is_file())
@@ -241,6 +242,7 @@ def test_sums_that_are_written_while_a_copy_is_compared_are_not_overwritten(copi
     refused(copied, "--adopt")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_an_adoption_that_fails_leaves_sums_that_were_adopted_or_were_not(copied, monkeypatch, moment):
     real = adopting.put_attributes

@@ -156,6 +156,7 @@ def as_zarr(path: str, version: int) -> str:
     return store
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("version", [2, 3])
 def test_zarr_stores_and_netcdf_files_are_one_array(tmp_path: Path, version: int) -> None:
     files, whole = series(tmp_path)
@@ -388,6 +389,7 @@ def test_arrays_without_elements_are_read_and_written(tmp_path: Path) -> None:
         assert (one.shape, one.dtype, one.attrs) == ((0,), np.dtype("f8"), TAS)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("to", ["CFA-0.4", "NCA-0.1"])
 @pytest.mark.parametrize("name", ["air_temp.pp", "umfile.pp"])
 def test_fields_of_pp_files_are_partitions_where_a_dialect_has_addresses(tmp_path: Path, name: str, to: str) -> None:

@@ -148,6 +148,7 @@ def test_files_that_are_in_it_already_stay_where_they_are(tmp_path, out):
     assert contents(out) == at_once(files, out)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("given", "name", "both"), [
     ({"rtol": 0.5}, "rtol", ["8.881784197001252e-16", "0.5"]),
     ({"equal": ("source",)}, "equal", [r"\[\]", r"\['source'\]"]),

@@ -91,6 +91,7 @@ def test_values_that_differ_in_another_order_of_dimensions_keep_apart(tmp_path: 
     assert (answer.rule, answer.what, answer.one, answer.other) == ("part", "cell_area", 0.0, 1.0)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("shape", [(2, 3), (3, 3)])
 @pytest.mark.parametrize(("place", "data"), [("yx", "tyx"), ("yx", "txy"), ("xy", "tyx"), ("xy", "txy"), ("xy", "xyt")])
 def test_coordinates_of_two_dimensions_are_joined_in_any_order(

@@ -138,6 +138,7 @@ def test_selections_by_label_lists_and_dates_are_answered(store):
         same(result, chosen.mean("time"))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("dask", [False, True])
 @pytest.mark.parametrize("key", ["time.month", "time.season", "time.year", "lat"])
 def test_groups_are_answered_as_by_xarray(store, dask, key):
@@ -170,7 +171,7 @@ def test_attributes_of_the_array_at_hand_are_kept_with_a_cell_method(store):
     assert array.cfagg.mean("time", keep_attrs=False).attrs == {}
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dask", [False, True])
 @pytest.mark.parametrize(
     ("change", "reason"),

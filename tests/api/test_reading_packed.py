@@ -67,6 +67,7 @@ def test_packed_values_come_as_they_are_stored_where_that_is_asked_for(tmp_path,
     assert np.asarray(found.attrs["scale_factor"]).dtype.kind == "i"
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("damaged", [[1.0, 2.0], "two", True])
 @pytest.mark.parametrize("form", FORMS)
 def test_damaged_packing_is_refused_only_where_it_is_asked_for(tmp_path, form, damaged):

@@ -214,6 +214,7 @@ def test_units_that_do_not_convert_are_refused(tmp_path, dialect):
         data(write(tmp_path, dialect))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dialect", WRITERS)
 @pytest.mark.parametrize(
     "attributes",

@@ -409,6 +409,7 @@ def named(folder: Path, file: str, name: str, shape: tuple[int, ...], units: str
     return path
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["umfile.pp", "wgdos_73x96_le.pp", "air_temp.pp"])
 def test_a_fragment_may_be_a_variable_of_a_pp_file_by_its_name(tmp_path: Path, name: str) -> None:
     shutil.copy(PP / name, tmp_path)

@@ -6,11 +6,13 @@ import pytest
 
 from tests.benchmarks.run import NAMES
 
-#: Benchmarks whose small size is done within a second or two; the others run in `make soak`.
-QUICK = {"bench_calendars", "bench_pp", "bench_cumulative", "bench_gather", "bench_grids", "bench_zarr_chunks"}
+#: Benchmarks whose small size is done within a second or two; those that compile for themselves run in `make test-all`,
+#: the others in `make soak`.
+QUICK = {"bench_calendars", "bench_pp", "bench_gather", "bench_grids", "bench_zarr_chunks"}
+MARKS = dict.fromkeys(QUICK, ()) | {"bench_cumulative": pytest.mark.full}
 
 
-@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.soak) for n in NAMES])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=MARKS.get(n, pytest.mark.soak)) for n in NAMES])
 def test_benchmark_runs_small_and_returns_rows(name):
     rows = importlib.import_module(f"tests.benchmarks.{name}").rows(True)
     assert rows

@@ -248,6 +248,7 @@ def test_shapes_that_differ_are_refused():
         gather(np.zeros((1, 2)), np.zeros(2))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("fill", [None, 7, 0])
 @pytest.mark.parametrize("name", ["f4", "i2", "u1"])
 def test_missing_values_are_filled_in_place_wherever_they_stand(name, fill):

@@ -184,6 +184,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "a.zarr"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("in_place", [True, False])
 @pytest.mark.parametrize("consolidated", [True, False])
 @pytest.mark.filterwarnings("ignore:Consolidated metadata")

@@ -39,6 +39,7 @@ def test_a_sample_is_clean(path: Path) -> None:
     assert errors(path) == []
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("name", AGGREGATIONS)
 def test_a_converted_aggregation_is_clean(tmp_path: Path, name: str, zarr_format: int) -> None:
@@ -148,6 +149,7 @@ def test_a_store_of_observations_that_cfagg_made_is_clean(tmp_path: Path) -> Non
     assert errors(Path(store)) == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("column", "value", "code"), [(0, 0.5, "OBS013"), (1, 90_000, "OBS014"), (2, 91, "OBS015"), (3, 360, "OBS016")]
 )

@@ -283,6 +283,7 @@ def test_the_summary_of_many_findings_is_cut_and_says_so():
     assert "4,800 more" in text
 
 
+@pytest.mark.full
 def test_the_summary_of_many_sources_shows_those_with_findings():
     text = summary((*[CLEAN] * 1000, PLAIN))
     assert text.count("<section") == 1

@@ -38,6 +38,7 @@ def sources(tmp_path: Path) -> list[str]:
     return [paths["clean"], paths["broken"], str(tmp_path / "none.nc"), paths["clean"]] * 8
 
 
+@pytest.mark.full
 def test_objects_in_memory_are_checked_among_files(sources):
     # A generator cannot be sent to another process.
     jobs = [Job(s, Options()) for s in (sources[0], (n for n in ()), sources[1])]
@@ -55,6 +56,7 @@ def test_results_are_those_of_one_process_and_in_order(sources, fork):
     assert [c.source for c in together] == sources
 
 
+@pytest.mark.full
 def test_sources_are_taken_only_as_they_are_needed(sources):
     taken = 0
 

@@ -124,6 +124,7 @@ def test_the_example_of_the_documentation_is_run_beside_the_rules_of_cf(acdd):
     assert done.returncode == 1
 
 
+@pytest.mark.full
 def test_rules_of_a_plug_in_can_be_selected_and_link_to_their_own_document(acdd):
     assert "wiki.esipfed.org" in cfagg(acdd, "explain", "ACDD001").stdout
     (acdd / "a.cdl").write_text('netcdf a {\n:Conventions = "CF-1.13 ACDD-1.3" ;\n}\n')

@@ -137,7 +137,7 @@ def test_texts_of_no_characters_are_empty(shape: tuple[int, ...]) -> None:
     assert set(texts.ravel()) <= {""}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "beside"),
     [

@@ -126,6 +126,7 @@ def test_changed_values_are_refreshed_with_the_same_settings(store, capsys):
     assert "up to date" in run(capsys, store, "tas", "--refresh")[1]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -145,6 +146,7 @@ def test_wrong_usage_names_the_option(store, capsys, options, message):
     assert message in err.splitlines()[-1]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -125,6 +125,7 @@ def test_a_sample_file_passes(capsys):
     assert len(codes) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_many_files_are_told_in_order_whatever_the_number_of_processes(paths, tmp_path, jobs):
     names = [f"{n:02}.cdl" for n in range(30)]
@@ -247,6 +248,7 @@ def test_colours_can_be_forced_and_are_not_used_in_pipes(paths, capsys):
     assert "\x1b" not in run(capsys, paths["broken"])[1]
 
 
+@pytest.mark.full
 def test_a_bar_counts_sources_on_a_terminal_when_the_report_goes_elsewhere(paths, tmp_path):
     told = on_terminal("check", "broken.cdl", "clean.cdl", "-o", "report.txt", cwd=tmp_path)
     assert "sources" in told

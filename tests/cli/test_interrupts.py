@@ -37,7 +37,7 @@ def interrupted(arguments: list[str], module: str) -> tuple[int, str]:
         return process.wait(timeout=600), "".join(said)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("verb", JOBS)
 def test_control_c_in_a_job_ends_with_status_130_and_a_line(verb: str, places: dict[str, Path]) -> None:
     module, arguments = JOBS[verb]

@@ -49,6 +49,7 @@ def test_an_error_is_one_sentence_on_stderr_with_status_2():
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("arguments", [("--debug", "show", "absent.nc"), ("show", "absent.nc", "--debug")])
 def test_debug_shows_the_traceback(arguments):
     done = cfagg(*arguments)
@@ -98,6 +99,7 @@ def test_a_closed_pipe_is_quiet():
     assert done.returncode in {0, 141}
 
 
+@pytest.mark.full
 def test_a_pipe_closed_before_the_first_line_ends_with_status_141():
     read, write = os.pipe()
     os.close(read)

@@ -129,6 +129,7 @@ WORK = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("kind", ["fifo", "link"])
 @pytest.mark.parametrize(("writer", "file"), [(w, f) for w, (_, files) in WORK.items() for f in files])
 def test_a_work_directory_with_a_fifo_or_a_link_is_refused(tmp_path, capfd, writer, file, kind):

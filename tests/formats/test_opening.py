@@ -108,6 +108,7 @@ def test_a_pp_file_that_ends_within_its_first_field_is_called_the_same_everywher
     assert kind_of("a.pp") == "PP"
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("form", KINDS)
 @pytest.mark.parametrize("name", ["a.nc", "ünï 文.zarr", "a.cdl", "a.grib"])
 def test_netcdf_is_known_by_its_content_under_any_name(name: str, form: str) -> None:

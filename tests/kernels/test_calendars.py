@@ -22,7 +22,9 @@ def decode(name, days):
 
 def encode(name, year, month, day):
     days = np.empty(len(year), np.int64)
-    return days, kernel.encode(dates.CALENDARS[name], year, month, day, days)
+    # Views would be compiled apart.
+    parts = map(np.ascontiguousarray, (year, month, day))
+    return days, kernel.encode(dates.CALENDARS[name], *parts, days)
 
 
 @pytest.mark.few(1)

@@ -8,15 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cfagg.kernels import hyperslab as module
 from cfagg.kernels import projection
 from cfagg.kernels.hyperslab import (
     apply_chunk_indices,
     compute_all_slice_projections,
     compute_perslice_projections,
-    evaluate_slices,
     get_data,
 )
 from tests import oracles
+from tests.effort import EFFORT
+
+# It takes seconds to compile: every day only what it calls is compiled.
+evaluate = module.evaluate_slices if EFFORT >= 1 else getattr(module.evaluate_slices, "py_func", module.evaluate_slices)
 
 
 @st.composite
@@ -38,7 +42,7 @@ def hyperslab(dims, array):
     slices = np.array([d[2:] for d in dims], np.int64).reshape(-1, 3)
     counts = compute_all_slice_projections(lengths, chunks, slices).count
     output = np.full(int(np.prod(counts)), -2, array.dtype)
-    evaluate_slices(slices, lengths, chunks, oracles.chunk_store(array, chunks.tolist()), output)
+    evaluate(slices, lengths, chunks, oracles.chunk_store(array, chunks.tolist()), output)
     return output.reshape(counts)
 
 
@@ -127,11 +131,11 @@ def test_lengths_and_slices_that_cannot_be_are_refused(bad):
 def test_arrays_of_the_wrong_size_are_refused_before_anything_is_written():
     slices, lengths, chunks = np.array([[0, 9, 1]]), np.array([9]), np.array([4])
     with pytest.raises(ValueError, match="number of chunks, chunk size"):
-        evaluate_slices(slices, lengths, chunks, np.zeros((2, 4), int), np.zeros(9, int))
+        evaluate(slices, lengths, chunks, np.zeros((2, 4), int), np.zeros(9, int))
     with pytest.raises(ValueError, match="size of the hyperslab"):
-        evaluate_slices(slices, lengths, chunks, np.zeros((3, 4), int), np.zeros(8, int))
+        evaluate(slices, lengths, chunks, np.zeros((3, 4), int), np.zeros(8, int))
     with pytest.raises(ValueError, match="one slice are needed per dimension"):
-        evaluate_slices(np.array([[0, 9, 1]] * 2), lengths, chunks, np.zeros((3, 4), int), np.zeros(9, int))
+        evaluate(np.array([[0, 9, 1]] * 2), lengths, chunks, np.zeros((3, 4), int), np.zeros(9, int))
 
 
 def test_the_page_names_a_kernel_for_each_procedure_of_the_text():

@@ -94,6 +94,7 @@ INDEXERS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("indexer", INDEXERS.values(), ids=INDEXERS)
 def test_every_way_of_indexing_equals_numpy(path, expected, indexer):
     ds = xr.open_dataset(path, engine="cfagg")

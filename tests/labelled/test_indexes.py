@@ -30,6 +30,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "a.nc"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("chunks", [None, {}, {"x": 2}])
 @pytest.mark.parametrize("several", [False, True])
 def test_indexes_are_those_of_xarray(path: Path, chunks: Any, several: bool) -> None:

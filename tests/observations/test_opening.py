@@ -181,6 +181,7 @@ def test_a_store_without_tendencies_says_so(kept) -> None:
 # ---- forms of stores -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "form",
     [{"format": "zarr2", "date_indexing": "btree", "rows_per_chunk": 70}, {"format": "cfagg"},

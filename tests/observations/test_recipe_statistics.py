@@ -86,6 +86,7 @@ def second(text):
     return int(np.datetime64(text, "s").astype(int))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("asked", "wanted"),
     [

@@ -51,6 +51,7 @@ def objects(store: Path) -> list[Path]:
     return sorted(p for p in (store / "data").rglob("*") if p.is_file() and p.name[0] not in ".z")
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("form", FORMS)
 def test_the_whole_array_is_read_bit_by_bit(opened, form):
     assert same(opened[form].read(0, 1000), VALUES)
@@ -106,6 +107,7 @@ def test_a_chunk_that_is_not_stored_takes_no_memory_for_rows_beyond_the_array(tm
         tracemalloc.stop()
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("shuffle", [0, 1, 2])
 @pytest.mark.parametrize("codec", ["lz4", "lz4hc", "blosclz", "zlib", "zstd"])
 def test_blocks_of_every_codec_and_shuffle_are_decoded_alone(tmp_path, codec, shuffle):
@@ -334,7 +336,7 @@ def test_a_process_forked_while_threads_read_does_not_wait_for_them(stores):
 # ---- damage -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(24)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("left", [0, 10, 0.5, -1])
 def test_a_truncated_chunk_is_named(tmp_path, form, left):

@@ -135,6 +135,7 @@ def test_files_that_changed_places_are_not_taken_for_each_other(tmp_path: Path) 
     compare(path)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", [0, 1, 100])
 def test_a_file_that_became_shorter_is_an_error_and_no_values(tmp_path: Path, size: int) -> None:
     for day in range(COUNT):

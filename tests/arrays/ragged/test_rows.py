@@ -209,6 +209,7 @@ def test_anndata_reads_what_was_written_and_what_it_writes_is_read(store, tmp_pa
     np.testing.assert_array_equal(cfagg.open_rows(tmp_path / "theirs.zarr", group="X")[::3].to_dense(), expected[::3])
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     "key", [40, -41, [0, 40], [0.5], "a", np.ones(3, bool), [[1, 2], [3]], slice(None, None, 0), slice("a"), True, None]
 )

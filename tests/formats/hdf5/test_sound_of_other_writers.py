@@ -98,6 +98,7 @@ KINDS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_object_and_attribute_is_proven(tmp_path, kind):
     path = written(tmp_path / "a.h5", **KINDS[kind])

@@ -85,6 +85,7 @@ def _write(path, variables, attributes):
     return str(path)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("variables", "attributes"), [(2, 1), (12, 3), (6, 20), (30, 12)])
 def test_headers_are_those_that_the_library_finds(tmp_path, variables, attributes):
     path = _write(tmp_path / "a.nc", variables, attributes)
@@ -156,6 +157,7 @@ def test_a_file_that_is_cut_off_is_left_to_the_library(tmp_path):
         assert _found(path, "tas") is None
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("variables", [1, 12])
 def test_damaged_structures_give_the_undamaged_header_or_none(tmp_path, variables):
     path = _write(tmp_path / "a.nc", variables, 12)
@@ -223,6 +225,7 @@ def test_an_unwritten_chunk_is_left_to_the_library(tmp_path):
     assert _positions(path, located, [(0, 0), (2, 0)]) is None
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("count", [65, 200, 900])
 def test_positions_in_a_table_of_several_nodes_are_those_that_the_library_finds(tmp_path, count):
     values = np.arange(3 * count, dtype="i2").reshape(count, 3)

@@ -271,6 +271,7 @@ def test_damaged_bytes_of_a_header_do_not_pass_unnoticed_in_netcdf4(tmp_path: Pa
         pass
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("format_", ["NETCDF3_CLASSIC", "NETCDF4"])
 def test_changed_bytes_end_in_a_dataset_or_an_error(tmp_path: Path, format_: Any, seed: int) -> None:

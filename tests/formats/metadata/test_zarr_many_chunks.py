@@ -23,6 +23,7 @@ def _store(path: Path, shape: tuple[int, ...], chunks: tuple[int, ...]) -> Any:
     return array
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("shape", "chunks"), [((40,), (3,)), ((9, 7), (2, 1)), ((4, 5, 6), (1, 5, 2))])
 def test_values_read_in_pieces_are_those_of_zarr(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], chunks: tuple[int, ...]

@@ -45,6 +45,7 @@ def test_xarrays_stores_are_described_as_xarray_sees_them(tmp_path, zarr_format)
     assert np.isnan(array.fill_value) or array.fill_value == 0
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("separator", [".", "/"])
 @pytest.mark.parametrize("name", ["default", "v2"])

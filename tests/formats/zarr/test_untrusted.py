@@ -373,6 +373,7 @@ def test_a_store_in_a_zip_file_is_read_and_runs_no_code(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("key", ["tas/c/0", "tas", "time", "time/c/0"])
 def test_sums_are_made_extended_and_asked_through_links_that_are_allowed(tmp_path, key):
     make(tmp_path / "s", 3)

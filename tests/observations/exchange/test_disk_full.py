@@ -33,7 +33,7 @@ except TargetError as error:
 """
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("step", ["point", "contiguous", "parquet", "import netcdf", "import parquet"])
 def test_a_full_disk_is_told_of_and_leaves_nothing(tmp_path: Path, step: str) -> None:
     done = subprocess.run(

@@ -155,6 +155,7 @@ def test_a_truncated_chunk_is_named(tmp_path):
         open_index(store, "bisect")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("first", "shift", "said"),
     [

@@ -35,6 +35,7 @@ def _small():
         yield
 
 
+@pytest.mark.few(1)
 @settings(max_examples=examples(40))
 @given(s.index_entries(most=600), st.data())
 @pytest.mark.parametrize("kind", KINDS)
@@ -50,6 +51,7 @@ def test_windows_are_those_of_a_scan(kind, entries, data):
         assert [list(index.find(a, b)) for a, b in zip(lo.tolist(), hi.tolist(), strict=True)] == expected
 
 
+@pytest.mark.few(1)
 @settings(max_examples=examples(20))
 @given(s.index_entries(most=600, distinct=True), st.data())
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,6 +81,7 @@ def test_an_index_pickles(kind, tmp_path):
     assert again.entries == 300
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_may_ask_together(kind, tmp_path):
     index = open_index(write(tmp_path, kind, uneven(2000)), kind)

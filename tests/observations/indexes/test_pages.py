@@ -101,6 +101,7 @@ def test_the_same_is_found_with_and_without_a_compiler(tmp_path, monkeypatch):
     assert found[1:] == found[:-1]
 
 
+@pytest.mark.full
 def test_a_compiler_is_loaded_for_many_look_ups(tmp_path):
     write(tmp_path, "pages", uneven(20_000))
     code = f"""

@@ -47,6 +47,7 @@ def test_an_index_is_replaced(tmp_path, kind):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", WRITERS)
 def test_the_same_entries_always_give_the_same_bytes(tmp_path, kind):
     # Enough blocks of Blosc in a chunk for its threads to overtake each other.

@@ -102,6 +102,7 @@ def test_a_killed_extension_there_is_finished_by_the_next(cloud, tmp_path, monke
     assert f"{GROUP}/.increment" not in set(cloud[2].listed(GROUP))
 
 
+@pytest.mark.full
 def test_a_group_that_another_run_wrote_meanwhile_stays(cloud, tmp_path, monkeypatch) -> None:
     put(cloud, tmp_path / "a.zarr", 0, 7)
     cfagg.accumulate(cloud[0], "tas", storage_options=cloud[1])
