@@ -78,7 +78,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.parts)
     found: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("few"):
+        if item.get_closest_marker("few") and not any(item.get_closest_marker(name) for name in ("full", "soak")):
             found.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for name, alike in found.items():
         (number,) = alike[0].get_closest_marker("few").args  # type: ignore[union-attr]  # they were found by it

@@ -18,6 +18,11 @@ import pytest
 def test_many(x):
     pass
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("x", [1, *(pytest.param(n, marks=pytest.mark.full) for n in range(2, 20))])
+def test_few_of_those_that_are_left(x):
+    pass
+
 @pytest.mark.parametrize("x", range(5))
 def test_all(x):
     pass
@@ -51,6 +56,7 @@ def test_a_few_parameters_run_every_day_and_the_others_in_long_runs(tmp_path: Pa
     daily, rest = collected(tmp_path, "not soak and not full"), collected(tmp_path, "full")
     assert sum("test_many" in line for line in daily) == 3
     assert sum("test_all" in line for line in daily) == 5
-    assert len(rest) == 17
+    assert [line for line in daily if "left" in line] == ["test_it.py::test_few_of_those_that_are_left[1]"]
+    assert len(rest) == 17 + 18
     assert not set(daily) & set(rest)
     assert set(collected(tmp_path, "not soak")) == set(daily) | set(rest)
