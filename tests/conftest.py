@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import signal
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -11,6 +12,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, settings
 
+from cfagg.runtime import publishing
 from tests.effort import EFFORT, examples
 
 # How long one example takes says more about the machine, and about kernels compiled meanwhile, than about the code.
@@ -56,6 +58,20 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """Return an empty directory for one test; to number another one, pytest's own goes through all that there are."""
     name = re.sub(r"\W", "_", request.node.name)[:30]
     return tmp_path_factory.mktemp(f"{name}_{next(_numbers)}", numbered=False)
+
+
+#: Modules, beside those of tests/durability, that look at how what is written is forced to disk.
+_FORCED = ("test_new_store", "test_place", "test_publishing")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_waiting(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the system write to disk when it likes: each wait is for all that other processes have written too."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.stem not in _FORCED and "durability" not in request.path.parts:
+            patch.setattr(os, "fsync", lambda _: None)
+            patch.setattr(publishing, "sync_file_system", lambda _: True)
+        yield
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -48,6 +48,7 @@ def test_every_picture_on_a_page_is_made_and_every_picture_made_is_on_a_page(hoo
     assert shown == {*drawn, *made, *map(hooks.gallery.name_of, samples)}
 
 
+@pytest.mark.full
 def test_the_boxes_are_drawn_and_their_pieces_add_up(hooks: ModuleType) -> None:
     assert doctest.testmod(hooks.boxes).failed == 0
     for edges, (a, b) in ((hooks.boxes.LATITUDE, hooks.boxes.ROWS), (hooks.boxes.LONGITUDE, hooks.boxes.COLUMNS)):
@@ -82,6 +83,7 @@ def test_windows_are_drawn_and_their_rows_counted(hooks: ModuleType) -> None:
     assert hooks.windows.draw().startswith(b"<?xml")
 
 
+@pytest.mark.full
 def test_cases_of_projection_are_those_of_numpy_and_are_drawn(hooks: ModuleType) -> None:
     projection = hooks.projection
     assert doctest.testmod(projection).failed == 0

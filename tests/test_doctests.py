@@ -29,7 +29,7 @@ def _examples(names: Iterable[str]) -> list[str]:
     return [one.name for one in found if one and one.origin and ">>>" in Path(one.origin).read_text()]
 
 
-@pytest.mark.few(1000)
+@pytest.mark.few(80)
 @pytest.mark.parametrize("name", _examples(MODULES))
 def test_examples_of_the_module_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

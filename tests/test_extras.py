@@ -44,7 +44,7 @@ def run(call: str, hidden: list[str], cwd) -> str:
     return done.stdout
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("call", "hidden", "extra"), CASES)
 def test_a_missing_extra_names_its_pip_install(call, hidden, extra, tmp_path):
     (tmp_path / "recipe.yaml").write_text("dates: {}\n", encoding="utf-8")

@@ -91,6 +91,7 @@ def assert_equals_a_build_of_the_whole(store: Path, scale: float) -> None:
     freshness.check(group)
 
 
+@pytest.mark.full
 def test_an_accumulation_grows_with_its_array(tmp_path):
     store, raw = tmp_path / "a.zarr", np.random.default_rng(1).normal(size=(90, 6, 8)).astype("f4")
     reference.write_source(store, "tas", raw[:7], DIMS, (3, 3, 5))
@@ -316,6 +317,7 @@ def test_an_accumulation_of_chunks_of_unequal_lengths_grows(tmp_path):
     assert_equals_a_build_of_the_whole(store, 1.0)
 
 
+@pytest.mark.full
 def test_each_step_may_be_an_object_of_its_coordinate_too(tmp_path):
     store = tmp_path / "a.zarr"
     encoding = {"tas": {"chunks": (1, 4, 6)}, "time": {"units": "days since 2001-01-01", "chunks": (1,)}}

@@ -178,6 +178,7 @@ def test_what_is_equal_in_files_is_one_object_whatever_process_scanned_them(tmp_
         assert one.described[0].stated is first.described[0].stated
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("at_once")
 def test_a_bad_file_hides_no_other_that_processes_scan(tmp_path: Path) -> None:
     names = months(tmp_path, 5)

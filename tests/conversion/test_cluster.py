@@ -134,6 +134,7 @@ def _held(path):
     return group["tas"][...], len(list(repository.ancestry(branch="main")))
 
 
+@pytest.mark.full
 def test_workers_write_one_commit_of_icechunk(cluster, made, tmp_path, small_tasks):
     pytest.importorskip("icechunk")
     path, values, _ = made

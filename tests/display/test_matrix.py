@@ -71,7 +71,7 @@ def test_missing_partitions_have_no_colour_and_are_counted():
     assert "declared missing: 1" in texts(drawing)
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("matrix", [(1_000_000,), (1000, 1000), (100, 100, 100), (1, 1_000_000, 1)])
 def test_a_million_partitions_make_a_small_picture_that_says_it_is_binned(matrix):
     drawing = draw(arrays.of_a_million(*matrix))

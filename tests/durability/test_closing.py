@@ -118,6 +118,7 @@ def test_after_a_file_that_cannot_be_closed_others_are_written_and_read_and_the_
     assert done.stderr == ""
 
 
+@pytest.mark.full
 @needs_strace
 def test_a_file_that_was_only_read_and_cannot_be_closed_does_no_harm(tmp_path, capfd):
     path = tmp_path / "a.nc"

@@ -13,6 +13,7 @@ from tests.observations.loaders import digest, sample
 from tests.observations.small_stores import hourly
 
 
+@pytest.mark.few(1)
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_workers_read_the_samples_that_the_parent_reads(method, tmp_path) -> None:

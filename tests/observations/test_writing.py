@@ -32,7 +32,7 @@ def write(path, rows, **options):
     return write_rows(path, [f"v{j}" for j in range(rows.shape[1] - 4)], rows, **options)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["zarr2", "cfagg"])
 @pytest.mark.parametrize("rows_per_chunk", [None, 1, 999, 5000, 2 * INNER_ROWS])
 def test_zarr_reads_what_was_written(tmp_path, form, rows_per_chunk):

@@ -249,6 +249,7 @@ assert status == 0
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=300)
 
 
+@pytest.mark.full
 def test_few_files_are_kept_where_the_process_may_open_few(tmp_path):
     code = "from cfagg.storage.handles import handles; print(handles.limit)"
     for most, kept in ((64, 8), (256, 32), (16, 4), (1024, 128)):

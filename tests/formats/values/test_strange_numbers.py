@@ -32,7 +32,7 @@ def test_they_are_read_as_the_hdf5_library_reads_them(path):
             np.testing.assert_array_equal(found[name].values, file[name][...])
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("words", ["show", "check --data", "convert -o out.zarr"])
 def test_the_command_survives_them(path, tmp_path, words):
     verb, *rest = words.split()

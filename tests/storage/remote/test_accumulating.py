@@ -166,6 +166,7 @@ def test_a_run_that_was_killed_is_finished_and_reads_no_chunk_again(killed, plai
     assert accumulated(killed, resume=True).action == "up to date"
 
 
+@pytest.mark.full
 def test_chunks_that_were_written_since_are_read_again(killed, plain, home) -> None:
     folder = plain(3, **LITTLE)
     killed[2].put("tas/c/0/0/0", (folder / "tas/c/0/0/0").read_bytes())
@@ -183,6 +184,7 @@ def test_it_is_begun_anew_where_that_is_asked_for_or_nothing_is_left(killed, pla
     accumulated(killed, overwrite=True, resume=True)
 
 
+@pytest.mark.full
 def test_a_directory_of_somebody_else_is_not_worked_in(killed, home, monkeypatch) -> None:
     monkeypatch.setattr(in_objects.os, "getuid", lambda: os.geteuid() + 1)
     (left,) = home.iterdir()

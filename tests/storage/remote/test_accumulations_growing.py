@@ -70,6 +70,7 @@ def test_an_accumulation_in_an_object_store_grows_with_its_array(cloud, tmp_path
     assert f"{GROUP}/.increment" not in set(cloud[2].listed(GROUP))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "last", [pytest.param(2, marks=pytest.mark.full), 15, pytest.param(-1, marks=pytest.mark.full)]
 )

@@ -77,7 +77,7 @@ def test_one_that_is_there_is_replaced_only_when_asked_and_by_a_second_commit(so
     assert len(list(_repository(keyed, url).ancestry(branch="main"))) == 3
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_run_that_is_killed_before_its_commit_leaves_the_branch_as_it_was(source, keyed, url, exists):
     url = f"{url.removesuffix('.icechunk')}-{exists}.icechunk"
