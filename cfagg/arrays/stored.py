@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -16,13 +15,10 @@ from cfagg.arrays.reader import Reader, whole
 from cfagg.arrays.slabs import VariableReader
 from cfagg.arrays.subarray import Fragment
 from cfagg.errors import AccessError
-from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.values import locate, read, scan
-from cfagg.formats.values.storage import Chunked
 from cfagg.storage.files import CONTEXT_SOURCE
-from cfagg.storage.gate import admit
 from cfagg.storage.handles import handles
-from cfagg.storage.urls import Url, absolute
+from cfagg.storage.urls import absolute
 
 __all__ = ["NetcdfReader", "RefusedReader"]
 
@@ -47,16 +43,13 @@ class NetcdfReader(VariableReader):
 
     def stored_boxes(self, sparse: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
         """Return where the chunks that were written begin and end, where these are few of many."""
+        from cfagg.arrays.index.tables import few_chunks
+
         located = locate(self.path, self.variable, CONTEXT_SOURCE, self.group)
-        storage = located.storage
-        if not isinstance(storage, Chunked) or isinstance(located.key.path, Url):
-            return None
-        checked = admit(handles.get(self.path), located.path, located.references, CONTEXT_SOURCE)
-        size = math.prod(-(-n // c) for n, c in zip(self.shape, storage.chunks, strict=True))
-        table = hdf5_chunks.few(checked, storage, self.shape, CONTEXT_SOURCE, size // sparse)
+        table = few_chunks(located, handles.get(self.path), CONTEXT_SOURCE, sparse)
         if table is None:
             return None
-        lengths = np.array(storage.chunks)
+        lengths = np.array(located.chunks)
         starts = np.stack(np.unravel_index(table.cell, table.grid.matrix_shape), axis=1).astype(np.int64) * lengths
         return starts, np.minimum(starts + lengths, self.shape)
 

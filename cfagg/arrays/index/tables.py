@@ -18,7 +18,7 @@ from cfagg.model.chunks import ChunkTable, Encoding
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import admit
 
-__all__ = ["Listed", "chunks_of"]
+__all__ = ["Listed", "chunks_of", "few_chunks"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -59,6 +59,19 @@ def chunks_of(found: StoredVariable, handle: Handle, context: Context, most: int
     except CfaggError:
         return None
     return _columns(table, storage.chunks)
+
+
+def few_chunks(found: StoredVariable, handle: Handle, context: Context, sparse: int) -> ChunkTable | None:
+    """Return the chunks of a variable of an open file where they are many, of which one of `sparse` was written."""
+    storage, shape = found.storage, found.header.shape
+    if not isinstance(storage, Chunked) or handle.data is not None:
+        return None
+    size = math.prod(-(-n // c) for n, c in zip(shape, storage.chunks, strict=True))
+    if size <= indexes.MOST:
+        return None
+    return hdf5_chunks.few(
+        admit(handle, found.path, found.references, context), storage, shape, context, size // sparse
+    )
 
 
 def _contiguous(storage: Contiguous, shape: tuple[int, ...], size: int) -> Listed | None:

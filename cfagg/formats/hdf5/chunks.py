@@ -127,9 +127,7 @@ def raw(
 
 
 def few(checked: Checked, storage: Chunked, shape: Sequence[int], context: Context, most: int) -> ChunkTable | None:
-    """Return where all chunks of a dataset stand, where these are many and hardly any is stored; else `None`."""
-    if math.prod(-(-n // c) for n, c in zip(shape, storage.chunks, strict=True)) <= indexes.MOST:
-        return None
+    """Return where all chunks of a dataset stand, `None` where these are more than `most`, or are damaged."""
     try:
         return table(checked, storage, shape, context, min(most, _HELD))
     except CfaggError:
