@@ -121,7 +121,6 @@ def test_tokens_are_asked_for_in_named_modules_only():
     assert users == {
         "cfagg/storage/gate.py",
         "cfagg/arrays/index/tables.py",
-        "cfagg/arrays/stored.py",  # where the chunks that were written stand
         "cfagg/formats/values/find.py",
         "cfagg/formats/values/open_variable.py",
         "cfagg/formats/hdf5/library_variables.py",
