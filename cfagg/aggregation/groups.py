@@ -54,6 +54,23 @@ class Labels:
         units = "" if found is None else found.text("units") or ""
         return "" if " since " in units or units == "1" else units
 
+    def placed(self, axis: str, row: int, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return where coordinates of a member stand in a picture: dates, whatever their calendar, as decimal years."""
+        found = self._base(axis, row)
+        units = None if found is None else found.text("units")
+        if found is None or units is None or " since " not in units:
+            return values
+        import cftime
+
+        calendar = found.text("calendar") or "standard"
+        try:
+            dates = np.atleast_1d(cftime.num2date(values, units, calendar))
+            days = {year: _length(year, calendar) for year in {date.year for date in dates}}
+        except (ValueError, OverflowError):
+            return values
+        seconds = [(d.dayofyr - 1) * 86400 + d.hour * 3600 + d.minute * 60 + d.second for d in dates]
+        return np.array([d.year + s / (86400 * days[d.year]) for d, s in zip(dates, seconds, strict=True)], np.float64)
+
     def text(self, axis: str, row: int, value: Any) -> str:
         """Return one coordinate of a member."""
         found = self._base(axis, row)
@@ -117,13 +134,14 @@ def _axis(joined: Joined, rows: Int64, box: int, k: int, labels: Labels) -> Axis
     axis, boxes = joined.members.axes[k], joined.boxes
     low, high = axis.first[rows], axis.last[rows]
     text = partial(labels.text, axis.name, int(rows[0]))
+    placed = partial(labels.placed, axis.name, int(rows[0]))
     how = []
     if any((row, k) in boxes.scattered for row in rows.tolist()):
         how.append("interleaved")
     if cut := sum((row, k) in boxes.trimmed for row in rows.tolist()):
         how.append(f"{cut:,} cut where others overlap")
     numbers = low.dtype.kind in "iuf"
-    runs = _runs(axis, rows, joined, k, text) if numbers else []
+    runs = _runs(axis, rows, joined, k, text, placed) if numbers else []
     least, most = (low.min(), high.max()) if numbers else (low[0], high[-1])
     ends = (text(most), text(least)) if boxes.descending[box, k] else (text(least), text(most))
     return AxisFacts(
@@ -137,7 +155,9 @@ def _axis(joined: Joined, rows: Int64, box: int, k: int, labels: Labels) -> Axis
     )
 
 
-def _runs(axis: Any, rows: Int64, joined: Joined, k: int, text: Callable[[Any], str]) -> list[Run]:
+def _runs(
+    axis: Any, rows: Int64, joined: Joined, k: int, text: Callable[[Any], str], placed: Callable[[Any], Any]
+) -> list[Run]:
     """Return where an axis is covered without a gap: as cells say, else by the usual step between coordinates."""
     first, last = (np.asarray(ends[rows], np.float64) for ends in (axis.first, axis.last))
     low, high = (np.asarray(ends[rows], np.float64) for ends in axis.cells())
@@ -156,14 +176,21 @@ def _runs(axis: Any, rows: Int64, joined: Joined, k: int, text: Callable[[Any], 
         cut = first[1:] - reach[:-1] > _GAP * usual
         low, high = first - usual / 2, last + usual / 2
     begins = np.flatnonzero(np.r_[True, cut])
-    ends = np.r_[begins[1:], len(first)]
-    return [
-        Run(
-            float(low[b:e].min()), float(high[b:e].max()), int(e - b),
-            text(first[b]), text(last[b:e].max()),
-        )
-        for b, e in zip(begins.tolist(), ends.tolist(), strict=True)
-    ]  # fmt: skip
+    if not begins.size:
+        return []
+    members = np.diff(np.r_[begins, len(first)]).tolist()
+    lows, highs = (placed(f.reduceat(v, begins)).tolist() for f, v in ((np.minimum, low), (np.maximum, high)))
+    texts = ([text(value) for value in ends.tolist()] for ends in (first[begins], np.maximum.reduceat(last, begins)))
+    return [Run(*run) for run in zip(lows, highs, members, *texts, strict=True)]
+
+
+def _length(year: int, calendar: str) -> int:
+    """Return how many days a year has."""
+    if calendar == "360_day":
+        return 360
+    import cftime
+
+    return 366 if cftime.is_leap_year(year, calendar) else 365
 
 
 def apart(joined: Joined, rows: Sequence[Int64], names: Sequence[str], labels: Labels) -> list[ApartFacts]:

@@ -268,7 +268,8 @@ class Report:
         if len(found) != 1:
             several = ", ".join(str(scanned[k].place) for k in found[:3])
             said = f"{len(found):,} files are called so: {several}; give more of the path"
-            raise OptionError(f"{name}: {text}: {said if found else 'it is none of the files that were aggregated'}")
+            said = said if found else "it is none of the files that were aggregated; name one of them"
+            raise OptionError(f"{text}: {said}")
         return found[0]
 
     def as_dict(self) -> dict[str, Any]:

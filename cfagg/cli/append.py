@@ -54,10 +54,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--on-loss",
         choices=["error", "drop"],
         default="error",
-        help="what is done with attributes and variables that the store does not have (default: error)",
+        help="what to do about attributes and variables that the store does not have (default: error)",
     )
     add_flag(parser, "--any-order", "append also where the coordinate overlaps that of the store, or is out of order")
-    add_allow(parser, "read what DATA refers to at or below this path too")
+    add_allow(parser, "also read files at or below PATH that DATA refers to")
     add_storage_option(parser, where="STORE")
     add_storage_option(parser, of="data", where="DATA")
     add_workers(parser, default="one per processor, at most 8")

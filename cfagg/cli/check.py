@@ -116,7 +116,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_flag(fixing, "--fix", "print what would be changed; with --output, write the changed dataset")
     add_flag(fixing, "--unsafe-fixes", "also make changes that may alter the meaning")
     add_flag(fixing, "--in-place", "change the dataset itself")
-    parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes (default: one per processor for many files)")
+    parser.add_argument(
+        "--workers",
+        "--jobs",
+        dest="jobs",
+        metavar="N",
+        type=_jobs,
+        help="processes (default: one per processor for many files)",
+    )
 
 
 def _codes(text: str) -> list[str]:

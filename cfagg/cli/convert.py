@@ -1,4 +1,4 @@
-"""``cfagg convert``: write an aggregation, a netCDF file or a Zarr store as a Zarr store, or in another dialect."""
+"""``cfagg convert``: write an aggregation, a netCDF file or a Zarr store in another format or dialect."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = new_command(
         subparsers,
         "convert",
-        "write an aggregation, a netCDF file or a Zarr store as a new Zarr store, or in another dialect",
-        "Write an aggregation, a netCDF file or a Zarr store as a new Zarr store with the same values, or "
-        "translate an aggregation file into another dialect.",
+        "write an aggregation, a file or a store in another format or dialect",
+        "Write an aggregation, a netCDF or PP file, or a Zarr store as a Zarr store, a netCDF-4 file or an Icechunk "
+        "repository with the same values, or as an aggregation file of another dialect.",
         _EPILOG,
     )
     parser.add_argument(
-        "source", metavar="SOURCE", help="a netCDF file, with or without aggregations, or a Zarr store; or its URL"
+        "source", metavar="SOURCE", help="an aggregation, a netCDF or PP file, or a Zarr store; or its URL"
     )
     parser.add_argument(
-        "target", metavar="TARGET", nargs="?", help="directory or URL of the Zarr store, or an aggregation file"
+        "target", metavar="TARGET", nargs="?", help="directory or URL of a Zarr store, or the name of a file to write"
     )
     parser.add_argument("-o", "--output", metavar="TARGET", help="another way to give TARGET")
     what = parser.add_argument_group("what to write")

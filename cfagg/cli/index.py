@@ -50,10 +50,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--on-loss",
         choices=["error", "materialise", "drop"],
         default="error",
-        help="what is done with what references cannot say (default: error)",
+        help="what to do about what references cannot say (default: error)",
     )
     add_flag(parser, "--overwrite", "replace references, or a file that is no index")
-    add_allow(parser, "read fragments at or below this path too")
+    add_allow(parser, "also read fragments at or below PATH")
     add_storage_option(parser, where="FILE")
     how = parser.add_mutually_exclusive_group()
     add_workers(how, "processes", "one per processor for many files")

@@ -28,7 +28,7 @@ __all__ = ["COMMANDS", "main"]
 #: Sub-command -> (module, one line of help).
 COMMANDS = {
     "show": ("cfagg.cli.show", "print the contents of a file: dimensions, variables, partition matrices, references"),
-    "convert": ("cfagg.cli.convert", "write an aggregation or a netCDF file as a Zarr store, or in another dialect"),
+    "convert": ("cfagg.cli.convert", "write an aggregation, a file or a store in another format or dialect"),
     "aggregate": ("cfagg.cli.aggregate", "put many files together as one dataset"),
     "index": ("cfagg.cli.index", "note where values stand, so that thousands of fragments are read quickly"),
     "append": ("cfagg.cli.append", "append files to a Zarr store, each whole or not at all"),
@@ -109,7 +109,7 @@ def _parser(arguments: Sequence[str], *, every: bool = False) -> argparse.Argume
     """Return the parser; only the sub-command that `arguments` ask for is filled in, or every one."""
     parser = Parser(
         prog="cfagg",
-        description="Treat thousands of netCDF files as one array.",
+        description="Treat many climate, weather and ocean files as one array.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

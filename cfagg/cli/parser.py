@@ -8,6 +8,9 @@ from typing import Any, NoReturn
 
 __all__ = ["Parser", "add_common"]
 
+#: Lines of a usage that is printed with an error.
+_SHORT = 6
+
 
 class Parser(argparse.ArgumentParser):
     """An `argparse.ArgumentParser` that takes no abbreviated options and suggests the nearest name.
@@ -26,8 +29,14 @@ class Parser(argparse.ArgumentParser):
         return found, rest
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and what is wrong, with a suggestion where a name is nearly right, and exit with status 2."""
-        super().error(message + self._suggestion(message))
+        """Print what is wrong, with a suggestion where a name is nearly right, and exit with status 2.
+
+        The usage comes first where it is short; a long one would hide the message.
+        """
+        said = f"{self.prog}: error: {message}{self._suggestion(message)}\n"
+        usage = self.format_usage()
+        is_long = usage.count("\n") > _SHORT
+        self.exit(2, f"{said}see {self.prog} --help\n" if is_long else usage + said)
 
     def _suggestion(self, message: str) -> str:
         from difflib import get_close_matches

@@ -48,9 +48,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "Print dimensions, variables, and each aggregation's partition matrix, layouts and references.",
         _EPILOG,
     )
-    parser.add_argument(
-        "file", metavar="FILE", help="a netCDF file, with or without aggregations, or a Zarr store; or its URL"
-    )
+    parser.add_argument("file", metavar="FILE", help="an aggregation, a netCDF or PP file, or a Zarr store; or its URL")
     parser.add_argument(
         "--variable", metavar="NAME", action="append", default=[], help="only this variable; may be repeated"
     )

@@ -24,7 +24,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Coordinates without a gap along an axis, and of how many members they are; `first` and `last` are its ends."""
+    """Coordinates without a gap along an axis, and of how many members they are; `first` and `last` are its ends.
+
+    `low` and `high` are where it begins and ends in a picture: in the units of the axis, dates as decimal years.
+    """
 
     low: float
     high: float

@@ -131,7 +131,9 @@ def _family(identity: str, groups: Sequence[GroupFacts], *, overlapping: bool) -
     units = sorted({g.units for g in groups if g.units})
     said = f'<span class="quiet">[{_safe(", ".join(units))}]</span>' if units else ""
     axes = [name for name in dict.fromkeys(a.name for g in groups for a in g.axes) if _is_told(name, groups)]
-    bars = "".join(_bars(name, groups, overlapping=overlapping) for name in axes)
+    # Coordinates of one name in other units, such as metres and a number of the level, have no scale in common.
+    scales = dict.fromkeys((a.name, a.units) for g in groups for a in g.axes if a.name in axes)
+    bars = "".join(_bars(*scale, groups, overlapping=overlapping) for scale in scales)
     rows = [
         (
             _safe(g.name), _safe(", ".join(f"{a.name}: {a.size:,}" for a in g.axes if a.size > 1)), _safe(g.rule),
@@ -167,9 +169,9 @@ def _is_told(name: str, groups: Sequence[GroupFacts]) -> bool:
     return any(a.parts > 1 for a in axes) or len({(a.first, a.last) for a in axes}) > 1
 
 
-def _bars(name: str, groups: Sequence[GroupFacts], *, overlapping: bool) -> str:
-    """Return a bar for each array of what it covers along an axis, all to one scale."""
-    axes = [(g, a) for g in groups if (a := _axis(g, name)) is not None]
+def _bars(name: str, units: str, groups: Sequence[GroupFacts], *, overlapping: bool) -> str:
+    """Return a bar for each array of what it covers along an axis in some units, all to one scale."""
+    axes = [(g, a) for g in groups if (a := _axis(g, name)) is not None and a.units == units]
     runs = [r for _, a in axes for r in _all(a.runs)]
     if not runs:
         return ""
@@ -177,7 +179,6 @@ def _bars(name: str, groups: Sequence[GroupFacts], *, overlapping: bool) -> str:
     if not high > low:
         return ""
     ends = min(runs, key=lambda r: r.low).first, max(runs, key=lambda r: r.high).last
-    units = next((a.units for _, a in axes if a.units), "")
     over = _overlaps([_all(a.runs) for _, a in axes]) if overlapping else []
     rows = []
     for number, (group, axis) in enumerate(axes):

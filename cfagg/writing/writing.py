@@ -189,8 +189,8 @@ def target_of(
     kind = kind_of(name, to, netcdf=netcdf)
     if kind not in DIALECTS:
         raise OptionError(
-            f"{name} would be {kind!r}, and here aggregation files are written: give a name that ends with .nc or "
-            ".nca, or use cfagg.convert"
+            f"{name} is not the name of an aggregation file but of {kind!r}: give a name that ends with .nc or .nca, "
+            "or write one first and convert that with cfagg.convert (cfagg convert)"
         )
     if on_loss not in ("error", "materialise", "drop"):
         raise OptionError(f"on_loss={on_loss!r}: expected 'error', 'materialise' or 'drop'")

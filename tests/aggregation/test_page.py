@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def test_the_page_names_all_and_loads_nothing(report: Report) -> None:
     page = report.to_html()
     assert page.startswith("<!DOCTYPE html>")
     assert "default-src 'none'" in page
-    for word in ("units is m of one and K of the other", "z.nc", "1 gap", "&lt;b&gt;2.nc"):
+    for word in ("they differ in units: m and K", "z.nc", "1 gap", "&lt;b&gt;2.nc"):
         assert word in page
     for word in ("<script", "<b>2.nc", "http://", "https://", "url("):
         assert word not in page.replace("http://www.w3.org/2000/svg", "")
@@ -48,6 +49,27 @@ def test_arrays_that_overlap_are_marked(tmp_path: Path) -> None:
     page = explain(tmp_path).to_html()
     assert 'class="over"' in page
     assert "overlap" in page
+
+
+def test_dates_of_other_units_and_calendars_have_one_scale(tmp_path: Path) -> None:
+    months(tmp_path, 2)
+    with netCDF4.Dataset(month(tmp_path / "z.nc", 0), "a") as file:
+        time = file["time"]
+        time.units, time.calendar = "hours since 1999-01-01", "360_day"
+        time[:] = [24 * 360, 24 * 361]
+    bars = explain(tmp_path).to_html().partition("along time")[2].split('<svg class="bar"')[1:3]
+    begin, end = (float(re.search(r' x="([0-9.]+)"', bar)[1]) for bar in bars)
+    assert max(begin, end) < 20  # of 1000: both begin with the year 2000
+
+
+def test_coordinates_of_one_name_in_other_units_have_a_scale_each(tmp_path: Path) -> None:
+    for number, units in enumerate(("m", "hPa")):
+        path = month(tmp_path / f"{units}.nc", number)
+        with netCDF4.Dataset(path, "a") as file:
+            file["lat"].units, file["lat"].standard_name = units, "atmosphere_hybrid_height_coordinate"
+            file["lat"][:] = [1, 2] if number else [10, 20]
+    page = explain(tmp_path).to_html()
+    assert page.count("along atmosphere_hybrid_height_coordinate") == 2
 
 
 @pytest.fixture(scope="module")

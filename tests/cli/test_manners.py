@@ -131,6 +131,21 @@ def test_an_unknown_option_is_answered_by_its_command_with_its_options_only(caps
     assert said.endswith("cfagg obs window: error: unrecognized arguments: --date 2005\n")
 
 
+def test_a_long_usage_does_not_hide_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["aggregate", "data", "--rtol", "abc"]) == 2
+    assert capsys.readouterr().err == (
+        "cfagg aggregate: error: argument --rtol: invalid float value: 'abc'\nsee cfagg aggregate --help\n"
+    )
+
+
+def test_a_directory_of_files_is_answered_with_the_command_for_many(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(sample("test1.nc"), tmp_path)
+    assert cli.main(["show", str(tmp_path)]) == 2
+    assert "cfagg aggregate" in capsys.readouterr().err
+
+
 def test_a_full_disk_is_said_of_the_output(capfd: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["check", str(sample("test1.nc")), "--output", "/dev/full"]) == 2
     assert capfd.readouterr().err.startswith("error: /dev/full cannot be written: No space left on device")

@@ -196,7 +196,10 @@ def test_a_directory_that_is_no_store_is_called_that(document: str | None) -> No
     ways = WAYS if leaves_traces("folder") else {"read", "show", "convert"}
     assert leaves_traces("folder") == (document in (".zattrs", ".zmetadata", ".nczarr"))
     assert not is_store("folder")
-    message = "folder is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has"
+    message = (
+        "folder is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has, or put the "
+        "files in it together with cfagg.aggregate (cfagg aggregate)"
+    )
     assert {said(way, "folder") for way in ways} == {(SourceError, message)}
 
 

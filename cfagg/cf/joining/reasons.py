@@ -37,8 +37,9 @@ Rule = Literal[
 
 _SENTENCES = {
     "problem": "it cannot be joined: {text}",
-    "signature": "{what} is {a} of one and {b} of the other",
-    "attribute": "they are of other datasets, as some overlap: {what} is {a} of one and {b} of the other",
+    "signature": "they differ in {what}: {a} and {b}",
+    "signature exists": "only one of them has {what}",
+    "attribute": "they belong to different datasets, as some overlap, and differ in {what}: {a} and {b}",
     "equal": "they are equal along all axes",
     "part": "{what} differs, which does not span {axis}: {a} and {b}",
     "axes": "they differ along {what}, and what would fill the array between them is missing: {a} and {b}",
@@ -73,6 +74,8 @@ class Reason:
             both = ((self.a, "one"), (self.b, "the other"))
             text = "; ".join(f"{problem} ({which})" for problem, which in both if problem is not None)
             return _SENTENCES["problem"].format(text=text)
+        if self.rule == "signature" and self.what.endswith(" exists"):
+            return _SENTENCES["signature exists"].format(what=self.what.removesuffix(" exists"))
         return _SENTENCES[self.rule].format(what=self.what, a=self.a, b=self.b, axis=self.axis)
 
     def as_dict(self) -> dict[str, Any]:

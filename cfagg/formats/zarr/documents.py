@@ -178,4 +178,7 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 
 def no_store(name: str) -> str:
     """Return the sentence about a place that is no Zarr store."""
-    return f"{name} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has"
+    return (
+        f"{name} is not a Zarr store: it has neither zarr.json nor .zgroup; name the directory that has, or put the "
+        "files in it together with cfagg.aggregate (cfagg aggregate)"
+    )

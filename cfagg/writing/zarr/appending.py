@@ -220,10 +220,10 @@ def _check_order(growth: Growth, dim: str, new: npt.NDArray[Any]) -> None:
     if wrong:
         k = wrong[0]
         raise ConformError(
-            f"{end.store}: coordinate {dim!r} goes from {values[k]} to {values[k + 1]} "
-            f"({'in what is appended' if k >= len(last) else 'where what is appended begins'}), expected "
-            f"{'less' if is_down else 'more'}: it overlaps what is there, or is out of order; pass any_order=True "
-            "(--any-order) to append it as it is"
+            f"{end.store}: coordinate {dim!r} would go from {values[k]} to {values[k + 1]} "
+            f"{'within the appended data' if k >= len(last) else 'where the appended data begin'}, but it "
+            f"{'decreases' if is_down else 'increases'}: they overlap what is there, or are out of order; pass "
+            "any_order=True (--any-order) to append them as they are"
         )
 
 

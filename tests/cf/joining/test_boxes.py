@@ -93,7 +93,7 @@ def test_members_of_other_signatures_stay_apart() -> None:
     assert reason is not None
     remedy = "let both say the same of name"
     assert reason.as_dict() == {"rule": "signature", "what": "name", "a": 4, "b": 7, "remedy": remedy}
-    assert str(reason) == "name is 4 of one and 7 of the other"
+    assert str(reason) == "they differ in name: 4 and 7"
 
 
 def test_ranges_that_overlap_are_not_joined_and_others_are() -> None:

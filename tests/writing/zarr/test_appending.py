@@ -238,7 +238,7 @@ def test_dimensions_in_another_order_are_turned(tmp_path: Path) -> None:
 @pytest.mark.parametrize("start", [4, 3, 0])
 def test_what_overlaps_is_refused_unless_it_is_asked_for(tmp_path: Path, start: int) -> None:
     store = write(tmp_path / "a.zarr", series(0, 5))
-    with pytest.raises(ConformError, match=r"coordinate 'time' goes from 4 to . .where what is appended begins"):
+    with pytest.raises(ConformError, match=r"coordinate 'time' would go from 4 to . where the appended data begin"):
         cfagg.append(store, series(start, 2), "time")
     cfagg.append(store, series(start, 2), "time", any_order=True)
     same(store, xr.concat([series(0, 5), series(start, 2)], "time"))
@@ -246,14 +246,14 @@ def test_what_overlaps_is_refused_unless_it_is_asked_for(tmp_path: Path, start: 
 
 def test_what_is_out_of_order_in_itself_is_refused(tmp_path: Path) -> None:
     store = write(tmp_path / "a.zarr", series(0, 5))
-    with pytest.raises(ConformError, match="in what is appended"):
+    with pytest.raises(ConformError, match="within the appended data"):
         cfagg.append(store, series(5, 3).isel(time=[0, 2, 1]), "time")
 
 
 def test_a_falling_coordinate_goes_on_falling(tmp_path: Path) -> None:
     store = write(tmp_path / "a.zarr", series(5, 5).isel(time=slice(None, None, -1)))
     cfagg.append(store, series(3, 2).isel(time=slice(None, None, -1)), "time")
-    with pytest.raises(ConformError, match="expected less"):
+    with pytest.raises(ConformError, match="but it decreases"):
         cfagg.append(store, series(20, 2), "time")
     assert read(store).time.values[-1] == np.datetime64("2000-01-04")
 
@@ -263,7 +263,7 @@ def test_a_direction_is_known_where_the_last_chunk_holds_one_value(tmp_path: Pat
     with zarr.config.set({"array.rectilinear_chunks": True}):
         group = zarr.create_group(tmp_path / "a.zarr")
         group.create_array("z", shape=(5,), chunks=edges, dtype="i4", dimension_names=("z",))[:] = [9, 8, 7, 6, 5]
-        with pytest.raises(ConformError, match="expected less"):
+        with pytest.raises(ConformError, match="but it decreases"):
             cfagg.append(tmp_path / "a.zarr", {"z": np.array([6])}, "z")
         cfagg.append(tmp_path / "a.zarr", {"z": np.array([4])}, "z")
         assert zarr.open_array(tmp_path / "a.zarr/z")[:].tolist() == [9, 8, 7, 6, 5, 4]
