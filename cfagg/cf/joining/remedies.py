@@ -33,7 +33,7 @@ _BY_COLUMN = {
     ),
     "units": "give both units that convert into each other",
     "cell methods": "let cell_methods of both say the same",
-    "axes": "give both the same standard names, kinds of units and calendars of coordinates, and bounds to both or none",
+    "axes": "give both the same kinds of coordinates: standard names, units, calendars, and bounds for both or neither",
     "other coordinates and ancillary variables": "add to one what only the other has, or take its name out of the "
     "attribute, such as coordinates or ancillary_variables",
     "names of attributes": "leave out exist_all=True or equal_all=True, or name the attributes in ignore=",
