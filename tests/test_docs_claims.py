@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -335,3 +336,27 @@ def test_first_versions_on_the_page_are_those_of_the_rules() -> None:
     rows = re.findall(r"^\| `([A-Z]{3}\d{3})` \| (\d\.\d+)", text, re.MULTILINE)
     assert len(rows) == 11
     assert {code: str(about()[code].since).removeprefix("CF-") for code, _ in rows} == dict(rows)
+
+
+def test_what_the_page_about_the_architecture_names_is_in_the_tree() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    root = DOCS.parent
+    files = set(re.findall(r"`([\w/]+(?:\.py|/))`", text))
+    assert len(files) > 30
+    places = [root, root / "cfagg"]
+    trees = {p.name for place in ("cfagg", "kernels", "conventions", "tests") for p in (root / place).rglob("*.py")}
+    assert [f for f in files if not any((place / f).exists() for place in places) and f not in trees] == []
+    source = "\n".join(p.read_text(encoding="utf-8") for p in (root / "cfagg").rglob("*.py"))
+    names = {*re.findall(r"`([A-Z]\w*[a-z]\w*)`", text), *re.findall(r"`(open_\w+|locate\w*)`", text)}
+    own = names - {"DeprecationWarning", "Toy"}
+    assert [name for name in sorted(own) if not re.search(rf"(class|def|type) {name}\b", source)] == []
+
+
+def test_every_dependency_has_its_reason_on_the_page_about_the_architecture() -> None:
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = ("cloud", "dask", "icechunk", "observations", "plot")
+    wanted = [*project["dependencies"], *(one for extra in extras for one in project["optional-dependencies"][extra])]
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8").partition("## Dependencies")[2]
+    reasons = page.partition("\n## ")[0].lower()
+    missing = [one for one in wanted if re.match(r"[\w-]+", one)[0].lower() not in reasons]
+    assert missing == []

@@ -190,7 +190,7 @@ def target_of(
     if kind not in DIALECTS:
         raise OptionError(
             f"{name} is not the name of an aggregation file but of {kind!r}: give a name that ends with .nc or .nca, "
-            "or write one first and convert that with cfagg.convert (cfagg convert)"
+            "or write one first and use cfagg.convert (cfagg convert)"
         )
     if on_loss not in ("error", "materialise", "drop"):
         raise OptionError(f"on_loss={on_loss!r}: expected 'error', 'materialise' or 'drop'")
