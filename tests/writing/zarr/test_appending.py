@@ -839,7 +839,7 @@ def test_a_store_that_is_a_single_array_grows(tmp_path: Path, form: str) -> None
 def test_a_coordinate_whose_last_chunk_is_not_stored_has_the_fill_value_there(tmp_path: Path) -> None:
     group = zarr.create_group(tmp_path / "a.zarr")
     group.create_array("t", shape=(3,), chunks=(2,), dtype="i4", fill_value=9, dimension_names=("t",))[:2] = [1, 2]
-    with pytest.raises(ConformError, match="goes from 9 to 5"):
+    with pytest.raises(ConformError, match="would go from 9 to 5"):
         cfagg.append(tmp_path / "a.zarr", {"t": np.array([5])}, "t")
     cfagg.append(tmp_path / "a.zarr", {"t": np.array([10])}, "t")
     assert zarr.open_array(tmp_path / "a.zarr/t")[:].tolist() == [1, 2, 9, 10]
