@@ -100,7 +100,7 @@ def undo_deltas(array: ZarrArray) -> ZarrArray:
     if axis is None or axis >= array.ndim:
         raise UnsupportedError(f"{where}: the filter {FILTER} does not say its axis; found {shorten(first)}")
     if _others(array.document, others, array.dtype) is None:
-        raise UnsupportedError(f"{where}: takes a codec beside {FILTER} that is not read")
+        raise UnsupportedError(f"{where}: uses a codec besides {FILTER} that is not read")
     wide = replace(array, dtype=np.dtype("f8" if array.dtype.kind == "f" else "i8"))
     return DeltaArray(**{f.name: getattr(wide, f.name) for f in fields(wide)})
 

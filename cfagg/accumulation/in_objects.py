@@ -222,5 +222,5 @@ class Place:
                 return
         raise TargetError(
             f"{self.where} is complete, but others write {self.objects.path}/{key}, whose consolidated metadata are "
-            "of before: consolidate them again"
+            "out of date: consolidate them again"
         )

@@ -194,7 +194,7 @@ def _pick(picked: range | npt.NDArray[np.int64], key: Any) -> AxisIndex:
         return int(picked[int(key)])
     if isinstance(key, np.ndarray) and key.ndim == 1 and key.dtype.kind in "iu":
         return np.asarray(picked, "i8")[key]
-    raise UntracedError("it is indexed in a way that is not understood")
+    raise UntracedError("it is indexed in an unknown way")
 
 
 def _graph(data: Any) -> Origin:
@@ -305,7 +305,7 @@ class _Walk:
         index = index.value if isinstance(index, DataNode) else index
         index = index if isinstance(index, tuple) else (index,)
         if not all(isinstance(i, slice | int | np.integer) for i in index):
-            raise UntracedError("it is indexed in a way that is not understood")
+            raise UntracedError("it is indexed in an unknown way")
         if isinstance(source, TaskRef):
             return source.key, index
         return _Data(source.value if isinstance(source, DataNode) else source), index

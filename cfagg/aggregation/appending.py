@@ -205,7 +205,7 @@ def referred(target: str | Path) -> list[str]:
     own = f"{target}.fragments"
     if not places or any(place.startswith(own) for place in places):
         what = "refers to no files" if not places else "has values in files beside it that were made of others"
-        raise SourceError(f"{target} {what}, so that it only grows with its index; aggregate all files anew")
+        raise SourceError(f"{target} {what}, so it can grow only with its index; aggregate all files again")
     return places
 
 

@@ -146,7 +146,7 @@ def index(
             wanted = _Wanted({path: tuple(names) for path, names in files.items()}, left)
             return _written(wanted, target, client, workers, progress, overwrite)
     if output is None:
-        raise OptionError("files that are no aggregation file have no place for their index: name it by output=")
+        raise OptionError("the index of files without an aggregation file has no default place: name it by output=")
     from cfagg.aggregation.files import places
 
     target = _target(output, storage_options)
@@ -272,7 +272,7 @@ def _written(
         # By its name it is an index; whatever else it is may be somebody's data.
         if not overwrite and not target.endswith(SUFFIX):
             raise TargetExistsError(
-                f"{target} is there and is no index that could be refreshed ({error.message}); replace it with "
+                f"{target} exists and is not an index that can be refreshed ({error.message}); replace it with "
                 "overwrite=True (--overwrite), or give another name"
             ) from error
         notes.append(f"{error.message}; it was made anew")
@@ -328,7 +328,7 @@ def _exported(
     from cfagg.writing.exports.exporting import export
 
     if output is None:
-        raise OptionError(f"to={to!r}: name what is written by output=")
+        raise OptionError(f"to={to!r}: name the file to write with output=")
     if isinstance(path_or_files, str | os.PathLike) and not _is_pattern(path_or_files):
         source = _opened(a_place(path_or_files, storage_options, allowed), allowed)
     else:

@@ -76,7 +76,7 @@ class Output:
         if self.update and not self.append:
             raise OptionError("update=True is about the files of an aggregation that grows: give append=True, too")
         if self.append and self.target.overwrite:
-            raise OptionError("append=True keeps what is there, and overwrite=True does not: give one of them")
+            raise OptionError("append=True keeps what is there and overwrite=True replaces it: give only one of them")
         if self.target.url is None or not self.append:
             self._replacing.check()
         else:
@@ -131,7 +131,7 @@ class Output:
             return None, None
         if not tag:
             raise SourceError(
-                f"{url} has no ETag, by which it would be seen that somebody else writes it; copy it here"
+                f"{url} has no ETag, without which changes by somebody else would go unnoticed; copy it to this machine"
             )
         return digest_of(url), tag
 

@@ -102,7 +102,7 @@ def append(
     if isinstance(data, str | bytes | os.PathLike):
         data = _opened(data, allow, data_options)
     elif data_options:
-        raise OptionError("data_options are those of a URL, and data is no path")
+        raise OptionError("data_options apply to a URL, and data is not one")
     whole = "" if group is None else a_text(group, "group", "the path of a group")
     calls = [partial(_extend, workers=workers)] if after is None else list(after)
     return append_to(

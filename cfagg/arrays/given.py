@@ -27,8 +27,8 @@ def reader_of(array: Any, where: str) -> Reader:
         return _of_zarr(array, where)
     if module == "xarray":
         raise OptionError(
-            f"{where} is of xarray, and its values may be decoded: give {where}.data, join datasets by xarray.concat, "
-            "or open what is stored with cfagg.open_array"
+            f"{where} is an xarray object, whose values may be decoded: give {where}.data, join datasets by "
+            "xarray.concat, or open what is stored with cfagg.open_array"
         )
     if hasattr(array, "__dask_graph__") and hasattr(array, "numblocks"):
         return DaskReader(array, where)

@@ -97,7 +97,7 @@ def choose_shards(
         if dim in wanted and length > 0 and length % chunk:
             if dim in fixed:
                 raise OptionError(
-                    f"variable {name!r}: shards of {length} along {dim!r} are no multiple of its chunks of {chunk}; "
+                    f"variable {name!r}: shards of {length} along {dim!r} are not a multiple of its chunks of {chunk}; "
                     f"choose, for instance, {max(1, round(length / chunk)) * chunk}"
                 )
             chunk = _nearest_divisor(length, chunk)

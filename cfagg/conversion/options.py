@@ -108,7 +108,7 @@ def _shards(
     if shards is None:
         return None
     if not isinstance(shards, Mapping):
-        raise OptionError(f"shards={shards!r} is no mapping such as {{'time': 360}}")
+        raise OptionError(f"shards={shards!r} is not a mapping such as {{'time': 360}}")
     if zarr_format == 2:
         raise UnsupportedError("Zarr v2 has no shards; choose zarr_format=3, or leave out shards=")
     if isinstance(chunks, str) and chunks == "partitions":

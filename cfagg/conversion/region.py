@@ -57,7 +57,7 @@ def a_region(given: Any) -> Region:
     {'time': (31, 59)}
     """
     if not isinstance(given, Mapping) or not given:
-        raise OptionError(f"region={given!r} is no mapping such as {{'time': slice(31, 59)}}")
+        raise OptionError(f"region={given!r} is not a mapping such as {{'time': slice(31, 59)}}")
     found = {}
     for dim, part in given.items():
         if not isinstance(part, slice) or part.step not in (None, 1):

@@ -108,7 +108,9 @@ def _check_directory(place: Place, request: Request) -> None:
             raise TargetError(f"{path} is the source, holds it or is within it; choose another target")
     empty = not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir()))
     if not empty and not place.exists():
-        raise TargetExistsError(f"{path} exists and is no Icechunk repository; it is not replaced: give another name")
+        raise TargetExistsError(
+            f"{path} exists and is not an Icechunk repository, so it is not replaced: give another name"
+        )
 
 
 def _strict(plan: Plan, request: Request) -> tuple[Plan, tuple[Loss, ...]]:

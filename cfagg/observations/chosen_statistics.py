@@ -228,7 +228,7 @@ def parse_choice(value: Any, where: str = "statistics") -> Choice:
             problems.append(Problem(where, "has both over and start or end; give one or the other"))
         found = _dates(value, where, problems)
     if problems:
-        raise ConventionError("rows of which statistics are taken cannot be chosen", problems)
+        raise ConventionError("the rows for statistics cannot be chosen", problems)
     return found or ALL
 
 

@@ -50,7 +50,7 @@ class NewStore:
         partial = self.objects.size(_MARK) is not None
         store = any(self.objects.size(name) is not None for name in ROOT_DOCUMENTS)
         if not (partial or store):
-            raise TargetError(f"{path} holds objects that are no Zarr store; choose another target")
+            raise TargetError(f"{path} holds objects that are not a Zarr store; choose another target")
         if not self.overwrite and not (self.resume and partial):
             if store:
                 raise TargetExistsError(f"{path} exists; choose another target or pass overwrite=True (--overwrite)")

@@ -110,7 +110,9 @@ class Connection:
         lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
         if not _TARGET.fullmatch(target) or not all(map(_SENT.fullmatch, lines[1:-2])):
             # It is not said which, for it may be a secret.
-            raise SourceError(f"{self.host} cannot be asked: an address or a header has characters that none has")
+            raise SourceError(
+                f"{self.host} cannot be asked: the address or a header has characters that are not allowed there"
+            )
         return "\r\n".join(lines).encode()
 
     def _asked(self, method: str, asked: bytes, deadline: float) -> Response:

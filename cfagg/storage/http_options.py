@@ -73,7 +73,7 @@ def common_options(url: str, options: Mapping[str, Any]) -> tuple[Headers, float
     for name, usual in (("timeout", _TIMEOUT), ("deadline", _DEADLINE)):
         value = options.get(name, usual)
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-            raise SourceError(f"{redacted(url)}: storage_options= has a {name} that is no number of seconds above 0")
+            raise SourceError(f"{redacted(url)}: storage_options= has a {name} that is not a number of seconds above 0")
         seconds.append(float(value))
     headers = Headers(options.get("headers", {}))
     if not callable(headers.given):

@@ -186,7 +186,7 @@ class S3Source(HttpSource):
         region = str(options.get("region") or setting("region") or "us-east-1")
         if not re.fullmatch(r"[A-Za-z0-9-]+", region):
             raise SourceError(
-                f"{self.path}: storage_options= has a region that is none: it has letters, digits and hyphens"
+                f"{self.path}: storage_options= has a region that is not valid: it has letters, digits and hyphens only"
             )
         self._root, self._prefix = _endpoint(bucket, region, options), prefix
         headers, timeout, deadline = common_options(url, options)
@@ -311,7 +311,7 @@ def _endpoint(bucket: str, region: str, options: Mapping[str, Any]) -> str:
         parts = split_url(given) if isinstance(given, str) else None
         if parts is None or parts.scheme not in ("http", "https") or parts.query or parts.username is not None:
             raise SourceError(
-                f"s3://{bucket}: storage_options= or the environment has an endpoint that is none; expected https://server"
+                f"s3://{bucket}: storage_options= or the environment has an invalid endpoint; expected https://server"
             )
         top = str(given).rstrip("/")
         return top if options.get("virtual_hosted_style_request") else f"{top}/{bucket}"

@@ -106,7 +106,7 @@ def _head(reader: Reader) -> tuple[bytes, int, dict[str, str]]:
         raise ConnectionResetError("the server closed the connection without an answer")
     found = _STATUS.fullmatch(line)
     if found is None:
-        raise AnswerError(f"the server answers {line[:40]!r}, which is no HTTP")
+        raise AnswerError(f"the server answers {line[:40]!r}, which is not HTTP")
     return found[1], int(found[2]), _fields(reader)
 
 
@@ -121,7 +121,7 @@ def _fields(reader: Reader) -> dict[str, str]:
         size += len(line)
         found = _FIELD.fullmatch(line)
         if found is None or size > _HEAD:
-            raise AnswerError(f"the server sends a header that is none, or more than {_HEAD:,} bytes: {line[:40]!r}")
+            raise AnswerError(f"the server sends a malformed header, or more than {_HEAD:,} bytes: {line[:40]!r}")
         name, value = found[1].decode().lower(), found[2].decode("latin-1").strip(" \t")
         if name in headers:
             if name in _ONCE:

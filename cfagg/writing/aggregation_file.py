@@ -125,7 +125,7 @@ def _fragments_there(objects: ObjectStore, name: str) -> dict[str, list[str]]:
         if not keys:
             return found
         if not all(key.endswith(".nc") for key in keys):
-            raise TargetError(f"{objects.path}/{folder} holds objects that are no fragments; choose another name")
+            raise TargetError(f"{objects.path}/{folder} holds objects that are not fragments; choose another name")
         found[folder] = keys
 
 

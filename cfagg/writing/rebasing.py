@@ -96,7 +96,7 @@ def rebase(
     source = open_any(given)
     handle = handles.get(absolute(given))
     if isinstance(source, OtherSource):
-        raise UnsupportedError(f"{given} is no netCDF file, and so has no references to move")
+        raise UnsupportedError(f"{given} is not a netCDF file, so it has no references to move")
     refuse_unreadable((e for g in source.root.walk() for e in g.unreadable.values()), "correct the file first")
     found = {
         f"{group.path.rstrip('/')}/{name}": one

@@ -164,7 +164,7 @@ def test_differences_under_the_private_filter_read_as_sums(tmp_path):
         (lambda f: f[0].pop("accumulation_dimension"), "does not say its axis"),
         (lambda f: f[0].update(accumulation_dim_order_idx=[5, 6, 7]), "does not say its axis"),
         (lambda f: f.insert(0, {"id": "delta", "dtype": "<f4"}), "where it is the first one"),
-        (lambda f: f.append({"id": "unheard_of"}), "takes a codec beside"),
+        (lambda f: f.append({"id": "unheard_of"}), "uses a codec besides"),
     ],
 )
 def test_a_private_filter_that_is_not_understood_is_named(tmp_path, change, message):

@@ -364,7 +364,7 @@ def test_a_store_whose_metadata_changed_is_found(out, stores):
 def test_without_an_index_what_was_written_beside_it_tells_nothing_of_its_files(out, stores):
     cfagg.aggregate(stores[:2], output=out)
     no_index(out)
-    with pytest.raises(SourceError, match="only grows with its index"):
+    with pytest.raises(SourceError, match="can grow only with its index"):
         cfagg.aggregate(stores[2:], output=out, append=True)
     assert values(out) == [0, 6, 100, 106]
 

@@ -134,4 +134,4 @@ def test_a_keyword_becomes_its_option(message, shown):
 
 @pytest.mark.parametrize("value", ["nan", "-1.0", "1e-05", "-inf", "0.5", "-3"])
 def test_a_number_stands_apart_from_its_option(value):
-    assert as_options(f"rtol={value}: it is a number that is not negative").startswith(f"--rtol {value}: ")
+    assert as_options(f"rtol={value}: expected a number that is not negative").startswith(f"--rtol {value}: ")

@@ -63,12 +63,12 @@ def test_automatic_chunks_are_made_to_divide_shards(floats, tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"chunks": {"time": 5}, "shards": {"time": 12}}, OptionError, "no multiple of its chunks of 5; choose"),
+        ({"chunks": {"time": 5}, "shards": {"time": 12}}, OptionError, "not a multiple of its chunks of 5; choose"),
         ({"shards": {"time": 4}, "zarr_format": 2}, UnsupportedError, "Zarr v2 has no shards"),
         ({"shards": {"time": 4}, "chunks": "partitions"}, UnsupportedError, "leave out shards="),
         ({"shards": {"time": 0}}, LimitError, "at least 1"),
         ({"shards": {"height": 4}}, OptionError, "shards of 'height': no converted variable"),
-        ({"shards": 4}, OptionError, "is no mapping"),
+        ({"shards": 4}, OptionError, "is not a mapping"),
     ],
 )
 def test_shards_that_cannot_be_are_refused(floats, tmp_path, options, error, said):

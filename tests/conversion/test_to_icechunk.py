@@ -141,7 +141,7 @@ def test_attributes_that_are_no_json_are_losses(tmp_path):
 def test_what_is_no_repository_is_never_replaced(floats, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("x")
-    with pytest.raises(TargetExistsError, match="no Icechunk repository"):
+    with pytest.raises(TargetExistsError, match="not an Icechunk repository"):
         cfagg.convert(floats[0], tmp_path / "mine", to="icechunk", overwrite=True)
     assert (tmp_path / "mine" / "file").read_text() == "x"
 

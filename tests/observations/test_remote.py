@@ -269,10 +269,10 @@ def test_more_than_was_asked_for_is_not_read(server, monkeypatch):
         ("http://me:secret@a.org/x", {}, "no user"),
         ("http://a.org/x", {"header": {}}, r"does not take the options \['header'\]"),
         ("http://a.org/x", {"headers": {"a": 1}}, "not a mapping of text to text"),
-        ("http://a.org/x", {"timeout": 0}, "has a timeout that is no number"),
+        ("http://a.org/x", {"timeout": 0}, "has a timeout that is not a number"),
         ("s3://", {}, "s3://bucket/path"),
         ("s3://a b/x", {}, "s3://bucket/path"),
-        ("s3://bucket/x", {"region": "a/b"}, "has a region that is none"),
+        ("s3://bucket/x", {"region": "a/b"}, "has a region that is not valid"),
         ("s3://bucket/x", {"endpoint": "a.org"}, "expected https://server"),
         ("s3://bucket/x", {"access_key_id": "a"}, "both"),
         ("s3://bucket/x", {"profile": "a"}, "does not take the options"),
@@ -555,5 +555,5 @@ def test_a_connection_that_the_server_closed_while_idle_costs_no_attempt(server,
 
 @pytest.mark.parametrize("option", ["timeout", "deadline"])
 def test_a_time_that_is_none_is_named(option):
-    with pytest.raises(SourceError, match=f"has a {option} that is no number"):
+    with pytest.raises(SourceError, match=f"has a {option} that is not a number"):
         make_source("https://a.org/x", {option: -1})

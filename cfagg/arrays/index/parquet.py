@@ -182,7 +182,7 @@ def _unsealed(data: bytes) -> bytes:
     size = len(_SEAL) + _DIGEST
     cut = len(data) - 8 - int.from_bytes(data[-8:-4], "little") - size
     if data[-4:] != _END or cut < 4 or data[cut : cut + len(_SEAL)] != _SEAL:
-        raise DamagedIndexError("it is no index that cfagg wrote, or is cut off")
+        raise DamagedIndexError("it is not an index written by cfagg, or it is truncated")
     plain = data[:cut] + data[cut + size :]
     if hashlib.blake2b(plain, digest_size=_DIGEST).digest() != data[cut + len(_SEAL) : cut + size]:
         raise DamagedIndexError("its bytes are damaged: their checksum is another")
@@ -224,7 +224,7 @@ def _decoded(plain: bytes, home: str) -> Index:
     about = file.schema_arrow.metadata or {}
     version = about.get(FORMAT.encode(), b"").decode("ascii", "replace")
     if version != str(VERSION):
-        raise DamagedIndexError(f"it is of version {version[:20] or 'unknown'}, expected {VERSION}: build it anew")
+        raise DamagedIndexError(f"it is of version {version[:20] or 'unknown'}, expected {VERSION}: build it again")
     for one in COLUMNS:
         at = file.schema_arrow.get_field_index(one.name)
         found = "none" if at < 0 else _plain_type(file.schema_arrow.field(at).type)

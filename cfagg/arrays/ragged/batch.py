@@ -86,7 +86,7 @@ class Batch:
     def _matrix(self) -> tuple[npt.NDArray[Any], int]:
         """Return columns that are within the matrix."""
         if self.indices is None or self.columns is None:
-            raise UnsupportedError(f"{self.where} have no columns, and so are no matrix; use data and indptr")
+            raise UnsupportedError(f"{self.where} have no columns, so they are not a matrix; use data and indptr")
         if len(self.indices) and not 0 <= int(self.indices.min()) <= int(self.indices.max()) < self.columns:
             bad = int(np.flatnonzero((self.indices < 0) | (self.indices >= self.columns))[0])
             row = int(self.numbers[np.searchsorted(self.indptr, bad, "right") - 1])

@@ -113,7 +113,7 @@ def _condition(given: Any) -> Condition:
     if isinstance(given, Condition):
         return given
     if not isinstance(given, Mapping) or not given or set(given) - {"cellsize", "spacing"}:
-        raise OptionError(f"cells: {given!r} is no condition: it has 'cellsize', 'spacing' or both")
+        raise OptionError(f"cells: {given!r} is not a condition: give 'cellsize', 'spacing' or both")
     return Condition(**{name: None if text is None else _range(text) for name, text in given.items()})
 
 
@@ -122,7 +122,7 @@ def _range(text: Any) -> Range:
         return text
     found = _TEXT.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise OptionError(f"cells: {text!r} is no size: write '1 day' or '28 to 31 days'")
+        raise OptionError(f"cells: {text!r} is not a size: write '1 day' or '28 to 31 days'")
     low = float(found[1])
     high = low if found[2] is None else float(found[2])
     vague = _VAGUE.get(found[3].removesuffix("s"))

@@ -131,14 +131,14 @@ class Options:
         for name in ("rtol", "atol"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-                raise OptionError(f"{name}={value!r}: it is a number that is not negative")
+                raise OptionError(f"{name}={value!r}: expected a number that is not negative")
         if self.field_identity is not None and not isinstance(self.field_identity, str):
             raise OptionError(f"field_identity={self.field_identity!r}: it is the name of an attribute")
         if self.on_overlap not in _CHOICES:
             raise OptionError(f"on_overlap={self.on_overlap!r}: it is one of {', '.join(map(repr, _CHOICES))}")
         if self.interleave and (self.contiguous or not self.overlap):
             raise OptionError(
-                "interleave=True says that parts are no neighbours: leave it out, or contiguous=True and overlap=False"
+                "interleave=True joins parts that interlock: leave it out, or contiguous=True and overlap=False"
             )
 
 

@@ -76,7 +76,8 @@ class Reason:
             return _SENTENCES["problem"].format(text=text)
         if self.rule == "signature" and self.what.endswith(" exists"):
             return _SENTENCES["signature exists"].format(what=self.what.removesuffix(" exists"))
-        return _SENTENCES[self.rule].format(what=self.what, a=self.a, b=self.b, axis=self.axis)
+        a, b = ("none" if value is None else value for value in (self.a, self.b))
+        return _SENTENCES[self.rule].format(what=self.what, a=a, b=b, axis=self.axis)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the parts of the reason by name."""

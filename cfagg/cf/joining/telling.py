@@ -46,7 +46,7 @@ def _units(value: Any) -> str:
         return str(value)
     if value[0] == "reference time":
         return f"a reference time of calendar {value[1]}"
-    return " ".join(f"{unit}{power if power != 1 else ''}" for unit, power in value[0]) or "a number"
+    return " ".join(f"{unit}{power if power != 1 else ''}" for unit, power in value[0]) or "dimensionless"
 
 
 def _method(axes: tuple[Any, ...], method: str, *areas: str | None) -> str:

@@ -21,7 +21,7 @@ def file_name_ends_in_nc(c: Context) -> Iterator[Hit]:
     if c.dataset.format != "netcdf" or c.dataset.path is None:
         raise NotApplicable("only netCDF files have a file name to be checked")
     if c.dataset.path.startswith(("/dev/", "/proc/")):
-        raise NotApplicable("what is read from a pipe or another process has no name of its own")
+        raise NotApplicable("data from a pipe or another process have no file name")
     name = c.dataset.path.replace("\\", "/").rstrip("/").rpartition("/")[2]
     if name.endswith(".nca") and any(v.dialect in ("NCA", "CFA") for v in c.dataset.variables):
         return  # as NCA and CFA want it

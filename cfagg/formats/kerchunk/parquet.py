@@ -57,7 +57,9 @@ class Records:
         self._documents: Mapping[str, Any] = found["metadata"]
         self._size, self._name, self._read = found["record_size"], name, read
         if type(self._size) is not int or not 0 < self._size <= _MOST:
-            raise SourceError(f"{name}: record_size {str(self._size)[:40]} is no number of references; write it again")
+            raise SourceError(
+                f"{name}: record_size {str(self._size)[:40]} is not a number of references; write it again"
+            )
         self._below: dict[str, dict[str, None]] = {}
         for key in self._documents:
             home, _, last = key.rpartition("/")

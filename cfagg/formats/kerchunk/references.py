@@ -82,7 +82,7 @@ def unpacked(raw: bytes, name: str) -> bytes:
         try:
             found = packer.decompress(raw, MOST + 1)
         except zlib.error as error:
-            raise SourceError(f"{name} is damaged: it is no gzip file; copy it again") from error
+            raise SourceError(f"{name} is damaged: it is not a gzip file; copy it again") from error
         if len(found) <= MOST and not packer.eof:
             raise SourceError(f"{name} is truncated: its gzip stream does not end; copy it again")
     elif raw.startswith(_ZSTD):
@@ -120,7 +120,9 @@ def parse(text: bytes, name: str) -> Table:
         raise SourceError(f"{name}: 'refs' and 'templates' must be objects; write it again")
     for key, value in templates.items():
         if not isinstance(value, str) or "{{" in value or "{%" in value:
-            raise UnsupportedError(f"{name}: the template {key!r} is no plain text, and is not evaluated; write it out")
+            raise UnsupportedError(
+                f"{name}: the template {key!r} is not plain text, and expressions are not evaluated; write it out"
+            )
     return Table(refs, templates, name)
 
 

@@ -245,7 +245,7 @@ def _unszip(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out:
     if not (1 <= bits <= 24 and 2 <= block <= _SZIP_BLOCK and block % 2 == 0 and 1 <= line <= _SZIP_LINE):
         raise DamagedError("the parameters of its filter are damaged")
     if size % planes:
-        raise DamagedError(f"its {size:,} bytes are no whole numbers of {planes} bytes, and szip drops what is left")
+        raise DamagedError(f"its {size:,} bytes are not a multiple of {planes} bytes, and szip drops what is left")
     made = np.empty(size, np.uint8)
     found = unpack_szip(
         stored[_SZIP_HEAD:], made, bits, block, line, bool(options & _SZIP_BIG), bool(options & _SZIP_STEPS)

@@ -232,7 +232,7 @@ def _text(given: Any) -> Any:
         return numcodecs.VLenUTF8().encode(values)
     except (UnicodeError, TypeError) as error:
         odd = next((v for v in values.reshape(-1) if not _is_unicode(v)), "")
-        raise ConformError(f"{str(odd)[:40]!a} is no Unicode text, which is all that is written; correct it") from error
+        raise ConformError(f"{str(odd)[:40]!a} is not valid Unicode text; correct it") from error
 
 
 def _is_unicode(value: Any) -> bool:

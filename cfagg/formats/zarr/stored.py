@@ -121,7 +121,7 @@ def _local_names(array: ZarrArray) -> Iterator[str]:
                         raise ValueError("a link is looked at by whoever reads")
                     is_folder = entry.is_dir()
                     if is_folder and steps == depth:
-                        raise ValueError("a directory stands in the place of a chunk")
+                        raise ValueError("there is a directory in place of a chunk")
                     if is_folder:
                         waiting.append((f"{front}{entry.name}/", steps + 1))
                     yield "" if is_folder else f"{front}{entry.name}"

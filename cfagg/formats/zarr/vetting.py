@@ -46,7 +46,9 @@ def _vet(found: Any, where: str, *, coarse: bool) -> bool:
         one = waiting.pop()
         if isinstance(one, dict):
             if any(isinstance(one.get(k), str) and one[k].lower() in _CODE for k in ("id", "name")):
-                raise UnsupportedError(f"{where} uses the codec 'pickle', which executes what it reads: never used")
+                raise UnsupportedError(
+                    f"{where} uses the codec 'pickle', which executes code from the store and is never used"
+                )
             if "chunk_grid" in one:
                 # The chunks of a shard would have to divide those that are made up.
                 whole = coarse and "sharding_indexed" not in str(one.get("codecs"))
@@ -58,6 +60,8 @@ def _vet(found: Any, where: str, *, coarse: bool) -> bool:
             waiting += [v for k, v in one.items() if k != "attributes" and not k.endswith(".zattrs")]
         elif isinstance(one, list):
             if any(isinstance(c, str) and c.lower() in _CODE for c in one):
-                raise UnsupportedError(f"{where} uses the codec 'pickle', which executes what it reads: never used")
+                raise UnsupportedError(
+                    f"{where} uses the codec 'pickle', which executes code from the store and is never used"
+                )
             waiting += one
     return changed

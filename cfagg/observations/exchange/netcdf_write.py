@@ -126,7 +126,7 @@ def export_netcdf(
     if form == "point" and (by is not None or feature is not None):
         raise OptionError("form='point' takes neither by= nor feature=; choose form='indexed' or 'contiguous'")
     if feature == "profile" and vertical is None:
-        raise OptionError("feature='profile' needs vertical=, the variable that is the height or depth")
+        raise OptionError("feature='profile' needs vertical=, the variable with the height or depth")
     table, target = table_of(source, storage_options), place_of(path, target_options)
     table.check_names()
     up = None if vertical is None else _positive(table, vertical)

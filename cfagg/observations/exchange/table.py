@@ -145,7 +145,7 @@ def find_instances(table: Table, by: str | None, feature: str | None) -> Instanc
     if feature is not None and feature not in FEATURES:
         raise OptionError(f"feature={feature!r}: choose one of {', '.join(FEATURES)}")
     if by is None and feature not in (None, "timeSeries"):
-        raise OptionError(f"feature={feature!r} needs by=, the variable that tells one {feature} from another")
+        raise OptionError(f"feature={feature!r} needs by=, the variable that distinguishes one {feature} from another")
     keys = _keys(table, np.empty((0, META + len(table.variables)), np.float32), by)
     for start, rows in table.blocks():
         found = np.unique(_keys(table, rows, by))

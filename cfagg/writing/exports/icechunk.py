@@ -150,4 +150,4 @@ def _refer(store: Any, array: Planned) -> None:
         ]  # fmt: skip
         refused = store.set_virtual_refs(f"/{array.path}", specs)
         if refused:
-            raise UnsupportedError(f"array {array.path!r}: Icechunk takes no reference for {len(refused)} chunks")
+            raise UnsupportedError(f"array {array.path!r}: Icechunk accepts no reference for {len(refused)} chunks")

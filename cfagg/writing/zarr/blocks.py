@@ -337,7 +337,7 @@ def _encoder(codecs: str, dtype: np.dtype[Any], name: str) -> Encoder:
 def _checked(block: Any, dtype: np.dtype[Any], where: str) -> npt.NDArray[Any]:
     """Return a block as an array of the type that it will be stored in."""
     if isinstance(block, np.ma.MaskedArray):
-        raise ConformError(f"{where} is masked, which chunks are not; fill it with dask.array.ma.filled(array, value)")
+        raise ConformError(f"{where} is masked, and chunks cannot be; fill it with dask.array.ma.filled(array, value)")
     values = np.asarray(block)
     if dtype.kind == "O":
         odd = [type(v).__name__ for v in values.reshape(-1) if not isinstance(v, str)]

@@ -92,7 +92,9 @@ def _job(name: str, variable: Any) -> _Job:
 
     if not isinstance(variable.dtype, np.dtype):
         kind = variable.dtype
-        raise UnsupportedError(f"variable {name!r} is of type {kind}, which is none of NumPy; convert it with astype")
+        raise UnsupportedError(
+            f"variable {name!r} is of type {kind}, which is not a NumPy type; convert it with astype"
+        )
     try:
         encoded = encode_cf_variable(variable, name=name)
     except (NotImplementedError, TypeError, ValueError) as error:  # as of indexes of several levels

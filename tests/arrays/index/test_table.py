@@ -92,7 +92,7 @@ def test_the_columns_are_those_of_the_schema(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", [b"", b"PAR1", b"no index at all, but long enough to have a footer"], ids=len)
 def test_what_is_no_index_is_refused(tmp_path: Path, change: bytes) -> None:
     (tmp_path / "x").write_bytes(change)
-    with pytest.raises(SourceError, match="no index that cfagg wrote"):
+    with pytest.raises(SourceError, match="not an index written by cfagg"):
         open_index(tmp_path / "x")
 
 

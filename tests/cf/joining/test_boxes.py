@@ -312,7 +312,7 @@ def test_interleaved_coordinates_within_the_tolerance_are_shared() -> None:
 
 def test_interleaved_parts_have_no_neighbours() -> None:
     for other in ({"contiguous": True}, {"overlap": False}):
-        with pytest.raises(OptionError, match="interleave=True says that parts are no neighbours"):
+        with pytest.raises(OptionError, match="interleave=True joins parts that interlock"):
             Options(interleave=True, **other)
 
 

@@ -149,7 +149,7 @@ def test_checksums_on_either_side_are_checked(dtype, before):
 
 def test_a_checksum_that_szip_has_dropped_is_an_error_as_it_is_to_the_hdf5_library():
     _, raw, *storage = packed(values("steps", (200,), "<f8"), STEPS, 8, before=("fletcher32",))
-    with pytest.raises(filters.DamagedError, match="1,604 bytes are no whole numbers of 8 bytes"):
+    with pytest.raises(filters.DamagedError, match="1,604 bytes are not a multiple of 8 bytes"):
         filters.decode(raw, 0, *storage)
 
 

@@ -49,7 +49,7 @@ def test_a_file_is_replaced_with_its_fragments_and_only_if_it_may_be(home) -> No
         "a.nc.fragments-2/tas.1.0.nc",
     ]
     ObjectStore(home, {}).put("a.nc.fragments/of somebody else", b"x")
-    with pytest.raises(TargetError, match="no fragments"):
+    with pytest.raises(TargetError, match="not fragments"):
         cfagg.write(computed(2), f"{home}/a.nc", overwrite=True)
     np.testing.assert_array_equal(cfagg.read(f"{home}/a.nc")["tas"], VALUES + 1)
 

@@ -103,20 +103,20 @@ OK = b"HTTP/1.1 200 OK\r\n"
     ("sent", "message"),
     [
         (b"", "without an answer"),
-        (b"SSH-2.0-OpenSSH_9\r\n", "which is no HTTP"),
-        (b"HTTP/2 200\r\n\r\n", "which is no HTTP"),
-        (b"HTTP/1.1 0200 OK\r\n\r\n", "which is no HTTP"),
-        (b"HTTP/1.1 200 O\0K\r\n\r\n", "which is no HTTP"),
-        (b"HTTP/1.1 200 OK", "which is no HTTP"),
+        (b"SSH-2.0-OpenSSH_9\r\n", "which is not HTTP"),
+        (b"HTTP/2 200\r\n\r\n", "which is not HTTP"),
+        (b"HTTP/1.1 0200 OK\r\n\r\n", "which is not HTTP"),
+        (b"HTTP/1.1 200 O\0K\r\n\r\n", "which is not HTTP"),
+        (b"HTTP/1.1 200 OK", "which is not HTTP"),
         (OK, "ends within its head"),
-        (OK + b"Content-Le", "a header that is none"),
-        (OK + b"A: b\nContent-Length: 0\n\n", "a header that is none"),
-        (OK + b"A: b\r\n more\r\n\r\n", "a header that is none"),
-        (OK + b"A : b\r\n\r\n", "a header that is none"),
-        (OK + b"A: b\0\r\n\r\n", "a header that is none"),
-        (OK + b"A: b\rC: d\r\n\r\n", "a header that is none"),
-        (OK + b"\xc3\xa4: b\r\n\r\n", "a header that is none"),
-        (OK + b"A: " + b"b" * 10_000_000 + b"\r\n\r\n", "a header that is none"),
+        (OK + b"Content-Le", "a malformed header"),
+        (OK + b"A: b\nContent-Length: 0\n\n", "a malformed header"),
+        (OK + b"A: b\r\n more\r\n\r\n", "a malformed header"),
+        (OK + b"A : b\r\n\r\n", "a malformed header"),
+        (OK + b"A: b\0\r\n\r\n", "a malformed header"),
+        (OK + b"A: b\rC: d\r\n\r\n", "a malformed header"),
+        (OK + b"\xc3\xa4: b\r\n\r\n", "a malformed header"),
+        (OK + b"A: " + b"b" * 10_000_000 + b"\r\n\r\n", "a malformed header"),
         (OK + b"".join(b"A%d: b\r\n" % n for n in range(100_000)) + b"\r\n", "more than 128 headers"),
         (OK + b"".join(b"A%d: %s\r\n" % (n, b"b" * 10_000) for n in range(9)) + b"\r\n", "more than 65,536 bytes"),
         (OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", "content-length twice"),
@@ -282,7 +282,7 @@ def test_a_connection_that_was_dropped_while_idle_is_no_failure(script, monkeypa
 @pytest.mark.parametrize(
     ("answer", "error", "message"),
     [
-        (b"nothing\r\n", FragmentReadError, "no HTTP"),
+        (b"nothing\r\n", FragmentReadError, "not HTTP"),
         (Last(part(b"abc")[:-1]), FragmentReadError, "ends after 2 of 3 bytes"),
         (part(b"abc", 1), FragmentReadError, "sends those from 1"),
         (part(b"abc", more=b"Content-Range: bytes 0-2/99\r\n"), FragmentReadError, "content-range twice"),
@@ -315,7 +315,7 @@ def test_a_cut_anywhere_is_an_error_or_leaves_the_whole(pieces, at) -> None:
 
 def test_headers_of_the_user_cannot_begin_another_request() -> None:
     source = make_source("http://127.0.0.1:9", {"headers": lambda: {"a b": "c"}})
-    with pytest.raises(CfaggError, match="characters that none has"):
+    with pytest.raises(CfaggError, match="characters that are not allowed"):
         source.read("a")
 
 

@@ -176,7 +176,7 @@ def test_a_name_that_zarr_does_not_have_is_refused(name, tmp_path):
         (
             {"x": ("n", da.from_array(np.array(["\udc80"], object), chunks=1))},
             ConformError,
-            r"'\\udc80' is no Unicode text",
+            r"'\\udc80' is not valid Unicode text",
         ),
     ],
 )

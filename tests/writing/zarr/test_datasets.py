@@ -114,7 +114,7 @@ def test_two_variables_whose_names_are_one_text_are_refused(tmp_path: Path) -> N
 
 
 def test_a_type_that_numpy_does_not_have_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="which is none of NumPy"):
+    with pytest.raises(UnsupportedError, match="which is not a NumPy type"):
         cfagg.write(xr.Dataset({"a": ("x", pd.Categorical(["a", "b"]))}), tmp_path / "a.zarr")
 
 
