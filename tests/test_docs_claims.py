@@ -360,3 +360,8 @@ def test_every_dependency_has_its_reason_on_the_page_about_the_architecture() ->
     reasons = page.partition("\n## ")[0].lower()
     missing = [one for one in wanted if re.match(r"[\w-]+", one)[0].lower() not in reasons]
     assert missing == []
+
+
+def test_a_misspelt_option_of_aggregate_is_answered_with_the_nearest() -> None:
+    with pytest.raises(cfagg.CfaggError, match="'relaxed_unit'; did you mean relaxed_units"):
+        cfagg.aggregate(cfagg.demo.sample("sst"), relaxed_unit=True)

@@ -50,8 +50,8 @@ def aggregate(
 ) -> Dataset | DataTree:
     """Open many files as one labelled, lazy dataset, put together by the aggregation rules of CF.
 
-    Metadata alone decide: variables of several files are one array where all but one coordinate are equal, again and
-    again, so that files may be cut along several axes at once.  No values are read but those of coordinates.
+    Only metadata decide: variables of several files form one array if their coordinates differ along one axis only.
+    This is repeated with the result, so files may be cut along several axes.  Only values of coordinates are read.
 
     Parameters
     ----------
@@ -222,4 +222,11 @@ _DECODING = (
 def _check_decoding(options: Mapping[str, Any]) -> None:
     unknown = sorted(options.keys() - set(_DECODING))
     if unknown:
-        raise OptionError(f"aggregate has no option {', '.join(map(repr, unknown))}")
+        from difflib import get_close_matches
+
+        known = [*(field.name for field in fields(Options)), *_DECODING]
+        near = [match for name in unknown for match in get_close_matches(name, known, n=1)]
+        meant = (
+            f"; did you mean {' or '.join(near)}?" if near else "; the page on aggregating lists those that there are"
+        )
+        raise OptionError(f"aggregate has no option {', '.join(map(repr, unknown))}{meant}")

@@ -25,7 +25,7 @@ __all__ = ["ConcatenatedReader", "concatenate", "grid_along"]
 
 
 def concatenate(arrays: Sequence[Any], axis: int | tuple[int, ...] = 0) -> LazyArray:
-    """Return arrays one after the other as one lazy array: nothing is read.
+    """Join arrays end to end as one lazy array, without reading them.
 
     Its chunks are those of the parts, so that `cfagg.write` copies them to a Zarr store without decoding them.
 

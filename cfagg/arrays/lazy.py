@@ -207,7 +207,7 @@ def open_array(
     index: bool | str | os.PathLike[str] = True,
     workers: int | None = None,
 ) -> LazyArray:
-    """Return one variable of a file or store as an array that reads what is indexed, and nothing before.
+    """Return one variable of a file or store as a lazy array, which reads values only when it is indexed.
 
     Values are those that are stored, without masking or scaling; of an aggregation those of the array that it
     describes.  Use `cfagg.read` for labels, dates, and missing values.

@@ -73,9 +73,9 @@ def convert(
     dry_run: bool = False,
     region: Mapping[str, slice] | None = None,
 ) -> Report | AggregationReport | DryRun:
-    """Write an aggregation, any netCDF file, or another Zarr store as a Zarr store with the same values.
+    """Convert an aggregation, a netCDF or PP file, or a Zarr store into a new Zarr store with the same values.
 
-    Or write one netCDF-4 file or an Icechunk repository with these values, or an aggregation file: see `to`.  What is
+    The target may also be a netCDF-4 file, an Icechunk repository, or an aggregation file: see `to`.  What is
     written is built beside the target and moved into place when it is complete, so the target is never half written.
     Memory is bounded, whatever the size.
 

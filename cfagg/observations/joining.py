@@ -156,7 +156,7 @@ def _of(positions: Int64, numbers: Any) -> Any:
 def join_observations(
     datasets: Mapping[str, Any] | Sequence[Any], *, dates: Literal["same", "common"] = "same"
 ) -> Joined:
-    """Return several datasets as one, whose samples have a part of each.
+    """Join several datasets as one, whose samples have a part from each.
 
     Parameters
     ----------
