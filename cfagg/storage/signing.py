@@ -89,7 +89,7 @@ def sign(
     text = "\n".join(("AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(request.encode()).hexdigest()))
     key = f"AWS4{credentials.secret}".encode()
     for part in (*scope.split("/"), text):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+        key = hmac.digest(key, part.encode(), "sha256")
     sent["authorization"] = (
         f"AWS4-HMAC-SHA256 Credential={credentials.key}/{scope},SignedHeaders={names},Signature={key.hex()}"
     )

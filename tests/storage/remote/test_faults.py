@@ -1,0 +1,233 @@
+"""Servers that fail in the middle of a job: the old is there or the new, and no answer is a wrong one."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import cfagg
+from cfagg.accumulation import source
+from cfagg.errors import CfaggError
+from cfagg.storage import transport
+from tests.storage.remote.conftest import Bucket
+from tests.storage.remote.test_accumulated import LITTLE, made
+from tests.writing.zarr.test_appending import series, write
+
+pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata:UserWarning")
+
+PAGE = b"<html><body>Please log in.</body></html>"
+
+#: What happens instead of an answer.
+FAULTS = ("500", "503", "403", "page", "cut", "away", "lost", "hang up", "slow", "tag", "garbage")
+
+
+class Faulty:
+    """What stands before an S3 server, and fails at one request, or at all from that on."""
+
+    def __init__(self, behind: str, elsewhere: str) -> None:
+        self.behind, self.elsewhere = urlsplit(behind), elsewhere
+        self.seen: list[str] = []
+        self.fault, self.at, self.lasting = "", -1, False
+        self._lock = threading.Lock()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def log_message(self, *_: Any) -> None: ...
+
+            def do_GET(self) -> None:
+                with contextlib.suppress(OSError):
+                    outer.answer(self)
+
+            do_HEAD = do_PUT = do_POST = do_DELETE = do_GET
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._http.server_port}"
+        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+    def begin(self, fault: str = "", at: int = -1, lasting: bool = False) -> None:
+        """Fail from now on at a request, the first of which is 0."""
+        with self._lock:
+            self.seen.clear()
+            self.fault, self.at, self.lasting = fault, at, lasting
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
+        with self._lock:
+            number = len(self.seen)
+            self.seen.append(f"{request.command} {request.path}")
+            failing = number == self.at or (self.lasting and number >= self.at >= 0)
+        fault = self.fault if failing else ""
+        if fault == "hang up":
+            request.close_connection = True
+            return
+        own = {"500": 500, "503": 503, "403": 403, "page": 200, "away": 307}
+        if fault in own:
+            more = {"503": ("Retry-After", "0"), "away": ("Location", f"{self.elsewhere}{request.path}")}.get(fault)
+            self._send(request, own[fault], [more] if more else [], PAGE)
+            return
+        if fault == "garbage":
+            request.wfile.write(b"nothing that anybody knows\r\n\r\n")
+            request.close_connection = True
+            return
+        asked = http.client.HTTPConnection(self.behind.hostname or "", self.behind.port, timeout=60)
+        asked.request(request.command, request.path, body or None, dict(request.headers.items()))
+        found = asked.getresponse()
+        content = found.read()
+        asked.close()
+        if fault == "lost":
+            request.close_connection = True
+            return
+        headers = [(n, v) for n, v in found.getheaders() if n.lower() not in ("connection", "transfer-encoding")]
+        if fault == "tag":
+            headers = [(n, '"another"' if n.lower() == "etag" else v) for n, v in headers]
+        self._send(request, found.status, headers, content, fault)
+
+    @staticmethod
+    def _send(request: BaseHTTPRequestHandler, status: int, headers: Any, body: bytes, fault: str = "") -> None:
+        request.send_response_only(status)
+        for name, value in headers:
+            if name.lower() != "content-length" or request.command == "HEAD":
+                request.send_header(name, value)
+        if request.command != "HEAD" and status not in (204, 304):
+            request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        if request.command == "HEAD" or status in (204, 304):
+            return
+        if fault == "cut":
+            request.wfile.write(body[: len(body) // 2])
+            request.close_connection = True
+            return
+        for start in range(0, len(body), 200) if fault == "slow" else [0]:
+            request.wfile.write(body[start : start + 200] if fault == "slow" else body)
+            if fault == "slow":
+                request.wfile.flush()
+
+
+@pytest.fixture
+def faulty(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faulty]:
+    """A server that fails, before the bucket; nobody waits between attempts."""
+    # Only there: what is made before waits for the clock of its files.
+    monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None))
+    monkeypatch.setattr(source, "_COARSE_TICK", 0.0)
+    other = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server = Faulty(bucket.endpoint, f"http://127.0.0.1:{other.server_port}")
+    yield server
+    server.close()
+    other.server_close()
+
+
+class Job:
+    """Something that is done at a place of a bucket."""
+
+    #: Whether the place is what it was afterwards.
+    reads = False
+
+    def __init__(self, bucket: Bucket, server: str, folder: Path) -> None:
+        self.bucket, self.folder, self.prefix = bucket, folder, uuid.uuid4().hex
+        self.options = {**bucket.options, "endpoint": server}
+        self.url = f"s3://{bucket.name}/{self.prefix}/a.zarr"
+
+    def state(self) -> Any:
+        """Return the values that a reader finds there, as nobody stands between; `None` where there is no store."""
+        try:
+            with cfagg.read(self.url, storage_options=self.bucket.options) as found:
+                return {name: found[name].values for name in found.variables}
+        except CfaggError:
+            assert f"{self.prefix}/a.zarr/zarr.json" not in self.bucket.keys(f"{self.prefix}/")
+            return None
+
+    def prepare(self) -> None:
+        """Make what is there before."""
+
+    def run(self) -> Any:
+        """Do it, and return the answer where there is one."""
+        raise NotImplementedError
+
+
+class Append(Job):
+    def prepare(self) -> None:
+        self.bucket.put(write(self.folder / self.prefix / "a.zarr", series(0, 5), 3), self.prefix)
+
+    def run(self) -> None:
+        cfagg.append(self.url, series(5, 3), "time", storage_options=self.options)
+
+
+class Convert(Job):
+    def run(self) -> None:
+        path = self.folder / f"{self.prefix}.nc"
+        xr.Dataset({"v": ("x", np.arange(40.0))}).to_netcdf(path)
+        cfagg.convert(path, self.url, chunks={"x": 10}, workers=1, target_options=self.options)
+
+
+class Query(Job):
+    reads = True
+
+    def prepare(self) -> None:
+        self.bucket.put(made(self.folder / self.prefix / "a.zarr", **LITTLE), self.prefix)
+        cfagg.accumulate(self.url, "tas", storage_options=self.bucket.options, refresh=True, **LITTLE)
+
+    def run(self) -> dict[str, Any]:
+        found = cfagg.open_accumulated(self.url, "tas", storage_options=self.options).mean("time")
+        return {"mean": np.asarray(found)}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two states, or two answers, are equal."""
+    if one is None or other is None:
+        return one is other
+    return one.keys() == other.keys() and all(
+        np.array_equal(one[k], other[k], equal_nan=one[k].dtype.kind == "f") for k in one
+    )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", [Append, Convert, Query])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_server_that_fails_leaves_the_old_or_the_new_and_no_wrong_answer(
+    kind: type[Job], fault: str, bucket: Bucket, faulty: Faulty, tmp_path: Path
+) -> None:
+    job = kind(bucket, faulty.url, tmp_path)
+    job.prepare()
+    before = job.state()
+    faulty.begin()
+    answer = job.run()
+    after, count = job.state(), len(faulty.seen)
+    step = max(count // 5, 1)
+    for lasting in (False, True):
+        for at in range((FAULTS.index(fault) + lasting) % step, count, step):
+            if not kind.reads:
+                job = kind(bucket, faulty.url, tmp_path)
+                job.prepare()
+            faulty.begin(fault, at, lasting)
+            try:
+                found = job.run()
+            except CfaggError:
+                failed = True
+            else:
+                failed = False
+                assert found is None or same(found, answer)
+            faulty.begin()
+            state = job.state()
+            assert same(state, after) or (failed and same(state, before))
