@@ -316,12 +316,24 @@ def discard(paths: Iterable[Path], home: Path, of: str) -> None:
         )
 
 
+#: How often a directory is removed into which somebody writes.
+_ATTEMPTS = 16
+
+
 def remove(path: Path) -> None:
     """Remove a file or a directory with everything in it, as far as it is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            # A worker that nobody waits for any more may have written one more file, or removed one.
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT) or not left:
+                raise
+        else:
+            return
 
 
 #: The extended attribute that names the build which made a directory.

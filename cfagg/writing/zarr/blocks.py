@@ -142,7 +142,7 @@ def write_blocks(
         done: Sequence[npt.NDArray[np.int64]] = dask.compute(*(p.tasks(place.keys) for p in plans.values()))
         nodes = {"": group_documents(group_attributes(dict(attributes or {})), 3)}
         sizes: dict[str, tuple[int, str]] = {}
-        notes, chunks, stored = [], 0, 0
+        notes, chunks, stored = list(place.notes), 0, 0
         for (name, plan), table in zip(plans.items(), done, strict=True):
             lengths = plan.lengths(table)
             for dim, n in zip(plan.dims or (), map(sum, lengths), strict=False):

@@ -260,6 +260,10 @@ def _check_state(fd: int, status: os.stat_result, path: str) -> None:
         raise StaleError(f"{path} was written while it was copied; run again")
 
 
+#: What is said where a killed run is begun anew.
+_ANEW = "what an earlier run was killed over was removed, and all of it was done anew"
+
+
 class NewPlace:
     """The place of a new store within `new_store`.
 
@@ -271,13 +275,14 @@ class NewPlace:
         What writes its objects, in workers too.
     once : Keys
         What writes each object once, in threads of this process alone, with less ado.
+    notes : tuple of str
+        What a user should know about it.
     """
 
-    def __init__(
-        self, path: str, keys: Keys, publish: Callable[[Mapping[str, bytes]], None], once: Keys | None = None
-    ) -> None:
+    def __init__(self, path: str, keys: Keys, publish: Callable[[Mapping[str, bytes]], None]) -> None:
         self.path, self.keys, self._publish = path, keys, publish
-        self.once = once or keys
+        self.once = keys
+        self.notes: tuple[str, ...] = ()
         self.published = False
 
     def put(self, key: str, data: Any) -> int:
@@ -333,10 +338,14 @@ class _Beside(Workplace):
 
     doing = "writing the same store"
 
-    @property
-    def parts(self) -> Path:
-        """Where files stand that are not whole yet."""
-        return self.root / "parts"
+    def new_parts(self) -> str:
+        """Make a directory for files that are not whole yet, of this run alone.
+
+        Workers whose client was killed finish the task that they are at: they no longer find theirs.
+        """
+        parts = self.root / "parts" / secrets.token_hex(8)
+        parts.mkdir(parents=True)
+        return str(parts)
 
     def finish(self, documents: Mapping[str, bytes]) -> None:
         """Write the documents, and put the store in its place."""
@@ -352,13 +361,15 @@ class _Beside(Workplace):
 def _beside(work: _Beside) -> Iterator[NewPlace]:
     """Give the place of a store that is built beside its place on this machine."""
     folder = str(work.store)
-    place = NewPlace(str(work.target), LocalKeys(folder, str(work.parts)), work.finish, LocalKeys(folder, None))
+    place = NewPlace(str(work.target), LocalKeys(folder, None), work.finish)
     work.enter()
     try:
         if not work.may_replace:
             work.check_unfinished()
+        if work.store.exists():
+            place.notes = (_ANEW,)
         work.start_anew()
-        work.parts.mkdir()
+        place.keys = LocalKeys(folder, work.new_parts())
         yield place
     except KeyboardInterrupt:
         done = "is complete" if place.published else "was not written"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -24,6 +26,7 @@ import cfagg
 from cfagg.errors import ConformError, LimitError, OptionError, TargetExistsError, UnsupportedError
 from cfagg.writing.zarr.blocks import Blocks, has_unknown, write_blocks
 from tests.effort import examples
+from tests.killing import PATIENCE
 
 PLAIN = {"array.rectilinear_chunks": True}
 
@@ -330,12 +333,15 @@ def test_processes_of_a_cluster_write_blocks_and_one_that_is_killed_changes_noth
     assert len(list((tmp_path / "out.zarr/x/c").iterdir())) == 100
 
 
+SAME_MODULES = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
 def _dask(*command):
     return subprocess.Popen(
         [sys.executable, "-m", f"distributed.cli.{command[0]}", *command[1:], "--no-dashboard"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=SAME_MODULES,
     )
 
 
@@ -360,6 +366,89 @@ def test_workers_over_tcp_write_blocks_and_the_other_finishes_for_one_that_is_ki
     assert running[1].returncode == -9
     np.testing.assert_array_equal(found(tmp_path / "out.zarr"), np.arange(0, 3000, 3))
     assert report.chunks == 100
+
+
+def test_a_run_after_one_that_was_killed_begins_anew_says_so_and_takes_nothing_of_its_late_tasks(tmp_path):
+    told = tmp_path / "keys"
+    killed = f"""if True:
+        import os, pathlib, pickle, signal
+        from cfagg.writing.zarr.new_store import new_store
+        with new_store({str(tmp_path / "out.zarr")!r}) as place:
+            place.keys.put("x/c/0", b"late")
+            pathlib.Path({str(told)!r}).write_bytes(pickle.dumps(place.keys))
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    assert subprocess.run([sys.executable, "-c", killed], env=SAME_MODULES, check=False).returncode == -9
+    keys, reached = pickle.loads(told.read_bytes()), []
+
+    def late(block):
+        with contextlib.suppress(OSError):
+            keys.put("x/c/0", b"late")
+            reached.append(block)
+        return block
+
+    array = da.arange(6, chunks=3)
+    with dask.config.set(scheduler="sync"):
+        report = write_blocks(
+            {"x": Blocks(array), "y": Blocks(array.map_blocks(late, meta=np.empty(0, int)))}, tmp_path / "out.zarr"
+        )
+        again = write_blocks({"x": Blocks(array)}, tmp_path / "other.zarr")
+    assert any("killed" in note for note in report.notes)
+    assert not again.notes
+    assert not reached
+    np.testing.assert_array_equal(found(tmp_path / "out.zarr"), np.arange(6))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["keys", "other.zarr", "out.zarr"]
+
+
+@pytest.mark.full
+def test_after_a_killed_client_the_same_call_writes_all_while_its_workers_go_on(tmp_path):
+    told, target = tmp_path / "scheduler.json", tmp_path / "out.zarr"
+    call = f"""if True:
+        from distributed import Client
+        from tests.writing.zarr.test_blocks import unequal_blocks, write_blocks
+        with Client(scheduler_file={str(told)!r}) as client:
+            write_blocks(unequal_blocks(), {str(target)!r}, client=client)
+    """
+    running = [_dask("dask_scheduler", "--port", "0", "--scheduler-file", str(told))]
+    running += [_dask("dask_worker", "--scheduler-file", str(told), "--nthreads", "1", "--no-nanny") for _ in range(2)]
+    try:
+        waited(told.exists)
+        with Client(scheduler_file=str(told), set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=PATIENCE)
+            killed = subprocess.Popen([sys.executable, "-c", call], env=SAME_MODULES)
+            written = tmp_path / ".out.zarr.cfagg-partial/store/__blocks/x"
+            waited(lambda: written.is_dir() and any(written.iterdir()))
+            killed.kill()
+            killed.wait()
+            report = write_blocks(unequal_blocks(), target, client=client)
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    assert killed.returncode == -9
+    assert any("killed" in note for note in report.notes)
+    np.testing.assert_array_equal(found(target), np.arange(0, 3000, 3))
+    assert report.chunks == 100
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.zarr", "scheduler.json"]
+
+
+def unequal_blocks():
+    """Return blocks whose lengths nobody knows, a few seconds of work for two workers."""
+    x = da.arange(3000, chunks=30).map_blocks(slower_filter, chunks=((math.nan,) * 100,), meta=np.empty(0, int))
+    return {"x": Blocks(x, ("n",))}
+
+
+def slower_filter(block):
+    time.sleep(0.1)
+    return block[block % 3 == 0]
+
+
+def waited(true):
+    """Wait until something is so."""
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_write_takes_an_array_of_unknown_lengths_as_it_is(tmp_path):
