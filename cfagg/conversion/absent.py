@@ -45,7 +45,7 @@ def _with_absent(array: Array, zarr_format: int) -> Array:
     if array.grid.size < 2 or (array.fill is None and zarr_format == 2) or sum(n > 1 for n in counts) > _MOST_DIMS:
         return array
     found = array.reader.stored_boxes(_SPARSE)
-    if found is None:
+    if found is None or found[0].shape[1] != array.grid.ndim:
         return array
     absent = ~_touched(array.grid, *found).reshape(-1)
     first = int(absent.argmax())
