@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 import zarr
+from pyarrow import parquet
 
 import cfagg
 from cfagg.accumulation.freshness import check as check_fresh
@@ -630,6 +631,70 @@ def state_of_parts(folder: pathlib.Path) -> str:
     raise AssertionError("an aggregation of neither")
 
 
+def prepare_overwritten(folder: pathlib.Path) -> None:
+    write_parts(folder)
+    (folder / "wanted" / "a.nc").unlink()
+
+
+def aggregate_anew(folder: pathlib.Path) -> int:
+    return command("aggregate", *parts(folder), "-o", folder / "out" / "a.nc", "--overwrite", "--workers", 1)
+
+
+def aggregate_again(folder: pathlib.Path) -> int:
+    """Finish; the index is that of all files."""
+    status = aggregate_anew(folder)
+    index = (folder / "out" / "a.nc.cfagg-index").read_bytes()
+    check(index == (folder / "wanted" / "new.cfagg-index").read_bytes(), "another index")
+    return status
+
+
+def state_of_aggregated(folder: pathlib.Path) -> str:
+    """Return which aggregation is there; what is read of it is right whatever index stands beside it."""
+    state = state_of_parts(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StaleIndexWarning)
+        found = cfagg.read(folder / "out" / "a.nc", allow=folder / "sources")
+    files = parts(folder)[: {"old": 2, "new": 3}[state]]
+    wanted = []
+    for path in files:
+        with netCDF4.Dataset(path) as file:
+            wanted.append(file["tas"][:])
+    check(np.array_equal(found["tas"].values, np.ma.concatenate(wanted).filled(np.nan)), "values")
+    return state
+
+
+def prepare_offsets(folder: pathlib.Path) -> None:
+    """Write an aggregation whose index is of files that have changed since, and keep what it has to become."""
+    write_parts(folder)
+    for path in parts(folder)[:2]:
+        with netCDF4.Dataset(path, "a") as file:
+            file["tas"][:] = file["tas"][:] + 1
+    shutil.copy(folder / "out" / "a.nc.cfagg-index", folder / "wanted" / "stale")
+    check(index_offsets(folder) == 0, "not prepared")
+    shutil.copy(folder / "out" / "a.nc.cfagg-index", folder / "wanted" / "fresh")
+    shutil.copy(folder / "wanted" / "stale", folder / "out" / "a.nc.cfagg-index")
+
+
+def index_offsets(folder: pathlib.Path) -> int:
+    return command("index", folder / "out" / "a.nc", "--allow", folder / "sources", "--workers", 1)
+
+
+def state_of_offsets(folder: pathlib.Path) -> str:
+    """Return which index is there; the aggregation is as it was, and its values are those of the files.
+
+    A file that could not be opened has no row, or its old one, which is not believed; that is said and does not fail.
+    """
+    check(state_of_aggregated(folder) == "old", "another aggregation")
+    path = folder / "out" / "a.nc.cfagg-index"
+    if path.read_bytes() == (folder / "wanted" / "stale").read_bytes():
+        return "old"
+    tables = [parquet.read_table(p).to_pylist() for p in (path, *(folder / "wanted" / n for n in ("fresh", "stale")))]
+    columns = ("path", "size", "mtime_ns", "digest", "variable", "shape", "offset", "length")
+    found, fresh, stale = ({tuple(str(row[c]) for c in columns) for row in t if row["variable"]} for t in tables)
+    check(found <= fresh | stale, f"rows of neither: {found - fresh - stale}")
+    return "new"
+
+
 # Fixes and reports ---------------------------------------------------------------------------------------------------
 
 
@@ -736,6 +801,22 @@ WRITERS = {
             ("a.nc", *(f"a.nc.fragments{n}" for n in ("", "-2", "-3"))),
         ),
         Writer("aggregate --append", write_parts, add, add_again, state_of_parts, ("a.nc", "a.nc.cfagg-index")),
+        Writer(
+            "aggregate --overwrite",
+            prepare_overwritten,
+            aggregate_anew,
+            aggregate_again,
+            state_of_aggregated,
+            ("a.nc", "a.nc.cfagg-index"),
+        ),
+        Writer(
+            "byte-offset index",
+            prepare_offsets,
+            index_offsets,
+            index_offsets,
+            state_of_offsets,
+            ("a.nc", "a.nc.cfagg-index"),
+        ),
         Writer("rebase", prepare_rebase, rebase, rebase_again, state_of_aggregation, ("a.nc",)),
         fixing("netcdf"),
         fixing("zarr"),
