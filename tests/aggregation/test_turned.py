@@ -13,6 +13,7 @@ import xarray as xr
 
 import cfagg
 from cfagg.cf.joining import describing
+from cfagg.errors import LossError
 
 Values = np.ndarray[Any, Any]
 
@@ -234,3 +235,17 @@ def test_a_number_behind_the_name_of_a_dimension_makes_it_no_other_one_of_the_fi
         own.to_dataset(name=name).to_netcdf(tmp_path / f"{k}.nc")
     found = cfagg.aggregate(tmp_path, relaxed_identities=True, decode_times=False)
     npt.assert_array_equal(found.pr.values[:, 0, 0], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("to", ["CFA-0.6.2", "CF-1.13"])
+def test_an_order_of_dimensions_that_a_dialect_cannot_say_is_a_listed_loss_with_a_remedy(
+    tmp_path: Path, to: str
+) -> None:
+    names, whole = files(tmp_path, [("time", "lev", "lat", "lon"), ("lon", "lat", "lev", "time")])
+    with pytest.raises(LossError, match=r"order of dimensions .* is lost") as caught:
+        cfagg.aggregate(names, output=tmp_path / "all.nc", to=to)
+    assert "on_loss='materialise'" in str(caught.value)
+    assert "'tas', partition [1, 0, 0, 0]" in str(caught.value)
+    assert not (tmp_path / "all.nc").exists()
+    cfagg.aggregate(names, output=tmp_path / "all.nc", to=to, on_loss="materialise")
+    npt.assert_array_equal(cfagg.read(tmp_path / "all.nc", decode_times=False).tas.values, whole.tas.values)
