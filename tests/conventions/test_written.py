@@ -74,6 +74,7 @@ def plain(aggregation, **layout):
     return replace(aggregation, partitions=replace(partitions, layouts=layouts))
 
 
+@pytest.mark.filterwarnings("ignore::cfagg.conventions.cfa.DialectWarning")
 @settings(max_examples=examples(100))
 @given(nca_documents())
 def test_nca_01_is_parsed_written_and_parsed_to_the_same(made):
@@ -84,6 +85,7 @@ def test_nca_01_is_parsed_written_and_parsed_to_the_same(made):
     assert nca_write.encode(again(written, sizes)).attributes == written.attributes
 
 
+@pytest.mark.filterwarnings("ignore::cfagg.conventions.cfa.DialectWarning")
 @settings(max_examples=examples(100))
 @given(nca_documents())
 def test_cfa_04_is_parsed_written_and_parsed_to_the_same(made):
