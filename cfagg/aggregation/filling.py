@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cfagg.aggregation.arrays import Layouts, partitions_of
 from cfagg.aggregation.fields import by_fields
 from cfagg.aggregation.joining import Joined
-from cfagg.aggregation.masters import distinct, master_of, plain, with_texts
+from cfagg.aggregation.masters import distinct, master_of, plain, with_missing, with_texts
 from cfagg.aggregation.matrix import blocks_of, matrix_of
 from cfagg.aggregation.names import Contents, content_key, renamed
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
@@ -356,7 +356,7 @@ class Builder:
         box = int(boxes.box[rows[0]])
         shape = tuple(int(own[0, d]) if a is None else int(boxes.extent[box, a]) for d, a in enumerate(axes))
         several = distinct(stated)
-        master = master_of(several)
+        master = with_missing(master_of(several), several)
         if joined.options.concatenate:
             master = with_texts(master, several)
         if 0 in shape:  # there is no partition, and nothing to be read of a file

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining import Boxes, Described, Members, Options, join, members_of, tied, turned
+from cfagg.errors import OptionError
 
 if TYPE_CHECKING:
     from cfagg.aggregation.scanning import Scanned
@@ -45,8 +46,18 @@ def join_files(scanned: Sequence[Scanned], options: Options | None = None) -> Jo
     described = turned(tied([one for file in scanned for one in file.described], options))
     file = np.repeat(np.arange(len(scanned)), [len(one.described) for one in scanned])
     members = members_of(described, options)
+    _check_axes(members, options)
 
     def named(row: int) -> str:
         return f"{described[row].stated.name!r} of {scanned[file[row]].place!r}"
 
     return Joined(scanned, file, described, members, join(members, options, named), options)
+
+
+def _check_axes(members: Members, options: Options) -> None:
+    """Refuse an axis that nothing has: it would be joined along in silence."""
+    names = [axis.name for axis in members.axes]
+    unknown = [name for name in options.axes or () if name not in names]
+    if unknown and len(members):
+        there = ", ".join(map(repr, names)) or "none"
+        raise OptionError(f"axes={', '.join(map(repr, unknown))}: no file has such an axis; those there are: {there}")

@@ -22,7 +22,7 @@ from cfagg.errors import CfaggError
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 from cfagg.model.partitions import same_value
 
-__all__ = ["Master", "common", "conformed", "distinct", "master_of", "plain", "with_texts"]
+__all__ = ["Master", "common", "conformed", "distinct", "master_of", "plain", "with_missing", "with_texts"]
 
 #: Attributes that say how values are stored, and so are those of the master and of no member.
 _OF_VALUES = frozenset({"units", "calendar", "actual_range", *STORAGE_ATTRIBUTES})
@@ -95,6 +95,16 @@ def master_of(stated: Sequence[Stated]) -> Master:
         dtype = np.dtype(_WIDER.get(dtype.str[1:], dtype.str[1:]))
         fill["_FillValue"] = dtype.type(WRITTEN_FILLS[dtype.str[1:]])
     return Master(dtype, units, calendar, {**attributes, **fill}, differing)
+
+
+def with_missing(master: Master, stated: Sequence[Stated]) -> Master:
+    """Return what an array of reals is with NaN declared missing, which it is, where variables declare their own."""
+    names = ("_FillValue", "missing_value")
+    if master.dtype.kind != "f" or any(name in master.attributes for name in names):
+        return master
+    if not any(name in one.attributes for one in stated for name in names):
+        return master
+    return replace(master, attributes={**master.attributes, "_FillValue": master.dtype.type(np.nan)})
 
 
 def common(attributes: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -19,9 +19,10 @@ from cfagg.aggregation.joining import join_files
 from cfagg.aggregation.scanning import scan
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.demo import sample
-from cfagg.errors import AccessError, UnsupportedError
+from cfagg.errors import AccessError, OptionError, UnsupportedError
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
+from tests.aggregation.months import months
 
 LAT = {"standard_name": "latitude", "units": "degrees_north"}
 LON = {"standard_name": "longitude", "units": "degrees_east"}
@@ -426,6 +427,38 @@ def test_integers_with_other_missing_values_get_a_type_in_which_no_value_is_miss
     ]
     npt.assert_array_equal(cfagg.aggregate(files).tas.values, [1, np.nan, -1, np.nan])
     assert cfagg.aggregate(files, mask_and_scale=False).tas.dtype == np.dtype("i4")
+
+
+@pytest.mark.parametrize("to", ["CF-1.13", "CFA-0.6.2", "CFA-0.4", "NCA-0.1"])
+def test_what_is_written_declares_a_missing_value_where_fragments_declare_other_ones(tmp_path: Path, to: str) -> None:
+    stored: list[tuple[np.ndarray[Any, Any], dict[str, Any]]] = [
+        (np.array([1, -1], "f4"), {"_FillValue": np.float32(-1)}),
+        (np.array([-1, -9], "f4"), {"_FillValue": np.float32(-9)}),
+        (np.array([7, 8], "i2"), {"_FillValue": np.int16(8), "scale_factor": 0.5}),
+        (np.array([3, 4], "f4"), {}),
+    ]
+    files = [
+        write(tmp_path / f"{k}.nc", {"time": ([2.0 * k, 2.0 * k + 1], TIME)}, values, {**TAS, **own})
+        for k, (values, own) in enumerate(stored)
+    ]
+    oracle = np.concatenate([xr.open_dataset(file).tas.values for file in files])
+    npt.assert_array_equal(oracle, [1, np.nan, -1, np.nan, 3.5, np.nan, 3, 4])
+    out = tmp_path / "out.nc"
+    npt.assert_array_equal(cfagg.aggregate(files, output=out, to=to).tas.values, oracle)
+    for masked in (True, False):
+        npt.assert_array_equal(cfagg.read(out, mask_and_scale=masked).tas.values, oracle)
+    assert "REF009" not in {finding.code for finding in cfagg.check(out, references=True).findings}
+    with netCDF4.Dataset(out) as file:
+        assert np.isnan(file["tas"]._FillValue)
+        assert "_FillValue" not in file["time"].ncattrs()
+
+
+def test_an_axis_that_no_file_has_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    files = months(tmp_path, 2)
+    with pytest.raises(OptionError, match=r"axes='tim', 'depth': .* 'time', 'latitude', 'longitude'$"):
+        cfagg.aggregate(files, axes=("tim", "time", "depth"), output=tmp_path / "out.nc")
+    assert not (tmp_path / "out.nc").exists()
+    assert cfagg.aggregate(files, axes="time").sizes["time"] == 4
 
 
 def test_each_field_of_a_pp_file_is_found_by_its_address(tmp_path: Path) -> None:
