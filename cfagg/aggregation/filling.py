@@ -53,9 +53,11 @@ class Builder:
         alike = list({(d.stated.dims, *d.along.items()): d for d in reversed(described)}.values())[::-1]
         names: dict[str, str] = {}
         dims: dict[str, str] = {}
+        own: list[str | None] = []
         for identity in order:
             beside = _beside(alike, identity)
-            self._axis(rows, described, identity, _dim_name(alike, identity, beside), dims, names, beside)
+            called = _dim_name(alike, identity, beside)
+            own.append(self._axis(rows, described, identity, called, dims, names, beside))
         loose = [d for d in first.stated.dims if d not in first.along]
         sizes = dict(zip(first.stated.dims, first.shape, strict=True))
         for dim in loose:
@@ -63,9 +65,8 @@ class Builder:
                 dim, sizes[dim], ("size", dim, sizes[dim]), set(sizes) - {dim}
             )
         others = [i for i in self._present(described) if i not in order]
-        own = [self._axis(rows, described, identity, None, dims, names) for identity in others]
-        own += [c for i in order if (c := self._named(names, first, i)) is not None and c not in dims.values()]
-        coordinates = [name for name in own if name is not None]
+        own = [*(self._axis(rows, described, identity, None, dims, names) for identity in others), *own]
+        coordinates = [name for name in own if name is not None and name not in dims.values()]
         mappings = {name: self._mapping(mapping) for name, mapping in first.mappings.items()}
         for name, (new, _) in mappings.items():
             names[first.mappings[name].name.rpartition("/")[2]] = names[name] = new
@@ -93,11 +94,6 @@ class Builder:
     def _present(described: Sequence[Described]) -> list[str]:
         return list(described[0].axes)
 
-    @staticmethod
-    def _named(names: Mapping[str, str], first: Described, identity: str) -> str | None:
-        own = first.axes.get(identity)
-        return None if own is None else names.get(own.stated.name)
-
     def _axis(
         self,
         rows: Int64,
@@ -118,7 +114,7 @@ class Builder:
             if dim is not None:
                 size = int(boxes.extent[boxes.box[rows[0]], axis])
                 dims[identity] = self.contents.dimension(dim, size, ("size", dim, size), beside)
-                names.update({d: dims[identity] for one in described for d, i in one.along.items() if i == identity})
+                _called(names, described, identity, dims[identity])
             return None
         key = (identity, tuple(map(id, own)), boxes.start[rows, axis].tobytes())
         if key not in self.made:
@@ -127,7 +123,9 @@ class Builder:
             self.made[key] = values, with_bounds(boxes, rows, axis, own, self.where), own
         made, bounds, _ = self.made[key]
         stated = own[0].stated
-        base = stated.name.rpartition("/")[2]
+        base = said = stated.name.rpartition("/")[2]
+        if dim is not None and stated.dims == (stated.name,):
+            base = dim  # it stays the coordinate variable of its dimension, however this is called
         content: Any = (
             "coordinate", base, dim, content_key(made.values), _frozen(made.master.all_attributes()),
             None if bounds is None else (content_key(bounds.values), _frozen(bounds.master.all_attributes())),
@@ -143,13 +141,13 @@ class Builder:
             else:
                 new = self.contents.dimension(dim, size, ("dimension", dim, content), beside)
             dims[identity] = new
-            names.update({d: new for one in described for d, i in one.along.items() if i == identity})
-            names[dim] = new
+            _called(names, described, identity, new)
+            names.setdefault(dim, new)
         spans = () if dim is None else (dims[identity],)
         name = known or (dims[identity] if heads else self.contents.free(base, content))
         if known is None:
             self._coordinate(name, spans, made, bounds, own[0], content)
-        names[stated.name] = names[base] = name
+        names[stated.name] = names[said] = name
         variable = self.contents.variables[name]
         if own[0].bounds_stated is not None:
             of = next((str(variable.attributes[k]) for k in _BOUNDS if k in variable.attributes), None)
@@ -378,6 +376,15 @@ class Builder:
             attributes=master.attributes, source=self.where,
         )  # fmt: skip
         return master.differing
+
+
+def _called(names: dict[str, str], described: Sequence[Described], identity: str, new: str) -> None:
+    """Note the new name of a dimension: attributes are those of the first, in which others' names mean its own."""
+    names.update({d: new for d, i in described[0].along.items() if i == identity})
+    for one in described:
+        for dim, axis in one.along.items():
+            if axis == identity:
+                names.setdefault(dim, new)
 
 
 def _beside(described: Sequence[Described], identity: str) -> set[str]:

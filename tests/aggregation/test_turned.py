@@ -249,3 +249,68 @@ def test_an_order_of_dimensions_that_a_dialect_cannot_say_is_a_listed_loss_with_
     assert not (tmp_path / "all.nc").exists()
     cfagg.aggregate(names, output=tmp_path / "all.nc", to=to, on_loss="materialise")
     npt.assert_array_equal(cfagg.read(tmp_path / "all.nc", decode_times=False).tas.values, whole.tas.values)
+
+
+def test_what_the_first_file_says_of_its_dimensions_is_not_said_of_those_that_others_call_so(tmp_path: Path) -> None:
+    axes = {"time": "days since 2000-01-01", "latitude": "degrees_north", "longitude": "degrees_east"}
+    values = np.random.default_rng(1).normal(size=(2, 3, 3, 3))
+    for k, called in enumerate((("a", "b", "c"), ("c", "a", "b"))):
+        own = xr.DataArray(values[k], dims=called, attrs={"standard_name": "air_temperature", "units": "K"})
+        own.attrs["cell_methods"] = "{}: mean {}: maximum".format(*called[1:])
+        for d, (name, units) in zip(called, axes.items(), strict=True):
+            own[d] = (d, np.arange(3.0) + 3 * k * (name == "time"), {"standard_name": name, "units": units})
+        own.to_dataset(name="tas").to_netcdf(tmp_path / f"{k}.nc")
+    for order in ([0, 1], [1, 0]):
+        names = [tmp_path / f"{k}.nc" for k in order]
+        cfagg.aggregate(names, output=tmp_path / "all.nc", overwrite=True)
+        for found in (cfagg.aggregate(names), cfagg.read(tmp_path / "all.nc")):
+            assert list(found.data_vars) == ["tas"]
+            _, latitude, longitude = found.tas.dims
+            assert [found.indexes[d].size for d in found.tas.dims] == [6, 3, 3]
+            assert [found[d].attrs["standard_name"] for d in found.tas.dims] == list(axes)
+            assert found.tas.attrs["cell_methods"] == f"{latitude}: mean {longitude}: maximum"
+            npt.assert_array_equal(found.tas.values, values.reshape(6, 3, 3))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_flags_that_span_an_axis_in_one_file_have_to_be_equal_in_the_others_where_they_do_not(
+    tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    for k in range(3):
+        own = xr.Dataset({"tas": (("y", "x"), OBLONG + k, {"standard_name": "air_temperature", "units": "K"})})
+        own["flag"] = (("y", "x"), OBLONG + 10 * k, {"standard_name": "status_flag", "units": "1"})
+        own.tas.attrs |= {"ancillary_variables": "flag", "coordinates": "member"}
+        for name, letter in zip(("latitude", "longitude"), "yx", strict=True):
+            own[letter] = (letter, np.arange(float(own.sizes[letter])), {"standard_name": name, "units": "degrees"})
+        own["member"] = ((), float(k), {"standard_name": "realization", "units": "1"})
+        if k == 2:
+            own = own.expand_dims("member")
+            del own.tas.attrs["coordinates"]
+        own.to_netcdf(tmp_path / f"{k}.nc")
+    found = cfagg.aggregate([tmp_path / f"{k}.nc" for k in order])
+    for name in ("tas", "tas_1", "tas_2"):
+        (k,) = np.unique(found[name].values - OBLONG)
+        npt.assert_array_equal(found[found[name].attrs["ancillary_variables"]].values.squeeze() - OBLONG, 10 * k)
+    (answer,) = (a for a in found.cfagg.report.why("0.nc", "1.nc").answers if a.a.startswith("tas"))
+    assert (answer.rule, answer.what) == ("part", "status_flag")
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (2, 1, 0)])
+def test_cell_areas_are_compared_in_the_direction_of_the_coordinates_whatever_other_arrays_store(
+    tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    for k, turn in enumerate(("yx", "yx", "xy")):
+        made = xr.Dataset({"tas": (("y", "x"), OBLONG, {"standard_name": "air_temperature", "units": "K"})})
+        made["area"] = (("y", "x"), OBLONG + 5, {"standard_name": "cell_area", "units": "m2"})
+        made.tas.attrs |= {
+            "cell_measures": "area: area",
+            "coordinates": "time",
+            "cell_methods": "area: mean" if k < 2 else "",
+        }
+        for name, letter in zip(("latitude", "longitude"), "yx", strict=True):
+            made[letter] = (letter, np.arange(float(made.sizes[letter])), {"standard_name": name, "units": "degrees"})
+        made["time"] = ((), float(k), {"standard_name": "time", "units": "days since 2000-01-01"})
+        made["area"] = made.area.transpose(*turn)
+        (made.isel(y=slice(None, None, -1)) if k else made).to_netcdf(tmp_path / f"{k}.nc")
+    found = cfagg.aggregate([tmp_path / f"{k}.nc" for k in order], decode_times=False)
+    assert sorted(v.size // OBLONG.size for n, v in found.items() if str(n).startswith("tas")) == [1, 2]

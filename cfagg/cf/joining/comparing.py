@@ -41,10 +41,12 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
             signature[column], labels[column] = cells
     by_name = {axis.name: axis for axis in axes}
     parts = {}
-    for name in dict.fromkeys(n for p in _distinct(d.parts for d in described)[1] for n in p):
-        part = _part(name, described, by_name, options)
+    # What stands along other axes is something else, whatever its name: of other members, it says nothing of these.
+    stated = _distinct(d.parts for d in described)[1]
+    for name, along in dict.fromkeys((n, own.axes) for one in stated for n, own in one.items()):
+        part = _part(name, along, described, by_name, options)
         if part is not None:
-            parts[name] = part
+            parts[f"{name}, along {', '.join(along)}" if name in parts else name] = part
     return Members(signature, axes, parts, labels, _Properties(described))
 
 
@@ -212,22 +214,23 @@ def _differing(name: str, entries: Sequence[Entry], a: int, b: int) -> tuple[str
     return name, shown(values[0]), shown(values[1])
 
 
-def _part(name: str, described: Sequence[Described], axes: Mapping[str, Axis], options: Options) -> Part | None:
-    """Return what else belongs to variables; none where it stands along one axis alone, and is a part of that."""
+def _part(
+    name: str, along: tuple[str, ...], described: Sequence[Described], axes: Mapping[str, Axis], options: Options
+) -> Part | None:
+    """Return what belongs to variables along these axes; none where it is one axis alone, and it is a part of that."""
     both, pairs = _pairs(described)
     found = []
-    spans: set[str] = set()
     made: dict[tuple[int, int], Companion] = {}
     for of, parts in pairs:
         part = parts.get(name)
+        if part is not None and part.axes != along:
+            part = None
         if part is not None and part.role == "bounds":
             # Equal numbers are other bounds where their coordinates have other units.
             key = id(part), id(parts.get(name.removeprefix("bounds of ")))
             part = made[key] if key in made else made.setdefault(key, with_units(parts)[name])
-        if part is not None:
-            spans |= {a for a in part.axes if a}
-            if any(_is_along(part, a, len(of[a].values)) for a in part.axes[:1] if a in of):
-                part = None
+        if part is not None and any(_is_along(part, a, len(of[a].values)) for a in along[:1] if a in of):
+            part = None
         found.append(part)
     if all(p is None for p in found):
         return None
@@ -246,7 +249,8 @@ def _part(name: str, described: Sequence[Described], axes: Mapping[str, Axis], o
     code = equal_arrays(arrays, options.rtol, options.atol)
     column = code[own][both] if both.size else code
     sums = _sums(distinct, arrays, own[both] if both.size else own, axes, options)
-    return Part(column, frozenset(spans), sums, partial(_differing_part, distinct, own[both] if both.size else own))
+    spans = frozenset(a for a in along if a)
+    return Part(column, spans, sums, partial(_differing_part, distinct, own[both] if both.size else own), name)
 
 
 def _differing_part(distinct: Sequence[Companion | None], own: Int64, a: int, b: int) -> tuple[Any, Any]:

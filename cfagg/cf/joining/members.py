@@ -105,6 +105,7 @@ class Part:
     axes: frozenset[str]
     sums: npt.NDArray[np.uint64] | None = None
     differing: Callable[[int, int], tuple[Any, Any]] | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

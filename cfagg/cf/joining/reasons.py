@@ -114,7 +114,7 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
     if not differ:
         for name, part in members.parts.items():
             if part.code[a] != part.code[b]:
-                return Reason("part", name, *_of_part(part, a, b), "any axis")
+                return Reason("part", part.name or name, *_of_part(part, a, b), "any axis")
         return Reason("equal", "", None, None)
     refused = [axis for axis in differ if options.axes is not None and axis.name not in options.axes]
     if refused:
@@ -130,7 +130,7 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
     (axis,) = differ
     for name, part in members.parts.items():
         if axis.name not in part.axes and part.code[a] != part.code[b]:
-            return Reason("part", name, *_of_part(part, a, b), axis.name)
+            return Reason("part", part.name or name, *_of_part(part, a, b), axis.name)
     return _along(members, axis, a, b, options)
 
 
