@@ -93,7 +93,6 @@ def several() -> dict[str, bytes]:
 @pytest.mark.few(10)
 @pytest.mark.parametrize("to", ["NCA-0.1", "CFA-0.4", "CF-1.13"])
 @pytest.mark.parametrize("name", several())
-@pytest.mark.few(12)
 def test_however_fields_are_stored_their_values_are_the_same_in_an_aggregation(tmp_path, name, to):
     (tmp_path / "a.pp").write_bytes(several()[name])
     report = cfagg.convert(tmp_path / "a.pp", tmp_path / "a.nc", to=to)

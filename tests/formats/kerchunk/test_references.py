@@ -121,8 +121,8 @@ def with_template(text: str, url: str) -> Any:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (with_template("{{ 7 * 7 }}", "{{u}}"), "'u' is no plain text"),
-        (with_template("{% set a = 1 %}", "{{u}}"), "'u' is no plain text"),
+        (with_template("{{ 7 * 7 }}", "{{u}}"), "'u' is not plain text"),
+        (with_template("{% set a = 1 %}", "{{u}}"), "'u' is not plain text"),
         (with_template("d0", "{{ u.__class__ }}.nc"), "'tas/0.0.0' has the template"),
         (with_template("d0", "{{ u('a') }}.nc"), "plain names alone"),
         (lambda found: found.update(gen=[{"key": "a", "url": "b", "dimensions": {}}]), "generates references"),
