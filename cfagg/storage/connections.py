@@ -6,6 +6,7 @@ No threads and no locks, so that forked data loaders work: a child leaves its pa
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import ipaddress
 import os
@@ -88,7 +89,10 @@ class Connection:
         self.used = False
         self._secure = scheme == "https"
         self._port = port or (443 if self._secure else 80)
-        self._place = f"[{host}]:{self._port}" if ":" in host else f"{host}:{self._port}"
+        named = f"[{host}]" if ":" in host else host
+        self._place = f"{named}:{self._port}"
+        #: As it stands in the URL: a proxy makes the header of the host of this, which is signed.
+        self._authority = named if port is None else self._place
         self._proxy = _proxy(scheme, host)
         #: Headers for the proxy, where requests name the whole URL as it wants it; of a tunnel none are sent through.
         self._to_proxy = self._proxy[2] if self._proxy is not None and not self._secure else None
@@ -100,7 +104,7 @@ class Connection:
     def request(self, method: str, target: str, headers: Mapping[str, str], deadline: float) -> Response:
         """Send a request without a body and return the response, still to be read; `deadline` is by `monotonic`."""
         if self._to_proxy is not None:
-            target, headers = f"http://{self._place}{target}", {**headers, **self._to_proxy}
+            target, headers = f"http://{self._authority}{target}", {**headers, **self._to_proxy}
         asked = self._request(method, target, headers)
         if self._socket is None:
             self._connect(deadline)
@@ -209,12 +213,13 @@ def _is_among(host: str, listed: str) -> bool:
     >>> _is_among("10.1.2.3", "example.org, 10.0.0.0/8"), _is_among("a.org", "0.0.0.0/0")
     (True, False)
     """
-    try:
-        address = ipaddress.ip_address(host)
-        networks = [each.strip(" []") for each in listed.split(",") if "/" in each or ":" in each]
-        return any(address in ipaddress.ip_network(each, strict=False) for each in networks)
-    except ValueError:
-        return False
+    for each in listed.split(","):
+        if "/" in each or ":" in each:
+            # What is no network, as a host with a port, says nothing about the others.
+            with contextlib.suppress(ValueError):
+                if ipaddress.ip_address(host) in ipaddress.ip_network(each.strip(" []"), strict=False):
+                    return True
+    return False
 
 
 @lru_cache(4)
@@ -265,8 +270,9 @@ class Connections:
     def forget(self, server: Server) -> None:
         """Close the idle connections to a server, which has closed one of them."""
         idle = self._of(server)
-        while idle:
-            idle.pop().close()
+        with contextlib.suppress(IndexError):  # another thread took the last one
+            while idle:
+                idle.pop().close()
 
     def _of(self, server: Server) -> deque[Connection]:
         if self._process != os.getpid():
@@ -278,6 +284,7 @@ class Connections:
 
 
 def _close_all(idle: dict[Server, deque[Connection]]) -> None:
-    while idle:
-        for connection in idle.popitem()[1]:
-            connection.close()
+    with contextlib.suppress(KeyError):  # another thread closed the last ones
+        while idle:
+            for connection in idle.popitem()[1]:
+                connection.close()

@@ -77,6 +77,8 @@ class HttpSource(RemoteSource):
     def read(self, key: str) -> bytes | None:
         """Return all bytes under a key, `None` where there are none."""
         reply = self._transport.ask("GET", self._url(key), limit=MAX_OBJECT)
+        if reply.status == 206:
+            raise FragmentReadError(f"{self.path}/{key}: the server was asked for the whole and sends a part")
         return reply.body if self._there(key, reply) else None
 
     def part(self, key: str, start: int | None, count: int) -> Part | None:
@@ -88,7 +90,7 @@ class HttpSource(RemoteSource):
         tag = reply.headers.get("etag" if self._tagged else "last-modified", "")
         settled = self._tagged or (_time(reply, "date") or time.time_ns()) - _time(reply, "last-modified") > _STEP
         if reply.status == 416:
-            beyond = re.fullmatch(r"bytes \*/(\d+)", told)
+            beyond = re.fullmatch(r"bytes \*/(\d{1,18})", told)
             return Part(b"", int(beyond[1]) if beyond else 0, None)
         if not self._there(key, reply):
             return None
@@ -106,7 +108,7 @@ class HttpSource(RemoteSource):
                 f"{self.path}: the server does not support byte ranges and sends whole files; copy the "
                 "store to this machine or to another server"
             )
-        place = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", told)
+        place = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", told)
         if place is None:
             raise FragmentReadError(f"{self.path}/{key}: the server sends bytes and says {told!r} of their place")
         first, size = int(place[1]), int(place[3])
@@ -114,6 +116,11 @@ class HttpSource(RemoteSource):
             raise FragmentReadError(
                 f"{self.path}/{key}: the server was asked for the bytes {wanted} and says it sends those from "
                 f"{first:,} on"
+            )
+        if int(place[2]) + 1 != min(first + count, size):
+            raise FragmentReadError(
+                f"{self.path}/{key}: the server was asked for the bytes {wanted} and says it sends {told!r}, which are "
+                "others"
             )
         if len(reply.body) != int(place[2]) + 1 - first:
             raise FragmentReadError(
@@ -147,8 +154,10 @@ class HttpSource(RemoteSource):
         if reply.status in (404, 410):
             return False
         if reply.status in (401, 403):
+            code = re.search(rb"<Code>([A-Za-z]{1,60})</Code>", reply.body)
+            told = f" ({code[1].decode()})" if code else ""
             raise AccessError(
-                f"{self.path}/{key} may not be read: the server answers {reply.status}; give {self._remedy} as "
+                f"{self.path}/{key} may not be read: the server answers {reply.status}{told}; give {self._remedy} as "
                 f"{self.options_name}="
             )
         told = reply.body[:200].decode("utf-8", "replace").strip()
@@ -207,15 +216,19 @@ class S3Source(HttpSource):
         below = f"{check_key(self.path, folder)}/" if folder else ""
         for reply in self._pages(folder, {"prefix": f"{top}{below}"}):
             now = _time(reply, "date") or time.time_ns()
-            for item in re.findall(r"<Contents>(.*?)</Contents>", reply.body.decode("utf-8", "replace"), re.DOTALL):
+            text = reply.body.decode("utf-8", "replace")
+            for item in re.findall(r"<Contents>(.*?)</Contents>", text, re.DOTALL):
                 key, size, tag, when = (
                     re.search(rf"<{name}>(.*?)</{name}>", item) for name in ("Key", "Size", "ETag", "LastModified")
                 )
-                if not (key and size and size[1].isdigit()):
+                if not (key and size and re.fullmatch(r"[0-9]{1,18}", size[1])):
                     raise self._unlisted(folder)
+                name = self._name(folder, key[1], text, f"{top}{below}")
+                if size[1] == "0" and (not name or name.endswith("/")):
+                    continue  # stands for a folder, as consoles make it
                 mark = html.unescape(tag[1]).strip('"') if tag else ""
                 written = _whole_second(when[1]) if when else 0
-                yield _unquoted(key[1])[len(top) :], State(int(size[1]), mark, written, now)
+                yield f"{below}{name}", State(int(size[1]), mark, written, now)
 
     def children(self, folder: str) -> Iterator[str]:
         """Yield the names of folders below a folder, ``""`` for the store itself."""
@@ -224,10 +237,10 @@ class S3Source(HttpSource):
         for reply in self._pages(folder, {"delimiter": "/", "prefix": prefix}):
             text = reply.body.decode("utf-8", "replace")
             for item in re.findall(r"<CommonPrefixes>(.*?)</CommonPrefixes>", text, re.DOTALL):
-                found = re.search(r"<Prefix>(.*?)</Prefix>", item)
-                name = _unquoted(found[1])[len(prefix) :].rstrip("/") if found else ""
-                if name and "/" not in name and name not in (".", ".."):
-                    yield name
+                for found in re.findall(r"<Prefix>(.*?)</Prefix>", item):
+                    name = self._name(folder, found, text, prefix).rstrip("/")
+                    if name and "/" not in name and name not in (".", ".."):
+                        yield name
 
     def _pages(self, folder: str, asked: Mapping[str, str]) -> Iterator[Reply]:
         """Yield the pages of a listing."""
@@ -238,16 +251,27 @@ class S3Source(HttpSource):
                 return
             text = reply.body.decode("utf-8", "replace")
             # A page for people, as of a proxy, would be a place where nothing is.
-            if not re.search(r"<ListBucketResult[\s>].*</ListBucketResult>\s*$", text, re.DOTALL):
+            whole = re.search(r"<ListBucketResult[\s>].*</ListBucketResult>\s*$", text, re.DOTALL)
+            # Comments, entities and attributes are none of S3, and would hide names from the patterns here.
+            if not whole or "<!" in text or re.search(r"<(Contents|CommonPrefixes)\s", text):
                 raise self._unlisted(folder)
             yield reply
-            token = re.search(r"<NextContinuationToken>(.*?)</NextContinuationToken>", text)
+            token = re.search(r"<NextContinuationToken>(.+?)</NextContinuationToken>", text)
             if token is None:
                 if re.search(r"<IsTruncated>\s*true\s*</IsTruncated>", text, re.IGNORECASE):
                     raise self._unlisted(folder)
                 return
             query["continuation-token"] = html.unescape(token[1])
         raise LimitError(f"{self.path}/{folder} is listed on more than {_PAGES:,} pages")
+
+    def _name(self, folder: str, listed: str, page: str, prefix: str) -> str:
+        """Return a name on a page of a listing, without the prefix that was asked for."""
+        name = html.unescape(listed)
+        if re.search(r"<EncodingType>\s*url\s*</EncodingType>", page):
+            name = unquote(name.replace("+", " "))
+        if not name.startswith(prefix):
+            raise self._unlisted(folder)
+        return name[len(prefix) :]
 
     def _unlisted(self, folder: str) -> UnsupportedError:
         """Return the error about a listing that may lack objects which are there."""
@@ -270,17 +294,16 @@ def _time(reply: Reply, name: str) -> int:
 def _time_of(text: str) -> int:
     try:
         return int(parsedate_to_datetime(text).timestamp()) * 10**9
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0
 
 
 def _whole_second(text: str) -> int:
-    """Return a time of a listing in nanoseconds since 1970, cut to the second that headers give."""
-    return int(datetime.fromisoformat(text).timestamp()) * 10**9
-
-
-def _unquoted(text: str) -> str:
-    return unquote(text.replace("+", " "))
+    """Return a time of a listing in nanoseconds since 1970, cut to the second that headers give; 0 if it is none."""
+    try:
+        return int(datetime.fromisoformat(text).timestamp()) * 10**9
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _signing(path: str, options: Mapping[str, Any], region: str) -> Signing | None:
@@ -309,7 +332,13 @@ def _endpoint(bucket: str, region: str, options: Mapping[str, Any]) -> str:
     given = options.get("endpoint") or setting("endpoint_url")
     if given is not None:
         parts = split_url(given) if isinstance(given, str) else None
-        if parts is None or parts.scheme not in ("http", "https") or parts.query or parts.username is not None:
+        if (
+            parts is None
+            or parts.scheme not in ("http", "https")
+            or parts.query
+            or parts.fragment
+            or parts.username is not None
+        ):
             raise SourceError(
                 f"s3://{bucket}: storage_options= or the environment has an invalid endpoint; expected https://server"
             )

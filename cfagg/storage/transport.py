@@ -191,7 +191,7 @@ class Transport:
 def _joined(url: str, to: str) -> str:
     """Return where a redirect leads."""
     try:
-        target = urljoin(url, to)
+        target = urljoin(url, to).partition("#")[0]
     except ValueError:
         target = ""
     if not target or not re.fullmatch(r"[\x21-\x7e]+", target):
@@ -209,7 +209,7 @@ def _retry_after(text: str) -> float | None:
         return float(text)
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     return max(0.0, (at - datetime.now(UTC)).total_seconds())
