@@ -95,6 +95,16 @@ def test_terabytes_of_which_hardly_anything_is_stored_are_converted(tmp_path, la
     assert np.isnan(found[7, 998:, :: 2**17]).all()
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_what_is_not_stored_is_written_where_the_declared_fill_value_is_another(tmp_path, zarr_format):
+    made = zarr.open_group(tmp_path / "a.zarr", mode="w").create_array(
+        "v", shape=(40,), chunks=(1,), dtype="i2", fill_value=0, dimension_names=["x"], attributes={"_FillValue": -9}
+    )
+    made[3] = 4
+    convert(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks={"x": 2}, zarr_format=zarr_format)
+    assert zarr.open_group(tmp_path / "b.zarr", mode="r")["v"][...].tolist() == [0, 0, 0, 4, *[0] * 36]
+
+
 def test_zero_and_its_negative_are_different_values(tmp_path):
     made = zarr.open_group(tmp_path / "a.zarr", mode="w").create_array(
         "v", shape=(4,), chunks=(2,), dtype="f8", fill_value=0.0, config={"write_empty_chunks": True}

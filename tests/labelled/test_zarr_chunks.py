@@ -109,6 +109,24 @@ def test_one_array_of_very_many_unequal_chunks_does_not_hide_the_others(consolid
     assert cfagg.open_array(tmp_path / "a.zarr", "many").chunks == (tuple(lengths),)
 
 
+@pytest.mark.parametrize(
+    ("others", "told"), [([[50, 2]], (50, 50)), ([70, 30], (50, 50)), ([100], (100,)), (50, (50, 50))]
+)
+def test_dimensions_of_few_chunks_are_not_cut_beside_one_of_very_many(others, told, tmp_path, monkeypatch):
+    lengths = [3, 1, 2, 1, 1, 3, 1]
+    zarr.create_group(tmp_path / "a.zarr").create_array(
+        "v", shape=(12, 100), chunks=(1, 50), dtype="i4", fill_value=6, dimension_names=["n", "m"]
+    )
+    document = json.loads((tmp_path / "a.zarr/v/zarr.json").read_text())
+    grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [lengths, others]}}
+    (tmp_path / "a.zarr/v/zarr.json").write_text(json.dumps(document | {"chunk_grid": grid}))
+    monkeypatch.setattr(grids, "_LISTED", 5)
+    monkeypatch.setattr(grids, "_COARSE", 3)
+    ds = cfagg.read(tmp_path / "a.zarr", chunks={})
+    assert ds.v.chunks == ((4, 4, 4), told)
+    assert (ds.v.values == 6).all()
+
+
 def test_very_many_unequal_shards_are_refused(tmp_path, monkeypatch):
     made = zarr.create_group(tmp_path / "a.zarr").create_array(
         "v", shape=(8,), chunks=(2,), shards=(4,), dtype="i4", dimension_names=["n"]

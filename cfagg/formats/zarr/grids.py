@@ -121,9 +121,16 @@ def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False) -> A
 
 
 def _coarse(told: Sequence[Any], sizes: Sequence[Any]) -> dict[str, Any]:
-    """Return a regular grid of a few chunks along each dimension."""
-    lengths = [e if _is_length(e) else max(-(-n // _COARSE), 1) for e, n in zip(told, sizes, strict=True)]
+    """Return a regular grid of as many chunks along each dimension as there are, but no more than a few."""
+    lengths = [e if _is_length(e) else max(-(-n // _few(e)), 1) for e, n in zip(told, sizes, strict=True)]
     return {"name": "regular", "configuration": {"chunk_shape": lengths}}
+
+
+def _few(entry: Any) -> int:
+    """Return how many chunks a list of lengths and runs has, at most those that are told in place of very many."""
+    listed = entry if isinstance(entry, list) else []
+    count = sum(e[1] if type(e) is list and len(e) == 2 and _is_length(e[1]) else 1 for e in listed)
+    return min(max(count, 1), _COARSE)
 
 
 def chunk_grid(chunks: Sequence[Any]) -> dict[str, Any]:
