@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.joining import Boxes, Described, Members, Options, join, members_of, tied, turned
+from cfagg.cf.joining import Boxes, Described, Members, Options, in_one_calendar, join, members_of, tied, turned
 from cfagg.errors import OptionError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Joined:
 def join_files(scanned: Sequence[Scanned], options: Options | None = None) -> Joined:
     """Return which of the variables of files are one array, by the rules of CF."""
     options = options or Options()
-    described = turned(tied([one for file in scanned for one in file.described], options))
+    described = turned(tied(in_one_calendar([one for file in scanned for one in file.described]), options))
     file = np.repeat(np.arange(len(scanned)), [len(one.described) for one in scanned])
     members = members_of(described, options)
     _check_axes(members, options)

@@ -27,7 +27,12 @@ from cfagg.cf.kinds_of_units import is_reference_time, split_reference
 from cfagg.cf.units import SAME, Linear, linear_exact, plain_units
 from cfagg.errors import CalendarError, UnitsError
 
-__all__ = ["DateChange", "Reference", "canonical", "parse", "time_transform", "transform"]
+__all__ = [
+    "REFORMED", "DateChange", "Reference", "before_reform", "canonical", "parse", "time_transform", "transform",
+]  # fmt: skip
+
+#: Calendars that are one from 15 October 1582 on.
+REFORMED = frozenset({"standard", "proleptic_gregorian"})
 
 #: Calendars whose days cannot be counted by date alone.
 _UNCOUNTED = {"utc": "leap seconds", "none": "no dates"}
@@ -97,6 +102,23 @@ def parse(units: str, calendar: str | None) -> Reference:
     leap = int(second >= 60)
     later, seconds = divmod(3600 * hour + 60 * minute + second - leap - 60 * found.offset, 86400)
     return Reference(_unit(word, units), word, int(days) + int(later), seconds + leap, name)
+
+
+def before_reform(
+    times: npt.NDArray[Any], units: str, calendar: str | None
+) -> npt.NDArray[np.bool_]:  # fmt: skip
+    """Return which times are before 15 October 1582, or not known to be later; NaN is among them.
+
+    >>> before_reform(np.array([-1, 0]), "days since 1582-10-15", "standard")
+    array([ True, False])
+    """
+    begin = parse(units, calendar)
+    if begin.unit is None:
+        return np.ones(times.shape, bool)
+    day = parse("days since 1582-10-15", "standard").day
+    limit = (86400 * (day - begin.day) - begin.second) / begin.unit
+    early: npt.NDArray[np.bool_] = ~(times >= float(limit))
+    return early
 
 
 def time_transform(

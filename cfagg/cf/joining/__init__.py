@@ -7,6 +7,7 @@ from cfagg.cf.joining.describing import describe, describe_all, interned
 from cfagg.cf.joining.members import Axis, Members, Part, Points, codes
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.reasons import Reason, why
+from cfagg.cf.joining.reform import in_one_calendar
 from cfagg.cf.joining.turning import turn_of, turned
 from cfagg.cf.joining.tying import tied
 from cfagg.cf.joining.values import with_units
@@ -26,6 +27,7 @@ __all__ = [
     "codes",
     "describe",
     "describe_all",
+    "in_one_calendar",
     "interned",
     "join",
     "members_of",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cfagg.cf.calendars import REFORMED
 from cfagg.cf.joining.options import Options
 
 __all__ = ["remedy_of"]
@@ -54,6 +55,9 @@ _BY_PROBLEM = (
 )  # fmt: skip
 
 
+_REFORM = "; times of the two calendars are joined where no date, of bounds either, is before 15 October 1582"
+
+
 def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
     """Return what would join two members of which one has `a` and the other `b` of `what`.
 
@@ -65,7 +69,8 @@ def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
         found = [text for word, text in _BY_PROBLEM if word in said]
         return "; ".join(found) or "correct it in the file"
     if rule == "signature":
-        return _of_column(what, options)
+        both = all(f"calendar {name}" in f"{a} {b}" for name in REFORMED)
+        return _of_column(what, options) + _REFORM * both
     if rule == "part":
         numbers = all(isinstance(v, float) for v in (a, b))
         more = "; rtol= and atol= say how far they may differ" if numbers else ""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.calendars import canonical, parse, transform
+from cfagg.cf.calendars import REFORMED, before_reform, canonical, transform
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.units import SAME
 from cfagg.errors import CalendarError, CfaggError, ConformError, UnitsError
@@ -36,10 +36,6 @@ DECODING = frozenset(
 
 #: Calendars of dates that NumPy has.
 _NUMPY = frozenset({"standard", "gregorian", "proleptic_gregorian"})
-
-#: Calendars that are one from this day on, 15 October 1582.
-_REFORM = {"standard", "proleptic_gregorian"}
-_REFORM_DAY = parse("days since 1582-10-15", "standard").day
 
 
 @dataclass(frozen=True)
@@ -160,7 +156,7 @@ def _change(source: Form, target: Form, where: str) -> tuple[Fraction, Fraction]
         found = transform(source.units, source.calendar, target.units, target.calendar)
     except CfaggError as error:
         raise type(error)(f"{where}: {error.message}") from error
-    if not isinstance(found, tuple) and {found.source, found.target} == _REFORM:
+    if not isinstance(found, tuple) and {found.source, found.target} == REFORMED:
         # Both count the days since the reform alike: what differs is the epoch, if that is before it.
         start = 86400 * found.source_epoch[0] + found.source_epoch[1]
         end = 86400 * found.target_epoch[0] + found.target_epoch[1]
@@ -179,9 +175,7 @@ def _is_of_two_calendars(source: Form, target: Form) -> bool:
 def _after_reform(values: Values, source: Form, target: Form, where: str) -> Values:
     """Return times of which none is before the day from which the two calendars agree, where these are two."""
     if _is_of_two_calendars(source, target):
-        begin = parse(str(source.units), source.calendar)
-        limit = (86400 * (_REFORM_DAY - begin.day) - begin.second) / Fraction(begin.unit or 1)
-        early = ~source.missing(values) & ~(values >= float(limit))
+        early = ~source.missing(values) & before_reform(values, str(source.units), source.calendar)
         if early.any():
             raise CalendarError(
                 f"{where} has the calendar {source.calendar!r} and dates before 15 October 1582, where it differs from "
