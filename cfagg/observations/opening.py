@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cfagg.errors import OptionError
+from cfagg.cf.instants import epoch_text
+from cfagg.errors import CfaggWarning, OptionError
 from cfagg.observations.dataset import Observations, with_statistics
-from cfagg.observations.dates import Window, sample_dates
+from cfagg.observations.dates import SampleDates, Window, sample_dates
 from cfagg.observations.selection import Columns, Plan, parse_area, parse_thinning
+
+if TYPE_CHECKING:
+    from cfagg.observations.indexes.protocol import Index
+    from cfagg.observations.store import ObservationStore
 
 __all__ = ["open_observations"]
 
@@ -38,7 +44,8 @@ def open_observations(
 
     The samples have the dates `start`, `start` + `frequency`, … as far as `end`: there are
     ``(end - start) // frequency + 1``.  `start` and `end` may be anything: where the store has no observations, samples
-    have no rows.  Only metadata are read; stores of anemoi-datasets are opened as they are.
+    have no rows, and where several all have none, a `CfaggWarning` says so.  Only metadata are read; stores of
+    anemoi-datasets are opened as they are.
 
     Parameters
     ----------
@@ -144,7 +151,32 @@ def open_observations(
     if (start is None or end is None) and found.first is not None and found.last is not None:
         held = found.first, found.last
     dates = sample_dates(start, end, frequency, held)
+    _warn_of_nothing(store, found, dates, span)
     dataset = Observations(store, found, Plan(dates, span, columns, region, thinning, sample))
     if statistics is None:
         return dataset
     return with_statistics(dataset, statistics, options, allow)
+
+
+def _warn_of_nothing(store: ObservationStore, index: Index, dates: SampleDates, window: Window) -> None:
+    """Warn where none of several samples has a row: of stores elsewhere, where that is known without another read."""
+    if len(dates) == 1:
+        return
+    low, high = (date + offset for date, offset in zip((dates.start, dates.last), window.offsets, strict=True))
+    if not store.source.remote:
+        found, after = index.find(low, high)
+        if found < after:
+            return
+    elif index.kind != "pages":
+        return
+    held, first, last = "holds none", index.first, index.last
+    if first is not None and last is not None:
+        if store.source.remote and first < high and low <= last:
+            return
+        held = f"has those of {epoch_text(first)} to {epoch_text(last)}"
+    warnings.warn(
+        f"{store.path}: no observation is in the windows {window} of {dates}, so that all samples are empty; the store "
+        f"{held}",
+        CfaggWarning,
+        stacklevel=3,
+    )

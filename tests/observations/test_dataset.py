@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cfagg.errors import ConventionError, OptionError, SelectionError
+from cfagg.errors import CfaggWarning, ConventionError, OptionError, SelectionError
 from cfagg.observations.dates import parse_window
+from cfagg.observations.indexes import build_pages
 from cfagg.observations.opening import open_observations
 from cfagg.observations.selection import Area, Thinning
+from cfagg.observations.store import open_store
 from tests.effort import examples
 from tests.observations.small_stores import NEW_YEAR, VARIABLES, epochs_of, hourly, table, write
 from tests.oracles import in_window
@@ -76,14 +78,30 @@ def test_observations_on_a_closed_end_belong_to_the_window_and_on_an_open_end_no
 
 
 def test_samples_outside_the_data_have_no_rows(kept) -> None:
-    ds = open_observations(kept[0], 1900, "1900-01-02", "(-3,3]", "1d")
+    with pytest.warns(
+        CfaggWarning, match=r"no observation is in .* of 1900-01-01.* the store has those of 2020-01-01T"
+    ):
+        ds = open_observations(kept[0], 1900, "1900-01-02", "(-3,3]", "1d")
     assert [x.shape for x in ds] == [(0, 3), (0, 3)]
     assert ds[0].latitudes.shape == ds.details(1).dates.shape == (0,)
     assert ds[:].shape == (0, 3)
 
 
+@pytest.mark.parametrize("pages", [False, True])
+def test_of_years_in_a_gap_between_observations_there_is_a_warning(tmp_path, pages) -> None:
+    path = write(tmp_path / "a.zarr", table([NEW_YEAR, NEW_YEAR + 9 * 86400]))
+    if pages:
+        build_pages(open_store(path))
+    with pytest.warns(CfaggWarning, match="all samples are empty"):
+        open_observations(path, "2020-01-02", "2020-01-09", "(-3,3]", "6h")
+    # One sample of many, or one that was asked for alone, is an answer.
+    open_observations(path, "2020-01-02", "2020-01-10", "(-3,3]", "6h")
+    assert len(open_observations(path, "2020-01-02T00", "2020-01-02T00", "(-3,3]", "6h")[0]) == 0
+
+
 def test_a_store_without_rows_gives_samples_without_rows(tmp_path) -> None:
-    ds = open_observations(write(tmp_path / "empty.zarr", table([])), 2020, "2020-01-02", "(-3,3]", "1d")
+    with pytest.warns(CfaggWarning, match="the store holds none"):
+        ds = open_observations(write(tmp_path / "empty.zarr", table([])), 2020, "2020-01-02", "(-3,3]", "1d")
     assert [len(x) for x in ds] == [0, 0]
 
 

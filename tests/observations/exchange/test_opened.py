@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cfagg
-from cfagg.errors import SourceError, UnsupportedError
+from cfagg.errors import CfaggWarning, SourceError, UnsupportedError
 from cfagg.observations.exchange.documents import merged, runs, table_of
 from cfagg.observations.exchange.table import Table
 from cfagg.observations.store import open_store
@@ -63,7 +63,8 @@ def test_a_dataset_gives_the_rows_of_its_area_alone(store: Path) -> None:
 
 
 def test_windows_without_rows_give_an_empty_table(store: Path) -> None:
-    ds = cfagg.open_observations(store, start="2031-01-01", end="2031-01-05", window="[0,6h)", frequency="6h")
+    with pytest.warns(CfaggWarning, match="all samples are empty"):
+        ds = cfagg.open_observations(store, start="2031-01-01", end="2031-01-05", window="[0,6h)", frequency="6h")
     found = table_of(ds)
     assert found.rows == 0
     assert list(found.blocks()) == []
