@@ -16,6 +16,7 @@ from cfagg.cli.options import (
     add_storage_option,
     check_outputs,
     new_command,
+    note_picture,
     storage_options,
 )
 from cfagg.errors import SelectionError, UnsupportedError
@@ -241,6 +242,7 @@ def _give(args: argparse.Namespace, result: DataArray, asked: Query) -> int:
         title = f"{field.label(result, units=False)}, {asked.title}"
         with output.aside(args.plot) as name:
             field.save(shown, name, kinds(shown), grid(shown), title=title, subtitle=subtitle)
+        note_picture(args)
     if args.json:
         print(statistic.as_json(result, asked))
     else:

@@ -6,7 +6,16 @@ import argparse
 from typing import TYPE_CHECKING
 
 from cfagg.cli import output
-from cfagg.cli.options import add_flag, add_json, add_rows, add_store, check_outputs, new_command, storage_options
+from cfagg.cli.options import (
+    add_flag,
+    add_json,
+    add_rows,
+    add_store,
+    check_outputs,
+    new_command,
+    note_picture,
+    storage_options,
+)
 
 if TYPE_CHECKING:
     from cfagg.observations.store import ObservationStore
@@ -52,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args.store, storage_options(args), args.allow)
     if args.plot is not None:
         _plot(store, args.plot)
+        note_picture(args)
         if args.output is None and not args.json:
             return 0
     from cfagg.observations import describe as observations

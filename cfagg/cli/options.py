@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_allow", "add_files_from", "add_flag", "add_json", "add_repeated", "add_rows", "add_storage_option",
-    "add_store", "add_substitute", "add_workers", "check_outputs", "listed", "new_command", "print_report", "refused",
-    "storage_options",
+    "add_store", "add_substitute", "add_workers", "check_outputs", "listed", "new_command", "note_picture",
+    "print_report", "refused", "storage_options",
 ]  # fmt: skip
 
 type Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -103,6 +103,14 @@ def check_outputs(args: argparse.Namespace) -> None:
 
         picture.kind(args.plot)
         picture.check_library()
+
+
+def note_picture(args: argparse.Namespace) -> None:
+    """Say on stderr where the picture is that was drawn."""
+    if args.plot is not None and not getattr(args, "quiet", False):
+        from cfagg.display.escape import printable
+
+        print(f"note: the picture is {printable(args.plot)}", file=sys.stderr)
 
 
 def print_report(

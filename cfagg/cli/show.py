@@ -17,6 +17,7 @@ from cfagg.cli.options import (
     add_substitute,
     check_outputs,
     new_command,
+    note_picture,
     storage_options,
 )
 
@@ -72,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
     source = open_any(args.file, args.allow, storage_options(args), dict(args.substitutions))
     if args.plot is not None:
         _plot(source, args)
+        note_picture(args)
         if args.output is None and not args.json and not args.references:
             return 0
     printed = False

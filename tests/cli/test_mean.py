@@ -194,7 +194,7 @@ def test_the_result_is_written_as_netcdf(store, capsys, tmp_path):
 def test_results_are_drawn(store, capsys, tmp_path, options):
     target = tmp_path / "p.png"
     status, out, err = run(capsys, store, "tas", *options, "--plot", target)
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, f"note: the picture is {target}\n")
     assert out
     assert target.read_bytes().startswith(b"\x89PNG")
 

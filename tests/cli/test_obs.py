@@ -96,7 +96,7 @@ def test_show_tells_what_is_wrong_with_an_index_and_shows_the_rest(store, capsys
 def test_show_draws_coverage(whole, tmp_path, capsys, ending):
     target = tmp_path / f"c.{ending}"
     status, out, err = run(capsys, "show", whole, "--plot", target)
-    assert (status, out, err) == (0, "", "")
+    assert (status, out, err) == (0, "", f"note: the picture is {target}\n")
     assert target.read_bytes()[:4] in (b"\x89PNG", b"<?xm", b"%PDF")
 
 

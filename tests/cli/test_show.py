@@ -178,9 +178,10 @@ def test_an_output_that_cannot_be_written_is_one_error(show, tmp_path, target):
     assert err.count("\n") == 1
 
 
-def test_plot_draws_a_picture_and_prints_nothing(show, tmp_path):
+def test_plot_draws_a_picture_and_says_where_it_is(show, tmp_path):
     target = tmp_path / "p.png"
-    assert show(sample("figure1.nca"), "--plot", target).out == ""
+    said = show(sample("figure1.nca"), "--plot", target)
+    assert (said.out, said.err) == ("", f"note: the picture is {target}\n")
     assert target.read_bytes().startswith(b"\x89PNG")
     assert "exists" in show(sample("figure1.nca"), "--plot", target, status=2).err
 
