@@ -290,7 +290,12 @@ def page(text: str) -> str:
         before, _, rest = text.partition(mark)
         after = rest.partition("<!-- end -->")[2]
         text = f"{before}{mark}\n\n{make()}\n\n<!-- end -->{after}"
-    return re.sub(r"Measured on .*?\.\n\n", lambda _: f"Measured on {measured()['machine']}.\n\n", text, count=1)
+    return re.sub(
+        r"Measured on .*?\.\n\n",
+        lambda _: f"Measured on {measured()['date']} on {measured()['machine']}.\n\n",
+        text,
+        count=1,
+    )
 
 
 def draw() -> bytes:

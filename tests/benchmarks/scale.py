@@ -219,7 +219,12 @@ RATES: dict[str, Callable[[Path, Path, Path], Any]] = {
 
 def measured(largest: int, only: str = "", log: Callable[[str], Any] = lambda _: None) -> dict[str, Any]:
     """Return the CPU seconds of every job at powers of ten up to `largest`, and the rates of what moves values."""
-    found: dict[str, Any] = {"machine": _machine(), "jobs": {}, "rates": {}}
+    found: dict[str, Any] = {
+        "machine": _machine(),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "jobs": {},
+        "rates": {},
+    }
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         for job in JOBS:
