@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from cfagg.errors import AccessError, SourceError, SourceNotFoundError, UnsupportedError
+from cfagg.errors import AccessError, OptionError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.errors.arguments import a_mapping, a_path, paths
 from cfagg.errors.redacting import redacted
 
@@ -137,6 +137,12 @@ def a_place(
             return text
         if "?" in text or "#" in text:
             raise SourceError(f"{redacted(text)}: a URL with a query or a fragment is not read; name the place alone")
+        if "//" in text.partition("://")[2]:
+            # Paths are joined of their parts: without the empty one it would be another object.
+            raise SourceError(f"{redacted(text)}: a URL with an empty name between two / is not read; rename it")
+        signs = options.get("skip_signature", False)
+        if not isinstance(signs, bool):
+            raise OptionError(f"{options_name}: skip_signature is True or False, found {signs!r}")
         return Url(text, Options(options, tuple(a for a in paths(allow) if is_url(a))))
     if not text or "\0" in text:
         raise SourceError(f"{text!r} is not a file name")

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from cfagg.errors import AccessError, CfaggError, FragmentReadError, SourceError, UnsupportedError
+from cfagg.errors import AccessError, CfaggError, FragmentReadError, OptionError, SourceError, UnsupportedError
 from cfagg.storage import transport
 from cfagg.storage.access import Access
 from cfagg.storage.connections import Connection
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.places import make_source
-from cfagg.storage.urls import covers
+from cfagg.storage.urls import a_place, covers
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -224,3 +224,14 @@ def test_a_server_behind_tls_is_asked_through_a_tunnel_that_the_proxy_may_refuse
             source.read("k")
         assert {(what, where) for what, where, _ in proxy.seen} == {("CONNECT", "data.example.org:443")}
         assert not any("authorization" in {n.lower() for n in headers} for _, _, headers in proxy.seen)
+
+
+@pytest.mark.parametrize("url", ["s3://b//a", "s3://b/a//k", "http://h.example/a//k", "s3://b/a//"])
+def test_a_url_with_an_empty_name_is_refused_for_without_it_another_object_would_be_read(url):
+    with pytest.raises(SourceError, match="empty name between two /"):
+        a_place(url)
+
+
+def test_whether_requests_are_signed_is_said_by_a_truth_and_no_text():
+    with pytest.raises(OptionError, match="skip_signature is True or False, found 'false'"):
+        a_place("s3://b/a", {"skip_signature": "false"})
