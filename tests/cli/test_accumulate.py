@@ -143,7 +143,8 @@ def test_changed_values_are_refreshed_with_the_same_settings(store, capsys):
 def test_wrong_usage_names_the_option(store, capsys, options, message):
     status, out, err = run(capsys, store, "tas", *options)
     assert (status, out) == (2, "")
-    assert message in err.splitlines()[-1]
+    assert message in err.splitlines()[0]
+    assert err.splitlines()[-1] == "see cfagg accumulate --help"
 
 
 @pytest.mark.few(5)
