@@ -38,6 +38,8 @@ class Builder:
         self.number = {name: k for k, name in enumerate(self.axes)}
         self.layouts = Layouts()
         self.made: dict[Any, tuple[Assembled, Assembled | None, Any]] = {}
+        #: Coordinates whose formula terms refer by the names in the dataset.
+        self.told: set[str] = set()
         #: Names of the arrays, box by box.
         self.names: list[str] = []
         #: Attributes that their members have differently, likewise.
@@ -74,6 +76,7 @@ class Builder:
         for new, is_new in mappings.values():
             if is_new:
                 self._rename(new, names)
+        self._terms(own, names)
         self._aggregation(rows, described, order, loose, dims, names, coordinates)
 
     def _dimensions(self, rows: Int64, described: Sequence[Described], box: int) -> list[str]:
@@ -178,6 +181,15 @@ class Builder:
             said = {k: v for k, v in bounds.master.all_attributes().items() if k in of.attributes}
             contents.add(own, (*spans, last), array, said)
         contents.add(name, spans, values if spans else values.reshape(()), attributes)
+
+    def _terms(self, coordinates: Sequence[str | None], names: Mapping[str, str]) -> None:
+        """Let formula terms of coordinates refer by the names in the dataset, where no array before had these."""
+        for name in coordinates:
+            if name is not None and name not in self.told:
+                self.told.add(name)
+                one = self.contents.variables[name]
+                said = {k: v for k, v in one.attributes.items() if k == "formula_terms"}
+                self.contents.variables[name] = replace(one, attributes={**one.attributes, **renamed(said, names)})
 
     def _mapping(self, stated: Stated) -> tuple[str, bool]:
         """Add a variable without values that matter; return its name, and whether it is new."""

@@ -314,3 +314,18 @@ def test_cell_areas_are_compared_in_the_direction_of_the_coordinates_whatever_ot
         (made.isel(y=slice(None, None, -1)) if k else made).to_netcdf(tmp_path / f"{k}.nc")
     found = cfagg.aggregate([tmp_path / f"{k}.nc" for k in order], decode_times=False)
     assert sorted(v.size // OBLONG.size for n, v in found.items() if str(n).startswith("tas")) == [1, 2]
+
+
+def test_formula_terms_refer_to_coordinates_by_the_names_that_these_get(tmp_path: Path) -> None:
+    for k, called in enumerate(({"time": "time"}, {"time": "lev", "lev": "lat", "lat": "time"})):
+        names, _ = files(tmp_path, [("time", "lev", "lat", "lon")] * (k + 1))
+        with xr.open_dataset(names[k], decode_times=False) as made:
+            own = made.load().rename(called)
+        level = called.get("lev", "lev")
+        own[level].attrs["formula_terms"] = f"sigma: {level} ps: ps ptop: ptop"
+        own.to_netcdf(tmp_path / f"own{k}.nc")
+    for order in ([0, 1], [1, 0]):
+        found = cfagg.aggregate([tmp_path / f"own{k}.nc" for k in order], decode_times=False)
+        (level,) = (v for v in found.variables.values() if "formula_terms" in v.attrs)
+        assert level.attrs["formula_terms"] == f"sigma: {level.dims[0]} ps: ps ptop: ptop"
+        assert level.dims[0] in found.tas.dims
