@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from cfagg.arrays.joined_source import variable_of
 from cfagg.arrays.source import Group, Variable
-from cfagg.cf.references import REFERRING
+from cfagg.cf.references import KEYED, REFERRING
 from cfagg.model import Aggregation
 
 __all__ = ["Contents", "renamed"]
 
 _WORD = re.compile(r"[^\s:]+")
+#: Not a word before a colon, such as the measure in "area: areacella".
+_VALUE = re.compile(r"[^\s:]+(?![^\s:]|:)")
 
 
 class Contents:
@@ -94,12 +96,14 @@ def renamed(attributes: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
 
     >>> renamed({"cell_methods": "time: mean", "units": "time"}, {"time": "time_1"})
     {'cell_methods': 'time_1: mean', 'units': 'time'}
+    >>> renamed({"cell_measures": "area: area"}, {"area": "area_1"})
+    {'cell_measures': 'area: area_1'}
     """
     found = dict(attributes)
     for key in (*REFERRING, "cell_methods"):
         text = found.get(key)
         if isinstance(text, str):
-            found[key] = _WORD.sub(lambda m: names.get(m[0], m[0]), text)
+            found[key] = (_VALUE if key in KEYED else _WORD).sub(lambda m: names.get(m[0], m[0]), text)
     return found
 
 
