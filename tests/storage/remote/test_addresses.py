@@ -167,6 +167,20 @@ def test_an_object_store_leads_nowhere_else_by_whichever_reader(status) -> None:
         assert not other.seen
 
 
+@pytest.mark.parametrize("status", [302, 307])
+def test_keys_of_an_azure_account_are_not_sent_to_where_its_server_leads(status) -> None:
+    pytest.importorskip("obstore", reason="Azure is read by obstore, which is not installed")
+    with serving() as server, serving() as other:
+        server.answer = (status, {"Location": f"{other.url}/k"}, b"")
+        key = {"account_name": "archive", "account_key": "a2V5"}
+        with contextlib.suppress(CfaggError):
+            ObjectStore("az://data/x", {"endpoint": f"{server.url}/archive", **key}).read("k")
+        assert any("authorization" in map(str.lower, headers) for _, _, headers in server.seen)
+        assert other.seen
+        for _, _, headers in other.seen:
+            assert "authorization" not in map(str.lower, headers)
+
+
 # ---- proxies
 
 
