@@ -34,10 +34,10 @@ _AT_ONCE = 16
 class NewStore:
     """The place of a new store; with `overwrite` a store that is there, or what a killed run left, may be removed.
 
-    With `resume` what a killed run left may be there.
+    With `resume` what a killed run left may be there; `None` where nothing is resumed by those who write.
     """
 
-    def __init__(self, objects: ObjectStore, *, overwrite: bool, resume: bool = False) -> None:
+    def __init__(self, objects: ObjectStore, *, overwrite: bool, resume: bool | None = None) -> None:
         self.objects, self.overwrite, self.resume = objects, overwrite, resume
         self._mark = uuid.uuid4().hex.encode()
         self._segments: list[str] = []
@@ -54,9 +54,10 @@ class NewStore:
         if not self.overwrite and not (self.resume and partial):
             if store:
                 raise TargetExistsError(f"{path} exists; choose another target or pass overwrite=True (--overwrite)")
+            finish = "" if self.resume is None else "finish it with resume=True (--resume), or "
             raise TargetExistsError(
-                f"{path} holds a store that is not complete: it is being written, or a run was cut short; finish it "
-                "with resume=True (--resume), or remove it with overwrite=True (--overwrite)"
+                f"{path} holds a store that is not complete: it is being written, or a run was cut short; {finish}"
+                "remove it with overwrite=True (--overwrite)"
             )
 
     def journal(self) -> bytes | None:

@@ -97,6 +97,14 @@ def test_a_run_that_finds_another_one_at_its_end_publishes_nothing(cloud, key) -
     assert objects.read(key) == b"of another run"
 
 
+@pytest.mark.parametrize(("resume", "remedy"), [(None, "; remove it"), (False, "finish it with resume=True")])
+def test_what_a_killed_run_left_is_resumed_only_by_those_who_can(cloud, resume, remedy) -> None:
+    _, _, objects = cloud
+    NewStore(objects, overwrite=False).begin()
+    with pytest.raises(TargetExistsError, match=f"cut short.*{remedy}"):
+        NewStore(objects, overwrite=False, resume=resume).check()
+
+
 def test_an_object_is_created_once(cloud) -> None:
     _, _, objects = cloud
     objects.put("once", b"1", create=True)
