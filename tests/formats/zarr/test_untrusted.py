@@ -442,6 +442,7 @@ def test_runs_of_endless_chunks_are_refused_before_another_library_lists_them(tm
     assert cfagg.open_array(path, "v")[[2**32, 5]].tolist() == [0, 0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("chunked", [{}, {"chunks": {}}])
 def test_more_unequal_chunks_than_another_library_lists_are_read(tmp_path, chunked):
     path = endless(tmp_path / "a.zarr", [[1, 2**20], [8191, 2**20]])

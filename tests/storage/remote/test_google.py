@@ -52,6 +52,7 @@ def test_of_two_who_saw_the_same_state_one_replaces_it(place: ObjectStore, googl
     assert google.objects["a.zarr/x"].body == b"of another"
 
 
+@pytest.mark.full
 def test_a_store_grows_there_with_its_sums(google: Google, tmp_path: Path) -> None:
     names, chunks = ("time", "x"), (4, 2)
     made = zarr.create_group(str(tmp_path / "a.zarr"))

@@ -111,6 +111,7 @@ def test_what_is_open_can_be_sent_without_keys_and_never_with_them(source, bucke
     np.testing.assert_array_equal(pickle.loads(sent)[5:25:7], VALUES[5:25:7])
 
 
+@pytest.mark.full  # Icechunk tries again for seconds
 def test_without_keys_or_with_wrong_ones_it_is_an_error_that_repeats_none(source, bucket, url):
     wrong = {**bucket.options, "secret_access_key": "unlikely-to-be-said"}
     for options in (wrong, {"endpoint": bucket.endpoint, "skip_signature": True}):
