@@ -106,8 +106,15 @@ def test_chunks_on_a_web_server_have_the_values_of_the_files(nginx: Nginx, tmp_p
     allowed = {f"{nginx.url}/virtual/": icechunk.credentials.HttpAccess}
     np.testing.assert_array_equal(opened(out, allowed).tas.values, cfagg.aggregate(files).tas.values)
     files[1].write_bytes(files[1].read_bytes())
-    with pytest.raises(icechunk.IcechunkError, match="has changed"):
-        opened(out, allowed).tas.load()
+    said = ""
+    for _ in range(50):
+        with pytest.raises(icechunk.IcechunkError) as caught:
+            opened(out, allowed).tas.load()
+        said = str(caught.value)
+        # nginx ends a connection after this answer without a word, and Icechunk may ask there for the next chunk.
+        if "connection closed before" not in said:
+            break
+    assert "has changed" in said
 
 
 def test_files_of_a_server_that_tells_no_time_are_refused(tmp_path: Path) -> None:
