@@ -37,7 +37,7 @@ def cluster_of(client: Any) -> Iterator[Any]:
         yield made
 
 
-def _client(address: str) -> Any:
+def _client(address: str, *, again: bool = True) -> Any:
     """Return a client of the scheduler at an address; one that finds none is closed here.
 
     Left to the garbage collector, it would be closed by whatever thread collects it. The thread of the next client's
@@ -45,21 +45,19 @@ def _client(address: str) -> Any:
     """
     from distributed import Client
 
-    for attempt in range(2):
-        made = Client.__new__(Client)
-        try:
-            made.__init__(address, set_as_default=False)
-        except (AssertionError, OSError, ValueError) as error:
-            with suppress(OSError):
-                made.close()
-            if isinstance(error, AssertionError):  # its loop did not start in time: others leave clients behind, too
-                if attempt == 0:
-                    continue
-                error = TimeoutError("the thread of a client did not start; try again when this machine is less busy")
-            lines = str(error).splitlines() or [type(error).__name__]
-            raise SourceError(f"no Dask scheduler answers at {address}: {lines[0]}") from error
-        return made
-    raise AssertionError
+    made = Client.__new__(Client)
+    try:
+        made.__init__(address, set_as_default=False)
+    except (AssertionError, OSError, ValueError) as error:
+        with suppress(OSError):
+            made.close()
+        if isinstance(error, AssertionError):  # its loop did not start in time: others leave clients behind, too
+            if again:
+                return _client(address, again=False)
+            error = TimeoutError("the thread of a client did not start; try again when this machine is less busy")
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise SourceError(f"no Dask scheduler answers at {address}: {lines[0]}") from error
+    return made
 
 
 def threads_of(client: Any) -> int:

@@ -61,7 +61,7 @@ class Response:
         self.ended = method == "HEAD" or self.status in (204, 304) or (self._left == 0 and not self._chunked)
 
     def read(self, most: int) -> bytes:
-        """Return the body, or `most` bytes of it; raise where it ends before."""
+        """Return what is left of the body, or `most` bytes of it; raise where it ends before."""
         if self.ended:
             return b""
         if self._chunked:
@@ -71,7 +71,8 @@ class Response:
             self.stays = False
             return self._reader.read(most)
         count = min(most, self._left)
-        self.ended = count == self._left
+        self._left -= count
+        self.ended = not self._left
         return self._exactly(count)
 
     def _exactly(self, count: int) -> bytes:
@@ -81,20 +82,24 @@ class Response:
         return found
 
     def _chunks(self, most: int) -> bytes:
-        pieces, total = [], 0
-        while total < most:
-            found = _CHUNK.fullmatch(_line(self._reader))
-            if found is None:
-                raise AnswerError("a chunk of the answer begins with no length")
-            size = int(found[1], 16)
-            if size == 0:
-                _fields(self._reader)
-                self.ended = True
-                break
-            pieces.append(self._exactly(min(size, most - total)))
-            total += len(pieces[-1])
-            if len(pieces[-1]) == size and self._exactly(2) != b"\r\n":
+        pieces: list[bytes] = []
+        left = self._left or 0
+        while most:
+            if not left:
+                found = _CHUNK.fullmatch(_line(self._reader))
+                if found is None:
+                    raise AnswerError("a chunk of the answer begins with no length")
+                left = int(found[1], 16)
+                if not left:
+                    _fields(self._reader)
+                    self.ended = True
+                    break
+            count = min(left, most)
+            pieces.append(self._exactly(count))
+            left, most = left - count, most - count
+            if not left and self._exactly(2) != b"\r\n":
                 raise AnswerError("a chunk of the answer is longer than it says")
+        self._left = left
         return b"".join(pieces)
 
 

@@ -53,6 +53,22 @@ HEADERS = st.lists(
 ).map(lambda found: [h for h in found if h[0].lower() not in FRAMING])  # fmt: skip
 
 
+@given(st.binary(max_size=60), st.integers(1, 20), st.booleans(), st.lists(st.integers(0, 25), max_size=8))
+def test_a_body_that_is_read_in_pieces_is_that_of_one_read(body, size, chunked, asked) -> None:
+    head = b"HTTP/1.1 200 OK\r\n"
+    if chunked:
+        parts = [body[k : k + size] for k in range(0, len(body), size)]
+        sent = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in [*parts, b""])
+        answer = answered(head + b"Transfer-Encoding: chunked\r\n\r\n" + sent)
+    else:
+        answer = answered(head + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+    pieces = [answer.read(most) for most in asked]
+    assert all(len(piece) <= most for piece, most in zip(pieces, asked, strict=True))
+    assert b"".join([*pieces, answer.read(100)]) == body
+    assert answer.ended
+    assert answer.stays
+
+
 @given(
     st.sampled_from([200, 206, 301, 403, 404, 416, 500, 503, 599]), TEXT, HEADERS, st.binary(max_size=300), st.data()
 )
