@@ -70,7 +70,11 @@ class _Incoming(io.RawIOBase):
         if left <= 0:
             raise TimeoutError("the deadline of this request has passed")
         self.wait(min(self._silence, left))
-        return self._socket.recv_into(buffer)
+        try:
+            return self._socket.recv_into(buffer)
+        except ssl.SSLEOFError:
+            # Anybody on the way can end a connection; only the server says in TLS that there is no more.
+            raise ConnectionResetError("the connection was cut: TLS was not ended") from None
 
     def wait(self, seconds: float) -> None:
         """Set how long the socket may take, which is a system call."""
@@ -141,7 +145,7 @@ class Connection:
                     self._tunnel(self._proxy[2], deadline)
                 made.settimeout(left())
                 made = _context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")).wrap_socket(
-                    made, server_hostname=self.host
+                    made, server_hostname=self.host, suppress_ragged_eofs=False
                 )
                 self._use(made)
         except BaseException:
