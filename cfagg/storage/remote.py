@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,13 +9,14 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError, UnsupportedError
 from cfagg.errors.redacting import redacted
 from cfagg.storage.credentials import Credentials, from_environment, setting
 from cfagg.storage.http_options import Headers, check_options, common_options, split_url
 from cfagg.storage.remote_source import RemoteSource
+from cfagg.storage.s3_listing import MOST, Listing, listing
 from cfagg.storage.signing import Signing, canonical_query
 from cfagg.storage.store import MAX_OBJECT, Part, State, check_key
 from cfagg.storage.transport import Reply, Signer, Transport
@@ -212,66 +212,38 @@ class S3Source(HttpSource):
 
     def objects(self, folder: str) -> Iterator[tuple[str, State]]:
         """Yield the keys and states of all objects below a folder, ``""`` for the store itself."""
-        top = f"{self._prefix}/".lstrip("/")
         below = f"{check_key(self.path, folder)}/" if folder else ""
-        for reply in self._pages(folder, {"prefix": f"{top}{below}"}):
-            now = _time(reply, "date") or time.time_ns()
-            text = reply.body.decode("utf-8", "replace")
-            for item in re.findall(r"<Contents>(.*?)</Contents>", text, re.DOTALL):
-                key, size, tag, when = (
-                    re.search(rf"<{name}>(.*?)</{name}>", item) for name in ("Key", "Size", "ETag", "LastModified")
-                )
-                if not (key and size and re.fullmatch(r"[0-9]{1,18}", size[1])):
-                    raise self._unlisted(folder)
-                name = self._name(folder, key[1], text, f"{top}{below}")
-                if size[1] == "0" and (not name or name.endswith("/")):
-                    continue  # stands for a folder, as consoles make it
-                mark = html.unescape(tag[1]).strip('"') if tag else ""
-                written = _whole_second(when[1]) if when else 0
-                yield f"{below}{name}", State(int(size[1]), mark, written, now)
+        for found, now in self._pages(folder, f"{self._prefix}/".lstrip("/") + below, {}):
+            for name, size, tag, written in found.entries:
+                yield f"{below}{name}", State(size, tag, _whole_second(written), now)
 
     def children(self, folder: str) -> Iterator[str]:
         """Yield the names of folders below a folder, ``""`` for the store itself."""
         whole = "/".join(p for p in (self._prefix, check_key(self.path, folder) if folder else "") if p)
-        prefix = f"{whole}/" if whole else ""
-        for reply in self._pages(folder, {"delimiter": "/", "prefix": prefix}):
-            text = reply.body.decode("utf-8", "replace")
-            for item in re.findall(r"<CommonPrefixes>(.*?)</CommonPrefixes>", text, re.DOTALL):
-                for found in re.findall(r"<Prefix>(.*?)</Prefix>", item):
-                    name = self._name(folder, found, text, prefix).rstrip("/")
-                    if name and "/" not in name and name not in (".", ".."):
-                        yield name
+        for found, _ in self._pages(folder, f"{whole}/" if whole else "", {"delimiter": "/"}):
+            for listed in found.folders:
+                name = listed.rstrip("/")
+                if name and "/" not in name and name not in (".", ".."):
+                    yield name
 
-    def _pages(self, folder: str, asked: Mapping[str, str]) -> Iterator[Reply]:
-        """Yield the pages of a listing."""
-        query = {"list-type": "2", "encoding-type": "url", **asked}
+    def _pages(self, folder: str, prefix: str, asked: Mapping[str, str]) -> Iterator[tuple[Listing, int]]:
+        """Yield the pages of a listing, and the time at the server."""
+        query = {"list-type": "2", "encoding-type": "url", "prefix": prefix, **asked}
         for _ in range(_PAGES):
-            reply = self._listing.ask("GET", f"{self._root}/", canonical_query(query), limit=MAX_OBJECT)
+            reply = self._listing.ask("GET", f"{self._root}/", canonical_query(query), limit=MOST)
             if not self._there(folder, reply):
                 return
-            text = reply.body.decode("utf-8", "replace")
-            # A page for people, as of a proxy, would be a place where nothing is.
-            whole = re.search(r"<ListBucketResult[\s>].*</ListBucketResult>\s*$", text, re.DOTALL)
-            # Comments, entities and attributes are none of S3, and would hide names from the patterns here.
-            if not whole or "<!" in text or re.search(r"<(Contents|CommonPrefixes)\s", text):
-                raise self._unlisted(folder)
-            yield reply
-            token = re.search(r"<NextContinuationToken>(.+?)</NextContinuationToken>", text)
-            if token is None:
-                if re.search(r"<IsTruncated>\s*true\s*</IsTruncated>", text, re.IGNORECASE):
-                    raise self._unlisted(folder)
+            try:
+                found = listing(reply.body, prefix)
+            except ValueError:
+                raise self._unlisted(folder) from None
+            yield found, _time(reply, "date") or time.time_ns()
+            if found.token is None:
                 return
-            query["continuation-token"] = html.unescape(token[1])
+            if found.token == query.get("continuation-token"):
+                raise self._unlisted(folder)
+            query["continuation-token"] = found.token
         raise LimitError(f"{self.path}/{folder} is listed on more than {_PAGES:,} pages")
-
-    def _name(self, folder: str, listed: str, page: str, prefix: str) -> str:
-        """Return a name on a page of a listing, without the prefix that was asked for."""
-        name = html.unescape(listed)
-        if re.search(r"<EncodingType>\s*url\s*</EncodingType>", page):
-            name = unquote(name.replace("+", " "))
-        if not name.startswith(prefix):
-            raise self._unlisted(folder)
-        return name[len(prefix) :]
 
     def _unlisted(self, folder: str) -> UnsupportedError:
         """Return the error about a listing that may lack objects which are there."""

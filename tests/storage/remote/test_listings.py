@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from typing import Any
 
 import pytest
 
 from cfagg.errors import AccessError, FragmentReadError, SourceError, UnsupportedError
+from cfagg.storage import s3_listing
 from cfagg.storage.connections import Connection, Connections, _close_all, _is_among
 from cfagg.storage.places import make_source
 from tests.storage.remote.test_addresses import serving
@@ -44,6 +47,8 @@ def bucket_of(script) -> Any:  # noqa: F811
     [
         (URL_ENCODED + entry("x/a+b%2Bc%20d"), ["a b+c d"]),
         (entry("x/a+b%20&amp;c"), ["a+b%20&c"]),
+        (entry("x/a&amp;lt;&#1;&#x1F600;&#128;\t&apos;"), ["a&lt;\x01\U0001f600\x80\t'"]),
+        (URL_ENCODED + entry("x/a%01%0D%C3%A4%26lt;"), ["a\x01\r\xe4&lt;"]),
         (URL_ENCODED + entry("x/", "0") + entry("x/f/", "0") + entry("x/f/k"), ["f/k"]),
         (URL_ENCODED + entry("x/e", "0"), ["e"]),
         (URL_ENCODED + entry("x/a", when="yesterday") + entry("x/b", when="0001-01-01T00:00:00"), ["a", "b"]),
@@ -55,6 +60,8 @@ def test_names_are_those_that_are_stored_and_marks_of_folders_are_none(bucket_of
 
 @pytest.mark.parametrize("content", [
     entry("y/a"), entry("a"), entry("<![CDATA[x/a]]>"), f"<!--{entry('x/a')}-->", entry("x/a", "\xb2"),
+    entry("x/&copy;"), entry("x/a&b"), entry("x/&#" + "9" * 5000 + ";"), entry("x/&#55296;"), entry("x/&#0;"),
+    URL_ENCODED + entry("x/%FF"), "<Contents><Key>x/a</Key>", "<IsTruncated>true</IsTruncated>",
     entry("x/a", "9" * 5000), entry("x/a").replace("<Contents>", "<Contents a='b'>"),
 ])  # fmt: skip
 def test_a_listing_that_is_not_of_this_place_or_not_as_of_s3_is_an_error(bucket_of, content) -> None:
@@ -72,6 +79,32 @@ def test_a_folder_elsewhere_is_no_child_and_several_may_stand_together(bucket_of
 def test_an_empty_token_is_the_end_of_a_listing(bucket_of) -> None:
     once = f"{entry('x/a')}<IsTruncated>false</IsTruncated><NextContinuationToken></NextContinuationToken>"
     assert [key for key, _ in bucket_of(once, once, once).objects("")] == ["a"]
+
+
+def test_a_listing_that_leads_to_its_own_page_is_an_error(bucket_of) -> None:
+    once = f"{entry('x/a')}<NextContinuationToken>b</NextContinuationToken>"
+    with pytest.raises(UnsupportedError, match="is not listed whole"):
+        list(bucket_of(once, once, once).objects(""))
+
+
+@pytest.mark.parametrize("piece", [
+    "<ListBucketResult>", "<Contents>", "<Contents><Key>", entry("x/a"), entry("x/a").replace("</Key>", "<Key>"),
+    "<CommonPrefixes><Prefix>", "<CommonPrefixes><Prefix>x/a</Prefix></CommonPrefixes>", "<NextContinuationToken>",
+    "<IsTruncated> ", "<EncodingType>", " ", "&#1", "</ListBucketResult> ",
+])  # fmt: skip
+def test_a_page_takes_time_in_proportion_to_its_length(piece) -> None:
+    def spent(size: int) -> float:
+        page = f"<ListBucketResult>{piece * (size // len(piece))}</ListBucketResult>".encode()
+        took = []
+        for _ in range(5):
+            began = time.thread_time()
+            with contextlib.suppress(ValueError):
+                s3_listing.listing(page, "x/")
+            took.append(time.thread_time() - began)
+        return min(took)
+
+    # The second page is 8 times as long: 64 times the time would be that of its square.
+    assert spent(1 << 20) <= 40 * max(spent(1 << 17), 2e-3)
 
 
 def test_a_clock_that_is_wrong_is_named(script) -> None:  # noqa: F811
