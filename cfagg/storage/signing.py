@@ -10,6 +10,7 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from urllib.parse import quote
 
 from cfagg.errors import AccessError
@@ -87,10 +88,17 @@ def sign(
     request = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{_EMPTY}"
     scope = f"{stamp[:8]}/{credentials.region}/s3/aws4_request"
     text = "\n".join(("AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(request.encode()).hexdigest()))
-    key = f"AWS4{credentials.secret}".encode()
-    for part in (*scope.split("/"), text):
-        key = hmac.digest(key, part.encode(), "sha256")
+    found = hmac.digest(_key_of_the_day(credentials.secret, scope), text.encode(), "sha256").hex()
     sent["authorization"] = (
-        f"AWS4-HMAC-SHA256 Credential={credentials.key}/{scope},SignedHeaders={names},Signature={key.hex()}"
+        f"AWS4-HMAC-SHA256 Credential={credentials.key}/{scope},SignedHeaders={names},Signature={found}"
     )
     return sent
+
+
+@lru_cache(maxsize=8)
+def _key_of_the_day(secret: str, scope: str) -> bytes:
+    """Return what requests of one day are signed with; it stands in no object, so in no pickle and no text form."""
+    key = f"AWS4{secret}".encode()
+    for part in scope.split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return key
