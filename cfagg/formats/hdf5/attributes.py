@@ -36,14 +36,17 @@ _HIDDEN = ("REFERENCE_LIST", "_NCProperties")
 class _Attribute:
     """An attribute that many variables of many files may have; equal ones are the same object."""
 
-    __slots__ = ("name", "value")
+    __slots__ = ("common", "name", "value")
 
-    def __init__(self, name: str, value: AttributeValue) -> None:
+    def __init__(self, name: str, value: AttributeValue, *, common: bool = True) -> None:
+        #: Whether the netCDF library certainly gives the same value.
+        self.common = common
         self.name, self.value = name, value
 
 
-#: Attributes that are shown, those of the library, and whether some of these say where the dimensions are.
-_Set = tuple[SharedAttributes, dict[str, AttributeValue], bool]
+#: Attributes that are shown, those of the library, whether some of these say where the dimensions are, and whether all
+#: that are shown are common.
+_Set = tuple[SharedAttributes, dict[str, AttributeValue], bool, bool]
 
 
 class _Memory:
@@ -55,7 +58,7 @@ class _Memory:
     def forget(self) -> None:
         """Begin anew."""
         self.attributes: dict[bytes, _Attribute] = {}
-        self.texts: dict[tuple[str, AttributeValue], _Attribute] = {}
+        self.texts: dict[tuple[str, AttributeValue, bool], _Attribute] = {}
         self.sets: dict[tuple[_Attribute, ...], _Set] = {}
         self.stored: dict[tuple[bytes, ...], _Set] = {}
         self.shown: dict[tuple[_Attribute, ...], SharedAttributes] = {}
@@ -78,32 +81,26 @@ def forget() -> None:
 
 
 class Attributes:
-    """Decodes the attributes of objects."""
+    """Decodes the attributes of objects; if `strict`, only those that the netCDF library certainly decodes alike."""
 
-    def __init__(self, objects: Objects) -> None:
-        self.objects = objects
+    def __init__(self, objects: Objects, *, strict: bool = False) -> None:
+        self.objects, self.strict = objects, strict
 
     def of(
         self, found: Object | Alike, rank: int = 0
     ) -> tuple[dict[str, AttributeValue], dict[str, AttributeValue], list[int | None] | None]:
         """Return the attributes that are shown, those of the library, and where the dimensions are."""
-        if isinstance(found, Alike):
+        if isinstance(found, Alike) and not self.strict:
             header, values = found.header, found.values
             if header.dense is None or dense_at(values[header.dense]) == UNDEFINED:
-                shown, internal, listed = self._set(header.plain(values))
+                shown, internal, listed, _ = self._set(header.plain(values))
                 # The earlier header may have had another attribute of this length in place of the list of dimensions.
                 if not listed:
                     if header.scales is None:
                         return shown, internal, None
                     i, end = header.scales
                     return shown, internal, self.objects.space.references(values[i], end, rank)
-            found = found.object()
-        stored = found.attributes
-        info = found.messages.get(ATTRIBUTES)
-        if info is not None:
-            stored = [*stored, *self.objects.dense_attributes(info)]
-        if found.ordered:
-            stored.sort()
+        stored = self.stored(found)
         attributes = self._known([data for _, data in stored])
         scales: list[int | None] | None = None
         for one, (_, data) in zip(attributes, stored, strict=True):
@@ -112,8 +109,21 @@ class Attributes:
                 kind = self.objects.named(kind) if flags & 1 else kind
                 if shape_of(space)[0] == (rank,) and type_of(kind)[0] == "references":
                     scales = self.objects.space.references(data, end, rank)
-        shown, internal, _ = _set(attributes)
+                    several = any(length != 1 for length, _ in struct.iter_unpack("<I12s", data[end : end + 16 * rank]))
+                if self.strict and (scales is None or several):
+                    raise UnusualError
+        shown, internal, _, common = _set(attributes)
+        if self.strict and not common:
+            raise UnusualError
         return shown, internal, scales
+
+    def stored(self, found: Object | Alike) -> list[tuple[int, bytes]]:
+        """Return the attributes of an object as messages, by creation order where it is tracked."""
+        found = found.object() if isinstance(found, Alike) else found
+        stored = [*found.attributes, *self.objects.dense_attributes(found.messages.get(ATTRIBUTES))]
+        if found.ordered:
+            stored.sort()
+        return stored
 
     def _set(self, stored: tuple[bytes, ...]) -> _Set:
         """Return the set of attributes by their bytes, remembered where these say all."""
@@ -145,15 +155,18 @@ class Attributes:
         shape, _, empty = shape_of(space)
         type_ = type_of(kind)
         if name == "DIMENSION_LIST":
-            return _scales
-        made = _Attribute(name, self._value(name, type_, shape, empty, data, end))
+            _memory.spend(len(data))
+            return _memory.attributes.setdefault(data, _scales)
+        value = self._value(name, type_, shape, empty, data, end)
+        common = not flags and not empty and len(shape) < 2 and _is_common(name, kind, value, data[end:])
+        made = _Attribute(name, value, common=common)
         size = len(data)
         if type_[0] == "text":
             if isinstance(made.value, tuple):
                 size += sum(map(len, made.value))
             elif isinstance(made.value, str | bytes):
                 size += len(made.value)
-                made = _memory.texts.setdefault((name, made.value), made)
+                made = _memory.texts.setdefault((name, made.value, common), made)
         elif type_[0] != "other" and not flags & 1 and size <= _SHORT:
             made = _memory.attributes.setdefault(data, made)
         _memory.spend(size)
@@ -200,6 +213,19 @@ class Attributes:
         return Foreign("a value of a user-defined type")
 
 
+def _is_common(name: str, kind: bytes, value: AttributeValue, data: bytes) -> bool:
+    """Return whether the netCDF library certainly gives this value: text has many forms, and may not be UTF-8."""
+    if isinstance(value, Foreign) or "\\" in name:  # what is not UTF-8 is shown with backslashes
+        return False
+    what, size = type_of(kind)
+    if what == "number":
+        return True
+    texts = value if isinstance(value, tuple) else (value,)
+    if what in ("fixed", "terminated"):
+        return len(texts) == 1 and kind[1] & 15 < 2 and b"\0" not in data[:size].rstrip(b"\0")
+    return bool(texts) and all(isinstance(t, str) and t and "\0" not in t and "\\" not in t for t in texts)
+
+
 def _set(attributes: tuple[_Attribute, ...]) -> _Set:
     """Return the attributes that are shown, and those of the library; the same objects for the same attributes."""
     known = _memory.sets.get(attributes)
@@ -210,7 +236,9 @@ def _set(attributes: tuple[_Attribute, ...]) -> _Set:
         shown = SharedAttributes({one.name: one.value for one in visible})
         if len(shown) + len(internal) != len(every):
             raise UnusualError  # several of one name
-        known = _memory.sets[attributes] = _memory.shown.setdefault(visible, shown), internal, _scales in attributes
+        shown = _memory.shown.setdefault(visible, shown)
+        common = all(one.common for one in visible)
+        known = _memory.sets[attributes] = shown, internal, _scales in attributes, common
         _memory.spend(64 * len(every))
     return known
 

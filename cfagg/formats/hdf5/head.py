@@ -15,7 +15,7 @@ from cfagg.formats.hdf5.space import BrokenError, TooManyError
 from cfagg.storage.files import Handle
 from cfagg.storage.locks import forkable
 
-__all__ = ["Head", "forget", "memory", "remembered"]
+__all__ = ["Head", "forget", "remembered"]
 
 #: Longest structure, and most bytes and requests that one variable's header may take.
 _LONGEST, _BYTES, _REQUESTS = 2**18, 2**22, 256
@@ -121,18 +121,7 @@ def remembered[T](question: Hashable, file: Head, parse: Callable[[], T]) -> T:
     return value
 
 
-_memories: list[dict[Any, Any]] = []
-
-
-def memory() -> dict[Any, Any]:
-    """Return a new memory of a parser, which is emptied by `forget`."""
-    _memories.append({})
-    return _memories[-1]
-
-
 def forget() -> None:
     """Forget all headers, as in a new process."""
     with _lock:
         _known.clear()
-    for one in _memories:
-        one.clear()

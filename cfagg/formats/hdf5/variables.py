@@ -11,13 +11,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from cfagg.cf.header import Header
-from cfagg.formats.hdf5.head import Head, memory, remembered
+from cfagg.formats.hdf5.attributes import Attributes
+from cfagg.formats.hdf5.head import Head, remembered
 from cfagg.formats.hdf5.headers import Alike, Headers
 from cfagg.formats.hdf5.lookup3 import compiled
 from cfagg.formats.hdf5.messages import (
@@ -36,33 +36,28 @@ from cfagg.formats.hdf5.objects import (
 )
 from cfagg.formats.hdf5.plain import is_plain, storage_of
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
-from cfagg.formats.values.netcdf4_names import INTERNAL, NO_VARIABLE, NON_COORDINATE
+from cfagg.formats.values.netcdf4_names import NO_VARIABLE, NON_COORDINATE
 from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
+from cfagg.model.dataset import AttributeValue, SharedAttributes
 from cfagg.storage.files import Handle
 
 __all__ = ["find", "find_all", "find_every", "is_only_a_dimension"]
 
-#: Elements of REFERENCE_LIST, links and attributes that are looked at.
+#: Elements of REFERENCE_LIST and links that are looked at.
 _USERS, _MOST = 64, 1024
 
-#: Attributes that are remembered, and bytes of the longest.
-_REMEMBERED, _SHORT = 1 << 12, 1 << 9
-
 #: Classes of types.
-_STRING, _COMPOUND, _SEQUENCE = 3, 6, 9
+_COMPOUND, _SEQUENCE = 6, 9
 
 
-class _Attribute(NamedTuple):
-    """An attribute as stored: encoded type, shape, bytes."""
-
-    type: bytes
-    shape: tuple[int, ...]
-    data: bytes
+#: The attributes of an object that are shown, those of the library, and where the dimensions are.
+_Attributes = tuple[dict[str, AttributeValue], dict[str, AttributeValue], list[int | None] | None]
 
 
-def _is_no_variable(name: _Attribute) -> bool:
+def _is_no_variable(internal: Mapping[str, AttributeValue]) -> bool:
     """Return whether the ``NAME`` of a scale says that it is only a dimension."""
-    return name.data.startswith(NO_VARIABLE.encode())
+    name = internal.get("NAME")
+    return "CLASS" in internal and isinstance(name, str) and name.startswith(NO_VARIABLE)
 
 
 class _Variable(NamedTuple):
@@ -119,7 +114,7 @@ def find_every(handle: Handle, head: bytes, aside: Handle) -> dict[str, StoredVa
         links = file.links(root, hard=False)
         # Nothing may be damaged where this lists a file: what it says of the whole neither.
         apart = None if file.says_itself(root) else _File(Objects(Space(Head(aside, head), checksum=compiled())))
-        (apart or file).values((apart or file).attributes(root))
+        (apart or file).attributes(root)
         for link in links:
             name = link.decode()
             if not name or "/" in name or name.startswith(NON_COORDINATE):
@@ -181,8 +176,9 @@ class _File:
 
     def __init__(self, objects: Objects, *, keep: bool = False) -> None:
         self.objects, self.headers, self._keep = objects, Headers(objects), keep
+        self._decoded = Attributes(objects, strict=True)
         self._objects: dict[int, Object] = {}
-        self._attributes: dict[int, dict[str, _Attribute]] = {}
+        self._attributes: dict[int, _Attributes] = {}
         self._lengths: dict[int, int] = {}
         self._names: dict[int, bytes] = {}
         self._back: dict[int, bytes] = {}
@@ -213,7 +209,8 @@ class _File:
         info = self.object(at).messages.get(ATTRIBUTES)
         if info is not None and dense_at(info) != UNDEFINED:
             return False
-        return all(a.type[0] & 15 != _SEQUENCE for a in self.attributes(at).values())
+        stored = (attribute_of(data) for _, data in self.object(at).attributes)
+        return all(kind[0] & 15 != _SEQUENCE for _, _, kind, _, _ in stored)
 
     def variable(self, links: dict[bytes, int], name: str) -> _Variable:
         """Return what is known of a dataset."""
@@ -221,70 +218,54 @@ class _File:
         if at is None:
             raise UnusualError
         found = self.object(at)
-        messages, attributes = found.messages, self.attributes(at)
+        messages = found.messages
         if not messages.keys() >= {SPACE, TYPE, LAYOUT}:
-            raise UnusualError
-        if "CLASS" in attributes and "NAME" in attributes and _is_no_variable(attributes["NAME"]):
             raise UnusualError
         dtype = _dtype(messages[TYPE])
         shape, most = _space(messages[SPACE])
-        dims = self.dimensions(links, name, attributes, shape, most)
+        shown, internal, scales = self.attributes(at)
+        if _is_no_variable(internal):
+            raise UnusualError
+        dims = self.dimensions(links, name, shape, most, scales, named="CLASS" in internal)
         storage = storage_of(messages, shape, dtype, name)
-        return _Variable(dims, shape, dtype.newbyteorder("="), self.values(attributes), storage)
+        return _Variable(dims, shape, dtype.newbyteorder("="), _as_netcdf4(shown, ordered=found.ordered), storage)
 
     def is_only_a_dimension(self, links: dict[bytes, int], name: str) -> bool:
         """Return whether an object is a dimension scale that is no variable."""
         at = links.get(name.encode())
-        attributes = {} if at is None else self.attributes(at)
-        return "CLASS" in attributes and "NAME" in attributes and _is_no_variable(attributes["NAME"])
+        return at is not None and _is_no_variable(self.attributes(at)[1])
 
-    def attributes(self, at: int) -> dict[str, _Attribute]:
-        """Return all attributes of an object, by creation order where it is tracked, as the netCDF library does."""
+    def attributes(self, at: int) -> _Attributes:
+        """Return the attributes of an object."""
         if at in self._attributes:
             return self._attributes[at]
         found = self.object(at)
-        stored = (*found.attributes, *self.objects.dense_attributes(found.messages.get(ATTRIBUTES)))
-        attributes = _sets.get((found.ordered, stored)) or self._set(found, stored)
+        space = found.messages.get(SPACE)
+        attributes = self._decoded.of(found, 0 if space is None else len(shape_of(space)[0]))
         if self._keep:
             self._attributes[at] = attributes
-        return attributes
-
-    def _set(self, found: Object, stored: tuple[tuple[int, bytes], ...]) -> dict[str, _Attribute]:
-        """Return attributes as stored by their names, and remember them."""
-        named = []
-        for order, data in stored:
-            named.append((order, *(_named(data) if len(data) <= _SHORT else _named.__wrapped__(data))))
-        named.sort(key=(lambda a: a[0]) if found.ordered else (lambda a: a[1]))
-        attributes = {name.decode(): a for _, name, a in named}
-        if len(attributes) < len(named) or len(named) > _MOST:
-            raise UnusualError
-        if all(len(data) <= _SHORT for _, data in stored):
-            if len(_sets) >= _REMEMBERED:
-                _sets.clear()
-            _sets[found.ordered, stored] = attributes
         return attributes
 
     def dimensions(
         self,
         links: dict[bytes, int],
         name: str,
-        attributes: Mapping[str, _Attribute],
         shape: tuple[int, ...],
         most: tuple[int, ...],
+        listed: Sequence[int | None] | None,
+        *,
+        named: bool,
     ) -> tuple[str, ...]:
         """Return the names of the dimensions; the lengths are the netCDF ones where this returns."""
         if not shape:
             return ()
-        listed = attributes.get("DIMENSION_LIST")
         if listed is None:
-            if len(shape) != 1 or "CLASS" not in attributes:
+            if len(shape) != 1 or not named:
                 raise UnusualError
             names, scales = [name], [links[name.encode()]]
         else:
-            if listed.shape != (len(shape),) or type_of(listed.type)[0] != "references":
-                raise UnusualError
-            scales = [int.from_bytes(value, "little") for value in self.sequences(listed, 8, single=True)]
             back = self._back or self._backwards(links)
+            scales = [-1 if scale is None else scale for scale in listed]
             found = [back.get(scale) for scale in scales]
             if not all(found):
                 raise UnusualError
@@ -310,83 +291,41 @@ class _File:
             return self._lengths[at]
         scale = self.object(at)
         longest = _space(scale.messages[SPACE])[0][0]
-        users = self.attributes(at).get("REFERENCE_LIST")
-        if users is not None:
-            (size,) = struct.unpack_from("<I", users.type, 4)
-            if users.type[0] & 15 != _COMPOUND or size not in (12, 16) or len(users.shape) != 1:
+        for _, data in self._decoded.stored(scale):
+            if b"REFERENCE_LIST" not in data:
+                continue
+            listed, flags, kind, space, begin = attribute_of(data)
+            if listed != b"REFERENCE_LIST":
+                continue
+            (size,) = struct.unpack_from("<I", kind, 4)
+            users, _ = _space(space)
+            if flags or kind[0] & 15 != _COMPOUND or size not in (12, 16) or len(users) != 1 or users[0] > _USERS:
                 raise UnusualError
-            if users.shape[0] > _USERS:
-                raise UnusualError
-            for i in range(users.shape[0]):
-                where, axis = struct.unpack_from("<QI", users.data, i * size)
+            for i in range(users[0]):
+                where, axis = struct.unpack_from("<QI", data, begin + i * size)
                 longest = max(longest, _space(self.object(where).messages[SPACE])[0][axis])
         if self._keep:
             self._lengths[at] = longest
         return longest
 
-    def sequences(self, attribute: _Attribute, size: int, *, single: bool = False) -> list[bytes]:
-        """Return the values of variable length of an attribute, none of them empty, of elements of so many bytes."""
-        values = []
-        for i in range(attribute.shape[0] if attribute.shape else 1):
-            length, heap, index = struct.unpack_from("<IQI", attribute.data, 16 * i)
-            value = self.objects.space.long_value(length * size, heap, index)
-            if not value or (single and length != 1):
-                raise UnusualError
-            values.append(value)
-        return values
 
-    def values(self, attributes: Mapping[str, _Attribute]) -> dict[str, Any]:
-        """Return the values of the attributes that are not the library's own."""
-        shown = tuple((n, a) for n, a in attributes.items() if n not in INTERNAL)
-        found = _values.get(shown)
-        if found is None:
-            found = {n: self.value(a) for n, a in shown}
-            # Those of variable length stand elsewhere.
-            if all(len(a.data) <= _SHORT and a.type[0] & 15 != _SEQUENCE for _, a in shown):
-                if len(_values) >= _REMEMBERED:
-                    _values.clear()
-                _values[shown] = found
-        return found
-
-    def value(self, attribute: _Attribute) -> Any:
-        """Return the value of an attribute in the form in which netCDF4-python gives it."""
-        kind, shape, data = attribute
-        if len(shape) > 1:
-            raise UnusualError
-        count = shape[0] if shape else 1
-        if kind[0] & 15 == _STRING and count == 1:
-            (size,) = struct.unpack_from("<I", kind, 4)
-            text = data[:size].rstrip(b"\0")
-            # Padded with spaces, or with something behind its end: the library knows the rules.
-            if kind[1] & 15 > 1 or b"\0" in text or len(data) < size:
-                raise UnusualError
-            return text.decode("utf-8", "replace")
-        if kind[0] & 15 == _SEQUENCE and kind[1] & 15 == 1:
-            texts = [text.decode() for text in self.sequences(attribute, 1)]
-            if not texts or any("\0" in t for t in texts):
-                raise UnusualError
-            return texts[0] if count == 1 else texts
-        dtype = _dtype(kind)
-        if dtype.kind == "S" or count > 2**16:
-            raise UnusualError
-        array = np.frombuffer(data, dtype, count).astype(dtype.newbyteorder("="))
-        return array[0] if count == 1 else array
+def _as_netcdf4(attributes: dict[str, AttributeValue], *, ordered: bool) -> dict[str, Any]:
+    """Return attributes in the form and order in which netCDF4-python gives them, once for all variables that share."""
+    made = attributes.made if isinstance(attributes, SharedAttributes) else {}
+    found = made.get((__name__, ordered))
+    if found is None:
+        items = attributes.items() if ordered else sorted(attributes.items())
+        found = made[__name__, ordered] = {name: _form(value) for name, value in items}
+    return found
 
 
-#: Attributes as stored, of objects whose headers have the same.
-_sets: dict[tuple[bool, tuple[tuple[int, bytes], ...]], dict[str, _Attribute]] = memory()
-
-#: Values of attributes as stored; variables of many files that have the same ones share them.
-_values: dict[tuple[tuple[str, _Attribute], ...], dict[str, Any]] = memory()
-
-
-@lru_cache(_REMEMBERED)
-def _named(data: bytes) -> tuple[bytes, _Attribute]:
-    """Return name and value of an attribute; many variables of many files have the same."""
-    name, flags, kind, space, begin = attribute_of(data)
-    if flags:
-        raise UnusualError
-    return name, _Attribute(kind, _space(space)[0], data[begin:])
+def _form(value: Any) -> Any:
+    """Return a value in the form in which netCDF4-python gives it."""
+    if isinstance(value, np.ndarray):
+        return value[0] if value.size == 1 else value
+    if isinstance(value, bytes):
+        return value.rstrip(b"\0").decode("utf-8", "replace")
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _space(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:

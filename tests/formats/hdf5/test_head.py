@@ -11,6 +11,7 @@ import netCDF4
 import numpy as np
 import pytest
 
+from cfagg.formats.hdf5 import attributes
 from cfagg.formats.hdf5 import head as module
 from cfagg.formats.hdf5 import variables as hdf5_header
 from cfagg.formats.hdf5.space import BrokenError, TooManyError
@@ -62,6 +63,7 @@ def test_what_was_forgotten_is_parsed_anew(tmp_path):
     one = _found(path)
     assert _found(path).header.attributes is one.header.attributes
     module.forget()
+    attributes.forget()
     again = _found(path)
     assert again.header.attributes is not one.header.attributes
     assert _found(path).header.attributes is again.header.attributes
