@@ -1,4 +1,4 @@
-"""Blobs of Azure for forked processes, in which obstore does not work: the small reader, signing with a shared key.
+"""Azure: what signatures may be sent to, and blobs for forked processes, in which obstore does not work.
 
 Source: "Authorize with Shared Key" in the REST API of Azure Storage.
 """
@@ -9,15 +9,18 @@ import base64
 import hashlib
 import hmac
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Any
 
+from cfagg.errors import AccessError
+from cfagg.errors.redacting import redacted
 from cfagg.storage.remote import HttpSource
 
-__all__ = ["azure_source"]
+__all__ = ["azure_source", "check_server"]
 
 _VERSION = "2021-08-06"
 
@@ -26,6 +29,33 @@ _SIGNED = (
     "content-encoding", "content-language", "content-length", "content-md5", "content-type", "date",
     "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range",
 )  # fmt: skip
+
+
+#: Servers of Azure itself, of all its clouds.
+_OWN = re.compile(
+    r"https://[a-z0-9.-]+\.(core\.windows\.net|core\.chinacloudapi\.cn|core\.usgovcloudapi\.net|storage\.azure\.net"
+    r"|fabric\.microsoft\.com)(:443)?(/.*)?",
+    re.IGNORECASE,
+)
+
+#: Where the environment may have a token for the query, and the server.
+_TOKEN = ("AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN")
+_SERVER = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+
+
+def check_server(path: str, options: Mapping[str, Any]) -> None:
+    """Refuse to send a token in the query to a server that may lead elsewhere: obstore tells it the next server."""
+    endpoint = options.get("endpoint") or _from(_SERVER)
+    token = options.get("sas_key") or (not options.get("account_key") and _from(_TOKEN))
+    if token and endpoint is not None and not _OWN.fullmatch(str(endpoint)):
+        raise AccessError(
+            f"{path}: a SAS token stands in the address of each request, and a server it redirects to is told "
+            f"it; so it is sent to servers of Azure only, not to {redacted(str(endpoint))}: give account_key instead"
+        )
+
+
+def _from(names: tuple[str, ...]) -> str | None:
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
 @dataclass(frozen=True)

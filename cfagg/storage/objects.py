@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from cfagg.errors import (
@@ -26,6 +27,7 @@ from cfagg.errors import (
 )
 from cfagg.errors.extras import require
 from cfagg.errors.redacting import redacted
+from cfagg.storage.azure import azure_source, check_server
 from cfagg.storage.credentials import from_environment, setting
 from cfagg.storage.remote import HttpSource, S3Source
 from cfagg.storage.remote_source import RemoteSource
@@ -43,6 +45,9 @@ _KNOWN = {
     "az": ("account_key", "account_name", "client_id", "client_secret", "endpoint", "sas_key", "tenant_id",
            "use_emulator"),
 }  # fmt: skip
+
+#: Bytes that servers take by one request, and parts of which they take a larger object.
+_AT_ONCE, _PARTS, _PART = 5000 << 20, 10_000, 5 << 20
 
 #: How long what a provider gives is used before it is asked again.
 _RENEWED = timedelta(minutes=1)
@@ -83,6 +88,8 @@ class ObjectStore(RemoteSource):
         self._prefix = f"{prefix}/" if prefix else ""
         self._options, self._options_name = dict(options), options_name
         self._allow = tuple(allow)
+        if self.scheme == "az":
+            check_server(self.path, options)
         self._opened: Any = None
         self._known = {}
 
@@ -195,11 +202,20 @@ class ObjectStore(RemoteSource):
         import obstore
         from obstore import exceptions
 
+        size = data.stat().st_size if isinstance(data, Path) else memoryview(data).nbytes
+        if (create or match is not None) and size > _AT_ONCE and self.scheme != "gs":
+            raise TargetError(
+                f"{self.path}/{key} was not written: it has {size:,} bytes, and what must not replace anything is "
+                f"written by one request, of up to {_AT_ONCE:,}; divide it into smaller files"
+            )
         mode: Any = "create" if create else "overwrite" if match is None else self._condition(key, match)
         whole = None if mode == "overwrite" else False
         self._known.pop(key, None)
         try:
-            made = obstore.put(self._store, f"{self._prefix}{key}", data, mode=mode, use_multipart=whole)
+            part = max(_PART, -(-size // _PARTS))
+            made = obstore.put(
+                self._store, f"{self._prefix}{key}", data, mode=mode, use_multipart=whole, chunk_size=part
+            )
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError) as error:
             raise TargetExistsError(f"{self.path}/{key} exists: somebody else writes there") from error
         except (exceptions.BaseError, OSError) as error:
@@ -222,6 +238,11 @@ class ObjectStore(RemoteSource):
         from obstore import exceptions
 
         self._known.pop(new, None)
+        if isinstance(small := self._small, S3Source):
+            small.copy(
+                old, new
+            )  # obstore would take the answer of another server, where it is led, for that of this one
+            return
         try:
             obstore.copy(self._store, f"{self._prefix}{old}", f"{self._prefix}{new}")
         except (exceptions.BaseError, OSError) as error:
@@ -309,8 +330,6 @@ class ObjectStore(RemoteSource):
     @cached_property
     def _small(self) -> HttpSource | None:
         """The small reader, `None` where it does not know the credentials."""
-        from cfagg.storage.azure import azure_source
-
         if self.scheme == "s3":
             made = S3Source(self.path, self._options, self._allow)
             made.options_name = self._options_name
@@ -362,7 +381,12 @@ def _open(scheme: str, bucket: str, options: Mapping[str, Any]) -> Any:
     if scheme == "gs":
         return GCSStore(bucket, **common, **given, **_provided(provider, _as_given))
     if scheme == "az":
-        return AzureStore(bucket, **common, **given, **_provided(provider, _as_given))
+
+        def token(found: Mapping[str, Any]) -> dict[str, Any]:
+            check_server(f"az://{bucket}", {**options, "sas_key": found.get("sas_token")})
+            return _as_given(found)
+
+        return AzureStore(bucket, **common, **given, **_provided(provider, token))
     given["region"] = given.get("region") or setting("region") or "us-east-1"
     if endpoint := given.get("endpoint") or setting("endpoint_url"):
         given["endpoint"] = endpoint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -77,6 +78,10 @@ def write_file(
     if target.url is None:
         return _write_here(content, target, losses, notes, before)
     objects, name = object_at(target.url)
+    # Looked at before its fragments: of two runs at once, the second to end finds another file than it saw.
+    seen = objects.part(name, 0, 1) if target.overwrite and target.match is None else None
+    match = target.match if seen is None else seen.tag
+    create = not target.overwrite or (seen is None and target.match is None)
     former = _fragments_there(objects, name)
     with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
         here = replace(target, path=Path(folder) / name, url=None)
@@ -97,8 +102,9 @@ def write_file(
                 # Another run may have chosen the same names meanwhile: neither changes or removes what the other wrote.
                 objects.put(key, path, create=True)
                 made.append(key)
-        except TargetExistsError:
-            objects.delete(made)
+        except CfaggError:
+            with contextlib.suppress(CfaggError):
+                objects.delete(made)
             raise
         groups = open_source(str(here.path)).root.walk()
         found = (one for g in groups for one in g.variables.values() if isinstance(one, Aggregation))
@@ -106,7 +112,7 @@ def write_file(
         used = _used(found, target.url, home, [f"{home}/{taken}" for taken in former]) if former else set()
         before(here.path)
         try:
-            objects.put(name, here.path, create=not target.overwrite, match=target.match)
+            objects.put(name, here.path, create=create, match=match)
         except TargetExistsError:
             # Where it is this file, the answer to a first attempt was lost, and the second found what that had put.
             if objects.read(name) != here.path.read_bytes():

@@ -11,9 +11,18 @@ from typing import Any
 
 import pytest
 
-from cfagg.errors import AccessError, CfaggError, FragmentReadError, OptionError, SourceError, UnsupportedError
+from cfagg.errors import (
+    AccessError,
+    CfaggError,
+    FragmentReadError,
+    OptionError,
+    SourceError,
+    TargetError,
+    UnsupportedError,
+)
 from cfagg.storage import transport
 from cfagg.storage.access import Access
+from cfagg.storage.azure import check_server
 from cfagg.storage.connections import Connection
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.places import make_source
@@ -179,6 +188,74 @@ def test_keys_of_an_azure_account_are_not_sent_to_where_its_server_leads(status)
         assert other.seen
         for _, _, headers in other.seen:
             assert "authorization" not in map(str.lower, headers)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_copy_at_the_server_is_made_nowhere_else(status) -> None:
+    pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+    with serving() as server, serving() as other:
+        server.answer, other.answer = (
+            (status, {"Location": f"{other.url}/b1/x/l"}, b""),
+            (200, {}, b"<CopyObjectResult/>"),
+        )
+        with pytest.raises(AccessError, match="outside the store"):
+            ObjectStore("s3://b1/x", keyed(server.url)).copy("k", "l")
+        assert not other.seen
+
+
+@pytest.mark.parametrize(
+    "answer", [(200, {}, b"<Error><Code>InternalError</Code></Error>"), (404, {}, b""), (200, {}, b"")]
+)
+def test_a_copy_that_the_server_began_and_did_not_make_is_an_error(answer) -> None:
+    pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+    with serving() as server:
+        server.answer = answer
+        with pytest.raises(TargetError, match="to a copy of k"):
+            ObjectStore("s3://b1/x", keyed(server.url)).copy("k", "l")
+
+
+def _token() -> dict[str, str]:
+    return {"sas_token": "sv=1&sig=QUJD"}
+
+
+@pytest.mark.parametrize("given", [
+    {"sas_key": "sv=1&sig=QUJD"}, {"credentials": _token}, "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN",
+])  # fmt: skip
+def test_a_token_in_the_query_is_sent_to_servers_of_azure_only(given, monkeypatch) -> None:
+    pytest.importorskip("obstore", reason="Azure is read by obstore, which is not installed")
+    options: dict[str, Any] = {"account_name": "archive"}
+    if isinstance(given, str):
+        monkeypatch.setenv(given, "sv=1&sig=QUJD")
+    else:
+        options |= given
+    with serving() as server:
+        for place in ("option", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"):
+            if place == "option":
+                more = {"endpoint": f"{server.url}/archive"}
+            else:
+                monkeypatch.setenv(place, f"{server.url}/archive")
+                more = {}
+            with pytest.raises(CfaggError, match="is sent to servers of Azure only") as refused:
+                ObjectStore("az://data/x", {**options, **more}).read("k")
+            assert "QUJD" not in str(refused.value)
+            monkeypatch.delenv(place, raising=False)
+        assert not server.seen
+
+
+@pytest.mark.parametrize("endpoint", [
+    None, "https://a.blob.core.windows.net", "https://a.z01.blob.storage.azure.net/", "https://a.blob.core.chinacloudapi.cn",
+])  # fmt: skip
+def test_a_token_in_the_query_is_sent_to_every_cloud_of_azure(endpoint) -> None:
+    check_server("az://data", {"sas_key": "sig=a", **({"endpoint": endpoint} if endpoint else {})})
+
+
+@pytest.mark.parametrize("endpoint", [
+    "http://a.blob.core.windows.net", "https://core.windows.net.example.org", "https://a.org/.core.windows.net",
+    "https://evilcore.windows.net", "https://a.org?.core.windows.net", "https://me@a.org/x.core.windows.net",
+])  # fmt: skip
+def test_a_server_whose_name_looks_like_that_of_azure_gets_no_token(endpoint) -> None:
+    with pytest.raises(AccessError, match="servers of Azure only"):
+        check_server("az://data", {"sas_key": "sig=a", "endpoint": endpoint})
 
 
 # ---- proxies

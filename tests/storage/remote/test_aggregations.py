@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,7 +11,9 @@ import xarray as xr
 import cfagg
 from cfagg.cli.main import main
 from cfagg.errors import LossError, OptionError, TargetError, TargetExistsError
+from cfagg.storage import objects
 from cfagg.storage.objects import ObjectStore
+from cfagg.writing import aggregation_file
 from tests import instruction_files, nca_files
 
 pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
@@ -52,6 +56,45 @@ def test_a_file_is_replaced_with_its_fragments_and_only_if_it_may_be(home) -> No
     with pytest.raises(TargetError, match="not fragments"):
         cfagg.write(computed(2), f"{home}/a.nc", overwrite=True)
     np.testing.assert_array_equal(cfagg.read(f"{home}/a.nc")["tas"], VALUES + 1)
+
+
+@pytest.mark.parametrize(
+    ("moment", "exists"),
+    [*itertools.product(["_fragments_there", "_write_here", "_check_references"], [True, False]), ("_used", True)],
+)
+def test_of_two_who_replace_a_file_at_once_one_does_and_the_other_is_told(home, monkeypatch, moment, exists) -> None:
+    if exists:
+        cfagg.write(computed(), f"{home}/a.nc")
+    step = getattr(aggregation_file, moment)
+
+    def later(*args):
+        monkeypatch.setattr(aggregation_file, moment, step)
+        cfagg.write(computed(1), f"{home}/a.nc", overwrite=True)
+        return step(*args)
+
+    monkeypatch.setattr(aggregation_file, moment, later)
+    with pytest.raises(TargetExistsError, match="somebody else writes there"):
+        cfagg.write(computed(2), f"{home}/a.nc", overwrite=True)
+    np.testing.assert_array_equal(cfagg.read(f"{home}/a.nc")["tas"], VALUES + 1)
+    assert len(list(ObjectStore(home, {}).listed())) == 3  # nothing of the other is left
+
+
+def test_a_fragment_that_is_too_large_for_one_request_is_refused_and_nothing_is_left(home, monkeypatch) -> None:
+    monkeypatch.setattr(objects, "_AT_ONCE", 1000)
+    with pytest.raises(
+        TargetError, match=r"tas\.\d\.0\.nc was not written: it has [\d,]+ bytes, .* up to 1,000; divide"
+    ):
+        cfagg.write(computed(), f"{home}/a.nc")
+    assert not list(ObjectStore(home, {}).listed())
+
+
+def test_a_large_object_has_no_more_parts_than_a_server_takes(home, monkeypatch) -> None:
+    monkeypatch.setattr(objects, "_PARTS", 2)
+    store = ObjectStore(home, {})
+    body = bytes(range(256)) * 60_000  # 15.4 MB, which would be three parts
+    store.put("large", body)
+    assert store.part("large", 0, 1).tag.endswith('-2"')
+    assert store.read("large") == body
 
 
 def test_fragments_that_the_file_in_place_of_another_refers_to_stay(home) -> None:
