@@ -14,7 +14,7 @@ from cfagg.aggregation.fields import by_fields
 from cfagg.aggregation.joining import Joined
 from cfagg.aggregation.masters import distinct, master_of, plain, with_missing, with_texts
 from cfagg.aggregation.matrix import blocks_of, matrix_of
-from cfagg.aggregation.names import Contents, content_key, renamed
+from cfagg.aggregation.names import BOUNDS, Contents, absent, content_key, referring, renamed
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
 from cfagg.cf.joining import Companion, Coordinate, Described, Stated, turn_of, with_units
 from cfagg.model import Aggregation
@@ -22,8 +22,6 @@ from cfagg.model import Aggregation
 __all__ = ["Builder"]
 
 Int64 = npt.NDArray[np.int64]
-
-_BOUNDS = ("bounds", "climatology")
 
 
 class Builder:
@@ -38,16 +36,26 @@ class Builder:
         self.number = {name: k for k, name in enumerate(self.axes)}
         self.layouts = Layouts()
         self.made: dict[Any, tuple[Assembled, Assembled | None, Any]] = {}
-        #: Coordinates whose formula terms refer by the names in the dataset.
-        self.told: set[str] = set()
+        #: What the array that is added uses: its key and name, and the attributes that its files give it.
+        self.used: list[tuple[Any, str, Mapping[str, Any]]] = []
+        #: What of it refers to other things than what is equal to it and stands in the dataset: to these.
+        self.own: dict[Any, Any] = {}
         #: Names of the arrays, box by box.
         self.names: list[str] = []
         #: Attributes that their members have differently, likewise.
         self.differing: list[tuple[str, ...]] = []
 
     def add(self, rows: Int64) -> None:
-        """Add the array of one box."""
+        """Add the array of one box; what other arrays have is shared where it also refers to the same."""
+        self.own = {}
+        mark = self.contents.mark()
+        while not self._add(rows):
+            self.contents.back(mark)
+
+    def _add(self, rows: Int64) -> bool:
+        """Add the array of one box; `False` where something in the dataset refers to other things than it should."""
         joined, boxes = self.joined, self.joined.boxes
+        self.used = []
         box = int(boxes.box[rows[0]])
         described = [joined.described[row] for row in rows.tolist()]
         first = described[0]
@@ -69,15 +77,13 @@ class Builder:
         others = [i for i in self._present(described) if i not in order]
         own = [*(self._axis(rows, described, identity, None, dims, names) for identity in others), *own]
         coordinates = [name for name in own if name is not None and name not in dims.values()]
-        mappings = {name: self._mapping(mapping) for name, mapping in first.mappings.items()}
-        for name, (new, _) in mappings.items():
-            names[first.mappings[name].name.rpartition("/")[2]] = names[name] = new
+        for name, mapping in first.mappings.items():
+            names[mapping.name.rpartition("/")[2]] = names[name] = self._mapping(mapping)
         coordinates += self._companions(rows, described, dims, names)
-        for new, is_new in mappings.values():
-            if is_new:
-                self._rename(new, names)
-        self._terms(own, names)
+        if not self._referring(names):
+            return False
         self._aggregation(rows, described, order, loose, dims, names, coordinates)
+        return True
 
     def _dimensions(self, rows: Int64, described: Sequence[Described], box: int) -> list[str]:
         """Return the identities of the axes that are dimensions: of members, after those along which they vary."""
@@ -133,7 +139,7 @@ class Builder:
             "coordinate", base, dim, content_key(made.values), _frozen(made.master.all_attributes()),
             None if bounds is None else (content_key(bounds.values), _frozen(bounds.master.all_attributes())),
         )  # fmt: skip
-        content = self.contents.apart(content, beside)
+        content = self.contents.apart(self._key(content), beside)
         known = self.contents.known(content)
         heads = dim == base  # it is called as its dimension
         if dim is not None:
@@ -150,11 +156,13 @@ class Builder:
         name = known or (dims[identity] if heads else self.contents.free(base, content))
         if known is None:
             self._coordinate(name, spans, made, bounds, own[0], content)
+        self._uses(content, name, {k: v for k, v in stated.attributes.items() if k not in BOUNDS})
         names[stated.name] = names[said] = name
         variable = self.contents.variables[name]
         if own[0].bounds_stated is not None:
-            of = next((str(variable.attributes[k]) for k in _BOUNDS if k in variable.attributes), None)
+            of = next((str(variable.attributes[k]) for k in BOUNDS if k in variable.attributes), None)
             if of is not None:
+                self._uses(content, of, own[0].bounds_stated.attributes)
                 names[own[0].bounds_stated.name] = names[own[0].bounds_stated.name.rpartition("/")[2]] = of
         return name
 
@@ -168,7 +176,7 @@ class Builder:
         key: Any,
     ) -> None:
         """Add a coordinate with its bounds."""
-        attributes = {k: v for k, v in made.master.all_attributes().items() if k not in _BOUNDS}
+        attributes = {k: v for k, v in made.master.all_attributes().items() if k not in BOUNDS}
         contents, values = self.contents, made.values
         if bounds is not None and first.bounds_stated is not None:
             of = first.bounds_stated
@@ -182,52 +190,58 @@ class Builder:
             contents.add(own, (*spans, last), array, said)
         contents.add(name, spans, values if spans else values.reshape(()), attributes)
 
-    def _terms(self, coordinates: Sequence[str | None], names: Mapping[str, str]) -> None:
-        """Let formula terms of coordinates refer by the names in the dataset, where no array before had these."""
-        for name in coordinates:
-            if name is not None and name not in self.told:
-                self.told.add(name)
-                one = self.contents.variables[name]
-                said = {k: v for k, v in one.attributes.items() if k == "formula_terms"}
-                self.contents.variables[name] = replace(one, attributes={**one.attributes, **renamed(said, names)})
+    def _key(self, key: Any) -> Any:
+        """Return a key with what it refers to, where that is not what stands in the dataset."""
+        while key in self.own:
+            key = (key, self.own[key])
+        return key
 
-    def _mapping(self, stated: Stated) -> tuple[str, bool]:
-        """Add a variable without values that matter; return its name, and whether it is new."""
+    def _uses(self, key: Any, name: str, attributes: Mapping[str, Any]) -> None:
+        self.used.append((key, name, attributes))
+
+    def _referring(self, names: Mapping[str, str]) -> bool:
+        """Let what the array uses refer by the names in the dataset; `False` where other arrays need it otherwise."""
+        done = True
+        for key, name, attributes in self.used:
+            if not self.contents.refer(name, attributes, names):
+                done = False
+                words = [word for text in renamed(referring(attributes), names).values() for word in text.split()]
+                self.own[key] = self.contents.keys(words)
+        return done
+
+    def _mapping(self, stated: Stated) -> str:
+        """Add a variable without values that matter; return its name."""
         base = stated.name.rpartition("/")[2]
         attributes = {k: plain(v) for k, v in stated.attributes.items()}
-        key = ("mapping", base, _frozen(attributes))
-        known = self.contents.known(key)
-        if known is not None:
-            return known, False
-        name = self.contents.free(base, key)
-        dtype = stated.dtype if stated.dtype.kind in "iuf" else np.dtype("i4")
-        self.contents.add(name, (), np.zeros((), dtype), attributes)
-        return name, True
+        key = self._key(("mapping", base, _frozen(attributes)))
+        name = self.contents.known(key)
+        if name is None:
+            name = self.contents.free(base, key)
+            dtype = stated.dtype if stated.dtype.kind in "iuf" else np.dtype("i4")
+            self.contents.add(name, (), np.zeros((), dtype), attributes)
+        self._uses(key, name, stated.attributes)
+        return name
 
     def _companions(
         self, rows: Int64, described: Sequence[Described], dims: Mapping[str, str], names: dict[str, str]
     ) -> list[str]:
         """Add what else belongs to the members; return the names of those that are coordinates."""
         found = []
-        waiting = []
         # Many have the very same.
         conformable = {id(d.parts): with_units(d.parts) for d in described}
         for identity, first in described[0].parts.items():
             own = dict(zip(rows.tolist(), (conformable[id(d.parts)][identity] for d in described), strict=True))
-            name, new = self._companion(rows, own, dims, names, said=first.stated)
+            name, key = self._companion(rows, own, dims, said=first.stated)
+            self._uses(key, name, first.stated.attributes)
             names[first.stated.name] = names[first.stated.name.rpartition("/")[2]] = name
-            if new:
-                waiting.append(name)
             if first.role == "coordinates":
                 found.append(name)
-        for name in waiting:
-            self._rename(name, names)
         return found
 
     def _companion(
-        self, rows: Int64, own: Mapping[int, Companion], dims: Mapping[str, str], names: dict[str, str], said: Stated
-    ) -> tuple[str, bool]:
-        """Add one of these, of which the first says as much itself; return its name, and whether it is new."""
+        self, rows: Int64, own: Mapping[int, Companion], dims: Mapping[str, str], said: Stated
+    ) -> tuple[str, Any]:
+        """Add one of these, of which the first says as much itself; return its name, and the key of that."""
         boxes, first = self.joined.boxes, own[int(rows[0])]
         base = first.stated.name.rpartition("/")[2]
         axes = [self.number.get(a) for a in first.axes[: len(first.shape)]]
@@ -247,18 +261,17 @@ class Builder:
             return shaped
 
         if any(c.values is None for c in own.values()):
-            return self._large(rows, own, spans, axes, names)
+            return self._large(rows, own, spans, axes)
         made = assembled(boxes, rows, axes, values_of, lambda r: own[r].stated, self.where)
         given = {"units", "calendar"}.difference(said.attributes) if first.role == "bounds" else ()
         attributes = {k: v for k, v in made.master.all_attributes().items() if k not in given}
-        key = ("companion", base, tuple(spans), content_key(made.values), _frozen(attributes))
-        known = self.contents.known(key)
-        if known is None:
+        key = self._key(("companion", base, tuple(spans), content_key(made.values), _frozen(attributes)))
+        name = self.contents.known(key)
+        if name is None:
             heads = spans == [base] and base not in self.contents.variables
             name = self.contents.head(base, key) if heads else self.contents.free(base, key)
             self.contents.add(name, spans, made.values, attributes)
-            return name, True
-        return known, False
+        return name, key
 
     def _large(
         self,
@@ -266,20 +279,18 @@ class Builder:
         own: Mapping[int, Companion],
         spans: Sequence[str],
         axes: Sequence[int | None],
-        names: Mapping[str, str],
-    ) -> tuple[str, bool]:
+    ) -> tuple[str, Any]:
         """Add an array with more values than are kept in memory: an aggregation as the variables themselves are."""
-        del names
         boxes, first = self.joined.boxes, own[int(rows[0])]
         base = first.stated.name.rpartition("/")[2]
         known = [a for a in axes if a is not None]
         place = boxes.start[np.ix_(rows, known)]
         _, heads = np.unique(place, axis=0, return_index=True)
         chosen = rows[np.sort(heads)] if known else rows[:1]
-        key = ("large", base, tuple(spans), tuple(self._content(own[r], r) for r in chosen.tolist()))
+        key = self._key(("large", base, tuple(spans), tuple(self._content(own[r], r) for r in chosen.tolist())))
         name = self.contents.known(key)
         if name is not None:
-            return name, False
+            return name, key
         name = self.contents.free(base, key)
         stated = [own[r].stated for r in chosen.tolist()]
         n = len(first.shape)
@@ -289,17 +300,11 @@ class Builder:
         sizes = [[1] * new + [size for _, size in sorted(zip(turn, own[r].shape, strict=True))]
                  for turn, r in zip(turns, chosen.tolist(), strict=True)]  # fmt: skip
         self._array(name, chosen, stated, sizes, list(axes), spans, orders)
-        return name, True
+        return name, key
 
     def _content(self, own: Companion, row: int) -> bytes | tuple[int, str]:
         """Return what stands for values that were not kept: where they stand, if they were not even compared."""
         return own.digest or (int(self.joined.file[row]), own.stated.name)
-
-    def _rename(self, name: str, names: Mapping[str, str]) -> None:
-        """Let attributes of a variable refer by the names in the dataset."""
-        one = self.contents.variables[name]
-        attributes = {k: v for k, v in one.attributes.items() if k not in _BOUNDS or v in names}
-        self.contents.variables[name] = replace(one, attributes=renamed(attributes, names))
 
     def _aggregation(
         self,
@@ -341,8 +346,10 @@ class Builder:
         differing = self._array(name, rows, [d.stated for d in described], sizes, axes, spans, own)
         self.differing.append(differing)
         array = self.contents.variables[name]
-        attributes = renamed(array.attributes, names)
-        attributes.pop("coordinates", None)
+        attributes = {k: v for k, v in array.attributes.items() if k != "coordinates"}
+        self.contents.refers[name] = {}, absent(attributes, names)
+        self.contents.outside[name] = frozenset(str(first.around.get("external_variables") or "").split())
+        attributes = renamed(attributes, names)
         if coordinates:
             attributes["coordinates"] = " ".join(dict.fromkeys(coordinates))
         self.contents.variables[name] = replace(array, attributes=attributes)
@@ -426,5 +433,5 @@ def _frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
         if not isinstance(v, list)
         else (k, tuple(v))
         for k, v in sorted(attributes.items())
-        if k not in _BOUNDS
+        if k not in BOUNDS
     )

@@ -159,6 +159,9 @@ def _runs(
     axis: Any, rows: Int64, joined: Joined, k: int, text: Callable[[Any], str], placed: Callable[[Any], Any]
 ) -> list[Run]:
     """Return where an axis is covered without a gap: as cells say, else by the usual step between coordinates."""
+    rows = rows[joined.boxes.count[rows, k] > 0]
+    if not rows.size:
+        return []
     first, last = (np.asarray(ends[rows], np.float64) for ends in (axis.first, axis.last))
     low, high = (np.asarray(ends[rows], np.float64) for ends in axis.cells())
     count = joined.boxes.count[rows, k]
@@ -176,8 +179,6 @@ def _runs(
         cut = first[1:] - reach[:-1] > _GAP * usual
         low, high = first - usual / 2, last + usual / 2
     begins = np.flatnonzero(np.r_[True, cut])
-    if not begins.size:
-        return []
     members = np.diff(np.r_[begins, len(first)]).tolist()
     lows, highs = (placed(f.reduceat(v, begins)).tolist() for f, v in ((np.minimum, low), (np.maximum, high)))
     texts = ([text(value) for value in ends.tolist()] for ends in (first[begins], np.maximum.reduceat(last, begins)))

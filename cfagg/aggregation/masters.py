@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.aggregation.names import REFERRING_TEXTS
 from cfagg.cf import conform
 from cfagg.cf.calendars import transform
 from cfagg.cf.header import Header
@@ -16,7 +17,6 @@ from cfagg.cf.joining import Stated
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.missing import WRITTEN_FILLS
 from cfagg.cf.packing import STORAGE_ATTRIBUTES, read_as
-from cfagg.cf.references import REFERRING
 from cfagg.cf.units import SAME
 from cfagg.errors import CfaggError
 from cfagg.model import Aggregation, Grid, Layout, Partitions
@@ -28,7 +28,7 @@ __all__ = ["Master", "common", "conformed", "distinct", "master_of", "plain", "w
 _OF_VALUES = frozenset({"units", "calendar", "actual_range", *STORAGE_ATTRIBUTES})
 
 #: Attributes that mean the same in all members, as the rules say, however they are written: the first one's stand.
-_MEANT = frozenset({*REFERRING, "cell_methods", "standard_name", "cf_role", "axis", "positive"})
+_MEANT = REFERRING_TEXTS | {"cell_methods", "standard_name", "cf_role", "axis", "positive"}
 
 #: Characters of texts that are joined.
 _LONGEST = 4096

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,19 @@ import numpy.typing as npt
 
 from cfagg.arrays.joined_source import variable_of
 from cfagg.arrays.source import Group, Variable
-from cfagg.cf.references import KEYED, REFERRING
+from cfagg.cf.references import DIMENSION_LISTS, KEYED, REFERRING
 from cfagg.model import Aggregation
 
-__all__ = ["Contents", "renamed"]
+__all__ = ["BOUNDS", "REFERRING_TEXTS", "Contents", "absent", "content_key", "referring", "renamed"]
+
+#: Attributes with names of variables or of dimensions.
+REFERRING_TEXTS = frozenset({*REFERRING, *DIMENSION_LISTS, "mesh"}) - {
+    "aggregated_data", "aggregated_dimensions", "dimensions",
+}  # fmt: skip
+
+BOUNDS = ("bounds", "climatology")
+
+_TOPOLOGY = ("_connectivity", "_coordinates", "_dimension")
 
 _WORD = re.compile(r"[^\s:]+")
 #: Not a word before a colon, such as the measure in "area: areacella".
@@ -29,8 +39,50 @@ class Contents:
         self.unlimited: set[str] = set()
         self.variables: dict[str, Variable | Aggregation] = {}
         self.arrays: dict[str, npt.NDArray[Any]] = {}
+        #: What variables refer to by the names here, and the names of what their files do not have.
+        self.refers: dict[str, tuple[dict[str, Any], frozenset[str]]] = {}
+        #: Which of these names stand for variables of other files.
+        self.outside: dict[str, frozenset[str]] = {}
         self._numbers: dict[str, int] = {}
         self._known: dict[Any, str] = {}
+        self._growing: tuple[dict[Any, Any], ...] = (
+            self.dimensions, self.variables, self.arrays, self.refers, self.outside, self._numbers, self._known,
+        )  # fmt: skip
+        self._undone: list[tuple[str, int]] = []
+
+    def mark(self) -> tuple[int, ...]:
+        """Return how much there is, to which `back` leads."""
+        self._undone = []
+        return tuple(map(len, self._growing))
+
+    def back(self, mark: tuple[int, ...]) -> None:
+        """Take out what was added since the last mark."""
+        for own, count in zip(self._growing, mark, strict=True):
+            while len(own) > count:
+                own.popitem()
+        for name, number in reversed(self._undone):
+            self._numbers[name] = number
+
+    def keys(self, names: Iterable[str]) -> tuple[Any, ...]:
+        """Return the keys under which names are known, or the names where there are none."""
+        of = {name: key for key, name in self._known.items()}
+        return tuple(of.get(name, name) for name in names)
+
+    def refer(self, name: str, attributes: Mapping[str, Any], names: Mapping[str, str]) -> bool:
+        """Let a variable refer by the names here; `False` where it does already, to something else.
+
+        What its file does not have is no bounds.
+        """
+        gone = [k for k in BOUNDS if k in attributes and attributes[k] not in names]
+        attributes = {k: v for k, v in attributes.items() if k not in gone}
+        found = renamed(referring(attributes), names), absent(attributes, names)
+        if name in self.refers:
+            return self.refers[name] == found
+        self.refers[name] = found
+        one = self.variables[name]
+        kept = {k: v for k, v in one.attributes.items() if k not in gone}
+        self.variables[name] = replace(one, attributes={**kept, **found[0]})
+        return True
 
     def known(self, key: Any) -> str | None:
         """Return the name of what was added under a key."""
@@ -43,6 +95,8 @@ class Contents:
         """
         free = name
         while free in self._numbers or free in beside:
+            if name in self._numbers:
+                self._undone.append((name, self._numbers[name]))
             self._numbers[name] = self._numbers.get(name, 0) + 1
             free = f"{name}_{self._numbers[name]}"
         self._numbers[free] = 0
@@ -79,13 +133,24 @@ class Contents:
     def fits(self, other: Contents) -> bool:
         """Return whether all that another one holds could stand here too, under the same names."""
         names = {name: key for key, name in other._known.items()}
+        if any(self.refers.get(name, of) != of for name, of in other.refers.items()):
+            return False
         return all(
             name not in self._numbers or (name in names and self._known.get(names[name]) == name)
             for name in other._numbers
         )
 
     def group(self, attributes: Mapping[str, Any], path: str = "/") -> Group:
-        """Return the group at a path."""
+        """Return the group at a path, in which nothing refers to a variable that its file did not have."""
+        for name, (_, missing) in self.refers.items():
+            one = self.variables[name]
+            taken = {
+                word: self.free(word)
+                for word in sorted(missing & self.variables.keys())
+                if word not in self.outside.get(name, ()) or not set(self.variables[word].dims) <= set(one.dims)
+            }
+            if taken:
+                self.variables[name] = replace(one, attributes=renamed(one.attributes, taken))
         used = {d for v in self.variables.values() for d in v.dims}
         dimensions = {d: n for d, n in self.dimensions.items() if d in used}
         return Group(path, dimensions, frozenset(self.unlimited), dict(attributes), self.variables)
@@ -100,11 +165,40 @@ def renamed(attributes: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
     {'cell_measures': 'area: area_1'}
     """
     found = dict(attributes)
-    for key in (*REFERRING, "cell_methods"):
-        text = found.get(key)
-        if isinstance(text, str):
-            found[key] = (_VALUE if key in KEYED else _WORD).sub(lambda m: names.get(m[0], m[0]), text)
+    for key, pattern in (*_patterns(found), ("cell_methods", _WORD)):
+        if isinstance(found.get(key), str):
+            found[key] = pattern.sub(lambda m: _new(m[0], names) or m[0], found[key])
     return found
+
+
+def referring(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """Return the attributes with names of variables or of dimensions."""
+    return {key: str(attributes[key]) for key, _ in _patterns(attributes)}
+
+
+def absent(attributes: Mapping[str, Any], names: Mapping[str, str]) -> frozenset[str]:
+    """Return the words of such attributes that are none of these names.
+
+    >>> sorted(absent({"cell_measures": "area: area", "ancillary_variables": "flags"}, {"flags": "flags"}))
+    ['area']
+    """
+    found = (pattern.findall(str(attributes[key])) for key, pattern in _patterns(attributes))
+    return frozenset(word for words in found for word in words if _new(word, names) is None)
+
+
+def _new(word: str, names: Mapping[str, str]) -> str | None:
+    """Return the new name of what is called by its name or by its path."""
+    return names.get(word, names.get(word.lstrip("/")))
+
+
+def _patterns(attributes: Mapping[str, Any]) -> list[tuple[str, re.Pattern[str]]]:
+    """Return which attributes refer to others, and what finds the names in them."""
+    mesh = attributes.get("cf_role") == "mesh_topology"
+    return [
+        (key, _VALUE if key in KEYED else _WORD)
+        for key, text in attributes.items()
+        if isinstance(text, str) and (key in REFERRING_TEXTS or (mesh and key.endswith(_TOPOLOGY)))
+    ]
 
 
 def content_key(values: npt.NDArray[Any]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cfagg.aggregation.masters import Master, conformed, distinct, master_of
 from cfagg.aggregation.matrix import irregular
-from cfagg.cf.joining import Boxes, Coordinate, Stated
+from cfagg.cf.joining import Boxes, Coordinate, Stated, with_units_of
 
 __all__ = ["Assembled", "along_axis", "assembled", "with_bounds"]
 
@@ -86,7 +86,7 @@ def with_bounds(
         own = by_row[row]
         key = (id(own.bounds_stated), id(own.stated))
         if key not in known:
-            known[key] = _with_units(own)
+            known[key] = with_units_of(own.bounds_stated or own.stated, own.stated)
         return known[key]
 
     rising = _sense(coordinates[0])
@@ -99,15 +99,6 @@ def with_bounds(
         return values[:, ::-1] if None not in (rising, sense := _sense(own)) and sense is not rising else values
 
     return assembled(boxes, rows, [axis, None], values_of, stated_of, where)
-
-
-def _with_units(own: Coordinate) -> Stated:
-    """Return the metadata of bounds with the units of their coordinates, where they have none."""
-    of: Any = own.bounds_stated
-    if "units" in of.attributes:
-        return Stated(of.name, of.dims, of.dtype, of.kind, of.attributes)
-    given = {k: v for k, v in own.stated.attributes.items() if k in ("units", "calendar")}
-    return Stated(of.name, of.dims, of.dtype, of.kind, {**of.attributes, **given})
 
 
 def _sense(own: Coordinate) -> bool | None:

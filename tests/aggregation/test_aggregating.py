@@ -22,7 +22,7 @@ from cfagg.demo import sample
 from cfagg.errors import AccessError, OptionError, UnsupportedError
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
-from tests.aggregation.months import months
+from tests.aggregation.months import month, months
 
 LAT = {"standard_name": "latitude", "units": "degrees_north"}
 LON = {"standard_name": "longitude", "units": "degrees_east"}
@@ -581,3 +581,29 @@ def test_what_was_never_written_is_missing_in_reals_and_a_number_in_integers(tmp
             npt.assert_array_equal(ds[kind].values, np.array([1, fill, 1, fill], kind))
     for ds in (xr.open_dataset(files[0]), cfagg.read(files[0])):
         npt.assert_array_equal(ds["f8"].values, [1, netCDF4.default_fillvals["f8"]])
+
+
+def test_bounds_in_units_of_their_own_are_compared_in_those_of_their_coordinates(tmp_path: Path) -> None:
+    names = months(tmp_path, 2)
+    for k, (name, units, scale) in enumerate(zip(names, (None, "hours since 2000-01-01"), (1, 24), strict=True)):
+        with netCDF4.Dataset(name, "a") as file:
+            file.createDimension("two", 2)
+            bounds = file.createVariable("time_bnds", "f8", ("time", "two"))
+            bounds[:] = scale * (2 * k + np.array([[-0.5, 0.5], [0.5, 1.5]]))
+            file["time"].bounds = "time_bnds"
+            if units is not None:
+                bounds.units = units
+    for options in ({}, {"contiguous": True}, {"overlap": False}, {"cells": {"T": {"cellsize": "1 day"}}}):
+        with cfagg.aggregate(names, decode_times=False, **options) as found:
+            assert found["tas"].sizes["time"] == 4
+            npt.assert_array_equal(found["time_bnds"].values[:, 0], np.arange(4) - 0.5)
+            assert "gap" not in str(found.cfagg.report)
+
+
+def test_the_report_lists_files_without_any_times(tmp_path: Path) -> None:
+    names = [str(month(tmp_path / f"{k}.nc", k, days=days)) for k, days in enumerate((2, 0, 0))]
+    with cfagg.aggregate(names, decode_times=False) as found:
+        assert [found[name].sizes[found[name].dims[0]] for name in ("tas", "tas_1", "tas_2")] == [2, 0, 0]
+        assert "its dimension 'time' has no elements" in str(found.cfagg.report)
+        assert found.cfagg.report.as_dict()["groups"]
+        assert found.cfagg.report._repr_html_()

@@ -10,7 +10,7 @@ from cfagg.cf.joining.reasons import Reason, why
 from cfagg.cf.joining.reform import in_one_calendar
 from cfagg.cf.joining.turning import turn_of, turned
 from cfagg.cf.joining.tying import tied
-from cfagg.cf.joining.values import with_units
+from cfagg.cf.joining.values import with_units, with_units_of
 
 __all__ = [
     "Axis",
@@ -36,4 +36,5 @@ __all__ = [
     "turned",
     "why",
     "with_units",
+    "with_units_of",
 ]

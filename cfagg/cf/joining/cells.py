@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining.described import Coordinate
+from cfagg.cf.joining.values import canonical_values
 from cfagg.cf.kinds_of_units import convertible, is_reference_time, split_reference
 from cfagg.cf.roles import axis_of
 from cfagg.cf.units import linear
@@ -79,10 +80,10 @@ def condition_of(own: Coordinate, conditions: Any) -> str:
     several = next((c for key, c in conditions if key in (own.identity, letter)), ())
     if own.values.dtype.kind not in "iuf" or own.index:
         return ""
-    values = own.values.astype(np.float64)
+    values = canonical_values(own).astype(np.float64)
     sizes = np.zeros(1)
     if own.bounds is not None:
-        bounds = own.bounds.reshape(len(values), -1).astype(np.float64)
+        bounds = canonical_values(own, own, bounds=True).astype(np.float64)
         sizes = bounds.max(axis=1) - bounds.min(axis=1)
     units = own.units or ""
     if is_reference_time(units):

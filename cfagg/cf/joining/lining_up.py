@@ -14,7 +14,7 @@ from cfagg.cf.joining.equality import close_values, numbered_texts
 from cfagg.cf.joining.identities import units_key
 from cfagg.cf.joining.members import Bools, Int64, codes, occurrences
 from cfagg.cf.joining.options import Options
-from cfagg.cf.joining.values import in_units_of, meant, unpacked
+from cfagg.cf.joining.values import canonical_values, in_units_of, meant, unpacked
 from cfagg.cf.kinds_of_units import is_reference_time
 
 __all__ = ["Entry", "LinedUp", "lined_up"]
@@ -124,9 +124,8 @@ class _Kind:
         if coordinates[0].bounds is not None:
             rows = [
                 # Which bound comes first says nothing.
-                np.sort(in_units_of(unpacked(c.bounds.reshape(len(c.values), -1), c.stated), c.stated, base)[0], axis=1)
+                np.sort(canonical_values(c, coordinates[0], bounds=True), axis=1)
                 for c in coordinates
-                if c.bounds is not None
             ]
             columns += [self._numbered([r[:, b] for r in rows], added, time=time) for b in range(rows[0].shape[1])]
             starts = np.cumsum([0, *(len(c.values) for c in coordinates)])[:-1]

@@ -102,10 +102,9 @@ class _Field:
         self._promoted()
         for other in coordinates:
             self._part("coordinates", other)
-        self._companions()
-        self._mesh()
+        containers = [self._companions(), self._mesh()]
         self._vertical()
-        mappings = self._mappings()
+        mappings = dict.fromkeys((*self._mappings(), *(self.known.number[c] for c in containers if c is not None)))
         self._check_units(name)
         for dimension in variable.dims:
             if dimension not in self.along:
@@ -116,7 +115,7 @@ class _Field:
             tuple(self.axes.values()),
             self.along,
             tuple(self.parts.values()),
-            mappings,
+            tuple(mappings),
             "; ".join(dict.fromkeys(self.problems)) or None,
         )
 
@@ -291,8 +290,8 @@ class _Field:
                 if nodes is not None:
                     self._part("nodes", nodes)
 
-    def _companions(self) -> None:
-        """Take ancillary variables, cell measures and geometries."""
+    def _companions(self) -> Variable | None:
+        """Take ancillary variables, cell measures and geometries; return the container of these."""
         variable = self.variable
         for word in variable.words("ancillary_variables"):
             own = self._find(word)
@@ -315,13 +314,14 @@ class _Field:
                     own = self._find(word, container)
                     if own is not None:
                         self._part("geometry", own)
+        return container
 
-    def _mesh(self) -> None:
-        """Take the topology of the mesh, which has to be equal whatever its variables are called."""
+    def _mesh(self) -> Variable | None:
+        """Take the topology of the mesh, which has to be equal whatever its variables are called, and return it."""
         mesh = self._find(self.variable.text("mesh") or "")
         if mesh is None:
             self.said["mesh"] = self.variable.text("mesh")
-            return
+            return None
         kinds = {}
         for attribute, value in sorted(mesh.attributes.items(), key=str):
             named = [self._find(w, mesh) for w in mesh.words(attribute)] if isinstance(value, str) else []
@@ -332,6 +332,7 @@ class _Field:
             elif attribute == "topology_dimension":
                 kinds[attribute] = frozen(value)
         self.said["mesh"] = (self.variable.text("location"), tuple(sorted(kinds.items())))
+        return mesh
 
     def _vertical(self) -> None:
         """Take the terms of parametric vertical coordinates, and those of their bounds."""

@@ -16,7 +16,16 @@ from cfagg.cf.packing import Packing, as_meant
 from cfagg.cf.units import SAME
 from cfagg.errors import CfaggError
 
-__all__ = ["canonical_values", "first_difference", "in_units_of", "meant", "shown", "unpacked", "with_units"]
+__all__ = [
+    "canonical_values",
+    "first_difference",
+    "in_units_of",
+    "meant",
+    "shown",
+    "unpacked",
+    "with_units",
+    "with_units_of",
+]
 
 Array = npt.NDArray[Any]
 
@@ -52,12 +61,19 @@ def in_units_of(values: Array, own: Stated, first: Stated) -> tuple[Array, float
 
 def canonical_values(own: Coordinate, first: Coordinate | None = None, *, bounds: bool = False) -> Array:
     """Return the values of a coordinate, or its bounds as rows, in the units of another."""
-    values = own.values
+    values, stated = own.values, own.stated
     if bounds and own.bounds is not None:
-        values = own.bounds.reshape(len(values), -1)
-    # Bounds may not have their own units: those of their coordinates hold.
-    values = unpacked(values, own.stated)
-    return values if first is None else in_units_of(values, own.stated, first.stated)[0]
+        values, stated = own.bounds.reshape(len(values), -1), with_units_of(own.bounds_stated or stated, stated)
+    values = unpacked(values, stated)
+    return values if first is None else in_units_of(values, stated, first.stated)[0]
+
+
+def with_units_of(bounds: Stated, of: Stated) -> Stated:
+    """Return the metadata of bounds, which have units and a calendar of their own or else those of their coordinate."""
+    given = {k: of.attributes[k] for k in ("units", "calendar") if k in of.attributes and k not in bounds.attributes}
+    if not given:
+        return bounds
+    return Stated(bounds.name, bounds.dims, bounds.dtype, bounds.kind, {**bounds.attributes, **given})
 
 
 def with_units(parts: Mapping[str, Companion]) -> dict[str, Companion]:
@@ -65,17 +81,21 @@ def with_units(parts: Mapping[str, Companion]) -> dict[str, Companion]:
     out = dict(parts)
     for name, part in parts.items():
         of = parts.get(name.removeprefix("bounds of ")) if part.role == "bounds" else None
-        if of is not None and "units" not in part.stated.attributes:
-            given = {k: v for k, v in of.stated.attributes.items() if k in ("units", "calendar")}
-            own = part.stated
-            stated = Stated(own.name, own.dims, own.dtype, own.kind, {**own.attributes, **given})
-            out[name] = replace(part, stated=stated) if given else part
+        if of is not None:
+            stated = with_units_of(part.stated, of.stated)
+            out[name] = part if stated is part.stated else replace(part, stated=stated)
     return out
 
 
 def meant(part: Companion) -> Array:
-    """Return the values of a companion as what they stand for."""
-    return unpacked(np.empty(0) if part.values is None else part.values, part.stated)
+    """Return the values of a companion as what they stand for; numbers of a mesh count from 0, -1 is none."""
+    values = np.empty(0) if part.values is None else part.values
+    if part.role == "mesh" and values.dtype.kind in "iu":
+        start, fill = (np.asarray(part.stated.attributes.get(name)) for name in ("start_index", "_FillValue"))
+        first = int(start.item()) if start.dtype.kind in "iu" and start.size == 1 else 0
+        none = fill.item() if fill.dtype.kind in "iu" and fill.size == 1 else -1
+        return np.where(values == none, -1, values.astype(np.int64) - first)
+    return unpacked(values, part.stated)
 
 
 def first_difference(a: Array, b: Array) -> tuple[Any, Any] | None:

@@ -1,0 +1,197 @@
+"""What variables of several arrays refer to: what is equal is shared only where it refers to the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import numpy.testing as npt
+import pytest
+
+import cfagg
+
+TIME = {"standard_name": "time", "units": "days since 2000-01-01"}
+LATITUDE = {"standard_name": "latitude", "units": "degrees_north"}
+LONGITUDE = {"standard_name": "longitude", "units": "degrees_east"}
+NAMES = {"ta": ("air_temperature", "K"), "ua": ("eastward_wind", "m s-1"), "va": ("northward_wind", "m s-1")}
+
+
+def written(path: Path, sizes: dict[str, int], variables: dict[str, Any], **attributes: Any) -> str:
+    """Write a file; each variable has its type, dimensions, values and attributes."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.setncatts(attributes)
+        for name, size in sizes.items():
+            file.createDimension(name, size)
+        for name, (dtype, dims, values, own) in variables.items():
+            made = file.createVariable(name, dtype, dims)
+            made.setncatts(own)
+            made[...] = values
+    return str(path)
+
+
+def data(name: str, dims: tuple[str, ...], values: Any, **attributes: Any) -> dict[str, Any]:
+    standard, units = NAMES[name]
+    return {name: ("f4", dims, values, {"standard_name": standard, "units": units, **attributes})}
+
+
+def on_levels(path: Path, name: str, pressure: float | None, a: float = 1.0) -> str:
+    """Write data on hybrid levels over a surface pressure, or without what their formula needs."""
+    level = {"standard_name": "atmosphere_hybrid_sigma_pressure_coordinate", "units": "1", "bounds": "lev_bnds"}
+    made = data(name, ("time", "lev"), [[1.0, 2.0]]) | {
+        "time": ("f8", ("time",), [0.0], TIME),
+        "lev": ("f8", ("lev",), [0.1, 0.9], {**level, "formula_terms": "ap: ap b: b ps: ps"}),
+        "lev_bnds": ("f8", ("lev", "two"), [[0, 0.5], [0.5, 1]], {"formula_terms": "ap: ap_bnds b: b_bnds ps: ps"}),
+    }
+    for term, value in (("ap", a), ("b", 0.5)):
+        made[term] = ("f8", ("lev",), [value, value], {"units": "1"})
+        made[f"{term}_bnds"] = ("f8", ("lev", "two"), np.full((2, 2), value), {"units": "1"})
+    if pressure is not None:
+        made["ps"] = ("f8", ("time",), [pressure], {"standard_name": "surface_air_pressure", "units": "Pa"})
+    return written(path, {"time": 1, "lev": 2, "two": 2}, made)
+
+
+def terms(found: Any, name: str, of: str = "") -> dict[str, Any]:
+    """Return the values of the terms of the level coordinate of an array, or of its bounds."""
+    level = found[next(d for d in found[name].dims if d.startswith("lev"))]
+    if of:
+        level = found[level.attrs["bounds"]]
+    words = level.attrs["formula_terms"].replace(":", "").split()
+    for term in words[1::2]:
+        assert set(found[term].dims) <= {*found[name].dims, "two"} if term in found else True
+    return {k: found[v].values.ravel()[0] if v in found else v for k, v in zip(words[::2], words[1::2], strict=True)}
+
+
+def test_equal_levels_over_other_surface_pressures_have_formula_terms_of_their_own(tmp_path: Path) -> None:
+    files = [on_levels(tmp_path / f"{name}.nc", name, ps) for name, ps in zip(NAMES, (1, 2, 2), strict=True)]
+    with cfagg.aggregate(files, decode_times=False) as found:
+        for name, ps in zip(NAMES, (1, 2, 2), strict=True):
+            assert terms(found, name) == terms(found, name, "bounds") == {"ap": 1, "b": 0.5, "ps": ps}
+        assert found["ua"].dims == found["va"].dims != found["ta"].dims
+    cfagg.aggregate(files, output=tmp_path / "all.nc")
+    with cfagg.read(tmp_path / "all.nc", decode_times=False) as read:
+        assert [terms(read, name)["ps"] for name in NAMES] == [1, 2, 2]
+    tree = cfagg.aggregate(files, as_tree=True, decode_times=False)
+    for name, ps in zip(NAMES, (1, 2, 2), strict=True):
+        (group,) = (g.to_dataset() for g in tree.subtree if name in g.data_vars)
+        assert terms(group, name)["ps"] == ps
+
+
+def test_levels_with_other_terms_are_shared_by_all_that_have_these(tmp_path: Path) -> None:
+    given = ((1.0, 1), (2.0, 2), (2.0, 2))
+    files = [on_levels(tmp_path / f"{name}.nc", name, p, a) for name, (a, p) in zip(NAMES, given, strict=True)]
+    with cfagg.aggregate(files, decode_times=False) as found:
+        assert [terms(found, name) for name in NAMES] == [{"ap": a, "b": 0.5, "ps": p} for a, p in given]
+        assert [v for v in found.variables if str(v).startswith("lev")] == ["lev_bnds", "lev_bnds_1", "lev", "lev_1"]
+
+
+def test_a_term_that_a_file_does_not_have_is_not_that_of_another_file(tmp_path: Path) -> None:
+    for order in ((1, None), (None, 1)):
+        given = dict(zip(("ta", "ua"), order, strict=True))
+        files = [on_levels(tmp_path / f"{name}.nc", name, ps) for name, ps in given.items()]
+        with cfagg.aggregate(files, decode_times=False) as found:
+            for name, ps in given.items():
+                assert terms(found, name)["ps"] == (ps or "ps_1")
+            assert "ps_1" not in found
+
+
+def test_an_ancillary_variable_that_a_file_does_not_have_is_not_that_of_another_file(tmp_path: Path) -> None:
+    files = []
+    for k, name in enumerate(("ta", "ua")):
+        made = data(name, ("time",), [1.0], ancillary_variables="flags", cell_measures="area: cells")
+        made["time"] = ("f8", ("time",), [0.0], TIME)
+        if not k:
+            made["flags"] = ("i1", ("time",), [1], {"standard_name": "status_flag"})
+        elif k:
+            made["cells"] = ("f8", ("time",), [1], {"standard_name": "cell_area", "units": "m2"})
+        files.append(written(tmp_path / f"{k}.nc", {"time": 1}, made, external_variables="cells" if not k else ""))
+    with cfagg.aggregate(files, decode_times=False) as found:
+        assert found["ta"].attrs["ancillary_variables"] == "flags"
+        assert found["ua"].attrs["ancillary_variables"] == "flags_1"
+        assert "flags_1" not in found
+        # Its file says that it stands in another one, and it has the dimensions of the array.
+        assert found["ta"].attrs["cell_measures"] == "area: cells"
+
+
+def mesh(path: Path, time: float, *, first: int = 0, east: float = 1.0, names: str = "mesh x y nodes") -> str:
+    """Write data on the two triangles of a square."""
+    own, x, y, nodes = names.split()
+    topology = {"cf_role": "mesh_topology", "topology_dimension": 2}
+    made = data("ta", ("time", "face"), [[time, time + 0.5]], mesh=own, location="face") | {
+        own: ("i4", (), 0, {**topology, "node_coordinates": f"{x} {y}", "face_node_connectivity": nodes}),
+        x: ("f8", ("node",), [0, east, east, 0], LONGITUDE),
+        y: ("f8", ("node",), [0, 0, 1, 1], LATITUDE),
+        nodes: ("i4", ("face", "three"), np.array([[0, 1, 2], [0, 2, 3]]) + first, {"start_index": np.int32(first)}),
+        "time": ("f8", ("time",), [time], TIME),
+    }
+    return written(path, {"time": 1, "node": 4, "face": 2, "three": 3}, made)
+
+
+@pytest.mark.parametrize("other", [{}, {"first": 1}, {"names": "M X Y N"}], ids=["alike", "from 1", "other names"])
+def test_times_on_one_mesh_are_one_array_with_its_topology(tmp_path: Path, other: Any) -> None:
+    files = [mesh(tmp_path / "0.nc", 0), mesh(tmp_path / "1.nc", 1, **other)]
+    for order in (files, files[::-1]):
+        with cfagg.aggregate(order, decode_times=False) as found:
+            npt.assert_array_equal(found["ta"].values, [[0, 0.5], [1, 1.5]])
+            topology = found[found["ta"].attrs["mesh"]]
+            nodes = found[topology.attrs["face_node_connectivity"]]
+            npt.assert_array_equal(nodes.values - nodes.attrs["start_index"], [[0, 1, 2], [0, 2, 3]])
+            npt.assert_array_equal(found[topology.attrs["node_coordinates"].split()[0]].values, [0, 1, 1, 0])
+
+
+def test_equal_numbers_of_nodes_that_are_counted_from_elsewhere_are_other_meshes(tmp_path: Path) -> None:
+    files = [mesh(tmp_path / "0.nc", 0), mesh(tmp_path / "1.nc", 1)]
+    with netCDF4.Dataset(files[1], "a") as file:
+        file["nodes"].start_index = np.int32(-1)
+    report = cfagg.aggregate(files).cfagg.report
+    (answer,) = report.why(0, 1).answers
+    assert (answer.rule, answer.what, answer.one, answer.other) == (
+        "part",
+        "face_node_connectivity 0 of the mesh",
+        0,
+        1,
+    )
+
+
+def test_arrays_on_other_meshes_keep_their_topologies(tmp_path: Path) -> None:
+    files = [mesh(tmp_path / "0.nc", 0), mesh(tmp_path / "1.nc", 1, east=2.0)]
+    with cfagg.aggregate(files, decode_times=False) as found:
+        for name, east in (("ta", 1), ("ta_1", 2)):
+            topology = found[found[name].attrs["mesh"]]
+            x = found[topology.attrs["node_coordinates"].split()[0]]
+            npt.assert_array_equal(x.values, [0, east, east, 0])
+
+
+def test_geometries_keep_their_containers(tmp_path: Path) -> None:
+    files = []
+    for k, shift in enumerate((0, 0, 5)):
+        made = data("ta", ("instance", "time"), [[k], [k]], geometry="lines", coordinates="lat") | {
+            "time": ("f8", ("time",), [float(k)], TIME),
+            "lat": ("f8", ("instance",), [30, 50], LATITUDE),
+            "lines": ("i4", (), 0, {"geometry_type": "line", "node_count": "count", "node_coordinates": "x"}),
+            "count": ("i4", ("instance",), [3, 2], {}),
+            "x": ("f8", ("node",), np.arange(5) + shift, {**LONGITUDE, "axis": "X"}),
+        }
+        files.append(written(tmp_path / f"{k}.nc", {"time": 1, "instance": 2, "node": 5}, made))
+    with cfagg.aggregate(files, decode_times=False) as found:
+        assert found["ta"].shape == (2, 2)
+        for name, first in (("ta", 0), ("ta_1", 5)):
+            container = found[found[name].attrs["geometry"]]
+            assert found[container.attrs["node_coordinates"]].values[0] == first
+            assert container.attrs["node_count"] in found
+
+
+def test_ragged_arrays_that_stay_apart_say_their_own_dimensions(tmp_path: Path) -> None:
+    files = []
+    for k, count in enumerate(([2, 3], [1, 3])):
+        made = data("ta", ("obs",), np.arange(sum(count)), coordinates="time") | {
+            "time": ("f8", ("obs",), np.arange(sum(count)), TIME),
+            "station": ("i4", ("station",), [1, 2], {"cf_role": "timeseries_id"}),
+            "count": ("i4", ("station",), count, {"sample_dimension": "obs"}),
+        }
+        files.append(written(tmp_path / f"{k}.nc", {"station": 2, "obs": sum(count)}, made, featureType="timeSeries"))
+    with cfagg.aggregate(files, decode_times=False) as found:
+        for name, own, count in (("ta", "count", [2, 3]), ("ta_1", "count_1", [1, 3])):
+            assert found[own].values.tolist() == count
+            assert (found[own].attrs["sample_dimension"],) == found[name].dims
