@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cfagg.conversion.scratch import FOLDER
 from cfagg.errors import TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.remote import number_of
 from cfagg.runtime.direct import write_large
-from cfagg.runtime.publishing import begin_sync, opened, read_own
+from cfagg.runtime.publishing import begin_sync, opened, read_own, write_all
 from cfagg.storage.objects import ObjectStore
 
 __all__ = ["Files", "Objects"]
@@ -50,9 +51,13 @@ class Files:
         there = path if self.aside is None else self.aside / uuid.uuid4().hex
         try:
             with opened(there, "wb") as file:
-                write_large(file, encoded)
-                if len(encoded) >= _LARGE:
-                    begin_sync(file.fileno())
+                if key.startswith(FOLDER):
+                    # It is read soon, and then removed: the disk need not see it.
+                    write_all(file, encoded)
+                else:
+                    write_large(file, encoded)
+                    if len(encoded) >= _LARGE:
+                        begin_sync(file.fileno())
             if there is not path:
                 os.replace(there, path)  # noqa: PTH105
         except FileNotFoundError as error:

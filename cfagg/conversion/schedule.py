@@ -29,8 +29,8 @@ __all__ = ["Schedule", "Ways", "cut", "direct", "schedule"]
 #: A slab, what it was decoded from, and the encoded chunk are in memory together; this many times the slab at most.
 _COPIES = 2.5
 
-#: With shards, whose encoded chunks are collected before they are joined.
-_COPIES_SHARDS = 3.5
+#: With shards of a store that is there, whose encoded chunks are collected before they are joined.
+_COPIES_JOINED = 3.5
 
 #: Times that the source may be decoded before another way is looked for, which costs writing and reading values once.
 _MOST_READS = 4.0
@@ -123,7 +123,7 @@ def _cut(arrays: Sequence[Array], memory: int, workers: int) -> tuple[list[Slabs
 
 
 def _copies(array: Array) -> float:
-    return _COPIES if array.inner is None and array.stored_as is None else _COPIES_SHARDS
+    return _COPIES if array.stored_as is None else _COPIES_JOINED
 
 
 def _itemsize(array: Array) -> int:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.runtime.direct import ALIGNMENT
+
 if TYPE_CHECKING:
     from cfagg.conversion.plan import Array
 
@@ -18,7 +20,10 @@ __all__ = ["Scratch", "read_slab"]
 
 @dataclass(eq=False)
 class Scratch(threading.local):
-    """Memory that one thread uses again and again, so that the system need not provide it anew for each slab."""
+    """Memory that one thread uses again and again, so that the system need not provide it anew for each slab.
+
+    It lies as files want it that are written past the page cache.
+    """
 
     held: dict[str, npt.NDArray[np.uint8]] = field(default_factory=dict)
 
@@ -29,8 +34,15 @@ class Scratch(threading.local):
         count = math.prod(shape) * dtype.itemsize
         block = self.held.get(name)
         if block is None or block.nbytes < count:
-            block = self.held[name] = np.empty(count, np.uint8)
+            block = self.held[name] = _aligned(count)
         return block[:count].view(dtype).reshape(shape)
+
+
+def _aligned(count: int) -> npt.NDArray[np.uint8]:
+    """Return memory that begins where devices want it; NumPy asks for large pages, unlike a map of its own."""
+    whole = np.empty(count + ALIGNMENT, np.uint8)
+    start = -whole.ctypes.data % ALIGNMENT
+    return whole[start : start + count]
 
 
 def read_slab(array: Array, extent: tuple[slice, ...], scratch: Scratch) -> npt.NDArray[Any]:

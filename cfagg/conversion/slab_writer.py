@@ -17,7 +17,7 @@ from cfagg.conversion.journal import Chunk
 from cfagg.conversion.plan import Array
 from cfagg.conversion.slab_reading import Scratch, read_slab
 from cfagg.conversion.slabs import Slabs
-from cfagg.formats.zarr.encoding import joined
+from cfagg.formats.zarr.encoding import shard_index
 from cfagg.formats.zarr.written_codecs import Codec, content_checksum
 
 __all__ = ["Job", "Put", "SlabWriter", "Task"]
@@ -116,15 +116,32 @@ class SlabWriter:
         """Return the bytes of one shard: its chunks that hold something, and where they are; `None` without any."""
         lengths: Any = array.inner
         counts = [n // c for n, c in zip(array.chunk_shape, lengths, strict=True)]
-        chunks: list[bytes | None] = []
+        shard, at = self._scratch.array("shard", (values.nbytes,), np.dtype(np.uint8)), 0
+        places: list[tuple[int, int] | None] = []
         for index in product(*map(range, counts)):
             place = tuple(slice(i * c, (i + 1) * c) for i, c in zip(index, lengths, strict=True))
             part = values[place]
-            empty = not part.size or self._is_empty(array, part)
-            # What is encoded may be memory that the next chunk is encoded into.
-            chunks.append(None if empty else bytes(self._encoded(array, part, lengths)))
-        shard = joined(chunks)
-        return None if shard is None else memoryview(shard)
+            if not part.size or self._is_empty(array, part):
+                places.append(None)
+                continue
+            encoded = self._encoded(array, part, lengths)
+            shard = self._added(shard, at, encoded)
+            places.append((at, len(encoded)))
+            at += len(encoded)
+        if not at:
+            return None
+        told = shard_index(places)
+        return memoryview(self._added(shard, at, told))[: at + len(told)]
+
+    def _added(self, shard: npt.NDArray[np.uint8], at: int, data: Any) -> npt.NDArray[np.uint8]:
+        """Return the memory of a shard, larger where that has to be, with more data in it."""
+        end = at + len(data)
+        if end > len(shard):
+            grown = self._scratch.array("shard", (end + end // 2,), shard.dtype)
+            grown[:at] = shard[:at]
+            shard = grown
+        shard[at:end] = np.frombuffer(data, np.uint8)
+        return shard
 
     def _encoded(self, array: Array, values: npt.NDArray[Any], whole: tuple[int, ...] | None = None) -> memoryview:
         """Return the bytes of one chunk, filled up where the array ends within it."""

@@ -17,13 +17,13 @@ from typing import Any
 
 from cfagg.runtime.publishing import write_all
 
-__all__ = ["aligned", "copy_large", "write_large"]
+__all__ = ["ALIGNMENT", "aligned", "copy_large", "write_large"]
 
 #: Bytes from which a file is written past the page cache; smaller ones the system takes better many at a time.
 _LARGE = 1 << 20
 
 #: What devices want addresses and lengths to be multiples of; none wants more.
-_ALIGNMENT = 4096
+ALIGNMENT = 4096
 
 #: The request by which a file comes to share the blocks of another (linux/fs.h, FICLONE).
 _SHARE = 0x40049409
@@ -68,14 +68,14 @@ def write_large(file: FileIO, data: Any) -> None:
 
 def _rest(file: FileIO, data: memoryview) -> memoryview:
     """Write as much as can be past the page cache, and return what is left: less than a block, but where it failed."""
-    at, end = 0, len(data) // _ALIGNMENT * _ALIGNMENT
+    at, end = 0, len(data) // ALIGNMENT * ALIGNMENT
     # What a file system refuses here it takes, or refuses with a reason, through the page cache.
     with contextlib.suppress(OSError):
         while at < end:
             part = _lying(data[at:end])
             done = file.write(part) or 0
             at += done
-            if not done or done % _ALIGNMENT:
+            if not done or done % ALIGNMENT:
                 break
     return data[at:]
 
@@ -92,7 +92,7 @@ def copy_large(source: int, file: FileIO, size: int) -> int:
     with contextlib.suppress(OSError):
         fcntl.ioctl(file, _SHARE, source)
         return size
-    at, end = 0, size // _ALIGNMENT * _ALIGNMENT
+    at, end = 0, size // ALIGNMENT * ALIGNMENT
     if _turned(file, True):
         block = _own()
         try:
@@ -129,13 +129,13 @@ def _own() -> memoryview:
 
 def _is_aligned(data: memoryview) -> bool:
     """Whether bytes lie as devices want them to, as far as can be known: of those that are read-only it is not told."""
-    return not data.readonly and ctypes.addressof(ctypes.c_char.from_buffer(data)) % _ALIGNMENT == 0
+    return not data.readonly and ctypes.addressof(ctypes.c_char.from_buffer(data)) % ALIGNMENT == 0
 
 
 def _turned(file: FileIO, on: bool) -> bool:
     """Let writes go past the page cache, or no more; return whether the file system does so."""
     # File systems of other machines, and others that would rather have more at a time, say so by their blocks.
-    if not _FLAG or os.fstat(file.fileno()).st_blksize > _ALIGNMENT:
+    if not _FLAG or os.fstat(file.fileno()).st_blksize > ALIGNMENT:
         return False
     import fcntl
 

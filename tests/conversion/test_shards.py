@@ -82,3 +82,14 @@ def test_shards_that_do_not_fit_in_memory_are_refused(floats, tmp_path):
     path, _ = floats
     with pytest.raises(LimitError, match="a shard of shape"):
         convert(path, tmp_path / "out.zarr", chunks={"time": 1}, shards={"time": -1}, memory=2000)
+
+
+def test_shards_that_grow_by_encoding_are_whole_whatever_was_in_their_memory_before(tmp_path):
+    values = np.random.default_rng(3).integers(0, 256, (7, 60), "u1")
+    values[2:4] = 0  # the second shard is small
+    source = zarr.create_group(tmp_path / "a.zarr")
+    source.create_array("v", data=values, chunks=(1, 60), dimension_names=("y", "x"))
+    for codec in ("gzip", "zstd", "none"):
+        target = tmp_path / f"{codec}.zarr"
+        convert(tmp_path / "a.zarr", target, chunks={"y": 1, "x": 3}, shards={"y": 2, "x": -1}, codec=codec, workers=1)
+        np.testing.assert_array_equal(zarr.open_group(target, mode="r")["v"][:], values)

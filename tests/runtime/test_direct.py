@@ -131,7 +131,7 @@ def test_a_copy_begins_as_its_source_and_ends_where_it_says(tmp_path, monkeypatc
 
 
 def test_a_file_system_with_larger_blocks_writes_and_copies_by_its_own_ways(tmp_path, monkeypatch):
-    monkeypatch.setattr(direct, "_ALIGNMENT", 512)
+    monkeypatch.setattr(direct, "ALIGNMENT", 512)
     monkeypatch.setattr(direct, "_SHARE", 0)
     assert written(tmp_path / "a", some(50_000)) == some(50_000).tobytes()
     with (tmp_path / "a").open("rb") as source, opened(tmp_path / "b", "wb") as file:

@@ -17,7 +17,7 @@ from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.model import Regular
 
-__all__ = ["Encoder", "encoder", "encoder_of", "full_shape", "joined", "padded", "shard_bytes"]
+__all__ = ["Encoder", "encoder", "encoder_of", "full_shape", "padded", "shard_bytes", "shard_index"]
 
 #: Offset and size of a chunk that a shard does not hold.
 _ABSENT = 2**64 - 1
@@ -185,27 +185,24 @@ def shard_bytes(array: ZarrArray, chunks: Sequence[bytes | None]) -> bytes | Non
     endian = checks[0][1].get("endian", "little")
     if checks[0][0] != "bytes" or [n for n, _ in checks[1:]] not in ([], ["crc32c"]):
         raise UnsupportedError(f"{array.store}: array {array.path!r} encodes the index of a shard in an unusual way")
-    at_start = configuration.get("index_location", "end") == "start"
-    return joined(chunks, endian=endian, checksum=len(checks) > 1, at_start=at_start)
-
-
-def joined(
-    chunks: Sequence[Any], *, endian: str = "little", checksum: bool = True, at_start: bool = False
-) -> bytes | None:
-    """Return a shard from its encoded chunks, as `shard_bytes` does, whose index is made as given."""
+    checksum = len(checks) > 1
     if all(chunk is None for chunk in chunks):
         return None
-    place = 16 * len(chunks) + 4 * checksum if at_start else 0
-    index = np.full((len(chunks), 2), _ABSENT, "<u8" if endian == "little" else ">u8")
-    for k, chunk in enumerate(chunks):
-        if chunk is not None:
-            index[k] = place, len(chunk)
-            place += len(chunk)
-    told = index.tobytes()
-    if checksum:
-        told = bytes(_crc32c(told))
+    at_start = configuration.get("index_location", "end") == "start"
+    at = 16 * len(chunks) + 4 * checksum if at_start else 0
+    places = []
+    for chunk in chunks:
+        places.append(None if chunk is None else (at, len(chunk)))
+        at += 0 if chunk is None else len(chunk)
+    told = shard_index(places, endian=endian, checksum=checksum)
     body = [chunk for chunk in chunks if chunk is not None]
     return b"".join([told, *body] if at_start else [*body, told])
+
+
+def shard_index(places: Sequence[tuple[int, int] | None], *, endian: str = "little", checksum: bool = True) -> bytes:
+    """Return the index of a shard: offset and size of each chunk, `None` of one that it does not hold."""
+    index = np.array([(_ABSENT, _ABSENT) if p is None else p for p in places], "<u8" if endian == "little" else ">u8")
+    return _crc32c(index) if checksum else index.tobytes()
 
 
 def _sized(encode: Step, size: int) -> Step:
