@@ -83,6 +83,11 @@ def stored_most(most: int) -> int:
 
 def inflate(stored: Any, fewest: int, most: int, out: Bytes | None = None, *, members: bool = True) -> Any:
     """Undo gzip or zlib, into `out` where that is given; gzip files may have several `members`."""
+    if fewest == most:
+        found = fastzlib.inflate(stored, most, out)
+        if found is not None and (found[1] or not members):
+            return found[0]
+        # What is wrong, or what else there is, is found out below.
     return _streams(_inflater, fastzlib.ERRORS, stored, fewest, most, out, members=members)
 
 

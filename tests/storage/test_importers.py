@@ -63,6 +63,7 @@ IMPORTERS = {
         "cfagg/formats/zarr/checksums.py",
     },
     "isal": {"cfagg/formats/fastzlib.py"},
+    "deflate": {"cfagg/formats/fastzlib.py"},
     "bz2": {"cfagg/formats/codecs.py"},
     "lzma": {"cfagg/formats/codecs.py"},
     "zlib": {

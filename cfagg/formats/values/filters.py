@@ -258,7 +258,7 @@ def _unszip(data: Any, parameters: tuple[int, ...], fewest: int, most: int, out:
 #: By the filters' numbers: deflate, shuffle, fletcher32, szip, bzip2, LZF, Blosc, zstd.
 _FILTERS: dict[int, _Filter] = {
     # The HDF5 library takes the first stream, and so what follows it does not count.
-    _DEFLATE: _Filter(lambda data, _, fewest, most, out: codecs.inflate(data, fewest, most, members=False), None),  # noqa: ARG005
+    _DEFLATE: _Filter(lambda data, _, *sizes: codecs.inflate(data, *sizes, members=False), None),
     _SHUFFLE: _Filter(lambda data, sizes, fewest, most, out: codecs.unshuffle(data, (*sizes, 1)[0], out), 0),  # noqa: ARG005
     3: _Filter(lambda data, *_: codecs.strip_fletcher32(data), 4),
     4: _Filter(_unszip, None),
