@@ -114,8 +114,8 @@ class GroupStaging(Staging):
 
     def _make(self, increment: Increment, array: ZarrArray) -> bool:
         made = increment.apply(array, place_of_array(array))
+        # Not forced to disk: a record that a power loss brings back tells of the state that is there, and changes nothing.
         self._record.unlink()
-        sync_directory(self.root)
         return made
 
     def abandon_if_useless(self) -> None:

@@ -108,8 +108,7 @@ class Increment:
             return False
         place.stage_all({f"{self.group}/{key}": data for key, data in self.objects.items() if key != self.document})
         document = self.objects[self.document]
-        if found[0] != document:
-            place.swap(f"{self.group}/{self.document}", document, found[1])
+        place.swap_all([(f"{self.group}/{self.document}", document, found[1])] if found[0] != document else [])
         self._consolidate(place)
         return True
 

@@ -216,18 +216,19 @@ class Stand:
         return said and f"{inject}: said {outcome.said.strip()[-200:]!r}, then {said}"
 
     def lose_power(
-        self, disk: powerloss.Disk, chance: random.Random, most: int, forgotten: frozenset[bytes] = frozenset()
+        self, disk: powerloss.Disk, chance: random.Random, most: int, forgotten: frozenset[bytes | int] = frozenset()
     ) -> Iterator[str]:
         """Lose power at moments of the recorded run; give for each what is wrong afterwards, nothing if all is well.
 
-        The disk is that before the run, and nothing was run since it was recorded.  Calls that are `forgotten` are
-        those that a faulty writer would not have made.
+        The disk is that before the run, and nothing was run since it was recorded.  Calls that are `forgotten`, by
+        name or number, are those that a faulty writer would not have made.
 
         Every call after which a disk may hold something else is a moment.  What is safe for certain, and the same with
         all names, are looked at for each of them, mixtures for as many as `most` allows; equal ones only once.
         """
         disk = copy.deepcopy(disk)
-        calls = [call for call in powerloss.calls(self.recorded) if call[0] not in forgotten]
+        every = enumerate(powerloss.calls(self.recorded))
+        calls = [call for i, call in every if call[0] not in forgotten and i not in forgotten]
         found: list[tuple[int, powerloss.Image]] = []
         seen: set[int] = set()
         version = -1

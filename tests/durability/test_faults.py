@@ -42,6 +42,31 @@ def test_the_harness_finds_a_store_that_is_not_forced_to_disk(injected, what):
     assert "power loss after call" in injected["forgetful"][what]
 
 
+@pytest.mark.full
+def test_the_harness_finds_any_file_or_folder_that_an_append_does_not_force_to_disk(tmp_path):
+    # Each of another kind: what is recorded, a chunk, names of chunks, a document, its name, and what publishes all.
+    kinds = ("/.cfagg-append", "/tas/c/5/0/0", "/tas/c", "/tas/.zarr.json.part", "/tas", "/a.zarr")
+    script = (
+        "import pathlib, random, sys\n"
+        "from tests.durability import faults, powerloss, tracing\n"
+        "from tests.durability.writers import WRITERS\n"
+        "if reason := tracing.works():\n"
+        f"    print(reason); sys.exit({UNABLE})\n"
+        "stand = faults.Stand(WRITERS['append'], pathlib.Path(sys.argv[1]))\n"
+        "disk = stand.record()\n"
+        "synced = {c[1][0][2].decode(): i for i, c in enumerate(powerloss.calls(stand.recorded)) if c[0] == b'fsync'}\n"
+        "for kind in sys.argv[2:]:\n"
+        "    numbers = [i for path, i in synced.items() if path.endswith(kind)]\n"
+        "    assert len(numbers) == 1, (kind, synced)\n"
+        "    losses = stand.lose_power(disk, random.Random(0), 120, frozenset(numbers))\n"
+        "    assert any(losses), kind\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, tmp_path, *kinds], capture_output=True, text=True)
+    if done.returncode == UNABLE:
+        pytest.skip(f"no faults can be injected: {done.stdout}")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_writer_leaves_the_old_state_or_the_new_one_whatever_happens(tmp_path, name):

@@ -263,9 +263,7 @@ def _write(
     claim.record(json.dumps(intent).encode())
     try:
         chunks, stored = _put_all(place, _tasks(growths, increment, encoders), workers)
-        place.sync()
-        place.swap_all(writes)
-        place.swap(*top)
+        place.swap_all([*writes, top])
     except BaseException:
         # As a killed run would be taken back by the next one.
         with contextlib.suppress(CfaggError):

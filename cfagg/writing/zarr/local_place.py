@@ -9,6 +9,7 @@ import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ __all__ = ["CLAIM", "LocalPlace"]
 #: What stands in a store while it is written to, and after a writer was killed.
 CLAIM = ".cfagg-append"
 
+#: Folders that are remembered to be there.
+_MOST_FOLDERS = 10_000
+
 
 class LocalPlace:
     """A store in a directory, whose path has no links."""
@@ -42,7 +46,7 @@ class LocalPlace:
     def __init__(self, store: str) -> None:
         self.store = store
         self._lock = threading.Lock()
-        self._folders: set[str] = set()  # those that are there, and not behind a link out of it
+        self._folders: dict[str, None] = {}  # those that are there, and not behind a link out of it
         self._written: list[str] = []
         self._made: set[str] = set()
         self._staged = Staged()
@@ -92,13 +96,13 @@ class LocalPlace:
             raise self._unwritten(path, error) from error
 
     def stage_all(self, objects: Mapping[str, Any]) -> None:
-        """Write files that take the places of others together, once all of them are on disk."""
+        """Write files that take the places of others together with the next `sync`; none of them where one fails."""
         try:
             for key, data in objects.items():
                 self.stage(key, data)
-            self.sync()
-        finally:
+        except BaseException:
             self._staged.drop()
+            raise
 
     def put_by_way_of(self, folder: Path, key: str, data: Any) -> None:
         """Write a file in another folder of the file system, and rename it: several may write the same one."""
@@ -122,19 +126,30 @@ class LocalPlace:
         return self.swap_all([(key, data, tag)])[0]
 
     def swap_all(self, writes: Sequence[tuple[str, bytes, Any]]) -> list[Any]:
-        """Write files, each in the state of a tag, one after the other; they are on disk when this returns."""
-        made = []
-        path = self.store
+        """Write files, each in the state of a tag, and the last one once all else is on disk; so it is on return.
+
+        The disk is waited for four times, however many files there are: for the data of all; for the names of what was
+        put and staged; for those of what is swapped; and for that of the last one.
+        """
+        made, path = [], self.store
+        with self._lock:
+            written, self._written = self._written, []
         try:
-            with _dropping(Staged()) as staged:
+            with _dropping(Staged()) as swapped, _dropping(self._staged):
                 for key, data, _ in writes:
                     path = self._path(key)
                     self._make_folder(os.path.dirname(path))  # noqa: PTH120
-                    made.append(_tag(staged.add(path, data).stat()))
-                sync_files(staged.parts, self.store)
+                    made.append(_tag(swapped.add(path, data).stat()))
+                with self._lock:
+                    folders, self._made = self._made, set()
+                sync_files([*written, *self._staged.parts, *swapped.parts], self.store)
                 for key, _, tag in writes:
                     self._check_tag(self._path(key), tag)
-                sync_folders(staged.put(), self.store)
+                # Names of files, then those of new folders above them.
+                folders |= self._staged.put() | {os.path.dirname(p) for p in written}  # noqa: PTH120
+                sync_folders(folders, self.store)
+                sync_folders(swapped.put(len(writes) - 1), self.store)
+                sync_folders(swapped.put(), self.store)
         except OSError as error:
             raise self._unwritten(path, error) from error
         return made
@@ -170,16 +185,7 @@ class LocalPlace:
 
     def sync(self) -> None:
         """Force what was put to disk, and put there what was staged."""
-        with self._lock:
-            written, self._written = self._written, []
-            made, self._made = self._made, set()
-        try:
-            sync_files([*written, *self._staged.parts], self.store)
-            folders = self._staged.put() | {os.path.dirname(p) for p in written} | made  # noqa: PTH120
-            # Names of files, then those of new folders above them.
-            sync_folders(folders, self.store)
-        except OSError as error:
-            raise self._unwritten(self.store, error) from error
+        self.swap_all(())
 
     @contextmanager
     def writer(self, doing: str) -> Iterator[_LocalClaim]:
@@ -221,16 +227,24 @@ class LocalPlace:
             return
         above = os.path.dirname(folder)  # noqa: PTH120
         self._make_folder(above)
-        with contextlib.suppress(FileExistsError):
+        try:
             os.mkdir(folder)  # noqa: PTH102
-            with self._lock:
+        except FileExistsError:
+            # One that was made here, in a folder that is inside, is no link.
+            if not self._is_inside(folder):
+                raise TargetError(
+                    f"{folder} is, or goes through, a link out of the store {self.store}; nothing is written there"
+                ) from None
+            made = False
+        else:
+            made = True
+        with self._lock:
+            if made:
                 self._made.add(above)
-        if not self._is_inside(folder):
-            raise TargetError(
-                f"{folder} is, or goes through, a link out of the store {self.store}; nothing is written there"
-            )
-        if len(self._folders) < 10_000:
-            self._folders.add(folder)
+            if len(self._folders) >= _MOST_FOLDERS:
+                # The oldest half: what chunks are written into is among the others, or is found again.
+                self._folders = dict.fromkeys(islice(self._folders, _MOST_FOLDERS // 2, None))
+            self._folders[folder] = None
 
     def _is_inside(self, folder: str) -> bool:
         """Return whether a folder is in the store, where no link leads out of it."""

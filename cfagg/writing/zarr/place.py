@@ -64,10 +64,13 @@ class Place(Protocol):
         """Write an object that takes the place of another with the next `sync`, or before."""
 
     def swap_all(self, writes: Sequence[tuple[str, bytes, Any]]) -> list[Any]:
-        """Write several objects as `swap` does, one after the other; all are there after a power loss."""
+        """Write several objects as `swap` does, after all that was put and staged; all are there after a power loss.
+
+        The last one publishes the others: it is there, also after a power loss, only if all of them are.
+        """
 
     def stage_all(self, objects: Mapping[str, Any]) -> None:
-        """Stage several objects and `sync`; where one cannot be written, nothing is left beside the others."""
+        """Stage several objects; where one cannot be written, nothing is left beside the others."""
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects, as far as they are there."""

@@ -27,8 +27,8 @@ from cfagg.errors import (
     TargetError,
     UnsupportedError,
 )
-from cfagg.writing.zarr import appending
-from cfagg.writing.zarr.local_place import LocalPlace
+from cfagg.runtime import publishing
+from cfagg.writing.zarr import appending, local_place, staged
 from tests.effort import examples
 
 pytestmark = pytest.mark.filterwarnings(
@@ -629,19 +629,29 @@ def test_chunks_come_first_then_documents_and_last_what_publishes_them(
     assert names[-1] == last
 
 
-@pytest.mark.parametrize("zarr_format", [2, 3])
-@pytest.mark.parametrize("place", ["sync", "swap_all", "swap"])
-def test_what_a_killed_run_left_is_taken_back_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zarr_format: int, place: str
-) -> None:
-    store = write(tmp_path / "a.zarr", series(0, 5), zarr_format)
+def kill(patch: pytest.MonkeyPatch, reached: str) -> None:
+    """Let a run be killed when it waits for the disk: for all data, then for the names of chunks, and of documents."""
+    left = ["data", "names of chunks", "names of documents"].index(reached)
 
     def killed(*_: Any) -> None:
-        raise KeyboardInterrupt
+        nonlocal left
+        if not left:
+            raise KeyboardInterrupt
+        left -= 1
 
+    for name in ("sync_files", "sync_folders"):
+        patch.setattr(local_place, name, killed)
+    patch.setattr(appending, "take_back", lambda *_: False)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("reached", ["data", "names of chunks", "names of documents"])
+def test_what_a_killed_run_left_is_taken_back_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zarr_format: int, reached: str
+) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5), zarr_format)
     with monkeypatch.context() as patch:
-        patch.setattr(LocalPlace, place, killed)
-        patch.setattr(appending, "take_back", lambda *_: False)
+        kill(patch, reached)
         with pytest.raises(KeyboardInterrupt):
             cfagg.append(store, series(5, 10), "time")
     xr.testing.assert_equal(read(store, consolidated=True), series(0, 5))
@@ -657,12 +667,8 @@ def test_what_others_wrote_after_a_killed_run_is_not_taken_back(
 ) -> None:
     store = write(tmp_path / "a.zarr", series(0, 5))
 
-    def killed(*_: Any) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr(LocalPlace, "swap", killed)
-        patch.setattr(appending, "take_back", lambda *_: False)
+        kill(patch, "names of documents")
         with pytest.raises(KeyboardInterrupt):
             cfagg.append(store, series(5, 10), "time")
     zarr.open_array(store / "tas").attrs["comment"] = "of others"
@@ -696,6 +702,31 @@ def test_what_an_append_costs_does_not_grow_with_the_store(tmp_path: Path) -> No
         cfagg.append(store, series(at, 1), "time")
         sizes.append(sum(len(p.read_bytes()) for p in store.rglob("zarr.json")))
     assert max(sizes) - min(sizes) < 20
+
+
+def test_one_step_waits_for_the_disk_as_often_as_a_power_loss_needs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, synced = write(tmp_path / "a.zarr", series(0, 5)), []
+    cfagg.append(store, series(5, 1), "time")  # after which the root has consolidated metadata
+    monkeypatch.setattr(publishing, "sync_file", lambda file: synced.append("file"))
+    monkeypatch.setattr(staged, "sync_file", lambda file: synced.append("file"))
+    monkeypatch.setattr(publishing, "sync_directory", lambda path: synced.append("folder"))
+    monkeypatch.setattr(local_place, "sync_directory", lambda path: synced.append("folder"))
+    monkeypatch.setattr(staged, "sync_directory", lambda path: synced.append("folder"))
+    monkeypatch.setattr(staged, "sync_file_system", lambda path: synced.append("all") or True)
+    cfagg.append(store, series(6, 1), "time")
+    # The record, two chunks of one array and one of the other, three documents; and folders in which names changed.
+    assert (synced.count("file"), synced.count("all")) == (7, 0)
+    assert synced.count("folder") <= 10
+    cfagg.accumulate(store, "tas")
+    for start in (7, 8):
+        synced.clear()
+        cfagg.append(store, series(start, 1), "time")
+    # Data and names of all that an accumulation consists of at once.
+    assert synced.count("all") == 2
+    assert synced.count("file") + synced.count("folder") <= 24
+    same(store, series(0, 9))
 
 
 def test_accumulations_beside_an_array_are_extended_in_the_same_call(tmp_path: Path) -> None:

@@ -176,8 +176,9 @@ def test_nothing_is_renamed_before_it_is_on_disk(tmp_path: Path, monkeypatch: py
     place.sync()
     assert done == ["data", "data", "rename", "rename", "names"]
     done.clear()
-    place.swap_all([("a", b"1", None), ("b", b"1", None)])
-    assert done == ["data", "data", "rename", "rename", "names"]
+    place.stage("c/0", b"newer")
+    place.swap_all([("a", b"1", None), ("b", b"1", None), ("last", b"1", None)])
+    assert done == ["data"] * 4 + ["rename", "names"] + ["rename", "rename", "names"] + ["rename", "names"]
 
 
 def test_a_full_disk_leaves_nothing_beside_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,4 +207,5 @@ def test_objects_staged_together_are_none_where_one_cannot_be_written(tmp_path: 
         place.stage_all({"a/0": b"new", "a/1": b"new", "b/0": b"new"})
     assert {p.name: p.read_bytes() for p in (tmp_path / "a").iterdir()} == {"0": b"old"}
     place.stage_all({"a/0": b"new", "c/1": b"new"})
+    place.sync()
     assert {p.read_bytes() for p in tmp_path.glob("[ac]/*")} == {b"new"}
