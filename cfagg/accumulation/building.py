@@ -114,7 +114,7 @@ class GroupStaging(Staging):
 
     def _make(self, increment: Increment, array: ZarrArray) -> bool:
         made = increment.apply(array, place_of_array(array))
-        # Not forced to disk: a record that a power loss brings back tells of the state that is there, and changes nothing.
+        # Not forced to disk: a record that a power loss brings back tells of what is there, and changes nothing.
         self._record.unlink()
         return made
 

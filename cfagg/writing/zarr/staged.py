@@ -18,8 +18,8 @@ from cfagg.runtime.publishing import begin_sync, opened, sync_directory, sync_fi
 __all__ = ["Staged", "sync_files", "sync_folders"]
 
 #: Files or folders that are forced to disk one by one; more of them by one call for the whole file system.  That also
-#: waits for what others have written, and is faster all the same: 26 files took 23 ms instead of 92, with others writing
-#: a gigabyte meanwhile 100 instead of 72; of 8 files it is 7 instead of 11.
+#: waits for what others have written, and is faster all the same: 26 files took 23 ms instead of 92, with a gigabyte
+#: written by others meanwhile 100 instead of 72; 8 files took 7 instead of 11.
 _EACH = 12
 
 
