@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -285,15 +286,17 @@ def open_accumulated(
         place = a_place(store, storage_options, paths(allow), name="store", expected="name a Zarr store")
     else:
         places = prefixes(allow)
-    group = open_group(place, variable, weights=weights, allow=places)
-    if adopt:
-        from cfagg.accumulation.adopting import adopted
+    with ExitStack() as stack:
+        stack.enter_context(one_look())
+        group = open_group(place, variable, weights=weights, allow=places)
+        if adopt:
+            from cfagg.accumulation.adopting import adopted
 
-        group = adopted(group)
-    try:
-        with one_look():
+            group = adopted(group)
+        try:
             labels = labels_of(group)
-    finally:
-        # Now, so that the labels are those of the data; and if they cannot be read, this may be why.
-        check(group)
+        finally:
+            stack.close()
+            # Now, so that the labels are those of the data; and if they cannot be read, this may be why.
+            check(group)
     return Accumulated(group, labels, trusted)

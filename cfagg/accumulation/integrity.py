@@ -80,6 +80,11 @@ class CheckedArray(ZarrArray):
     first: int = field(default=0, repr=False)
     grows: int | None = field(default=None, repr=False)
 
+    @cached_property
+    def as_book(self) -> _Book:
+        """The checksums that this array holds, read once for all arrays whose chunks are known by them."""
+        return _Book(self)
+
     def crc(self, index: Sequence[int]) -> int:
         """Return what CRC-32C a stored chunk has to have."""
         if isinstance(self.book, GrowingTable):
@@ -170,7 +175,7 @@ def checked(
         out = CheckedArray(**values, book=book, first=first, grows=grows)
     elif place is not None and isinstance(book, CheckedArray):
         first, count, expected = place
-        out = CheckedArray(**values, book=_Book(book), first=first)
+        out = CheckedArray(**values, book=book.as_book, first=first)
         if first + count > book.size:
             problems.append(Problem(name, f"checksums {first} to {first + count} of {book.size}"))
     else:

@@ -71,7 +71,9 @@ def open_group(
                 failure = error
         if failure is not None:
             # Another process may have put a new group in this one's place while it was read.
-            if not left or _find(source).identity == found.identity:
+            with one_look():
+                same = not left or _find(source).identity == found.identity
+            if same:
                 raise failure
             continue
         if check and group.differences:

@@ -12,7 +12,7 @@ from xarray.core import indexing
 
 from cfagg.arrays.reader import Reader
 
-__all__ = ["IndexedArray"]
+__all__ = ["IndexedArray", "IndexedLabels"]
 
 #: Reading point by point is slower than reading a box of up to so many times the points, or so many elements, at once.
 _MANY, _FEW = 4, 2**20
@@ -44,6 +44,26 @@ class IndexedArray(BackendArray):
 
     def __repr__(self) -> str:
         return f"<IndexedArray of {self.reader!r}>"
+
+
+class IndexedLabels(IndexedArray):
+    """Labels of a dimension, read once: xarray asks for the first one, the last one, and all of them."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, reader: Reader, dtype: np.dtype[Any] | None = None) -> None:
+        super().__init__(reader, dtype)
+        self._values: npt.NDArray[Any] | None = None
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> npt.NDArray[Any]:
+        """Return what an indexer of xarray selects."""
+        if self._values is None:
+            self._values = self.reader.read((slice(None),)).astype(self.dtype, copy=False)
+        # Of one dimension NumPy's indexing is outer indexing.
+        found: npt.NDArray[Any] = indexing.explicit_indexing_adapter(
+            key, self.shape, indexing.IndexingSupport.OUTER, self._values.__getitem__
+        )
+        return np.array(found)
 
 
 def _without_empty(key: indexing.ExplicitIndexer, shape: tuple[int, ...]) -> indexing.ExplicitIndexer:

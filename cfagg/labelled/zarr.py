@@ -40,12 +40,15 @@ from cfagg.formats.zarr.metadata import ZarrArray, array_of, open_array
 from cfagg.formats.zarr.settings import no_codec, open_plainly, unequal_chunks
 from cfagg.formats.zarr.vetting import COARSE
 from cfagg.formats.zarr.zipped import CheckedZip
-from cfagg.labelled.indexed import IndexedArray
+from cfagg.labelled.indexed import IndexedArray, IndexedLabels
 from cfagg.storage.store import raise_ours
 from cfagg.storage.tree import listed
 from cfagg.storage.urls import Url
 
 __all__ = ["ZarrEntrypoint"]
+
+#: Labels of a dimension that are kept, of another machine.
+_LABELS = 1 << 20
 
 
 class _Store(ZarrStore):
@@ -67,7 +70,10 @@ class _Store(ZarrStore):
             if found is None:
                 wrapper._array = _Array(array)
             else:
-                lazy: Any = indexing.LazilyIndexedArray(IndexedArray(ZarrReader(found), wrapper.dtype))
+                # On another machine each look is a request.
+                once = isinstance(store, KeyStore) and variable.dims == (name,) and found.size <= _LABELS
+                indexed = IndexedLabels if once else IndexedArray
+                lazy: Any = indexing.LazilyIndexedArray(indexed(ZarrReader(found), wrapper.dtype))
                 variable._data = lazy
         variable.attrs.pop(COARSE, None)
         if variable.dims == ("_scalar_",) and variable.shape == (1,):
@@ -175,8 +181,10 @@ class ZarrEntrypoint(BackendEntrypoint):
         if isinstance(filename_or_obj, Url):
             known = store_at(filename_or_obj)
             open_store(known)  # says in one sentence why it cannot be opened
-            if consolidated is None and not group:
-                consolidated = is_consolidated(known)
+            if not group:
+                consolidated = is_consolidated(known) if consolidated is None else consolidated
+                # Of a format that is not said, zarr-python asks for the documents of both.
+                zarr_format = zarr_format or (2 if known.read("zarr.json") is None else 3)
             store = KeyStore(known.remote, filename_or_obj.beside(filename_or_obj.rstrip("/")))
         elif os.path.isdir(filename_or_obj):  # noqa: PTH112
             store = CheckedStore(filename_or_obj, allow=allow, coarse=True)

@@ -57,7 +57,14 @@ def identity_of(text: bytes) -> tuple[int, int]:
 
 @contextmanager
 def one_look() -> Iterator[None]:
-    """Ask for each document once until the block ends: what is opened by it is compared with what is there later."""
+    """Ask for each document once until the block ends: what is opened by it is compared with what is there later.
+
+    Within another look it begins that anew.
+    """
+    if (seen := _seen.get()) is not None:
+        seen.clear()
+        yield
+        return
     token = _seen.set({})
     try:
         yield
