@@ -15,7 +15,7 @@ from cfagg.accumulation.in_objects import build_there, discard
 from cfagg.accumulation.increments import finish_there, place_of_array
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order
-from cfagg.accumulation.partials import threads_that_fit
+from cfagg.accumulation.partials import readers, threads_that_fit
 from cfagg.accumulation.report import Report, report_of
 from cfagg.errors import UnsupportedError
 from cfagg.errors.arguments import a_path, paths
@@ -104,7 +104,8 @@ def accumulate(
     dry_run : bool
         Write nothing and read no data; report what would be written.
     workers : int, optional
-        Threads; by default one per processor.
+        Threads; by default one per processor, and of a store on another machine sixteen that read, as far as their
+        chunks fit in memory: most of them wait for answers.
     memory : int or str
         Bytes that chunks may take while they are summed, such as ``"1GiB"``.
     client : distributed.Client or str, optional
@@ -168,8 +169,8 @@ def accumulate(
         if resume or dry_run:
             raise UnsupportedError("adopt builds nothing: leave resume and dry_run out")
         return adopt_copy(there or store, variable, progress, places)
-    threads, budget = worker_count(workers), parse_size(memory)
     name = there or a_path(store, "store", expected="name a Zarr store")
+    threads, budget = readers(workers, name), parse_size(memory)
     order = Order(
         name, variable, dims, stride, weights, statistics, precision, codec, append, refresh, overwrite,
         resume, budget, places,
@@ -198,7 +199,7 @@ def carry_out(
             discard(plan.array)
         return report_of(plan, "dry run" if plan.action.sums else plan.action.word)
     fitting = threads_that_fit(plan.recipe, budget, threads)
-    summers = min(threads, max(1, budget // _PER_THREAD))
+    summers = min(threads, worker_count(None), max(1, budget // _PER_THREAD))
     if there:
         if plan.action is Action.RENEW:
             renew(open_group(order.store, plan.array.path), plan.related, None)

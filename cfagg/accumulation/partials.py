@@ -17,7 +17,9 @@ from cfagg.accumulation.source import mask_of
 from cfagg.errors import CfaggError, LimitError, StaleError, TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import checksum, object_checksum, stamps
+from cfagg.formats.zarr.remote_batches import AT_ONCE
 from cfagg.kernels.cumulative.mask import Mask, native_block
+from cfagg.runtime.budget import worker_count
 from cfagg.runtime.clusters import answers, threads_of
 from cfagg.runtime.threads import run_threads
 from cfagg.storage.urls import Url
@@ -27,6 +29,7 @@ __all__ = [
     "compute",
     "parts_of",
     "read_block",
+    "readers",
     "reduce_block",
     "threads_that_fit",
 ]
@@ -215,6 +218,11 @@ _COPIES = 3
 
 #: Bytes of the array in one task of Dask: large enough that the way to the worker does not count.
 _BATCH = 64 << 20
+
+
+def readers(workers: int | None, store: str | os.PathLike[str]) -> int:
+    """Return how many threads read chunks: of a store on another machine, most of them wait for its answers."""
+    return max(worker_count(workers), AT_ONCE if workers is None and isinstance(store, Url) else 1)
 
 
 def threads_that_fit(recipe: Recipe, memory: int, workers: int) -> int:

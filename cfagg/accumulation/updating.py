@@ -15,12 +15,13 @@ from cfagg.accumulation.growing import NotInPlaceError
 from cfagg.accumulation.increments import finish_there, make_there, place_of_array
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order
+from cfagg.accumulation.partials import readers
 from cfagg.accumulation.report import Report, report_of_extension
 from cfagg.conventions.accumulation import group_name
 from cfagg.errors.arguments import names
 from cfagg.formats.zarr import open_array
 from cfagg.formats.zarr.documents import node_folder, parse, read_document
-from cfagg.runtime.budget import parse_size, worker_count
+from cfagg.runtime.budget import parse_size
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url, a_place
 
@@ -53,7 +54,7 @@ def update(
     del report
     place = a_place(store, storage_options)
     found = accumulated_arrays(store, storage_options) if variables is None else names(variables, "variables")
-    threads, budget = worker_count(workers), parse_size(memory)
+    threads, budget = readers(workers, place), parse_size(memory)
     return tuple(_update(place, path, threads, budget) for path in found)
 
 

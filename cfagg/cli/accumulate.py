@@ -100,7 +100,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_flag(how, "--resume", "finish a killed run with the same options")
     add_flag(how, "--dry-run", "print what would be stored; read no data and write nothing")
     how.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers read the data")
-    add_workers(how)
+    add_workers(how, default="one per processor, 16 for a store on another machine")
     how.add_argument(
         "--memory",
         metavar="SIZE",

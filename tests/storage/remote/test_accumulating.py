@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import uuid
 from pathlib import Path
 
@@ -74,6 +76,27 @@ def test_an_accumulation_in_an_object_store_is_the_one_here(cloud, plain, zarr_f
     report = accumulated(cloud, **{"statistics": ("chunks",), **settings})
     assert (report.action, report.store) == ("built", cloud[0])
     compared(cloud, folder)
+
+
+def test_chunks_are_asked_for_ahead_and_change_nothing_in_what_is_written(cloud, plain, monkeypatch) -> None:
+    copied(plain(3, **LITTLE), cloud[2])
+    monkeypatch.setattr(secrets, "token_hex", lambda count: "ab" * count)  # names of builds are the same
+    accumulated(cloud, workers=1)
+    one = {key: cloud[2].read(key) for key in cloud[2].listed(GROUP)}
+    part, waiting, together, lock = ObjectStore.part, set(), threading.Event(), threading.Lock()
+
+    def held(self, key, *rest):
+        if key.startswith("tas/c/"):
+            with lock:
+                waiting.add(key)
+                if len(waiting) >= CHUNKS - 1:
+                    together.set()
+            assert together.wait(120), f"only {len(waiting)} chunks are asked for at the same time"
+        return part(self, key, *rest)
+
+    monkeypatch.setattr(ObjectStore, "part", held)
+    accumulated(cloud, overwrite=True)
+    assert {key: cloud[2].read(key) for key in cloud[2].listed(GROUP)} == one
 
 
 @pytest.mark.full
