@@ -19,7 +19,7 @@ from cfagg.arrays.index.schema import COLUMNS, FORMAT, LONGEST, RANGES, VERSION
 from cfagg.arrays.index.table import UNKNOWN, Index, Ragged
 from cfagg.errors import CfaggError, SourceError, TargetError
 from cfagg.errors.arguments import a_path
-from cfagg.formats.parquet_pages import check_pages
+from cfagg.formats.parquet_pages import UNPACKED, VALUES, check_pages
 from cfagg.runtime.files import write_aside
 from cfagg.runtime.object_files import object_at
 from cfagg.runtime.publishing import reason
@@ -36,6 +36,11 @@ _END = b"PAR1"
 
 #: Bytes of the largest index.
 _LARGEST = 2**32
+
+#: The most values, and bytes when they are unpacked, for each byte of an index, and of the smallest; of real ones these
+#: are up to 5 and 25.  One of more is written without compression, and so has less than one.
+_VALUES, _FEW_VALUES = 16, 2**20
+_UNPACKED, _FEW_BYTES = 128, 2**25
 
 #: Columns of texts and bytes, each of which is held once.
 _TEXTS = tuple(c.name for c in COLUMNS if c.type in ("string", "binary"))
@@ -76,10 +81,21 @@ def write_index(index: Index, path: str | os.PathLike[str]) -> None:
 
 def index_bytes(index: Index, home: str) -> bytes:
     """Return an index as it is written to a directory."""
-    return _sealed(_encoded(index, home))
+    data = _encoded(index, home)
+    try:
+        _check(data)
+    except SourceError:
+        data = _encoded(index, home, "none")
+    return _sealed(data)
 
 
-def _encoded(index: Index, home: str) -> bytes:
+def _check(data: bytes) -> None:
+    """Raise where a Parquet file would take more memory than an index of so many bytes does."""
+    size = len(data)
+    check_pages(data, min(VALUES, _FEW_VALUES + _VALUES * size), min(UNPACKED, _FEW_BYTES + _UNPACKED * size))
+
+
+def _encoded(index: Index, home: str, compression: str = "zstd") -> bytes:
     """Return an index as Parquet."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -150,7 +166,7 @@ def _encoded(index: Index, home: str) -> bytes:
     parquet.write_table(
         pa.table([columns[c.name] for c in COLUMNS], schema=schema),
         sink,
-        compression="zstd",
+        compression=compression,
         use_dictionary=["path", "etag", "digest", "variable", "header"],
         write_statistics=False,
     )
@@ -217,7 +233,7 @@ def _decoded(plain: bytes, home: str) -> Index:
     from pyarrow import parquet
 
     try:
-        check_pages(plain)
+        _check(plain)
     except SourceError as error:
         raise DamagedIndexError(error.message) from error
     file = parquet.ParquetFile(pa.BufferReader(plain), read_dictionary=list(_TEXTS))

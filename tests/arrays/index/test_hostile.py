@@ -13,7 +13,7 @@ import pytest
 
 from cfagg.arrays.index import Index, build_index, open_index
 from cfagg.arrays.index.headers import read_header
-from cfagg.arrays.index.parquet import index_bytes
+from cfagg.arrays.index.parquet import _encoded, _sealed, index_bytes
 from cfagg.arrays.index.table import Ragged
 from cfagg.errors import CfaggError, SourceError, StaleIndexWarning
 from cfagg.model import Aggregation
@@ -112,3 +112,36 @@ def test_numbers_at_random_places_do_no_harm(case: Case, seed: int) -> None:
             value = int(rng.choice([*HUGE, *rng.integers(0, 5000, 12)]))
             index = dataclasses.replace(index, **{name: changed(getattr(index, name), int(rng.integers(99)), value)})
         read_by(case, dataclasses.replace(index, _parsed={}), number)
+
+
+def alike(index: Index, count: int) -> Index:
+    """Return an index whose last variable has so many chunks, all of them at the same place."""
+    found = {}
+    for name in ("offset", "length", "cell", "mask"):
+        old = getattr(index, name)
+        values = np.concatenate([old.values[: old.bounds[-2]], np.zeros(count, np.int64)])
+        found[name] = Ragged(values, np.append(old.bounds[:-1], len(values)))
+    return dataclasses.replace(index, **found)
+
+
+def test_an_index_that_says_more_than_its_bytes_can_is_refused_before_it_is_unpacked(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = _sealed(_encoded(alike(case[3], 2**20), str(case[0])))
+    (case[0] / "forged").write_bytes(data)
+    assert len(data) < 2**16
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile", None)
+    with pytest.raises(SourceError, match="too many"):
+        open_index(case[0] / "forged")
+
+
+def test_an_index_of_many_equal_values_is_written_so_that_it_is_taken(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cfagg.arrays.index.parquet._FEW_VALUES", 1000)
+    many = alike(case[3], 2**18)
+    (case[0] / "equal").write_bytes(_sealed(_encoded(many, str(case[0]))))
+    with pytest.raises(SourceError, match="too many"):
+        open_index(case[0] / "equal")
+    (case[0] / "equal").write_bytes(index_bytes(many, str(case[0])))
+    assert open_index(case[0] / "equal").offset.counts[-1] == 2**18

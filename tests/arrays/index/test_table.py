@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 from pathlib import Path
 
 import netCDF4
@@ -16,7 +15,6 @@ from cfagg.arrays.index.parquet import _sealed, _unsealed
 from cfagg.arrays.index.schema import COLUMNS, VERSION
 from cfagg.arrays.index.table import FileRow
 from cfagg.errors import SourceError
-from cfagg.formats.parquet_pages import check_pages
 from cfagg.formats.values import read
 from cfagg.storage.files import CONTEXT_SOURCE
 from cfagg.storage.handles import handles
@@ -125,15 +123,6 @@ def test_a_footer_that_somebody_wrote_to_do_harm_is_refused(tmp_path: Path) -> N
         except SourceError:
             refused += 1
     assert refused > 30
-
-
-def test_more_values_than_an_index_has_are_refused_before_memory_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_index(build_index([(str(write(tmp_path / "a.nc", numbers(1, 2, 2))), "tas")]), tmp_path / "x")
-    monkeypatch.setattr("cfagg.arrays.index.parquet.check_pages", partial(check_pages, most=10))
-    with pytest.raises(SourceError, match="too many"):
-        open_index(tmp_path / "x")
 
 
 def test_pages_that_are_not_where_the_footer_says_are_refused(tmp_path: Path) -> None:
