@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
 
 from cfagg.arrays.index import SUFFIX, Index
 from cfagg.arrays.index.addresses import addresses_of
@@ -299,15 +301,18 @@ def _written(
 
 def _described(made: Index, previous: Index) -> Index:
     """Return an index with all that `aggregate` knows of its files, also of those that it has no fragments of."""
-    rows = []
-    for path, i in previous.files.items():
-        k = made.files.get(path)
-        if k is not None:
-            rows.append(made.rows(k)._replace(path=path, description=previous.description[i]))
-        elif previous.description[i] is not None:
-            rows.append(previous.rows(i)._replace(path=path))
-    rows += [made.rows(k)._replace(path=path) for path, k in made.files.items() if path not in previous.files]
-    return Index.of(rows, made.base, shared=previous.shared, aggregation=previous.aggregation)
+    before = {path: previous.description[i] for path, i in previous.files.items()}
+    made = replace(made, description=tuple(before.get(path) for path in made.files))
+    kept = [i for path, i in previous.files.items() if path not in made.files and previous.description[i] is not None]
+    both = Index.joined(
+        [made, previous.take(np.array(kept, np.int64))],
+        made.base,
+        shared=previous.shared,
+        aggregation=previous.aggregation,
+    )
+    # In the order of before, and what is new behind that.
+    place = {path: n for n, path in enumerate(before)}
+    return both.take(np.array(sorted(range(len(both)), key=lambda i: place.get(both.where(i), len(place))), np.int64))
 
 
 def _is_same(previous: Index, path: str, made: Index, i: int) -> bool:

@@ -31,7 +31,7 @@ from cfagg.arrays.index import FileState as IndexedState
 from cfagg.arrays.index.addresses import addresses_of
 from cfagg.arrays.index.building import build_index, is_text, row_of
 from cfagg.arrays.index.parquet import index_bytes
-from cfagg.arrays.index.table import FileRow
+from cfagg.arrays.index.table import Collected, FileRow
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.arrays.source import open_source
 from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, StaleIndexWarning
@@ -258,23 +258,26 @@ def index_of(
     own, shared = packed(scanned, settings)
     numbers = {} if known is None else dict(zip(known.places, known.numbers, strict=True))
     states = [_indexed(one.state or FileState(0)) for one in scanned]
-    old: list[FileRow | None] = [
-        known.index.rows(numbers[one.place])
+    old: list[int | None] = [
+        numbers[one.place]
         if known is not None and one.place in numbers and known.index.state(numbers[one.place]) == state
         else None
         for one, state in zip(scanned, states, strict=True)
     ]
-    new = [one for one, row in zip(scanned, old, strict=True) if row is None and one.format not in _STORES]
+    new = [one for one, i in zip(scanned, old, strict=True) if i is None and one.format not in _STORES]
     wanted = ((one.place, name) for one in new for name in _addresses(one))
     made = build_index(wanted, client=scanner.client, workers=scanner.workers)
-    rows: dict[str, FileRow] = {}
-    for one, description, state, before in zip(scanned, own, states, old, strict=True):
-        row = before or _new_row(one, state, made)
+    rows, paths = Collected(), set[str]()
+    for n, (one, description, state, i) in enumerate(zip(scanned, own, states, old, strict=True)):
+        row = _new_row(one, state, made) if known is None or i is None else known.index.rows(i)
         # Another name of a file that is there already stays itself.
         path = real(one.place)
-        path = one.place if path in rows else path
-        rows[path] = row._replace(path=str(path), description=description)
-    return Index.of([*rows.values(), *written], shared=shared, aggregation=digest)
+        path = one.place if path in paths else path
+        paths.add(path)
+        rows.add(row._replace(path=str(path), description=description), n)
+    for n, row in enumerate(written, len(scanned)):
+        rows.add(row, n)
+    return rows.index(shared=shared, aggregation=digest)
 
 
 def _new_row(one: Scanned, state: IndexedState, made: Index) -> FileRow:

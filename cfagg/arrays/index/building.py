@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from cfagg.arrays.identity import Identity, is_square
 from cfagg.arrays.index.headers import StoredHeader, write_header
 from cfagg.arrays.index.schema import FIELD, LONGEST, RANGES
-from cfagg.arrays.index.table import FileRow, FileState, Index, VariableRow
+from cfagg.arrays.index.table import Collected, FileRow, FileState, Index, VariableRow
 from cfagg.arrays.index.tables import chunks_of
 from cfagg.errors import CfaggError
 from cfagg.formats.metadata.aggregation import MARKS
@@ -91,10 +91,15 @@ def index_files(
         if addresses is None and previous is not None and path in previous.files:
             names[path] = tuple(listing(path))
     paths = list(names)
-    rows: list[FileRow | None] = [None if a is None else _known(path, a, previous) for path, a in names.items()]
-    todo = [n for n, row in enumerate(rows) if row is None]
+    rows, todo = Collected(), []
+    for n, (path, addresses) in enumerate(names.items()):
+        row = None if addresses is None else _known(path, addresses, previous)
+        if row is None:
+            todo.append(n)
+        else:
+            rows.add(row, n)
     lacking: dict[int, tuple[str, ...]] = {}
-    done = len(rows) - len(todo)
+    done = len(paths) - len(todo)
     with cluster_of(client) as cluster:
         while todo:
             unlisted: list[int] = []
@@ -103,21 +108,21 @@ def index_files(
                     if missing is None:
                         unlisted.append(n)
                         continue
-                    rows[n] = row
+                    if row is not None:
+                        rows.add(row, n)
                     if missing:
                         lacking[n] = missing
                     done += 1
                 if progress is not None:
-                    progress(done, len(rows))
+                    progress(done, len(paths))
             todo = []
             for n in sorted(unlisted):
                 names[paths[n]] = listed = tuple(listing(paths[n]))
                 todo += [n] * bool(listed)
             done += len(unlisted) - len(todo)  # what is left has no variables
             if unlisted and not todo and progress is not None:
-                progress(done, len(rows))
-    made = Index.of((row for row in rows if row is not None), base)
-    return made, [(paths[n], address) for n in sorted(lacking) for address in lacking[n]]
+                progress(done, len(paths))
+    return rows.index(base), [(paths[n], address) for n in sorted(lacking) for address in lacking[n]]
 
 
 class _IndexedFile(NamedTuple):

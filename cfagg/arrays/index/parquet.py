@@ -7,6 +7,7 @@ Parquet reads the file.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -41,6 +42,9 @@ _LARGEST = 2**32
 #: are up to 5 and 25.  One of more is written without compression, and so has less than one.
 _VALUES, _FEW_VALUES = 16, 2**20
 _UNPACKED, _FEW_BYTES = 128, 2**25
+
+#: Values of a group of rows, and those that a file has beside its variables and chunks.
+_GROUP, _COST = 2**18, 8
 
 #: Columns of texts and bytes, each of which is held once.
 _TEXTS = tuple(c.name for c in COLUMNS if c.type in ("string", "binary"))
@@ -100,6 +104,31 @@ def _encoded(index: Index, home: str, compression: str = "zstd") -> bytes:
     import pyarrow as pa
     from pyarrow import parquet
 
+    metadata = {FORMAT: str(VERSION), "aggregation": index.aggregation or ""}
+    kinds = {"string": pa.string(), "int64": pa.int64(), "binary": pa.binary(), "list<int64>": pa.list_(pa.int64())}
+    schema = pa.schema([pa.field(c.name, kinds[c.type], c.nullable) for c in COLUMNS], metadata)
+    sink = pa.BufferOutputStream()
+    with parquet.ParquetWriter(
+        sink,
+        schema,
+        compression=compression,
+        use_dictionary=["path", "etag", "digest", "variable", "header"],
+        write_statistics=False,
+    ) as writer:
+        # As many files at once as keep little in memory.
+        weight = np.cumsum(_COST + np.diff(index.bounds) + np.diff(index.offset.bounds[index.bounds]))
+        cuts = np.searchsorted(weight, np.arange(0, int(weight[-1]) if weight.size else 0, _GROUP)).tolist()
+        for begin, end in itertools.pairwise([*dict.fromkeys(cuts), len(index)]):
+            part = index if end - begin == len(index) else index.take(np.arange(begin, end))
+            columns = _columns(part, home, index.shared if not begin else None)
+            writer.write_table(pa.table([columns[c.name] for c in COLUMNS], schema=schema))
+    return bytes(sink.getvalue())
+
+
+def _columns(index: Index, home: str, known: bytes | None) -> dict[str, Any]:
+    """Return the columns of an index; what files share is in the first row of all."""
+    import pyarrow as pa
+
     counts = np.diff(index.bounds)
     # A file without variables has a row too.
     file = np.repeat(np.arange(len(index)), np.maximum(counts, 1))
@@ -109,9 +138,7 @@ def _encoded(index: Index, home: str, compression: str = "zstd") -> bytes:
     row[np.repeat(counts > 0, np.maximum(counts, 1))] = np.arange(len(index.address))
     there = row >= 0
     paths = [_relative(index.where(i), home) for i in range(len(index))]
-    shared = [None] * len(file)
-    if len(file):
-        shared[0] = index.shared  # type: ignore[call-overload]
+    shared = [known, *[None] * (len(file) - 1)][: len(file)]
 
     def number(column: Int64) -> Any:
         values = column[file]
@@ -121,12 +148,8 @@ def _encoded(index: Index, home: str, compression: str = "zstd") -> bytes:
         return pa.array([column[i] for i in file.tolist()], kind)
 
     def lists(column: Ragged, rows: Int64) -> Any:
-        n = np.where(rows >= 0, column.counts[rows], 0) if len(column) else np.zeros(len(rows), np.int64)
-        bounds = np.concatenate([[0], np.cumsum(n)])
-        values = (
-            column.values if np.array_equal(rows[rows >= 0], np.arange(len(column))) else _taken(column, rows, bounds)
-        )
-        wide = pa.LargeListArray.from_arrays(pa.array(bounds, pa.int64()), pa.array(values, pa.int64()))
+        taken = column if np.array_equal(rows, np.arange(len(column))) else _with_none(column).take(rows)
+        wide = pa.LargeListArray.from_arrays(pa.array(taken.bounds, pa.int64()), pa.array(taken.values, pa.int64()))
         if (rows < 0).any():
             wide = pa.compute.if_else(pa.array(rows >= 0), wide, None)
         return wide.cast(pa.list_(pa.int64()))
@@ -134,7 +157,7 @@ def _encoded(index: Index, home: str, compression: str = "zstd") -> bytes:
     def texts(column: Sequence[str]) -> Any:
         return pa.array([column[k] if k >= 0 else None for k in row.tolist()], pa.string())
 
-    columns: dict[str, Any] = {
+    return {
         "path": by_file(paths, pa.string()),
         "size": pa.array(index.size[file], pa.int64()),
         "mtime_ns": number(index.mtime_ns),
@@ -160,24 +183,11 @@ def _encoded(index: Index, home: str, compression: str = "zstd") -> bytes:
         "length": lists(index.length, row),
         "mask": lists(index.mask, row),
     }
-    metadata = {FORMAT: str(VERSION), "aggregation": index.aggregation or ""}
-    schema = pa.schema([pa.field(c.name, columns[c.name].type, c.nullable) for c in COLUMNS], metadata)
-    sink = pa.BufferOutputStream()
-    parquet.write_table(
-        pa.table([columns[c.name] for c in COLUMNS], schema=schema),
-        sink,
-        compression=compression,
-        use_dictionary=["path", "etag", "digest", "variable", "header"],
-        write_statistics=False,
-    )
-    return bytes(sink.getvalue())
 
 
-def _taken(column: Ragged, rows: Int64, bounds: Int64) -> Int64:
-    """Return the values of some lists, one behind the other."""
-    starts = np.where(rows >= 0, column.bounds[:-1][rows], 0) if len(column) else np.zeros(len(rows), np.int64)
-    taken: Int64 = column.values[np.arange(bounds[-1]) + np.repeat(starts - bounds[:-1], np.diff(bounds))]
-    return taken
+def _with_none(column: Ragged) -> Ragged:
+    """Return lists and an empty one behind them, which the number -1 finds."""
+    return Ragged(column.values, np.append(column.bounds, column.values.size))
 
 
 def _relative(path: str, home: str) -> str:

@@ -24,12 +24,15 @@ from cfagg.model.chunks import ChunkTable
 from cfagg.storage.files import FileKey
 from cfagg.storage.urls import is_url
 
-__all__ = ["FileRow", "FileState", "Index", "Ragged", "VariableRow"]
+__all__ = ["Collected", "FileRow", "FileState", "Index", "Ragged", "VariableRow"]
 
 Int64 = npt.NDArray[np.int64]
 
 #: What stands for a number that is not known.
 UNKNOWN = -1
+
+#: Rows of files that are made columns at once.
+_TOGETHER = 256
 
 
 class FileState(NamedTuple):
@@ -111,6 +114,31 @@ class Ragged:
         """The length of each list."""
         return np.diff(self.bounds)
 
+    def take(self, rows: Int64) -> Ragged:
+        """Return some lists, in this order."""
+        bounds = np.concatenate([[0], np.cumsum(self.counts[rows])])
+        starts = np.repeat(self.bounds[:-1][rows] - bounds[:-1], np.diff(bounds))
+        return Ragged(self.values[np.arange(bounds[-1]) + starts], bounds)
+
+
+#: Columns of an index by what they have: a list, or an object, for each entry; and those with an entry a file.
+_LISTS = frozenset({"ranges", "shape", "chunks", "cell", "offset", "length", "mask"})
+_OBJECTS = frozenset({"path", "etag", "digest", "description", "address"})
+_OF_FILES = frozenset({"path", "size", "mtime_ns", "ctime_ns", "inode", "etag", "digest", "ranges", "description"})
+_COLUMNS = (
+    *sorted(_OF_FILES),
+    "file",
+    "address",
+    "header",
+    "shape",
+    "chunks",
+    "record",
+    "cell",
+    "offset",
+    "length",
+    "mask",
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Index:
@@ -155,6 +183,7 @@ class Index:
         files = list(rows)
         variables = [v for row in files for v in row.variables]
         codes: dict[str, int] = {}
+        names: dict[str, str] = {}
         states = np.array([row.state[:4] for row in files], np.int64).reshape(-1, 4)
         none: tuple[int, ...] = ()
         size, mtime, ctime, inode = np.ascontiguousarray(states.T)
@@ -170,7 +199,7 @@ class Index:
             ranges=Ragged.of(row.ranges for row in files),
             description=tuple(row.description for row in files),
             file=np.repeat(np.arange(len(files)), [len(row.variables) for row in files]),
-            address=tuple(v.address for v in variables),
+            address=tuple(names.setdefault(v.address, v.address) for v in variables),
             header=np.fromiter((codes.setdefault(v.header, len(codes)) for v in variables), np.int64, len(variables)),
             shape=Ragged.of(v.shape for v in variables),
             chunks=Ragged.of(v.chunks for v in variables),
@@ -183,6 +212,54 @@ class Index:
             shared=shared,
             aggregation=aggregation,
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Index], base: str = "", **more: Any) -> Index:
+        """Return the index of the files of several indexes, of which no two have the same one."""
+        codes: dict[str, int] = {}
+        names: dict[str, str] = {}
+        headers = [[codes.setdefault(text, len(codes)) for text in one.headers] for one in parts]
+        first = np.cumsum([0, *map(len, parts)])
+
+        def ends(columns: Sequence[Ragged]) -> Ragged:
+            bounds = [np.zeros(1, np.int64), *(np.diff(one.bounds) for one in columns)]
+            return Ragged(np.concatenate([none, *(one.values for one in columns)]), np.cumsum(np.concatenate(bounds)))
+
+        none = np.empty(0, np.int64)
+        made: dict[str, Any] = {}
+        for name in _COLUMNS:
+            columns = [getattr(one, name) for one in parts]
+            if name in _LISTS:
+                made[name] = ends(columns)
+            elif name in _OBJECTS:
+                made[name] = tuple(itertools.chain.from_iterable(columns))
+            else:
+                made[name] = np.concatenate([none, *columns])
+        made["path"] = tuple(
+            one.path[i] if one.base == base else one.where(i) for one in parts for i in range(len(one))
+        )
+        made["address"] = tuple(names.setdefault(a, a) for a in made["address"])
+        made["header"] = np.concatenate(
+            [none, *(np.array(own, np.int64)[one.header] for own, one in zip(headers, parts, strict=True))]
+        )
+        made["file"] = np.concatenate([none, *(one.file + at for one, at in zip(parts, first.tolist(), strict=False))])
+        return cls(base=base, headers=tuple(codes), **made, **more)
+
+    def take(self, files: Int64) -> Index:
+        """Return the index of some of its files, in this order."""
+        counts = np.diff(self.bounds)[files]
+        begins = np.cumsum(counts) - counts
+        rows = np.arange(int(counts.sum())) + np.repeat(self.bounds[files] - begins, counts)
+        made: dict[str, Any] = {"file": np.repeat(np.arange(len(files)), counts)}
+        for name in _COLUMNS:
+            column, chosen = getattr(self, name), files if name in _OF_FILES else rows
+            if name in _LISTS:
+                made[name] = column.take(chosen)
+            elif name in _OBJECTS:
+                made[name] = tuple(column[k] for k in chosen.tolist())
+            elif name != "file":
+                made[name] = column[chosen]
+        return replace(self, **made)
 
     def __len__(self) -> int:
         return len(self.path)
@@ -332,6 +409,34 @@ class Index:
             header.identities or {},
             header.packing,
         )
+
+
+class Collected:
+    """Rows of files that come in any order, kept as columns: as objects they take ten times the memory."""
+
+    def __init__(self) -> None:
+        self._rows: list[FileRow] = []
+        self._numbers: list[int] = []
+        self._parts: list[Index] = []
+
+    def add(self, row: FileRow, number: int = 0) -> None:
+        """Add the row of a file; files are in the order of their numbers."""
+        self._rows.append(row)
+        self._numbers.append(number)
+        if len(self._rows) >= _TOGETHER:
+            self._compact()
+
+    def _compact(self) -> None:
+        self._parts.append(Index.of(self._rows))
+        self._rows = []
+
+    def index(self, base: str = "", **more: Any) -> Index:
+        """Return the index of all files."""
+        self._compact()
+        found = Index.joined(self._parts, base, **more)
+        self._parts = []
+        order = np.argsort(np.array(self._numbers, np.int64), kind="stable")
+        return found if (np.diff(order) == 1).all() else found.take(order)
 
 
 def _padded(column: Ragged) -> list[Int64]:

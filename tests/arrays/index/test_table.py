@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import tracemalloc
 from pathlib import Path
 
 import netCDF4
@@ -13,7 +15,7 @@ import pytest
 from cfagg.arrays.index import FileState, Index, build_index, open_index, write_index
 from cfagg.arrays.index.parquet import _sealed, _unsealed
 from cfagg.arrays.index.schema import COLUMNS, VERSION
-from cfagg.arrays.index.table import FileRow
+from cfagg.arrays.index.table import Collected, FileRow, VariableRow
 from cfagg.errors import SourceError
 from cfagg.formats.values import read
 from cfagg.storage.files import CONTEXT_SOURCE
@@ -131,3 +133,72 @@ def test_pages_that_are_not_where_the_footer_says_are_refused(tmp_path: Path) ->
     (tmp_path / "x").write_bytes(_sealed(b"PAR1" + b"\0" * 9 + plain[4:]))
     with pytest.raises(SourceError, match="footer is damaged"):
         open_index(tmp_path / "x")
+
+
+def some_rows(folder: Path, count: int, variables: int = 2) -> list[FileRow]:
+    """Return rows of files of different variables, of which every fifth has none."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for k in range(count):
+        made = []
+        for v in range(variables if k % 5 else 0):
+            n = int(rng.integers(1, 4))
+            cell = np.arange(n) * 2 if v % 2 else None
+            offset, mask = rng.integers(0, 50, n), None if k % 2 else np.arange(n)
+            header = f'{{"path":"v{v % 3 + k % 2}"}}'
+            made.append(VariableRow(f"v{v}", header, (6, 2), (1, 2), 0, cell, offset, np.full(n, 5), mask))
+        about = b"about" if k % 3 else None
+        rows.append(FileRow(str(folder / f"{k}.nc"), FileState(99, k, 2, 3), None, (), tuple(made), about))
+    return rows
+
+
+def as_text(found: Index) -> list[str]:
+    """Return what an index says of its files."""
+    return [repr(found.rows(i)._replace(path=found.where(i))) for i in range(len(found))]
+
+
+def test_rows_that_come_in_any_order_are_an_index_in_that_of_their_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cfagg.arrays.index.table._TOGETHER", 4)
+    rows, collected = some_rows(tmp_path, 23), Collected()
+    for n in np.random.default_rng(2).permutation(23).tolist():
+        collected.add(rows[n], 3 * n)
+    found = collected.index(shared=b"all")
+    assert as_text(found) == as_text(Index.of(rows))
+    assert (found.shared, found.files) == (b"all", {row.path: n for n, row in enumerate(rows)})
+
+
+def test_an_index_of_no_files_is_collected_and_written(tmp_path: Path) -> None:
+    write_index(Collected().index(), tmp_path / "x")
+    assert len(open_index(tmp_path / "x")) == 0
+
+
+def test_some_files_of_an_index_in_another_order(tmp_path: Path) -> None:
+    rows = some_rows(tmp_path, 12)
+    taken = Index.of(rows).take(np.array([7, 0, 5, 11]))
+    assert as_text(taken) == as_text(Index.of([rows[k] for k in (7, 0, 5, 11)]))
+
+
+def test_an_index_of_several_groups_of_rows_is_read_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Index.of(some_rows(tmp_path, 23), shared=b"all")
+    monkeypatch.setattr("cfagg.arrays.index.parquet._GROUP", 40)
+    write_index(made, tmp_path / "x")
+    assert pyarrow.parquet.ParquetFile(tmp_path / "x").num_row_groups > 4
+    found = open_index(tmp_path / "x")
+    assert as_text(found) == as_text(made)
+    assert found.shared == b"all"
+
+
+def test_rows_that_are_collected_take_little_memory(tmp_path: Path) -> None:
+    rows = [*some_rows(tmp_path, 512, 8)]
+    collected = Collected()
+    tracemalloc.start()
+    try:
+        for n in range(5120):
+            row = rows[n % 512]
+            collected.add(row._replace(path=f"{row.path}{n}", variables=tuple(map(copy.copy, row.variables))), n)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held / 5120 < 2500
