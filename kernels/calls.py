@@ -15,24 +15,23 @@ from cfagg.kernels.jit import intrinsic
 __all__ = ["call", "load_int32"]
 
 
-def _call_plain(address, first, second, third, fourth, fifth):
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
-    return kind(int(address))(int(first), int(second), int(third), int(fourth), int(fifth))
+def _call_plain(address, *given):
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 7)(int(address))(*map(int, given))
 
 
 @intrinsic(_call_plain)
-def call(_typing, _address, _first, _second, _third, _fourth, _fifth):
-    """Call the function at an address with five integers or addresses, of which it may take fewer, and return one.
+def call(_typing, _address, _first, _second, _third, _fourth, _fifth, _sixth, _seventh):
+    """Call the function at an address with seven integers or addresses, of which it may take fewer, and return one.
 
     Of a function that returns an ``int``, only the lower half of the result means anything.
     """
 
     def codegen(_context, builder, _signature, args):
         word = ir.IntType(64)
-        function = builder.inttoptr(args[0], ir.FunctionType(word, [word] * 5).as_pointer())
+        function = builder.inttoptr(args[0], ir.FunctionType(word, [word] * 7).as_pointer())
         return builder.call(function, args[1:])
 
-    return types.int64(*[types.int64] * 6), codegen
+    return types.int64(*[types.int64] * 8), codegen
 
 
 @intrinsic(lambda address: ctypes.c_int32.from_address(int(address)).value)

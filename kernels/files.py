@@ -31,6 +31,9 @@ _REGULAR = 0o100000
 _TYPE = 0o170000
 _NOT_THERE = 2
 
+#: The first byte of gzip, and the flag of a checksum of its header.
+_GZIP, _HEADER_CHECKSUM = 0x1F, 2
+
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _FLAGS |= getattr(os, "O_NOFOLLOW", 0)
 
@@ -66,7 +69,7 @@ def read_files(
     memory: Bytes,
     starts: Int64,
     sizes: Int64,
-    unpack: tuple[int, int] = (0, 0),
+    unpack: tuple[int, ...] = (0, 0),
     largest: int = 0,
 ) -> npt.NDArray[np.uint8]:
     """Read files into one stretch of memory.
@@ -83,8 +86,9 @@ def read_files(
         The places of their bytes in `memory`.
     unpack : tuple of int, optional
         Address of a function such as ``ZSTD_decompressDCtx``, and of the state that is its first argument; the others
-        are target, room, source and size, and it returns the size of what it wrote.  By default files hold bytes as
-        they are.
+        are target, room, source and size, and it returns the size of what it wrote.  Three numbers are
+        ``libdeflate_zlib_decompress_ex``, its state, and the function for gzip.  By default files hold bytes as they
+        are.
     largest : int, optional
         Bytes of the largest file that is unpacked.
 
@@ -129,6 +133,7 @@ def read_files(
             np.ascontiguousarray(sizes, np.int64),
             np.empty(max(largest, 1), np.uint8),
             np.empty(256, np.uint8),
+            np.zeros(1, np.int64),
             done,
         )
     return done
@@ -141,7 +146,21 @@ def _int32(value):
 
 
 @jit
-def _read(system, unpack, within, text, ends, memory, starts, sizes, stored, told, done):
+def _fills(unpack, here, room, stored, size, taken):
+    """Return whether the first `size` bytes that are `stored` unpack to as many as there is room for."""
+    source = stored.ctypes.data
+    if unpack.size == 2:
+        return call(unpack[0], unpack[1], here, room, source, size, 0, 0) == room
+    is_gzip = stored[0] == _GZIP
+    # A checksum of the header is not compared.
+    if room == 0 or size < 4 or (is_gzip and stored[3] & _HEADER_CHECKSUM):
+        return False
+    failed = call(unpack[2 if is_gzip else 0], unpack[1], source, size, here, room, taken.ctypes.data, 0)
+    return _int32(failed) == 0 and taken[0] == size
+
+
+@jit
+def _read(system, unpack, within, text, ends, memory, starts, sizes, stored, told, taken, done):
     """Read all files; `ends` has where each name but the first begins, `told` takes what statx says."""
     openat, statx, pread, close, errno = system[0], system[1], system[2], system[3], system[4]
     names, target, source, answer = text.ctypes.data, memory.ctypes.data, stored.ctypes.data, told.ctypes.data
@@ -149,21 +168,21 @@ def _read(system, unpack, within, text, ends, memory, starts, sizes, stored, tol
     mode, length = told[_MODE_AT : _MODE_AT + 2].view(np.uint16), told[_SIZE_AT : _SIZE_AT + 8].view(np.int64)
     for k in range(done.size):
         name = names + (ends[k - 1] if k else 0)
-        file = _int32(call(openat, within, name, _FLAGS, 0, 0))
+        file = _int32(call(openat, within, name, _FLAGS, 0, 0, 0, 0))
         if file < 0:
-            done[k] = MISSING if load_int32(call(errno, 0, 0, 0, 0, 0)) == _NOT_THERE else ODD
+            done[k] = MISSING if load_int32(call(errno, 0, 0, 0, 0, 0, 0, 0)) == _NOT_THERE else ODD
             continue
-        good = _int32(call(statx, file, nothing, _EMPTY_PATH, _TYPE_AND_SIZE, answer)) == 0
+        good = _int32(call(statx, file, nothing, _EMPTY_PATH, _TYPE_AND_SIZE, answer, 0, 0)) == 0
         good = good and (mode[0] & _TYPE) == _REGULAR
         size, here = length[0], target + starts[k]
         if not good:
             done[k] = ODD
         elif unpack[0] == 0:
-            same = size == sizes[k] and call(pread, file, here, size, 0, 0) == size
+            same = size == sizes[k] and call(pread, file, here, size, 0, 0, 0, 0) == size
             done[k] = READ if same else ODD
-        elif size > stored.size or call(pread, file, source, size, 0, 0) != size:
+        elif size > stored.size or call(pread, file, source, size, 0, 0, 0, 0) != size:
             done[k] = ODD
         else:
-            done[k] = READ if call(unpack[0], unpack[1], here, sizes[k], source, size) == sizes[k] else ODD
-        call(close, file, 0, 0, 0, 0)
+            done[k] = READ if _fills(unpack, here, sizes[k], stored, size, taken) else ODD
+        call(close, file, 0, 0, 0, 0, 0, 0)
     return 0

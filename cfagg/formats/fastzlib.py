@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ERRORS", "crc32", "decompressobj", "deflate", "inflate"]
+__all__ = ["ERRORS", "addresses", "crc32", "decompressobj", "deflate", "inflate"]
 
 _best: Any = zlib
 with contextlib.suppress(ImportError):
@@ -99,6 +99,26 @@ class _State:
 _kept = threading.local()
 
 
+def _own() -> _State:
+    """Return the memory of this thread."""
+    try:
+        state: _State = _kept.state
+    except AttributeError:
+        state = _kept.state = _State()
+    return state
+
+
+def addresses() -> tuple[int, int, int] | None:
+    """Return the addresses of the function that inflates, of this thread's memory, and of the function for gzip."""
+    import ctypes
+
+    state = _own()
+    if state.made is None:
+        return None
+    run, gzip = (ctypes.cast(one, ctypes.c_void_p).value or 0 for one in (state.zlib, state.gzip))
+    return run, state.made, gzip
+
+
 def inflate(
     stored: Any, size: int, out: npt.NDArray[np.uint8] | None = None
 ) -> tuple[npt.NDArray[np.uint8], bool] | None:
@@ -110,10 +130,7 @@ def inflate(
     >>> found is None or (bytes(found[0]), found[1]), inflate(b"no zlib", 4)
     ((b'aaaa', True), None)
     """
-    try:
-        state: _State = _kept.state
-    except AttributeError:
-        state = _kept.state = _State()
+    state = _own()
     if state.made is None:
         return None
     source: Any = stored if type(stored) is bytes else np.frombuffer(stored, np.uint8)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 from numcodecs import Zstd
 
-from cfagg.formats import fastzstd
+from cfagg.formats import fastzlib, fastzstd
 from cfagg.formats.zarr import batches
 from cfagg.formats.zarr.codecs import decoder
 from cfagg.kernels import files
@@ -74,6 +76,38 @@ def test_files_are_unpacked_by_the_function_given(tmp_path: Path, within: int) -
     assert read_files(within, names, memory, starts, sizes, unpack, largest=9000)[4] == READ
 
 
+def test_files_are_inflated_as_python_does(tmp_path: Path, within: int) -> None:
+    unpack = fastzlib.addresses()
+    if unpack is None:
+        pytest.skip("needs libdeflate")
+    raw = bytes(range(200)) * 5
+    packed, zipped = zlib.compress(raw), gzip.compress(raw)
+    head = zipped[:3] + b"\x02" + zipped[4:10]
+    with_checksum = head + (zlib.crc32(head) & 0xFFFF).to_bytes(2, "little") + zipped[10:]
+    assert gzip.decompress(with_checksum) == raw
+    files = {
+        "zlib": (packed, READ),
+        "gzip": (zipped, READ),
+        "longer": (zlib.compress(raw + b"x"), ODD),
+        "shorter": (zlib.compress(raw[:-1]), ODD),
+        "cut": (packed[:-1], ODD),
+        "wrong": (packed[:-1] + b"\0", ODD),
+        "followed": (packed + b"x", ODD),
+        "members": (gzip.compress(raw[:500]) + gzip.compress(raw[500:]), ODD),
+        "checksum": (with_checksum, ODD),
+        "head": (zipped[:3], ODD),
+        "large": (packed + bytes(4096), ODD),
+        "empty": (b"", ODD),
+    }
+    for name, (stored, _) in files.items():
+        (tmp_path / name).write_bytes(stored)
+    memory, starts, sizes = places([1000] * len(files))
+    found = read_files(within, list(files), memory, starts, sizes, unpack, largest=2000)
+    assert found.tolist() == [expected for _, expected in files.values()]
+    assert bytes(memory[:2000]) == raw * 2
+    assert read_files(within, ["zlib"], memory, starts[:1], sizes[:1] * 0, unpack, largest=2000).tolist() == [ODD]
+
+
 def test_nothing_is_written_beyond_the_memory(tmp_path: Path, within: int) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     memory, starts, sizes = places([3, 3])
@@ -101,7 +135,14 @@ def test_machines_on_which_functions_of_c_are_called_in_other_ways_read_by_pytho
 
 
 @pytest.mark.parametrize(
-    ("codecs", "expected"), [([], True), (["zstd"], True), (["gzip"], False), (["zstd"] * 2, False)]
+    ("codecs", "expected"),
+    [
+        ([], True),
+        (["zstd"], True),
+        (["gzip"], fastzlib.addresses() is not None),
+        (["zstd"] * 2, False),
+        (["lz4"], False),
+    ],
 )
 def test_compiled_code_is_loaded_for_chunks_alone_that_it_unpacks(codecs: list[str], expected: bool) -> None:
     made = decoder(

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import FragmentReadError, LimitError
-from cfagg.formats import fastzstd
-from cfagg.formats.codecs import stored_most, unzstd
+from cfagg.formats import fastzlib, fastzstd
+from cfagg.formats.codecs import inflate, stored_most, unzstd
 from cfagg.formats.zarr.codecs import DamagedError, Decoder
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.shards import Opened, Shards, identity_of
@@ -101,30 +101,29 @@ def read_chunks(
 
 def worth_compiling(decoder: Decoder | None, count: int) -> bool:
     """Return whether so many chunks are read in less time by compiled code, even where it has to be loaded first."""
-    if not _LINUX or decoder is None or not _compilable(decoder):
-        return False
-    if _KERNEL in sys.modules:
-        return count >= _LOADED
-    return count >= (_TO_LOAD if "numba" in sys.modules else _NUMBA_TOO)
+    to_load = _TO_LOAD if "numba" in sys.modules else _NUMBA_TOO
+    fewest = _LOADED if _KERNEL in sys.modules else to_load
+    return _LINUX and count >= fewest and decoder is not None and _unpacker(decoder) is not None
 
 
-def _compiled(decoder: Decoder, count: int) -> tuple[int, int] | None:
+def _compiled(decoder: Decoder, count: int) -> tuple[int, ...] | None:
     """Return what compiled code calls to unpack a file, zeros where nothing is packed; `None` where it does not pay."""
-    if count < _LOADED or _KERNEL not in sys.modules or not _compilable(decoder):
+    if count < _LOADED or _KERNEL not in sys.modules:
         return None
     from cfagg.kernels.files import can_read_files
 
-    if not can_read_files():
-        return None
-    return fastzstd.addresses() if decoder.steps else (0, 0)
+    return _unpacker(decoder) if can_read_files() else None
 
 
-def _compilable(decoder: Decoder) -> bool:
-    """Return whether compiled code undoes all codecs: zstd alone, or none."""
-    return not decoder.steps or (len(decoder.steps) == 1 and decoder.steps[0].undo is unzstd)
+def _unpacker(decoder: Decoder) -> tuple[int, ...] | None:
+    """Return what undoes all codecs in compiled code, zeros for none; `None` for more than zstd, zlib or gzip alone."""
+    if not decoder.steps:
+        return 0, 0
+    undo = decoder.steps[0].undo if len(decoder.steps) == 1 else None
+    return fastzstd.addresses() if undo is unzstd else fastzlib.addresses() if undo is inflate else None
 
 
-def _read_compiled(names: Sequence[str], within: int, memory: Memory, first: int, unpack: tuple[int, int]) -> list[int]:
+def _read_compiled(names: Sequence[str], within: int, memory: Memory, first: int, unpack: tuple[int, ...]) -> list[int]:
     """Read files by compiled code, which holds up no other thread."""
     from cfagg.kernels.files import read_files
 
