@@ -85,6 +85,9 @@ class NewStore:
     def begin(self) -> None:
         """Take the place, and remove what is there: what makes it a store first, so that no mixture opens."""
         self.check()
+        if self.overwrite:
+            # Before anything is removed, what cannot be.
+            self.objects.check(self.objects.listed())
         self._segments = []
         left = self.resume and self.objects.size(_MARK) is not None
         self.objects.put(_MARK, self._mark, create=not (self.overwrite or left))

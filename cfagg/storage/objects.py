@@ -46,6 +46,9 @@ _KNOWN = {
            "use_emulator"),
 }  # fmt: skip
 
+#: Names that obstore refuses, or changes.
+_ODD = re.compile(r"/\.{0,2}/|[\x00-\x1f\x7f]")
+
 #: Bytes that servers take by one request, and parts of which they take a larger object.
 _AT_ONCE, _PARTS, _PART = 5000 << 20, 10_000, 5 << 20
 
@@ -194,6 +197,15 @@ class ObjectStore(RemoteSource):
         for meta in self._metas(check_key(self.path, folder) if folder else ""):
             yield meta["path"][len(self._prefix) :], _state(meta)
 
+    def check(self, keys: Iterable[str]) -> None:
+        """Refuse names that obstore neither writes nor removes, or takes for others, as ``a/`` for ``a``."""
+        for key in keys:
+            if _ODD.search(f"/{self._prefix}{key}/"):
+                raise TargetError(
+                    f"{self.path}: {key!r} is not written, replaced or removed: its name has an empty part, one that "
+                    "leads upwards, or a control character; rename or remove it with a tool of the object store"
+                )
+
     def put(self, key: str, data: Any, *, create: bool = False, match: str | None = None) -> str:
         """Write an object and return its tag.
 
@@ -210,6 +222,7 @@ class ObjectStore(RemoteSource):
             )
         mode: Any = "create" if create else "overwrite" if match is None else self._condition(key, match)
         whole = None if mode == "overwrite" else False
+        self.check([key])
         self._known.pop(key, None)
         try:
             part = max(_PART, -(-size // _PARTS))
@@ -237,6 +250,7 @@ class ObjectStore(RemoteSource):
         import obstore
         from obstore import exceptions
 
+        self.check([old, new])
         self._known.pop(new, None)
         if isinstance(small := self._small, S3Source):
             small.copy(
@@ -253,6 +267,7 @@ class ObjectStore(RemoteSource):
         import obstore
         from obstore import exceptions
 
+        self.check(keys)
         try:
             for begin in range(0, len(keys), 1000):
                 obstore.delete(self._store, [f"{self._prefix}{key}" for key in keys[begin : begin + 1000]])
@@ -308,8 +323,10 @@ class ObjectStore(RemoteSource):
             raise self._refused(key, error) from error
         except exceptions.PreconditionError as error:
             raise StaleError(f"{self.path}/{key} has been written since it was opened; open it again") from error
-        except (AccessError, UnsupportedError):
+        except (AccessError, SourceError, UnsupportedError):
             raise
+        except ValueError as error:  # obstore has no such names
+            raise UnsupportedError(f"{self.path}/{key!r} is not read: it has a control character; rename it") from error
         except (exceptions.BaseError, OSError) as error:
             if re.search(r"status code: 40[13]\b", str(error)):
                 raise self._refused(key, error) from error

@@ -19,7 +19,7 @@ import zarr
 import cfagg
 from cfagg.cli.main import main
 from cfagg.demo import sample
-from cfagg.errors import AccessError, SourceError, StaleError, UnsupportedError
+from cfagg.errors import AccessError, SourceError, StaleError, TargetError, UnsupportedError
 from cfagg.formats.values.pool import close_files
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.places import make_source
@@ -217,6 +217,56 @@ def test_objects_below_a_place_of_any_name_are_written_listed_and_removed(bucket
     assert (list(store.listed()), list(store.children("")), store.read("f/k")) == (["f/k"], ["f"], b"abc")
     store.delete(["f/k"])
     assert not list(store.listed())
+
+
+#: Names that S3 takes, and obstore does not, or takes for others.
+ODD = ["a//b", "dir/", "/lead", "a\x01b", "a\tb", "a\x7fb", ".", "../x", "a/./b"]
+
+
+def test_objects_of_odd_names_are_listed_as_boto3_does_and_never_taken_for_others(bucket) -> None:
+    pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+    names = [
+        *ODD,
+        "dir",
+        "b",
+        "a b",
+        "a+b",
+        "a%20b",
+        "%2F",
+        "日本/x",
+        "a&b<c>",
+        "a\"b'",
+        "a?b#c",
+        "e\u0301",
+        "\U0001f600",
+        "a;b",
+    ]
+    for name in names:
+        bucket.client.put_object(Bucket=bucket.name, Key=f"odd names/{name}", Body=name.encode())
+    store = ObjectStore(f"s3://{bucket.name}/odd names", bucket.options)
+    assert sorted(store.listed()) == sorted(names) == [k.removeprefix("odd names/") for k in bucket.keys("odd names/")]
+    for name in names:
+        if name in ODD:
+            for act in (lambda n: store.put(n, b"x"), lambda n: store.delete([n]), lambda n: store.copy("b", n)):
+                with pytest.raises(TargetError, match="rename or remove it with a tool"):
+                    act(name)
+        else:
+            assert store.read(name) == name.encode()
+            store.copy(name, "copied")
+            assert store.read("copied") == name.encode()
+            store.delete([name, "copied"])
+    assert sorted(store.listed()) == sorted(ODD)
+
+
+def test_a_store_beside_which_an_odd_name_stands_is_not_removed_in_part(keyed, tmp_path) -> None:
+    pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+    url = f"s3://{keyed.name}/odd.zarr"
+    cfagg.convert(SAMPLES / "test1.nc", url)
+    keyed.client.put_object(Bucket=keyed.name, Key="odd.zarr/note/", Body=b"of somebody")
+    before = keyed.keys("odd.zarr/")
+    with pytest.raises(TargetError, match=r"'note/' is not written, replaced or removed"):
+        cfagg.convert(SAMPLES / "test1.nc", url, overwrite=True)
+    assert keyed.keys("odd.zarr/") == before
 
 
 @pytest.mark.parametrize("page", [b"<html>Please log in.</html>", b"", b"<ListBucketResult><Contents><Key>a</Key>"])
