@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +18,8 @@ import xarray as xr
 
 import cfagg
 from cfagg.cli.main import main
-from cfagg.errors import TargetError
+from cfagg.errors import OptionError, TargetError
+from cfagg.storage.objects import ObjectStore
 from cfagg.writing.zarr.place import CLAIM, place_of
 from tests.storage.remote.conftest import Bucket, Container
 from tests.writing.zarr.reading import MONTHS, appended_meanwhile, check
@@ -82,7 +86,7 @@ def test_a_second_writer_is_refused_and_that_of_a_dead_one_is_taken_back(keyed: 
 
 
 _APPEND = """
-import sys
+import json, sys
 import numpy as np
 import cfagg
 from cfagg.storage.objects import ObjectStore
@@ -95,15 +99,21 @@ def counted(self, key, *rest, **how):
         os.kill(os.getpid(), signal.SIGKILL)
     return put(self, key, *rest, **how)
 ObjectStore.put = counted
-cfagg.append(sys.argv[1], series(5, 6), "time")
+cfagg.append(sys.argv[1], series(5, 6), "time", storage_options=json.loads(sys.argv[3]))
 """
+
+
+def killed_at(number: int, url: str, options: dict[str, Any]) -> subprocess.CompletedProcess[bytes]:
+    """Append in another process, which dies before its put of this number."""
+    command = [sys.executable, "-c", _APPEND, url, str(number), json.dumps(options)]
+    return subprocess.run(command, env=dict(os.environ), check=False)
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("number", [4, 9, 1, 12, 0, 2, 3, 5, 6, 7, 8, 10, 11])
 def test_a_run_killed_before_any_put_leaves_the_store_as_it_was(keyed: Bucket, tmp_path: Path, number: int) -> None:
     url = keyed.put(write(tmp_path / "a.zarr", series(0, 5)), uuid.uuid4().hex)
-    done = subprocess.run([sys.executable, "-c", _APPEND, url, str(number)], env=dict(os.environ), check=False)
+    done = killed_at(number, url, {})
     found = fetched(keyed, url, tmp_path)
     if done.returncode == 0:
         same(found, series(0, 11))
@@ -118,16 +128,56 @@ def test_a_run_killed_before_any_put_leaves_the_store_as_it_was(keyed: Bucket, t
     assert not list(found.rglob(".cfagg*"))
 
 
-def test_azure_takes_appends(container: Container, tmp_path: Path) -> None:
+@pytest.fixture
+def azure(container: Container, tmp_path: Path) -> str:
+    """A store of five steps in a container of Azure."""
     store = write(tmp_path / "a.zarr", series(0, 5))
     url = f"az://{container.name}/{uuid.uuid4().hex}"
     place = place_of(url, container.options)
     for path in store.rglob("*"):
         if path.is_file():
             place.put(path.relative_to(store).as_posix(), path.read_bytes())
-    cfagg.append(url, series(5, 6), "time", storage_options=container.options)
+    return url
+
+
+def whole(url: str, container: Container, steps: int) -> list[str]:
+    """Compare what is stored with so many steps; return the keys."""
     found = cfagg.read(url, storage_options=container.options).load()
-    xr.testing.assert_equal(found.drop_attrs(), series(0, 11).drop_attrs())
+    xr.testing.assert_equal(found.drop_attrs(), series(0, steps).drop_attrs())
+    return list(ObjectStore(url, container.options).listed())
+
+
+def test_azure_takes_appends(azure: str, container: Container) -> None:
+    cfagg.append(azure, series(5, 6), "time", storage_options=container.options)
+    assert not [key for key in whole(azure, container, 11) if ".cfagg" in key]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", range(14))
+def test_a_run_killed_before_any_put_leaves_a_store_of_azure_as_it_was(azure, container, number: int) -> None:
+    if killed_at(number, azure, container.options).returncode == 0:
+        whole(azure, container, 11)
+        return
+    whole(azure, container, 5)
+    cfagg.append(azure, series(5, 2), "time", storage_options=container.options)
+    keys = whole(azure, container, 7)
+    # What the killed run had written beyond is gone.
+    assert {key.split("/")[2] for key in keys if key.startswith("tas/c/")} == {"0", "1"}
+    assert not [key for key in keys if ".cfagg" in key]
+
+
+@pytest.mark.soak
+def test_of_two_who_append_in_azure_at_once_each_step_is_of_one_of_them(azure: str, container: Container) -> None:
+    def append(_: int) -> bool:
+        try:
+            cfagg.append(azure, series(5, 2), "time", storage_options=container.options)
+        except (TargetError, OptionError):
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        assert any(pool.map(append, range(2)))
+    assert not [key for key in whole(azure, container, 7) if ".cfagg" in key]
 
 
 def test_accumulations_in_object_stores_are_extended(keyed: Bucket, tmp_path: Path) -> None:
