@@ -97,6 +97,41 @@ def test_a_run_that_finds_another_one_at_its_end_publishes_nothing(cloud, key) -
     assert objects.read(key) == b"of another run"
 
 
+def test_who_was_overtaken_changes_nothing_of_the_store_that_stands_there(cloud, tmp_path, monkeypatch) -> None:
+    url, options, objects = cloud
+    cfagg.convert(SOURCE, url, target_options=options)
+    other = cfagg.read(SOURCE).load() + 1
+    other.to_netcdf(tmp_path / "other.nc")
+    put = ObjectStore.put
+
+    def overtaken(self, key, *rest, **how):
+        if "tas/" in key and not key.endswith("json"):
+            monkeypatch.setattr(ObjectStore, "put", put)
+            with pytest.warns(CfaggWarning, match="removed before"):
+                cfagg.convert(tmp_path / "other.nc", url, target_options=options, overwrite=True)
+        return put(self, key, *rest, **how)
+
+    monkeypatch.setattr(ObjectStore, "put", overtaken)
+    with pytest.warns(CfaggWarning, match="removed before"), pytest.raises(TargetExistsError):
+        cfagg.convert(SOURCE, url, target_options=options, overwrite=True)
+    np.testing.assert_array_equal(cfagg.read(url, storage_options=options).tas, other.tas)
+    assert ".cfagg-partial" not in set(objects.listed())
+
+
+def test_a_chunk_whose_answer_was_lost_is_taken_for_written(cloud, monkeypatch) -> None:
+    url, options, _ = cloud
+    put = ObjectStore.put
+
+    def twice(self, key, *rest, **how):
+        if "tas/" in key and not key.endswith("json"):
+            put(self, key, *rest, **how)
+        return put(self, key, *rest, **how)
+
+    monkeypatch.setattr(ObjectStore, "put", twice)
+    cfagg.convert(SOURCE, url, target_options=options)
+    xr.testing.assert_equal(cfagg.read(url, storage_options=options).tas, cfagg.read(SOURCE).tas)
+
+
 @pytest.mark.parametrize(("resume", "remedy"), [(None, "; remove it"), (False, "finish it with resume=True")])
 def test_what_a_killed_run_left_is_resumed_only_by_those_who_can(cloud, resume, remedy) -> None:
     _, _, objects = cloud
