@@ -55,9 +55,12 @@ def join_files(scanned: Sequence[Scanned], options: Options | None = None) -> Jo
 
 
 def _check_axes(members: Members, options: Options) -> None:
-    """Refuse an axis that nothing has: it would be joined along in silence."""
+    """Refuse an axis, or an attribute for one, that nothing has: a misspelt name would be ignored in silence."""
     names = [axis.name for axis in members.axes]
     unknown = [name for name in options.axes or () if name not in names]
     if unknown and len(members):
         there = ", ".join(map(repr, names)) or "none"
         raise OptionError(f"axes={', '.join(map(repr, unknown))}: no file has such an axis; those there are: {there}")
+    absent = [name for name in options.dimension if name not in names]
+    if absent and len(members):
+        raise OptionError(f"dimension={', '.join(map(repr, absent))}: no variable and no file has such an attribute")

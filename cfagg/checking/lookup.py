@@ -187,7 +187,12 @@ def _table(kind: str, given: Path | None) -> _Table:
             raise ValueError(f"it has more than {_LARGEST:,} bytes")  # noqa: TRY301
         raw = _unpacked(raw) if raw[:2] == b"\x1f\x8b" else raw
         text = raw.decode("utf-8-sig")
-        return _from_xml(text) if text.lstrip().startswith("<") else _Table(_number(given.name), _rows(text))
+        table = _from_xml(text) if text.lstrip().startswith("<") else _Table(_number(given.name), _rows(text))
+        odd = next((name for name in table.rows if not name or any(c.isspace() or c in "<>{}" for c in name)), None)
+        if odd is not None or not table.rows:
+            found = "no names" if odd is None else f"{odd!r} in place of a name"
+            raise ValueError(f"found {found}; expected the published XML, or CSV with a heading and a name in each line")
+        return table
     except (OSError, ValueError, zlib.error) as error:
         raise NotApplicable(f"the table of {kind.replace('_', ' ')} {str(given)!r} cannot be read: {error}") from error
 

@@ -36,12 +36,13 @@ def _fix(source: str, settings: Settings, args: argparse.Namespace, chosen: Any)
     from cfagg.checking.fixing import fix
     from cfagg.checking.single import check_or_report
     from cfagg.checking.suppressions import suppressed
+    from cfagg.cli.messages import as_options
     from cfagg.errors import CfaggError
 
     options = chosen.options(settings)
     checked = check_or_report(source, options, settings.suppressions)
     if checked.failure is not None:
-        _say(f"{source}: not checked: {checked.failure}")
+        _say(f"{source}: not checked: {as_options(checked.failure)}")
         return 2
     try:
         fixed = fix(
@@ -54,7 +55,7 @@ def _fix(source: str, settings: Settings, args: argparse.Namespace, chosen: Any)
             options=options,
         )
     except CfaggError as error:
-        _say(f"error: {error.message}")
+        _say(f"error: {as_options(error.message)}")
         return 2
     if fixed.changes and not args.quiet:
         for line in fixed.text.splitlines():

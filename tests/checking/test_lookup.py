@@ -100,3 +100,13 @@ def test_words_spelled_alike_are_found() -> None:
     assert lookup.near("air_temprature", names) == "air_temperature"
     assert lookup.near("temperature_of_dreams", names) == ""
     assert lookup.near("a" * 1000, names) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["hello\n", "a title\nNot a table, but prose.\n", "<html><body>404</body></html>", "[a]\n{}\n"]
+)
+def test_a_file_that_is_no_table_is_refused_and_not_taken_for_an_empty_one(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(NotApplicable, match=r"table\.csv' cannot be read: found .*; expected"):
+        lookup.standard_names(context(standard_names=path))

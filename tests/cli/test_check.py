@@ -47,6 +47,11 @@ def test_a_clean_file_exits_with_0(paths, capsys):
     assert out.splitlines()[0].endswith("clean.cdl: CF-1.13, no findings")
 
 
+def test_a_refused_fix_names_options_and_no_keywords(paths, capsys):
+    status, _, err = run(capsys, sample("test1.nc"), "--fix", "-o", paths["untidy"])
+    assert (status, "pass --overwrite to replace it" in err, "=True" in err) == (2, True, False)
+
+
 def test_errors_exit_with_1(paths, capsys):
     assert run(capsys, paths["broken"], paths["clean"])[0] == 1
 
