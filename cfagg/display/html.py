@@ -29,7 +29,8 @@ _PICTURES = 6
 _STYLE = """\
 .cfagg{--cfagg-ink:var(--jp-content-font-color0,#1f2328);--cfagg-muted:var(--jp-content-font-color2,#656d76);
 --cfagg-paper:var(--jp-layout-color0,#fff);--cfagg-rule:var(--jp-border-color2,#d0d7de);
---cfagg-hole:var(--jp-layout-color2,#eaeef2);color:var(--cfagg-ink);font-size:13px;line-height:1.45}
+--cfagg-hole:var(--jp-layout-color2,#eaeef2);color:var(--cfagg-ink);
+background:var(--cfagg-paper);font-size:13px;line-height:1.45}
 @media(prefers-color-scheme:dark){.cfagg{--cfagg-ink:var(--jp-content-font-color0,#e6edf3);
 --cfagg-muted:var(--jp-content-font-color2,#8d96a0);--cfagg-paper:var(--jp-layout-color0,#0d1117);
 --cfagg-rule:var(--jp-border-color2,#30363d);--cfagg-hole:var(--jp-layout-color2,#21262d)}}

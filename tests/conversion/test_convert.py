@@ -150,6 +150,38 @@ def test_decode_of_a_packed_variable_equals_xarrays_decoding(tmp_path, zarr_form
         assert "scale_factor" not in ours.v.encoding
 
 
+@pytest.mark.parametrize(
+    ("dtype", "scale", "expected"),
+    [("i2", np.float32(0.5), "f4"), ("i4", np.float32(0.5), "f8"), ("i1", np.float64(0.5), "f8"), ("i4", 0.5, "f8")],
+)
+def test_decoded_values_have_the_type_of_their_packing_where_that_holds_them(tmp_path, dtype, scale, expected):
+    largest = np.iinfo(dtype).max - 2
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 2)
+        v = nc.createVariable("v", dtype, ("x",))
+        v.set_auto_maskandscale(False)
+        v.scale_factor = scale
+        v[:] = [3, largest]
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr", packing="decode")
+    found = zarr.open_group(tmp_path / "out.zarr", mode="r")["v"]
+    assert (found.dtype, found[:].tolist()) == (np.dtype(expected), [1.5, largest / 2])
+
+
+def test_a_bound_that_a_negative_scale_turns_is_the_other_one_and_the_narrower_of_two_holds(tmp_path):
+    with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:
+        nc.createDimension("x", 4)
+        for name, bounds in (("v", {"valid_min": np.int16(1)}), ("w", {"valid_min": np.int16(1), "valid_max": 2.0})):
+            v = nc.createVariable(name, "i2", ("x",), fill_value=-9)
+            v.set_auto_maskandscale(False)
+            v.setncatts({"scale_factor": -0.5, "add_offset": 3.0, **bounds})
+            v[:] = [0, 1, 2, 4]
+    convert(tmp_path / "a.nc", tmp_path / "out.zarr", packing="decode")
+    root = zarr.open_group(tmp_path / "out.zarr", mode="r")
+    assert {k: v for k, v in root["v"].attrs.items() if "valid" in k} == {"valid_max": 2.5}
+    np.testing.assert_array_equal(root["v"][:], [3.0, 2.5, 2.0, 1.0])  # beyond the bound as before
+    assert {k: v for k, v in root["w"].attrs.items() if "valid" in k} == {"valid_max": 2.0}
+
+
 @FORMATS
 def test_strings_characters_scalars_groups_and_empty_dimensions(tmp_path, zarr_format):
     with netCDF4.Dataset(tmp_path / "a.nc", "w") as nc:

@@ -2,6 +2,7 @@
 
 import threading
 
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
@@ -151,6 +152,31 @@ def test_other_meanings_of_numbers_and_other_coordinates_are_refused(store, tmp_
             convert(tmp_path / name, store, region={"time": slice(30, 60)})
     assert killing.contents(store) == before
     convert(tmp_path / "b.nc", store, variables=["time"], region={"time": slice(30, 60)})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("units", "degC"),
+        ("calendar", "noleap"),
+        ("standard_name", "air_temperature"),
+        ("missing_value", np.float32(5)),
+        ("valid_min", np.float32(5)),
+        ("valid_max", np.float32(5)),
+        ("valid_range", np.array([0, 5], "f4")),
+        ("flag_values", np.array([0, 5], "f4")),
+        ("flag_meanings", "low high"),
+        ("add_offset", np.float32(5)),
+    ],
+)
+def test_no_attribute_that_says_what_numbers_mean_may_differ(store, tmp_path, name, value):
+    before = killing.contents(store)
+    part = source(tmp_path, 30, 60)
+    with netCDF4.Dataset(part, "r+") as file:
+        file["tas"].setncattr(name, value)
+    with pytest.raises(ConformError, match=f"variable 'tas': {name} is "):
+        convert(part, store, variables=["tas"], region={"time": slice(30, 60)})
+    assert killing.contents(store) == before
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
@@ -62,6 +63,14 @@ def test_pages_load_nothing_and_run_nothing():
     assert "url(" not in page
     assert "@import" not in page
     assert page.count("http") == page.count("http://www.w3.org/2000/svg")
+
+
+def test_light_text_of_a_dark_system_never_stands_on_the_light_ground_of_a_page():
+    page = aggregation_html(arrays.boxes())
+    own = page[page.index(".cfagg{") :].partition("}")[0]
+    assert "color:var(--cfagg-ink);\nbackground:var(--cfagg-paper)" in own
+    grounds = re.findall(r"--cfagg-paper:var\(--jp-layout-color0,(#\w+)\)", page)
+    assert grounds == ["#fff", "#0d1117"]
 
 
 def test_svg_is_well_formed_and_has_one_polygon_a_patch():
