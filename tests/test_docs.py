@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+import ast
+import inspect
 import re
 import socket
 import subprocess
@@ -11,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+import cfagg
+from cfagg.cli import main as cli
 from docs.making import pages
 
 ROOT = Path(__file__).parents[1]
@@ -89,6 +94,56 @@ def test_few_examples_are_exempt_from_running() -> None:
         for line in re.findall(r"^<!-- not run: .+ -->$", p.read_text(encoding="utf-8"), re.MULTILINE)
     ]
     assert len(exempt) <= 1
+
+
+def test_blocks_that_are_not_run_are_diagrams_commands_and_one_example_of_urls() -> None:
+    # A block in a language that is not listed would be run by nobody, unnoticed.
+    found = [(p.name, b.language) for p in TEXTS for b in pages.blocks(p.read_text(encoding="utf-8")) if not b.title]
+    assert {language for _, language in found} == {"python", "console", "toml", "json", "text", "pycon"}
+    assert [name for name, language in found if language == "pycon"] == ["remote.md"]
+    for _, block in ((p, b) for p in TEXTS for b in pages.blocks(p.read_text(encoding="utf-8"))):
+        if block.language == "pycon":
+            for call in ast.walk(ast.parse(re.sub(r"^>>> ", "", block.text, flags=re.MULTILINE))):
+                if isinstance(call, ast.Call):
+                    own = getattr(cfagg, ast.unparse(call.func).removeprefix("cfagg."))
+                    inspect.signature(own).bind(*call.args, **{str(k.arg): k.value for k in call.keywords})
+
+
+def _commands(text: str) -> list[str]:
+    """Return the commands that a page names without running them: in text, and in blocks of text."""
+    inline = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
+    blocks = [line for b in pages.blocks(text) if b.language == "text" for line in b.text.splitlines()]
+    indented = re.findall(r"^    (cfagg .*)$", text, flags=re.MULTILINE)
+    return [line.removeprefix("$ ") for line in (*inline, *blocks, *indented)]
+
+
+@page
+def test_commands_and_options_that_a_page_names_are_there(page: Path) -> None:
+    parser, every = cli._parser([], every=True), set()
+
+    def inner(of: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+        """Return the parsers of the commands below a parser; note the options of all."""
+        every.update(option for a in of._actions for option in a.option_strings)
+        return next((dict(a.choices) for a in of._actions if isinstance(a, argparse._SubParsersAction)), {})
+
+    todo = [parser]
+    while todo:
+        todo += inner(todo.pop()).values()
+    # What follows a number sign is a comment; options of pytest and of our own scripts are no business of the command.
+    elsewhere = {"--guards", "--again", "--tests"} if page.name == "CONTRIBUTING.md" else set()
+    unknown = []
+    for text in _commands(page.read_text(encoding="utf-8")):
+        words = text.partition(" #")[0].split()
+        if re.match("cfagg [a-z]", text):
+            of, words = parser, words[1:]
+            while words and words[0] in inner(of):
+                of = inner(of)[words.pop(0)]
+            own = {option for a in of._actions for option in a.option_strings}
+            wrong = [w for w in words if w.startswith("--") and w.partition("=")[0] not in own]
+            unknown += [text] if wrong or (words and inner(of)) else []
+        elif words and words[0].startswith("--"):
+            unknown += [text] if words[0].partition("=")[0] not in every | elsewhere else []
+    assert unknown == []
 
 
 def test_an_example_that_prints_something_else_fails(tmp_path: Path) -> None:
