@@ -72,6 +72,16 @@ def test_explaining_an_answer_reads_no_values(accumulated: Accumulated, tmp_path
         trusting.mean("time", isel={"time": slice(11, 306)})
 
 
+def test_a_comparison_is_trusted_no_longer_than_was_asked_for(accumulated: Accumulated, tmp_path: Path) -> None:
+    trusting, short = (cfagg.open_accumulated(tmp_path / "a.zarr", "tas", trust_for=t) for t in (1000, 1e-9))
+    for found in (trusting, short):
+        found.mean("time")
+    zarr.open_group(tmp_path / "a.zarr")["tas"].attrs["valid_min"] = 0.0
+    trusting.mean("time")
+    with pytest.raises(cfagg.errors.StaleError, match="valid"):
+        short.mean("time")
+
+
 def test_the_last_sample_is_at_the_end_though_chunk_and_stride_are_not_full(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=3)
     values = np.arange(43.0)
