@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.conversion.slab_reading import Scratch, read_slab
+from cfagg.formats.zarr.encoding import holds_only
 from cfagg.model import Grid
 
 if TYPE_CHECKING:
     from cfagg.conversion.plan import Array, Plan
 
-__all__ = ["boxes", "counted", "holds_only", "with_absent"]
+__all__ = ["boxes", "counted", "with_absent"]
 
 Bools = npt.NDArray[np.bool_]
 Int64 = npt.NDArray[np.int64]
@@ -87,26 +88,6 @@ def _sample(array: Array, number: int) -> npt.NDArray[Any]:
     index = np.unravel_index(number, array.grid.matrix_shape)
     start = [int(e[i]) for e, i in zip(array.grid.edges, index, strict=True)]
     return read_slab(array, tuple(slice(a, a + 1) for a in start), Scratch())
-
-
-def holds_only(values: npt.NDArray[Any], value: Any) -> bool:
-    """Return whether all elements are a value, bit by bit: NaN is NaN as Zarr's metadata have it, -0.0 is not 0.0.
-
-    >>> holds_only(np.array([0.0, -0.0]), 0.0), holds_only(np.array([np.nan, np.nan]), np.nan)
-    (False, True)
-    """
-    if not values.size:
-        return False
-    if values.dtype.kind in "OS":
-        return bool((values == value).all())
-    wanted = np.asarray(value, values.dtype)
-    if wanted != wanted:  # noqa: PLR0124  the metadata say no more than NaN
-        wanted = np.asarray(np.nan, values.dtype)
-    bits = np.dtype(f"u{values.dtype.itemsize}")
-    same, found = wanted.view(bits), values.view(bits)
-    last = (-1,) * values.ndim
-    # Nearly always an element at an end tells.
-    return bool(found[(0,) * values.ndim] == same and found[last] == same and (found == same).all())
 
 
 def boxes(wanted: Bools) -> list[tuple[slice, ...]]:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.conversion.absent import boxes, holds_only
+from cfagg.conversion.absent import boxes
 from cfagg.conversion.journal import Chunk
 from cfagg.conversion.plan import Array
 from cfagg.conversion.slab_reading import Scratch, read_slab
 from cfagg.conversion.slabs import Slabs
-from cfagg.formats.zarr.encoding import shard_index
+from cfagg.formats.zarr.encoding import holds_only, shard_index
 from cfagg.formats.zarr.written_codecs import Codec, content_checksum
 
 __all__ = ["Job", "Put", "SlabWriter", "Task"]

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.formats.zarr.encoding import Encoder, encoder, full_shape, padded, shard_bytes
+from cfagg.formats.zarr.encoding import Encoder, encoder, full_shape, holds_only, padded, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray
+from cfagg.formats.zarr.stamps import stamps
 from cfagg.model import Regular
 
 __all__ = ["StoredAs"]
@@ -32,8 +33,14 @@ class StoredAs:
         """Return the key of an object of the part."""
         return f"{self.array.path}/{self.array.key(self._whole(index))}".lstrip("/")
 
-    def encoded(self, index: Sequence[int], values: npt.NDArray[Any]) -> bytes:
-        """Return the bytes of an object of the part: a chunk, or a shard."""
+    def encoded(self, index: Sequence[int], values: npt.NDArray[Any]) -> bytes | None:
+        """Return the bytes of an object of the part, a chunk or a shard; `None` where it need not be stored.
+
+        That is one which holds the fill value alone, where the store has none: what is there is always replaced.
+        """
+        is_empty = self._is_fill(values)
+        if is_empty and not self._is_there(index):
+            return None
         if not self._made:
             self._made.append(encoder(self.array))
         encode, array = self._made[0], self.array
@@ -43,8 +50,21 @@ class StoredAs:
         parts: list[bytes | None] = []
         for at in product(*map(range, self._counts(index, lengths))):
             part = values[tuple(slice(i * n, (i + 1) * n) for i, n in zip(at, lengths, strict=True))]
-            parts.append(encode.encode(padded(part, lengths, array.fill_value)) if part.size else None)
-        return shard_bytes(array, parts) or b""
+            held = part.size and (is_empty or not self._is_fill(part))
+            parts.append(encode.encode(padded(part, lengths, array.fill_value)) if held else None)
+        return shard_bytes(array, parts)
+
+    def _is_fill(self, values: npt.NDArray[Any]) -> bool:
+        """Whether readers know from the metadata what elements are that are not stored."""
+        # In version 2, what is not stored of an array that declares no fill value is undefined.
+        known = self.array.zarr_format == 3 or self.array.document.get("fill_value") is not None
+        return known and values.dtype.kind != "O" and holds_only(values, self.array.fill_value)
+
+    def _is_there(self, index: Sequence[int]) -> bool:
+        """Whether the store has an object of the part."""
+        objects = self.array.objects.matrix_shape
+        number = np.ravel_multi_index(self._whole(index), objects) if objects else 0
+        return bool(stamps(self.array, np.array([number]))[0, 0] >= 0)
 
     def _whole(self, index: Sequence[int]) -> tuple[int, ...]:
         """Return the index of an object in the whole array."""

@@ -110,6 +110,49 @@ def test_any_part_on_whole_chunks_equals_an_assignment_by_zarr_python(tmp_path_f
         np.testing.assert_array_equal(zarr.open_group(folder / "a.zarr", mode="r")["v"][...], expected)
 
 
+@settings(max_examples=examples(30), deadline=None)
+@given(data=st.data())
+def test_what_is_absent_in_both_stores_stays_absent_and_what_is_there_is_replaced(tmp_path_factory, data):
+    folder, n = tmp_path_factory.mktemp("sparse"), 12
+    dtype = data.draw(st.sampled_from(["f4", "i2", "?"]))
+    fill = np.dtype(dtype).type(data.draw(st.sampled_from([0, 1] + [np.nan, -0.0] * (dtype == "f4"))))
+    form = data.draw(st.sampled_from([2, 3]))
+    sharded = form == 3 and data.draw(st.booleans())
+    cell = st.integers(0, n - 1)
+
+    def made(name):
+        attributes = {"_ARRAY_DIMENSIONS": ["x", "y"]} if form == 2 else {}
+        return zarr.open_group(folder / name, mode="w", zarr_format=form).create_array(
+            "v", shape=(n, n), chunks=(3, 2), shards=(6, 4) if sharded else None, dtype=dtype, fill_value=fill,
+            attributes=attributes, **({"dimension_names": ["x", "y"]} if form == 3 else {}),
+        )  # fmt: skip
+
+    source = made("source")
+    for i, j in data.draw(st.lists(st.tuples(cell, cell), max_size=3)):
+        source[i, j] = 1
+    there = data.draw(st.lists(st.tuples(cell, cell), max_size=4))
+    found, expected = made("found"), made("expected")
+    for array in (found, expected):
+        for i, j in there:
+            array[i, j] = 5
+    chunks = {p.relative_to(folder / "found") for p in (folder / "found").rglob("*") if p.is_file()}
+    start = data.draw(st.sampled_from([0, 6]))
+    part = zarr.open_group(folder / "part", mode="w", zarr_format=form).create_array(
+        "v", shape=(n - start, n), chunks=(3, 4), dtype=dtype, fill_value=fill, attributes=dict(source.attrs),
+        **({"dimension_names": ["x", "y"]} if form == 3 else {}),
+    )  # fmt: skip
+    part[...] = expected[start:] = source[start:]
+    convert(folder / "part", folder / "found", region={"x": slice(start, None)})
+    array = zarr.open_group(folder / "found", mode="r")["v"]
+    np.testing.assert_array_equal(array[...], expected[...])
+    np.testing.assert_array_equal(np.signbit(array[...].astype("f8")), np.signbit(expected[...].astype("f8")))
+    after, zarrs = (
+        {p.relative_to(folder / name) for p in (folder / name).rglob("*") if p.is_file()}
+        for name in ("found", "expected")
+    )
+    assert zarrs <= after <= zarrs | chunks
+
+
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("days", "region", "changes", "error", "said"),

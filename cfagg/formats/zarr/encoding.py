@@ -17,7 +17,7 @@ from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.model import Regular
 
-__all__ = ["Encoder", "encoder", "encoder_of", "full_shape", "padded", "shard_bytes", "shard_index"]
+__all__ = ["Encoder", "encoder", "encoder_of", "full_shape", "holds_only", "padded", "shard_bytes", "shard_index"]
 
 #: Offset and size of a chunk that a shard does not hold.
 _ABSENT = 2**64 - 1
@@ -265,3 +265,23 @@ def padded(chunk: npt.NDArray[Any], shape: Sequence[int], fill: Any) -> npt.NDAr
     whole = np.full(tuple(shape), fill, chunk.dtype)
     whole[tuple(slice(0, n) for n in chunk.shape)] = chunk
     return whole
+
+
+def holds_only(values: npt.NDArray[Any], value: Any) -> bool:
+    """Return whether all elements are a value, bit by bit: NaN is NaN as Zarr's metadata have it, -0.0 is not 0.0.
+
+    >>> holds_only(np.array([0.0, -0.0]), 0.0), holds_only(np.array([np.nan, np.nan]), np.nan)
+    (False, True)
+    """
+    if not values.size:
+        return False
+    if values.dtype.kind in "OS":
+        return bool((values == value).all())
+    wanted = np.asarray(value, values.dtype)
+    if wanted != wanted:  # noqa: PLR0124  the metadata say no more than NaN
+        wanted = np.asarray(np.nan, values.dtype)
+    bits = np.dtype(f"u{values.dtype.itemsize}")
+    same, found = wanted.view(bits), values.view(bits)
+    last = (-1,) * values.ndim
+    # Nearly always an element at an end tells.
+    return bool(found[(0,) * values.ndim] == same and found[last] == same and (found == same).all())
