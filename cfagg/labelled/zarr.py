@@ -92,6 +92,9 @@ def _remote_array(store: KeyStore, array: Any) -> ZarrArray | None:
     documents = array.metadata.to_buffer_dict(default_buffer_prototype())
 
     def read(key: str) -> bytes | None:
+        if COARSE in array.attrs:
+            own: bytes | None = store.source.read(key)
+            return own
         found = documents.get(key.removeprefix(front))
         return None if found is None else bytes(found.to_bytes())
 
@@ -185,7 +188,7 @@ class ZarrEntrypoint(BackendEntrypoint):
                 consolidated = is_consolidated(known) if consolidated is None else consolidated
                 # Of a format that is not said, zarr-python asks for the documents of both.
                 zarr_format = zarr_format or (2 if known.read("zarr.json") is None else 3)
-            store = KeyStore(known.remote, filename_or_obj.beside(filename_or_obj.rstrip("/")))
+            store = KeyStore(known.remote, filename_or_obj.beside(filename_or_obj.rstrip("/")), coarse=True)
         elif os.path.isdir(filename_or_obj):  # noqa: PTH112
             store = CheckedStore(filename_or_obj, allow=allow, coarse=True)
             # zarr-python keeps whole grids of chunks in mind, so their number is looked at first.

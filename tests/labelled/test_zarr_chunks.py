@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import cfagg
 from cfagg.errors import LimitError
 from cfagg.formats.zarr import grids
 from cfagg.writing.zarr.blocks import Blocks, write_blocks
+from tests.observations.servers import served
 
 OPENERS: dict[str, Callable[[Path], Any]] = {
     "engine": lambda store: xr.open_dataset(store, engine="cfagg", chunks={}),
@@ -127,14 +129,26 @@ def test_dimensions_of_few_chunks_are_not_cut_beside_one_of_very_many(others, to
     assert (ds.v.values == 6).all()
 
 
-def test_very_many_unequal_shards_are_refused(tmp_path, monkeypatch):
-    made = zarr.create_group(tmp_path / "a.zarr").create_array(
-        "v", shape=(8,), chunks=(2,), shards=(4,), dtype="i4", dimension_names=["n"]
-    )
-    made[:] = 1
-    document = json.loads((tmp_path / "a.zarr/v/zarr.json").read_text())
-    document["chunk_grid"] = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[2, 4, 2]]}}
-    (tmp_path / "a.zarr/v/zarr.json").write_text(json.dumps(document))
+@pytest.mark.parametrize("shards", [None, ([4, 4, 8, 4, 4],)])
+def test_very_many_unequal_chunks_are_read_in_shards_in_zip_files_and_from_web_servers(shards, tmp_path, monkeypatch):
+    folder = tmp_path / "web" / "a.zarr"
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        group = zarr.create_group(folder)
+        made = group.create_array(
+            "v", shape=(24,), chunks=(2,) if shards else ([4, 4, 8, 4, 4],), shards=shards, dtype="i4",
+            dimension_names=["n"],
+        )  # fmt: skip
+        made[:] = np.arange(24)
+        zarr.consolidate_metadata(folder)
+    with zipfile.ZipFile(tmp_path / "a.zarr.zip", "w") as packed:
+        for path in folder.rglob("*"):
+            packed.write(path, path.relative_to(folder))
     monkeypatch.setattr(grids, "_LISTED", 2)
-    with pytest.raises(LimitError, match="3 chunks of unequal lengths"):
-        cfagg.read(tmp_path / "a.zarr")
+    monkeypatch.setattr(grids, "_COARSE", 3)
+    with served(tmp_path / "web") as server:
+        for place in (folder, tmp_path / "a.zarr.zip", f"{server.url}/a.zarr"):
+            ds = cfagg.read(place, chunks={})
+            assert ds.v[3:].values.tolist() == list(range(3, 24))
+            assert max(ds.v.chunks[0]) <= 8
+            assert ds.v.attrs == {}
+            assert cfagg.open_array(place, "v")[::3].tolist() == list(range(0, 24, 3))

@@ -16,14 +16,14 @@ __all__ = ["KeyStore"]
 
 
 class KeyStore(Store):
-    """A read-only store on another machine; it pickles where its source does."""
+    """A read-only store on another machine; it pickles where its source does.  `coarse` is as for `vetted`."""
 
     #: Nothing leads out of a store on another machine.
     allow = ()
 
-    def __init__(self, source: Any, path: str = "") -> None:
+    def __init__(self, source: Any, path: str = "", *, coarse: bool = False) -> None:
         super().__init__(read_only=True)
-        self.source, self.path = source, path or source.path
+        self.source, self.path, self.coarse = source, path or source.path, coarse
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, KeyStore) and self.source is other.source
@@ -40,7 +40,9 @@ class KeyStore(Store):
     def _read(self, key: str) -> bytes | None:
         raw: bytes | None = self.source.read(key)
         name = key.rpartition("/")[2]
-        return raw if raw is None or name not in (".zarray", "zarr.json") else vetted(name, raw, key)
+        return (
+            raw if raw is None or name not in (".zarray", "zarr.json") else vetted(name, raw, key, coarse=self.coarse)
+        )
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None

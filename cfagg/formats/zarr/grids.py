@@ -78,11 +78,12 @@ def grid_v3(
     return inner, objects
 
 
-def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False) -> Any:
+def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False, within: Any = None) -> Any:
     """Return a grid for zarr-python, which lists every edge: by its newer name, and equal chunks as one number.
 
     Raises where it would list more than there are in any array, or of unequal ones more than it does in a second; with
-    `coarse`, returns instead of the latter a regular grid of fewer, which is not how the array is stored.
+    `coarse`, returns instead of the latter a regular grid of fewer, which is not how the array is stored; `within` are
+    the lengths of chunks in shards, which divide those of shards.
 
     >>> grid = {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[2, 9]], [3, 2]]}}
     >>> for_listing(grid, [17, 5], "a")["configuration"]["chunk_shapes"]
@@ -107,7 +108,7 @@ def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False) -> A
         shorter.append(runs[0][0] if equal and -(-size // runs[0][0]) == counts[0] else entry)
         listed = sum(counts) + len(entry) - len(runs) if shorter[-1] is entry and isinstance(entry, list) else 0
         if listed > _LISTED and coarse and all(map(_is_length, sizes)):
-            return _coarse(told, sizes)
+            return _coarse(told, sizes, within)
         if listed > _LISTED:
             raise LimitError(
                 f"{where}, dimension {d} has {listed:,} chunks of unequal lengths, which zarr-python lists one by one: "
@@ -120,9 +121,13 @@ def for_listing(grid: Any, shape: Any, where: str, *, coarse: bool = False) -> A
     return {"name": "rectilinear", "configuration": {"kind": "inline", **others, "chunk_shapes": shorter}}
 
 
-def _coarse(told: Sequence[Any], sizes: Sequence[Any]) -> dict[str, Any]:
+def _coarse(told: Sequence[Any], sizes: Sequence[Any], within: Any) -> dict[str, Any]:
     """Return a regular grid of as many chunks along each dimension as there are, but no more than a few."""
-    lengths = [e if _is_length(e) else max(-(-n // _few(e)), 1) for e, n in zip(told, sizes, strict=True)]
+    inner = within if isinstance(within, list) and len(within) == len(told) and all(map(_is_length, within)) else None
+    lengths = [
+        e if _is_length(e) else max(-(-n // (_few(e) * i)), 1) * i
+        for e, n, i in zip(told, sizes, inner or [1] * len(told), strict=True)
+    ]
     return {"name": "regular", "configuration": {"chunk_shape": lengths}}
 
 

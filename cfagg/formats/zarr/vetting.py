@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from cfagg.errors import UnsupportedError
+from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.documents import parse
 from cfagg.formats.zarr.grids import for_listing
 
@@ -50,9 +51,9 @@ def _vet(found: Any, where: str, *, coarse: bool) -> bool:
                     f"{where} uses the codec 'pickle', which executes code from the store and is never used"
                 )
             if "chunk_grid" in one:
-                # The chunks of a shard would have to divide those that are made up.
-                whole = coarse and "sharding_indexed" not in str(one.get("codecs"))
-                grid = for_listing(one["chunk_grid"], one.get("shape"), where, coarse=whole)
+                grid = for_listing(
+                    one["chunk_grid"], one.get("shape"), where, coarse=coarse, within=_within(one.get("codecs"))
+                )
                 changed |= grid is not one["chunk_grid"]
                 if grid is not one["chunk_grid"] and grid["name"] == "regular":
                     one["attributes"] = {**(one.get("attributes") or {}), COARSE: True}
@@ -65,3 +66,9 @@ def _vet(found: Any, where: str, *, coarse: bool) -> bool:
                 )
             waiting += one
     return changed
+
+
+def _within(codecs: Any) -> Any:
+    """Return the lengths of chunks in shards as metadata have them, `None` where there are no shards."""
+    found = [named(c) for c in codecs] if isinstance(codecs, list) else []
+    return next((given.get("chunk_shape") for name, given in found if name == "sharding_indexed"), None)

@@ -69,7 +69,7 @@ class CheckedZip(ZipStore):
         return fd, os.fstat(fd)
 
     def data(self, key: str) -> bytes | None:
-        """Return what is stored under a key."""
+        """Return what is stored under a key, metadata not yet as zarr-python may be given them."""
         opened = self.member(key)
         if opened is None:
             return None
@@ -78,8 +78,7 @@ class CheckedZip(ZipStore):
             found = os.pread(fd, status.st_size, 0)
         finally:
             close_read(fd)
-        name = key.rpartition("/")[2]
-        return vetted(name, found, f"{self.path}/{key}") if name in METADATA else found
+        return found
 
     def decoded(self, path: str) -> ZarrArray | None:
         """Return an array whose chunks are decoded here, `None` where they are not; damaged metadata are refused."""
@@ -92,6 +91,9 @@ class CheckedZip(ZipStore):
     def part(self, key: str, byte_range: ByteRequest | None) -> Any:
         """Return the bytes under a key, or a part of them, `None` where there are none."""
         found = self.data(key)
+        name = key.rpartition("/")[2]
+        if found is not None and name in METADATA:
+            found = vetted(name, found, f"{self.path}/{key}", coarse=True)
         return None if found is None else cut(found, byte_range)
 
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
