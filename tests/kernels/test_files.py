@@ -88,6 +88,7 @@ def test_files_are_inflated_as_python_does(tmp_path: Path, within: int) -> None:
     files = {
         "zlib": (packed, READ),
         "gzip": (zipped, READ),
+        "wrong, of the same size": (zipped[:-5] + bytes([zipped[-5] ^ 1]) + zipped[-4:], ODD),
         "longer": (zlib.compress(raw + b"x"), ODD),
         "shorter": (zlib.compress(raw[:-1]), ODD),
         "cut": (packed[:-1], ODD),
