@@ -314,7 +314,9 @@ def _dates(values: Values, target: Form, where: str) -> Values:
     present = flat[~missing]
     if not present.size:
         return _filled(np.zeros(flat.shape, target.dtype), missing, target, where)
-    calendar = None if is_span else _calendar_of(present, target, where)
+    calendar = None
+    if not is_span:
+        calendar, present = _in_calendar(present, target, where)
     try:
         if is_span:
             numbers, units = times.encode_cf_timedelta(present, target.units)
@@ -338,16 +340,28 @@ def _dates(values: Values, target: Form, where: str) -> Values:
     return _exact(out, missing, out, target, where)
 
 
-def _calendar_of(dates: Values, target: Form, where: str) -> str:
+def _in_calendar(dates: Values, target: Form, where: str) -> tuple[str, Values]:
+    """Return the calendar of the store, and dates in it; those of another one only where both are one."""
     calendar = canonical(target.calendar)
     if dates.dtype.kind == "M":
         if calendar not in _NUMPY:
             raise CalendarError(f"{where} holds dates of the standard calendar, the store has {calendar!r}")
-    else:
-        own = {str(getattr(v, "calendar", "")) for v in dates.ravel()}
-        if {canonical(c) if c else "" for c in own} != {calendar}:
-            raise CalendarError(f"{where} holds dates of the calendar {sorted(own)}, the store has {calendar!r}")
-    return calendar
+        return calendar, dates
+    own = {canonical(str(getattr(v, "calendar", "")) or "none") for v in dates.ravel()}
+    if own == {calendar}:
+        return calendar, dates
+    if not own | {calendar} <= REFORMED:
+        said = " and ".join(map(repr, sorted(own)))
+        raise CalendarError(f"{where} holds dates of the calendar {said}, the store has {calendar!r}")
+    if any((v.year, v.month, v.day) < (1582, 10, 15) for v in dates.ravel()):
+        raise CalendarError(
+            f"{where} holds dates before 15 October 1582, where their calendar differs from that of the store, "
+            f"{calendar!r}; convert them first"
+        )
+    import cftime
+
+    turned = [cftime.datetime(*v.timetuple()[:6], v.microsecond, calendar=calendar) for v in dates.ravel()]
+    return calendar, np.array(turned, object).reshape(dates.shape)
 
 
 def _alike(again: Values, dates: Values) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -500,6 +502,92 @@ def test_dates_before_1582_are_not_brought_to_another_calendar(tmp_path: Path, u
     with xr.open_zarr(store, decode_times=xr.coders.CFDatetimeCoder(use_cftime=True)) as found:
         date = xr.coding.times.decode_cf_datetime([30238], units, "standard", use_cftime=True)[0]
         assert str(found.t.values[-1]) == str(date)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("standard", "proleptic_gregorian"), ("proleptic_gregorian", "standard")])
+def test_dates_of_cftime_are_brought_to_a_calendar_that_is_one_since_1582(
+    tmp_path: Path, ours: str, theirs: str
+) -> None:
+    store = tmp_path / "a.zarr"
+    first = series(0, 5)
+    first["time"] = xr.date_range("1582-10-15", periods=5, calendar=ours, use_cftime=True)
+    first.to_zarr(store, encoding={"time": {"units": "hours since 1582-10-15"}})
+    more = series(5, 2)
+    more["time"] = xr.date_range("1582-10-20", periods=2, calendar=theirs, use_cftime=True)
+    cfagg.append(store, more, "time")
+    with xr.open_zarr(store, decode_times=xr.coders.CFDatetimeCoder(use_cftime=True)) as found:
+        expected = xr.date_range("1582-10-15", periods=7, calendar=ours, use_cftime=True)
+        assert found.time.values.tolist() == expected.tolist()
+    early = series(5, 1)
+    early["time"] = xr.date_range("1500-01-01", periods=1, calendar=theirs, use_cftime=True)
+    with pytest.raises(CalendarError, match="before 15 October 1582"):
+        cfagg.append(store, early, "time", any_order=True)
+    other = series(7, 1)
+    other["time"] = xr.date_range("2000-01-06", periods=1, calendar="360_day", use_cftime=True)
+    with pytest.raises(CalendarError, match=rf"calendar '360_day', the store has '{ours}'"):
+        cfagg.append(store, other, "time")
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_date_that_is_missing_is_refused_wherever_it_stands(tmp_path: Path, at: int) -> None:
+    for dtype, message in (("int64", "no fill value"), ("float64", "'time' has missing values; pass any_order=True")):
+        store = tmp_path / f"{dtype}.zarr"
+        series(0, 5).to_zarr(store, encoding={"time": {"units": "days since 2000-01-01", "dtype": dtype}})
+        time = series(5, 3).time.values.copy()
+        time[at] = np.datetime64("NaT", "ns")
+        with pytest.raises(ConformError, match=message):
+            cfagg.append(store, series(5, 3).assign_coords(time=time), "time")
+        same(store, series(0, 5))
+    numbers = {"tas": series(5, 1).tas.values, "time": np.array([np.nan])}
+    with pytest.raises(ConformError, match="missing values"):
+        cfagg.append(tmp_path / "float64.zarr", numbers, "time")
+
+
+def test_a_value_that_the_store_reads_as_missing_is_refused_whatever_its_own_fill_value(tmp_path: Path) -> None:
+    store = tmp_path / "a.zarr"
+    packed(0, 4).to_zarr(store, encoding={"time": {"units": "days since 2000-01-01"}})
+    more = packed(4, 1)
+    more["tas"] = more.tas.fillna(100.0)
+    more.tas[0, 1] = -9 * 0.5 + 100.0
+    more.tas.encoding = {"dtype": "int16", "scale_factor": 0.5, "add_offset": 100.0, "_FillValue": -1}
+    more.to_netcdf(tmp_path / "more.nc")
+    with pytest.raises(ConformError, match="would be read as missing"):
+        cfagg.append(store, tmp_path / "more.nc", "time", on_loss="drop")
+    xr.testing.assert_equal(read(store), packed(0, 4))
+
+
+def test_one_step_without_the_dimension_is_refused_with_what_gives_it_one(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    step = series(5, 1).isel(time=0)
+    with pytest.raises(OptionError, match=r"expand_dims\('time'\)"):
+        cfagg.append(store, step, "time")
+    cfagg.append(store, step.expand_dims("time"), "time")
+    same(store, series(0, 6))
+
+
+def test_another_process_reads_whole_appends_by_xarray(tmp_path: Path) -> None:
+    store = write(tmp_path / "a.zarr", series(0, 5))
+    cfagg.append(store, series(5, 1), "time")  # after which there are consolidated metadata
+    script = (
+        "import sys, warnings, numpy as np, xarray as xr\n"
+        "warnings.simplefilter('ignore')\n"
+        "seen = set()\n"
+        "print('ready', flush=True)\n"
+        "while 26 not in seen:\n"
+        "    with xr.open_zarr(sys.argv[1]) as found:\n"
+        "        days = (found.time.values - np.datetime64('2000-01-01')) // np.timedelta64(1, 'D')\n"
+        "        size = found.sizes['time']\n"
+        "        assert days.tolist() == list(range(size)), days\n"
+        "        assert (found.tas.values[:, 0] == 10 * days).all(), size\n"
+        "    assert size >= max(seen, default=6) and size % 5 == 1, size\n"
+        "    seen.add(size)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, store], stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "ready\n"
+        for start in range(6, 26, 5):
+            cfagg.append(store, series(start, 5), "time")
+        assert reader.wait() == 0
 
 
 def test_dask_arrays_are_appended_chunk_by_chunk(tmp_path: Path) -> None:
