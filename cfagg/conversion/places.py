@@ -9,20 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.conversion.scratch import FOLDER
-from cfagg.errors import TargetError, TargetExistsError
+from cfagg.errors import TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.remote import number_of
 from cfagg.runtime.direct import write_large
+from cfagg.runtime.object_publishing import Fenced
 from cfagg.runtime.publishing import begin_sync, opened, read_own, write_all
-from cfagg.storage.objects import ObjectStore
 
 __all__ = ["Files", "Objects"]
 
 #: Bytes of a chunk from which on the disk is given it at once; smaller ones it takes better many at a time.
 _LARGE = 1 << 18
-
-#: Bytes of a chunk up to which it is written to an object store only where there is none.
-_AT_ONCE = 1 << 30
 
 
 @dataclass(eq=False)
@@ -75,27 +72,14 @@ class Files:
 
 @dataclass(frozen=True)
 class Objects:
-    """An object store; a chunk is known by the tag that the server gives it.
+    """An object store, into which one run writes; a chunk is known by the tag that the server gives it."""
 
-    Each chunk is written once: what another run put there, which took the place over, or was left over, stays.  Where
-    a run goes on, which it `replaces`, what is not as it was recorded is written again.
-    """
-
-    store: ObjectStore
-    replaces: bool = False
+    fenced: Fenced
 
     def read(self, key: str) -> bytes | None:
         """Return what was written, `None` where that is not there."""
-        return self.store.read(key)
+        return self.fenced.objects.read(key)
 
     def __call__(self, key: str, encoded: Any) -> int:
         """Write a chunk, and return its tag as a number."""
-        size = len(encoded)
-        try:
-            return number_of(self.store.put(key, encoded, create=not self.replaces and size <= _AT_ONCE))
-        except TargetExistsError:
-            # It may be this very chunk: the answer was lost, or two workers do the same task.
-            found = self.store.part(key, 0, size)
-            if found is None or found.size != size or found.body != bytes(encoded):
-                raise
-            return number_of((found.tag or "").strip('"'))
+        return number_of(self.fenced.put(key, encoded))

@@ -7,18 +7,23 @@ kept beside it, as objects that are each written once, from which a run that was
 
 from __future__ import annotations
 
+import math
+import time
 import uuid
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cfagg.errors import CfaggWarning, TargetError, TargetExistsError
 from cfagg.runtime.publishing import read_own
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url, refuse_url
 
-__all__ = ["DOCUMENTS", "ROOT_DOCUMENTS", "NewStore", "new_there"]
+__all__ = ["DOCUMENTS", "ROOT_DOCUMENTS", "Fenced", "NewStore", "new_there"]
 
 #: What stands in a store that is not complete, and the folder of its journal.
 _MARK, _JOURNAL = ".cfagg-partial", ".cfagg-journal"
@@ -30,6 +35,55 @@ DOCUMENTS = frozenset({*ROOT_DOCUMENTS, ".zattrs", ".zmetadata"})
 #: Objects that are written at the same time.
 _AT_ONCE = 16
 
+#: Bytes of an object up to which it is written by one request, which may have a condition.
+_CONDITIONAL = 1 << 30
+
+#: Times that an object is tried which others write too.
+_ATTEMPTS = 4
+
+#: Seconds for which a mark that was seen is believed, and when each was seen by this process.
+_BELIEVED = 1.0
+_seen: dict[bytes, float] = {}
+
+
+@dataclass(frozen=True)
+class Fenced:
+    """Objects of a store while one run writes it, sent to its workers: late ones cannot write into that of another run.
+
+    An object is written where there is none, or over one that was there while the mark of the run still was: the next
+    run sets its own mark first, and then removes or replaces what is there, so that its tag is another one.
+    """
+
+    objects: ObjectStore
+    mark: bytes
+
+    def put(self, key: str, data: Any) -> str:
+        """Write an object, and return its tag."""
+        if time.monotonic() - _seen.get(self.mark, -math.inf) > _BELIEVED:
+            self.check()
+        if memoryview(data).nbytes > _CONDITIONAL:
+            self.check()
+            return self.objects.put(key, data)
+        with suppress(TargetExistsError):
+            return self.objects.put(key, data, create=True)
+        for _ in range(_ATTEMPTS):  # a task that is done again by two workers at once
+            state = self.objects._state(key)
+            self.check()
+            with suppress(TargetExistsError):
+                return self.objects.put(key, data, create=state is None, match=None if state is None else state.tag)
+        raise TargetExistsError(f"{self.objects.path}/{key} is being written by others too; run again")
+
+    def check(self) -> None:
+        """Raise where the run has ended, or another one has taken the place."""
+        if self.objects.read(_MARK) != self.mark:
+            raise TargetExistsError(
+                f"{self.objects.path} was taken over by another run, or this one has ended: nothing more is written "
+                "there; choose another target"
+            )
+        if len(_seen) > 100:
+            _seen.clear()
+        _seen[self.mark] = time.monotonic()
+
 
 class NewStore:
     """The place of a new store; with `overwrite` a store that is there, or what a killed run left, may be removed.
@@ -40,6 +94,7 @@ class NewStore:
     def __init__(self, objects: ObjectStore, *, overwrite: bool, resume: bool | None = None) -> None:
         self.objects, self.overwrite, self.resume = objects, overwrite, resume
         self._mark = uuid.uuid4().hex.encode()
+        self.fenced = Fenced(objects, self._mark)
         self._segments: list[str] = []
 
     def check(self) -> None:
@@ -71,7 +126,7 @@ class NewStore:
 
     def record(self, data: bytes) -> None:
         """Write the next part of the journal, unless another run has taken the place over."""
-        self._check_mark()
+        self.fenced.check()
         self._segments.append(f"{_JOURNAL}/{len(self._segments) + 1:08}")
         self.objects.put(self._segments[-1], data, create=True)
 
@@ -107,7 +162,7 @@ class NewStore:
 
     def publish(self, documents: Mapping[str, bytes]) -> None:
         """Write the documents, those of the root last, unless another run has taken the place over."""
-        self._check_mark()
+        self.fenced.check()
         *first, last = sorted(documents, key=lambda key: ("/" not in key, key in ROOT_DOCUMENTS))
         for key in first:
             self.objects.put(key, documents[key])
@@ -116,13 +171,9 @@ class NewStore:
 
     def abandon(self) -> None:
         """Remove what was written, unless another run has taken the place over; the mark goes last."""
-        self._check_mark()
+        self.fenced.check()
         self.objects.delete([key for key in self.objects.listed() if key != _MARK])
         self.objects.delete([_MARK])
-
-    def _check_mark(self) -> None:
-        if self.objects.read(_MARK) != self._mark:
-            raise TargetExistsError(f"{self.objects.path} was taken over by another run; choose another target")
 
     def upload(self, folder: Path) -> None:
         """Write a complete store of this machine there."""

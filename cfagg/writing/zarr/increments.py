@@ -63,9 +63,10 @@ def increment_of(data: Any, state: GroupState, dim: str, growing: Mapping[str, N
             "and what is appended has no such variable; all variables along a dimension are appended in one call"
         )
     if dim not in dataset.sizes:
-        given = f"its dimensions are {', '.join(map(repr, dataset.sizes)) or 'none'}"
-        scalar = f"{dim!r} is one value there: give it the dimension by expand_dims({dim!r})"
-        raise OptionError(f"what is appended has no dimension {dim!r}; {scalar if dim in dataset.variables else given}")
+        why = f"its dimensions are {', '.join(map(repr, dataset.sizes)) or 'none'}"
+        if dim in dataset.variables:
+            why = f"{dim!r} is one value there: give it the dimension by expand_dims({dim!r})"
+        raise OptionError(f"what is appended has no dimension {dim!r}; {why}")
     count = int(dataset.sizes[dim])
     losses: list[Loss] = []
     values = {}

@@ -23,7 +23,7 @@ from cfagg.formats.zarr.metadata import Opens
 from cfagg.formats.zarr.remote import open_object
 from cfagg.runtime.direct import copy_large, write_large
 from cfagg.runtime.files import write_whole
-from cfagg.runtime.object_publishing import ROOT_DOCUMENTS, NewStore
+from cfagg.runtime.object_publishing import ROOT_DOCUMENTS, Fenced, NewStore
 from cfagg.runtime.publishing import opened, reason, write_all
 from cfagg.runtime.workplace import Workplace
 from cfagg.storage.files import close_read
@@ -161,14 +161,14 @@ def _make_folder(path: str, home: str) -> None:
 
 @dataclass(frozen=True)
 class ObjectKeys:
-    """Objects of an object store, where they stay."""
+    """Objects of an object store, where they stay; those of another run are not replaced."""
 
-    objects: ObjectStore
+    fenced: Fenced
 
     def put(self, key: str, data: Any) -> int:
         """Write an object; see `Keys`."""
         view = memoryview(data).cast("B")
-        self.objects.put(key, view)
+        self.fenced.put(key, view)
         return view.nbytes
 
     def copy(self, key: str, source: Stored) -> int | None:
@@ -178,18 +178,18 @@ class ObjectKeys:
 
     def move(self, old: str, new: str) -> None:
         """Copy an object at the server, and remove it; see `Keys`."""
-        self.objects.copy(old, new)
+        self.fenced.objects.copy(old, new)
         self.delete([old])
 
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects; see `Keys`."""
-        self.objects.delete(keys)
+        self.fenced.objects.delete(keys)
 
     def clear(self, folder: str) -> None:
         """Remove objects; see `Keys`."""
-        found = list(self.objects.listed(folder))
+        found = list(self.fenced.objects.listed(folder))
         if found:
-            self.objects.delete(found)
+            self.fenced.objects.delete(found)
 
 
 def read_stored(source: Stored) -> bytes | None:
@@ -322,7 +322,7 @@ def new_store(
 
 def _in_objects(store: NewStore) -> Iterator[NewPlace]:
     """Give the place of a store in an object store."""
-    place = NewPlace(store.objects.path, ObjectKeys(store.objects), store.publish)
+    place = NewPlace(store.objects.path, ObjectKeys(store.fenced), store.publish)
     store.begin()
     try:
         yield place

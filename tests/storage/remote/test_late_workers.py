@@ -1,0 +1,123 @@
+"""Workers that are late, because their run was killed, change nothing of what another run writes in the same place."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import cfagg
+from cfagg.errors import TargetExistsError
+from cfagg.runtime import object_publishing
+from cfagg.runtime.object_publishing import NewStore
+from cfagg.storage.objects import ObjectStore
+
+pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
+
+
+def begun(objects: ObjectStore) -> NewStore:
+    """Begin to write a store, in the place of whatever is there."""
+    store = NewStore(objects, overwrite=True)
+    store.begin()
+    return store
+
+
+@pytest.mark.filterwarnings("ignore:.*is removed before")
+def test_a_late_object_replaces_none_of_the_next_run_and_appears_nowhere_when_that_has_ended(cloud, monkeypatch):
+    objects = cloud[2]
+    first = begun(objects)
+    late = first.fenced
+    late.put("v/c/0", b"of the first")
+    late.put("v/c/0", b"again")  # a task that another worker does once more
+    assert objects.read("v/c/0") == b"again"
+    second = begun(objects)
+    assert objects.read("v/c/0") is None
+    second.fenced.put("v/c/0", b"of the second")
+    # As if the worker had looked for the mark just before.
+    monkeypatch.setattr(object_publishing, "_BELIEVED", 1e9)
+    with pytest.raises(TargetExistsError, match="taken over by another run, or this one has ended"):
+        late.put("v/c/0", b"late")
+    assert objects.read("v/c/0") == b"of the second"
+    second.publish({"zarr.json": b"{}"})
+    monkeypatch.setattr(object_publishing, "_BELIEVED", 0.0)
+    with pytest.raises(TargetExistsError, match="this one has ended"):
+        late.put("v/c/1", b"late")
+    assert sorted(objects.listed()) == ["v/c/0", "zarr.json"]
+
+
+def test_what_a_late_worker_wrote_first_is_replaced_by_the_run_that_goes_on(cloud):
+    objects = cloud[2]
+    first, second = begun(objects), begun(objects)
+    objects.put("v/c/0", b"late")
+    second.fenced.put("v/c/0", b"right")
+    assert objects.read("v/c/0") == b"right"
+    with pytest.raises(TargetExistsError, match="taken over"):
+        first.record(b"journal")
+
+
+CLIENT = """
+import sys, json, cfagg
+cfagg.convert(sys.argv[1], sys.argv[2], chunks={"x": 10}, client=sys.argv[3], target_options=json.loads(sys.argv[4]))
+"""
+
+
+def hold(folder: str) -> None:
+    """Let this process, a worker, be late with one chunk: until it is told to go on."""
+    put, place = ObjectStore.put, Path(folder)
+
+    def late(self, key, data, **how):
+        if key != "v/c/7" or (place / "go").exists():
+            return put(self, key, data, **how)
+        (place / "waits").touch()
+        while not (place / "go").exists():
+            time.sleep(0.05)
+        return put(self, key, data, **how)
+
+    ObjectStore.put = late
+
+
+def is_idle(dask_worker) -> bool:
+    """Whether a worker has nothing more to do."""
+    return not dask_worker.state.executing_count and not dask_worker.state.ready
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore:.*is removed before")
+def test_a_worker_of_a_killed_client_is_late_with_a_chunk_of_the_run_that_was_begun_anew(bucket, tmp_path, monkeypatch):
+    from distributed import Client, LocalCluster
+
+    for name, value in bucket.environment.items():
+        monkeypatch.setenv(name, value)  # workers are sent no secrets
+    url, options = f"s3://{bucket.name}/late.zarr", {"endpoint": bucket.endpoint}
+    for name, seed in (("old", 1), ("new", 2)):
+        values = np.random.default_rng(seed).normal(size=120)
+        xr.DataArray(values, dims="x", name="v").to_netcdf(tmp_path / f"{name}.nc")
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        client.run(hold, str(tmp_path))
+        arguments = [str(tmp_path / "old.nc"), url, cluster.scheduler_address, json.dumps(options)]
+        with subprocess.Popen([sys.executable, "-c", CLIENT, *arguments]) as killed:
+            while not (tmp_path / "waits").exists():
+                assert killed.poll() is None
+                time.sleep(0.05)
+            killed.send_signal(signal.SIGKILL)
+        small = {"chunks": {"x": 10}, "target_options": options}
+        with pytest.raises(TargetExistsError, match="not complete"):
+            cfagg.convert(tmp_path / "new.nc", url, **small)
+        cfagg.convert(tmp_path / "new.nc", url, overwrite=True, **small)
+        whole = sorted(bucket.keys("late.zarr"))
+        (tmp_path / "go").touch()
+        while not all(client.run(is_idle).values()):
+            time.sleep(0.1)
+    found = cfagg.read(url, storage_options=options).load()
+    np.testing.assert_array_equal(found.v, xr.open_dataset(tmp_path / "new.nc").v)
+    assert sorted(bucket.keys("late.zarr")) == whole
