@@ -116,7 +116,9 @@ class SlabWriter:
         """Return the bytes of one shard: its chunks that hold something, and where they are; `None` without any."""
         lengths: Any = array.inner
         counts = [n // c for n, c in zip(array.chunk_shape, lengths, strict=True)]
-        shard, at = self._scratch.array("shard", (values.nbytes,), np.dtype(np.uint8)), 0
+        # What cannot be packed fits too, with what codecs put around it; pages that are not written take no memory.
+        room = values.nbytes + values.nbytes // 64 + 128 * math.prod(counts)
+        shard, at = self._scratch.array("shard", (room,), np.dtype(np.uint8)), 0
         places: list[tuple[int, int] | None] = []
         for index in product(*map(range, counts)):
             place = tuple(slice(i * c, (i + 1) * c) for i, c in zip(index, lengths, strict=True))

@@ -89,7 +89,10 @@ def test_shards_that_grow_by_encoding_are_whole_whatever_was_in_their_memory_bef
     values[2:4] = 0  # the second shard is small
     source = zarr.create_group(tmp_path / "a.zarr")
     source.create_array("v", data=values, chunks=(1, 60), dimension_names=("y", "x"))
+    texts = np.array([f"{k}" * 400 for k in range(7)])  # much longer than what stands for them in memory
+    source.create_array("s", shape=(7,), chunks=(7,), dtype=str, dimension_names=("y",))[:] = texts
     for codec in ("gzip", "zstd", "none"):
         target = tmp_path / f"{codec}.zarr"
         convert(tmp_path / "a.zarr", target, chunks={"y": 1, "x": 3}, shards={"y": 2, "x": -1}, codec=codec, workers=1)
         np.testing.assert_array_equal(zarr.open_group(target, mode="r")["v"][:], values)
+        assert zarr.open_group(target, mode="r")["s"][:].tolist() == texts.tolist()
