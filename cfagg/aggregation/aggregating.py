@@ -190,7 +190,7 @@ def put_together(
         source = build(join_files(scanner.scan(scanner.meant(files)), scanner.rules), as_tree=as_tree)
         return Made(source, Report(*source.made), index)
     without = str(place.target.url or place.target.path)
-    named = scanner.meant(files, [without])
+    named = scanner.meant(files, [without]) if not place.update or files not in ([], ()) else []
     if place.target.overwrite and place.target.url is None and place.holds_data:
         out = itself(without)
         if any(itself(one) == out for one in scanner.meant(files)):

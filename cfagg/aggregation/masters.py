@@ -17,6 +17,7 @@ from cfagg.cf.joining import Stated
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.missing import WRITTEN_FILLS
 from cfagg.cf.packing import STORAGE_ATTRIBUTES, read_as
+from cfagg.cf.recipe import ANY
 from cfagg.cf.units import SAME
 from cfagg.errors import CfaggError
 from cfagg.model import Aggregation, Grid, Layout, Partitions
@@ -80,6 +81,8 @@ def master_of(stated: Sequence[Stated]) -> Master:
     dtypes = list(dict.fromkeys(one.dtype.newbyteorder("=") for one in stated))
     if not all(one.kind in ("integer", "float") for one in stated):
         dtype = dtypes[0] if len(dtypes) == 1 and dtypes[0].kind in "SV" else np.dtype(object)
+        if first.kind == "other":  # whatever objects the library makes of it
+            dtype = ANY
         return Master(dtype, units, calendar, {**attributes, **_plain_of(own)}, differing)
     changed = _changes(stated)
     packed = any(name in one.attributes for one in stated for name in _PACKING)

@@ -45,8 +45,10 @@ class Contents:
         self.outside: dict[str, frozenset[str]] = {}
         self._numbers: dict[str, int] = {}
         self._known: dict[Any, str] = {}
+        self._keys: dict[str, Any] = {}
         self._growing: tuple[dict[Any, Any], ...] = (
             self.dimensions, self.variables, self.arrays, self.refers, self.outside, self._numbers, self._known,
+            self._keys,
         )  # fmt: skip
         self._undone: list[tuple[str, int]] = []
 
@@ -65,8 +67,7 @@ class Contents:
 
     def keys(self, names: Iterable[str]) -> tuple[Any, ...]:
         """Return the keys under which names are known, or the names where there are none."""
-        of = {name: key for key, name in self._known.items()}
-        return tuple(of.get(name, name) for name in names)
+        return tuple(self._keys.get(name, name) for name in names)
 
     def refer(self, name: str, attributes: Mapping[str, Any], names: Mapping[str, str]) -> bool:
         """Let a variable refer by the names here; `False` where it does already, to something else.
@@ -102,6 +103,7 @@ class Contents:
         self._numbers[free] = 0
         if key is not None:
             self._known[key] = free
+            self._keys[free] = key
         return free
 
     def apart(self, key: Any, beside: Collection[str]) -> Any:

@@ -145,6 +145,8 @@ class Output:
                 policy.resolve(place)
 
         growth, known = self._growth(new, judge)
+        if not growth.places:
+            raise SourceNotFoundError(f"no files were given, and {self.place} has none that is still there; name files")
         for place in growth.to_scan:
             judge(place)
         return self._written(growth, known, pair, frozenset(map(str, growth.places)) - own)

@@ -25,7 +25,10 @@ from cfagg.model import Aggregation, Layout
 if TYPE_CHECKING:
     from cfagg.cf.calendars import DateChange
 
-__all__ = ["Recipe", "inverse", "master_fill", "recipe"]
+__all__ = ["ANY", "Recipe", "inverse", "is_any", "master_fill", "recipe"]
+
+#: The type of whatever objects a library makes of values whose type their file defines.
+ANY = np.dtype(object, metadata={"any": True})
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: s
     check_declared(layout.dtype, stored, unpack, where=where)
     placed: dict[str, Any] = {"axes": axes.axes, "flips": axes.flips, "extra": axes.extra, "dtype": aggregation.dtype}
     if stored.kind not in "iuf" or dtype.kind not in "iuf":
-        if not _same_kind(stored, dtype):
+        if not _same_kind(stored, dtype) and not is_any(aggregation.dtype):
             raise FragmentMismatchError(
                 f"{where}: the sub-array has type {stored.name}, which cannot be converted to {dtype.name}, the type "
                 f"of {aggregation.name!r}; name the right variable"
@@ -249,6 +252,12 @@ def _same_missing(aggregation: Aggregation, missing: Missing, source: np.dtype[A
     fills = own.fills or bare
     with np.errstate(over="ignore"):
         return typed(missing.fills, source) == typed(fills, target)
+
+
+def is_any(dtype: np.dtype[Any]) -> bool:
+    """Return whether a type is `ANY`, which others of objects are equal to."""
+    metadata: Mapping[str, Any] | None = dtype.metadata
+    return bool(metadata and metadata.get("any"))
 
 
 def _same_kind(stored: np.dtype[Any], dtype: np.dtype[Any]) -> bool:

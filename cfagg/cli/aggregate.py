@@ -154,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
         if os.path.realpath(args.html) in map(os.path.realpath, own):
             raise OptionError(f"--html {args.html} would replace what -o {args.output} writes: give it another name")
     files = [*args.files, *listed(args.files_from or ())]
-    if not files:
+    if not files and not args.update:
         raise OptionError("no files were given: cfagg aggregate FILES…, or --files-from LIST")
     try:
         with step_bar("scan", not args.quiet and sys.stderr.isatty()) as progress:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.fragments import is_field
 from cfagg.arrays.store_fragments import STORES
+from cfagg.cf.recipe import is_any
 from cfagg.conventions.encoded import Lack, expand, stored
 from cfagg.errors import CfaggError
 from cfagg.findings.losses import Loss
@@ -87,6 +88,12 @@ class Work:
 
 def plan(aggregated: Aggregated, to: str, on_loss: OnLoss, base: str, down: Mapping[str, bool], path: str) -> Work:
     """Decide about one aggregation; `down` tells of dimensions with coordinates whether they decrease."""
+    if is_any(aggregated.aggregation.dtype):
+        own_type = Loss(
+            path, None, "the variable", "its type is defined by its file", f"{to} has no words for such types"
+        )
+        gone, left = ((own_type,), ()) if on_loss == "drop" else ((), (own_type,))
+        return Work(aggregated, aggregated.aggregation, np.empty(0, np.int64), gone, left, (), bool(gone))
     aggregation, notes = _directed(moved(aggregated.aggregation, aggregated.home, base), to, down)
     if aggregation.dialect in _BY_FRAGMENT and aggregation.dialect != to and aggregated.dims is not None:
         aggregation = _ordered(aggregation, aggregated.dims, to)

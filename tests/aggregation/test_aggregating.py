@@ -19,7 +19,7 @@ from cfagg.aggregation.joining import join_files
 from cfagg.aggregation.scanning import scan
 from cfagg.arrays.aggregated import AggregationReader
 from cfagg.demo import sample
-from cfagg.errors import AccessError, OptionError, UnsupportedError
+from cfagg.errors import AccessError, LossError, OptionError, UnsupportedError
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
 from tests.aggregation.months import month, months
@@ -609,3 +609,57 @@ def test_the_report_lists_files_without_any_times(tmp_path: Path) -> None:
         assert "its dimension 'time' has no elements" in str(found.cfagg.report)
         assert found.cfagg.report.as_dict()["groups"]
         assert found.cfagg.report._repr_html_()
+
+
+def of_own_types(path: Path, time: float) -> str:
+    """Write a file of an enumeration, of pairs and of sequences beside numbers."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("time", 1)
+        cloud = file.createEnumType(np.uint8, "cloud", {"clear": 0, "cumulus": 1})
+        pair = file.createCompoundType(np.dtype([("a", "f4"), ("b", "i4")]), "pair")
+        several = file.createVLType(np.int32, "several")
+        for name, dtype, standard in (
+            ("time", "f8", "time"), ("tas", "f4", "air_temperature"), ("clouds", cloud, "cloud_type"),
+            ("pairs", pair, "x_wind"), ("rows", several, "y_wind"),
+        ):  # fmt: skip
+            file.createVariable(name, dtype, ("time",)).standard_name = standard
+        file["time"].units, file["tas"].units = TIME["units"], "K"
+        file["time"][:], file["tas"][:], file["clouds"][:] = time, 280 + time, np.ones(1, "u1")
+        file["pairs"][:] = np.array([(time, 2)], pair.dtype)
+        file["rows"][0] = np.arange(3, dtype="i4")
+    return str(path)
+
+
+def test_variables_of_types_that_files_define_stay_apart_and_are_read(tmp_path: Path) -> None:
+    names = [of_own_types(tmp_path / f"{k}.nc", k) for k in range(2)]
+    with cfagg.aggregate(names, decode_times=False) as found:
+        npt.assert_array_equal(found["tas"].values, [280, 281])
+        assert (found["clouds"].item(), found["clouds_1"].item()) == (1, 1)
+        assert (found["pairs"].values[0], found["pairs_1"].values[0]) == ((0, 2), (1, 2))
+        assert found["rows"].values[0].tolist() == [0, 1, 2]
+        reasons = {one.a: str(one) for one in found.cfagg.report.why(0, 1).answers}
+        assert "its type is defined by its file" in reasons["clouds"]
+    with pytest.raises(LossError, match=r"'clouds_1'.*its type is defined by its file"):
+        cfagg.aggregate(names, output=tmp_path / "all.nc")
+    cfagg.aggregate(names, output=tmp_path / "all.nc", on_loss="drop")
+    with cfagg.read(tmp_path / "all.nc", decode_times=False) as read:
+        assert list(read.data_vars) == ["tas"]
+        npt.assert_array_equal(read["tas"].values, [280, 281])
+
+
+def test_profiles_of_stations_in_files_of_their_own_are_one_array_by_their_names(tmp_path: Path) -> None:
+    names = []
+    for k, (station, days) in enumerate((("b", (0, 1)), ("b", (2,)), ("a", (0, 1)), ("a", (2,)))):
+        made = xr.Dataset({"tas": (("time", "z"), np.full((len(days), 2), 10.0 * k), TAS)})
+        made["time"] = ("time", [float(d) for d in days], TIME)
+        made["z"] = ("z", [2.0, 10.0], {"standard_name": "height", "units": "m"})
+        made["station"] = ((), station, {"cf_role": "timeseries_id"})
+        made["lat"] = ((), float(ord(station)), LAT)
+        made.attrs["featureType"] = "timeSeriesProfile"
+        names.append(str(tmp_path / f"{k}.nc"))
+        made.set_coords(["station", "lat"]).to_netcdf(names[-1])
+    with cfagg.aggregate(names, decode_times=False) as found:
+        data = found["tas"].transpose("station", "time", "z")
+        npt.assert_array_equal(data.values[:, :, 1], [[0, 0, 10], [20, 20, 30]])
+        assert data["station"].values.tolist() == ["b", "a"]
+        npt.assert_array_equal(data["lat"].values, [98, 97])

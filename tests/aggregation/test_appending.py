@@ -23,7 +23,16 @@ from cfagg.arrays.index import Index, open_index, write_index
 from cfagg.cf.joining import Options
 from cfagg.cli.main import main
 from cfagg.demo import sample
-from cfagg.errors import AccessError, CfaggError, CfaggWarning, OptionError, SourceError, TargetError, TargetExistsError
+from cfagg.errors import (
+    AccessError,
+    CfaggError,
+    CfaggWarning,
+    OptionError,
+    SourceError,
+    SourceNotFoundError,
+    TargetError,
+    TargetExistsError,
+)
 from cfagg.runtime.staging import lock
 from cfagg.storage import counters
 from tests.aggregation.months import month, months
@@ -646,3 +655,23 @@ def test_an_index_that_is_a_directory_is_refused_before_anything_is_written(tmp_
     with pytest.raises(TargetError, match="is a directory; remove it"):
         cfagg.aggregate(months(tmp_path / "in", 2), output=out)
     assert [p.name for p in out.parent.iterdir()] == ["OUT.nc.cfagg-index"]
+
+
+def test_an_update_without_new_files_takes_in_what_changed_and_what_is_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names, out = months(tmp_path, 3), tmp_path / "out.nc"
+    cfagg.aggregate(names, output=out)
+    Path(names[1]).unlink()
+    command = ["aggregate", "-o", str(out), "--append"]
+    assert main(command) == 2
+    assert "no files were given" in capsys.readouterr().err
+    assert main([*command, "--update"]) == 0
+    with cfagg.read(out, decode_times=False) as found:
+        assert found["time"].values.tolist() == [0, 1, 4, 5]
+    before = out.read_bytes()
+    for name in (names[0], names[2]):
+        Path(name).unlink()
+    with pytest.raises(SourceNotFoundError, match=r"no files were given, and .*out\.nc has none that is still there"):
+        cfagg.aggregate([], output=out, append=True, update=True)
+    assert out.read_bytes() == before

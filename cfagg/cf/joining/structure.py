@@ -106,6 +106,8 @@ class _Field:
         self._vertical()
         mappings = dict.fromkeys((*self._mappings(), *(self.known.number[c] for c in containers if c is not None)))
         self._check_units(name)
+        if variable.kind == "other":  # what its values stand for is not compared
+            self.problems.append("its type is defined by its file")
         for dimension in variable.dims:
             if dimension not in self.along:
                 self.problems.append(f"its dimension {dimension!r} has no coordinate with a standard name")
@@ -238,7 +240,7 @@ class _Field:
         """Make scalar coordinates axes; those of a station belong to that of its name."""
         scalars = [v for v in coordinates if not length(v) and self._identity(v) is not None]
         roles = [v for v in scalars if v.text("cf_role") in ROLES] if self.feature else []
-        if roles and str(self.feature).lower() == "timeseries":
+        if [v.text("cf_role") for v in roles] == ["timeseries_id"]:
             self._axis(roles[0])
             name = self._identity(roles[0]) or ""
             for other in scalars:
