@@ -195,3 +195,21 @@ def test_ragged_arrays_that_stay_apart_say_their_own_dimensions(tmp_path: Path) 
         for name, own, count in (("ta", "count", [2, 3]), ("ta_1", "count_1", [1, 3])):
             assert found[own].values.tolist() == count
             assert (found[own].attrs["sample_dimension"],) == found[name].dims
+
+
+@pytest.mark.parametrize("corners", [(1, 2, None), (None, 1, 1)])
+def test_equal_coordinates_of_two_dimensions_have_the_bounds_that_their_files_give_them(
+    tmp_path: Path, corners: tuple[int | None, ...]
+) -> None:
+    files = []
+    for name, value in zip(NAMES, corners, strict=True):
+        made = data(name, ("y", "x"), np.ones((2, 2)), coordinates="lat")
+        made["lat"] = ("f8", ("y", "x"), [[0, 1], [2, 3]], LATITUDE | ({} if value is None else {"bounds": "lat_bnds"}))
+        if value is not None:
+            made["lat_bnds"] = ("f8", ("y", "x", "corner"), np.full((2, 2, 4), value), {})
+        files.append(written(tmp_path / f"{name}.nc", {"y": 2, "x": 2, "corner": 4}, made))
+    with cfagg.aggregate(files) as found:
+        for name, value in zip(NAMES, corners, strict=True):
+            latitude = found[found[name].encoding["coordinates"]]
+            bounds = latitude.encoding.get("bounds") or latitude.attrs.get("bounds")
+            assert (None if bounds is None else found[bounds].values.ravel()[0]) == value
