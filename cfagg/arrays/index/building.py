@@ -230,7 +230,7 @@ def _looked_into(path: str, addresses: Sequence[str] | None) -> tuple[FileRow | 
     for address in addresses:
         row = _by_parser(lent, address, context, together.get(address))
         if row is None:
-            row = _by_library(handle, address, context) if handle.data is None else None
+            row = _by_library(handle, address, context, together.get(address)) if handle.data is None else None
             is_proven &= row is None
         if row is not None:
             variables.append(row)
@@ -359,8 +359,10 @@ def _field(lent: Handle, address: str, context: Context) -> VariableRow | None:
     return VariableRow(address, text, shape, (), 0, None, made.offset, made.length, None)
 
 
-def _by_library(handle: Handle, address: str, context: Context) -> VariableRow | None:
-    """Return a variable that the HDF5 library finds, in a file of this machine."""
+def _by_library(
+    handle: Handle, address: str, context: Context, found: StoredVariable | None = None
+) -> VariableRow | None:
+    """Return a variable whose chunks the HDF5 library finds, or all of it, in a file of this machine."""
     if address.startswith(FIELD):
         return None
 
@@ -368,7 +370,7 @@ def _by_library(handle: Handle, address: str, context: Context) -> VariableRow |
         return find.located(handle, name, context)
 
     try:
-        return _row(find_one(address), handle, address, find_one, context)
+        return _row(found or find_one(address), handle, address, find_one, context)
     except (CfaggError, OSError, ValueError):
         return None
 

@@ -44,7 +44,7 @@ _VALUES, _FEW_VALUES = 16, 2**20
 _UNPACKED, _FEW_BYTES = 128, 2**25
 
 #: Values of a group of rows, and those that a file has beside its variables and chunks.
-_GROUP, _COST = 2**18, 8
+_GROUP, _COST = 2**16, 8
 
 #: Columns of texts and bytes, each of which is held once.
 _TEXTS = tuple(c.name for c in COLUMNS if c.type in ("string", "binary"))

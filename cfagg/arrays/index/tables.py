@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,9 @@ from cfagg.storage.gate import admit
 __all__ = ["Listed", "chunks_of", "few_chunks"]
 
 Int64 = npt.NDArray[np.int64]
+
+#: The most chunks whose order is remembered, and compared.
+_IN_ORDER = 2**12
 
 
 class Listed(NamedTuple):
@@ -86,12 +90,21 @@ def _contiguous(storage: Contiguous, shape: tuple[int, ...], size: int) -> Liste
 
 def _of_rows(rows: Int64, storage: Chunked, shape: tuple[int, ...]) -> Listed | None:
     """Return rows of element, mask, offset and length; all chunks are there, or the library has to tell what is not."""
-    if len(rows) == 1 and all(n <= c for n, c in zip(shape, storage.chunks, strict=True)):
-        mask = rows[:, -3].copy() if rows[0, -3] else None
-        return Listed(storage.encoding, storage.chunks, 0, None, rows[:, -2].copy(), rows[:, -1].copy(), mask)
+    counts = tuple(-(-n // c) for n, c in zip(shape, storage.chunks, strict=True))
+    if len(rows) == math.prod(counts) <= _IN_ORDER and np.array_equal(rows[:, :-3], _in_order(counts)):
+        mask, offset, length = rows.T[-3:]
+        return Listed(
+            storage.encoding, storage.chunks, 0, None, offset.copy(), length.copy(), mask.copy() if mask.any() else None
+        )
     grid = Grid.regular(shape, storage.chunks)
     table = _sorted(grid, storage.encoding, rows)
     return None if table is None or table.cell.size < grid.size else _columns(table, storage.chunks)
+
+
+@lru_cache(64)
+def _in_order(counts: tuple[int, ...]) -> Int64:
+    """Return the indices of all chunks in C order."""
+    return np.stack(np.unravel_index(np.arange(math.prod(counts)), counts), axis=1)
 
 
 def _sorted(grid: Grid, encoding: Encoding, rows: Int64) -> ChunkTable | None:

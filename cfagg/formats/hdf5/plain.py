@@ -51,8 +51,6 @@ def storage_of(
 ) -> Chunked | Contiguous:
     """Return how the values of a dataset are stored, of whose messages none is unusual."""
     layout = layout_of(messages[LAYOUT])
-    if layout.version > 4:
-        raise UnusualError
     if layout.class_ == CONTIGUOUS and FILTERS not in messages:
         size = dtype.itemsize
         for n in shape:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -70,3 +71,25 @@ def test_the_workers_of_a_cluster_find_the_same(tmp_path: Path, monkeypatch: pyt
 def same(one: Index, other: Index, folder: Path) -> bool:
     assert len(one.address) == len(os.listdir(folder))  # noqa: PTH208
     return index_bytes(one, str(folder)) == index_bytes(other, str(folder))
+
+
+@pytest.mark.parametrize("libver", ["v110", "latest"])
+@pytest.mark.parametrize("grows", [(None, 6, 8), (None, None, 8), (4, 6, 8)], ids=str)
+def test_the_library_only_lists_the_chunks_of_newer_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, libver: Any, grows: tuple[int | None, ...]
+) -> None:
+    with h5py.File(tmp_path / "a.nc", "w", libver=(libver, libver)) as file:
+        made = file.create_dataset("v", data=np.arange(192.0).reshape(4, 6, 8), chunks=(2, 3, 5), maxshape=grows,
+                                   compression="gzip")  # fmt: skip
+        for axis, name in enumerate("tyx"):
+            file.create_dataset(name, data=np.arange(made.shape[axis]), maxshape=grows[axis : axis + 1]).make_scale()
+            made.dims[axis].attach_scale(file[name])
+        chunks = [made.id.get_chunk_info(k) for k in range(made.id.get_num_chunks())]
+        wanted = [(*np.array(c.chunk_offset) // made.chunks, c.byte_offset, c.size) for c in chunks]
+    # All that is said of the variable is parsed here, whatever the index of its chunks is.
+    monkeypatch.setattr("cfagg.formats.hdf5.library_variables.find", None)
+    index = build_index([(str(tmp_path / "a.nc"), name) for name in "vx"])
+    cells = np.stack(np.unravel_index(np.arange(8), (2, 2, 2))).T.tolist()
+    found = zip(index.offset[0].tolist(), index.length[0].tolist(), strict=True)
+    assert [(*c, *where) for c, where in zip(cells, found, strict=True)] == sorted(wanted)
+    assert (index.stored_header(0).dims, tuple(index.shape[0])) == (("t", "y", "x"), (4, 6, 8))  # type: ignore[union-attr]
