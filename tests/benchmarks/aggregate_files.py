@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
+import h5py
 import netCDF4
 import numpy as np
 
-__all__ = ["climate", "small_netcdf", "small_pp"]
+__all__ = ["H5PY_KINDS", "by_h5py", "climate", "small_netcdf", "small_pp"]
 
 HOME = Path(__file__).resolve().parents[2] / ".bench" / "aggregate"
 
@@ -19,6 +21,17 @@ VARIABLES = (
     ("ps", "surface_air_pressure", "Pa"),
     ("huss", "specific_humidity", "1"),
 )
+
+_CHUNKED: dict[str, Any] = {"chunks": (1, 18, 36), "compression": "gzip", "compression_opts": 1}
+
+#: How h5py writes files: the oldest HDF5 library that reads them, and how values are stored.
+H5PY_KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "old groups": ("earliest", _CHUNKED),
+    "fixed arrays": (("v110", "v110"), _CHUNKED),
+    "extensible arrays": (("v110", "v110"), {**_CHUNKED, "maxshape": (None, 36, 72)}),
+    "version 2 trees": (("v110", "v110"), {**_CHUNKED, "maxshape": (None, None, 72)}),
+    "contiguous": (("v110", "v110"), {}),
+}
 
 
 def climate(n: int) -> list[str]:
@@ -37,6 +50,23 @@ def climate(n: int) -> list[str]:
                 made = root.createVariable(name, "f4", ("time", "lat", "lon"), zlib=True, fill_value=1e20)
                 made.setncatts({"standard_name": standard_name, "units": units, "cell_methods": "time: mean"})
                 made[0] = rng.normal(size=(36, 72)).astype("f4")
+    return _files(home, n, "nc")
+
+
+def by_h5py(n: int, kind: str) -> list[str]:
+    """Return netCDF-4 files of the same variables, four times each, as h5py writes them; they are written once."""
+    home, rng = _home(f"h5py-{kind}-{n}".replace(" ", "-")), np.random.default_rng(1)
+    version, how = H5PY_KINDS[kind]
+    sizes = {"time": 4, "lat": 36, "lon": 72}
+    for i, path in _missing(home, n, "nc"):
+        with h5py.File(path, "w", libver=version) as root:
+            for name, size in sizes.items():
+                root.create_dataset(name, data=np.arange(size) + float(i)).make_scale(name)
+            for name, standard_name, units in VARIABLES:
+                made = root.create_dataset(name, data=rng.normal(size=(4, 36, 72)).astype("f4"), **how)
+                made.attrs.update(standard_name=standard_name, units=units)
+                for axis, dimension in enumerate(sizes):
+                    made.dims[axis].attach_scale(root[dimension])
     return _files(home, n, "nc")
 
 

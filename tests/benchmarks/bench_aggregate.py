@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.aggregate_files import climate, small_netcdf, small_pp
+from tests.benchmarks.aggregate_files import H5PY_KINDS, by_h5py, climate, small_netcdf, small_pp
 from tests.benchmarks.peers import PEERS, UDUNITS, peer_python
 from tests.benchmarks.table import Row
 from tests.checking.real import packages
@@ -71,6 +71,21 @@ HIDEFIX = """
 import hidefix
 def run(files):
     return len([hidefix.Index(path) for path in files])
+"""
+
+ASYNC_HDF5 = """
+import asyncio
+from async_hdf5 import HDF5File
+from obstore.store import LocalStore
+async def chunks(path, store):
+    root = await (await HDF5File.open(path, store=store)).root_group()
+    sets = [await root.dataset(name) for name in await root.dataset_names()]
+    return [await one.chunk_index() for one in sets]
+async def listed(files):
+    store = LocalStore()
+    return [await chunks(path.lstrip("/"), store) for path in files]
+def run(files):
+    return len(asyncio.run(listed(files)))
 """
 
 #: The value of `tas` on the last day at one place, which all of these return.
@@ -163,15 +178,25 @@ def _scan(small: bool) -> list[Row]:
 
 
 def _index(files: list[str], small: bool) -> list[Row]:
-    """Return what it takes to index files, where there is another that does."""
+    """Return what it takes to index files of netCDF-4 and of h5py, where there are others that do."""
     python = peer_python("hidefix", install=not small)
     if python is None:
         return []
-    (ours, _, found), (other, _, count) = (_timed(*one, files) for one in ((sys.executable, INDEX), (python, HIDEFIX)))
-    assert found == count
-    peer = PEERS["hidefix"][0][0]
-    job = f"index {len(files)} files of four variables"
-    return [Row(job, ours, other, peer, other / ours, None if small else 1 / 2)]
+    few = 20 if small else 300
+    (another, _, count), made = _timed(python, ASYNC_HDF5, files), list[Row]()
+    assert count == len(files)
+    kinds = {"of four variables": (files, 1 / 2)}
+    kinds |= {f"by h5py, {kind}": (by_h5py(few, kind), None) for kind in H5PY_KINDS}
+    for kind, (some, bar) in kinds.items():
+        (ours, _, found), (other, _, count) = (
+            _timed(*one, some) for one in ((sys.executable, INDEX), (python, HIDEFIX))
+        )
+        assert found == count == len(some)
+        job = f"index {len(some)} files {kind}"
+        made.append(Row(job, ours, other, PEERS["hidefix"][0][0], other / ours, None if small else bar))
+        if some is files:
+            made.append(Row(job, ours, another, PEERS["hidefix"][0][1], another / ours, None))
+    return made
 
 
 def _point(small: bool) -> list[Row]:

@@ -27,8 +27,8 @@ PEERS: dict[str, tuple[tuple[str, ...], str]] = {
         ("virtualizarr==2.8.0", "icechunk==2.3.0", "kerchunk==0.2.10", "h5py", "obstore"),
         "CFAGG_VIRTUAL_PYTHON",
     ),
-    # It lists the chunks of HDF5 files, in Rust.
-    "hidefix": (("hidefix==0.12.0", "netCDF4", "xarray"), "CFAGG_HIDEFIX_PYTHON"),
+    # They list the chunks of HDF5 files, in Rust.
+    "hidefix": (("hidefix==0.12.0", "async-hdf5==0.1.0", "obstore", "netCDF4", "xarray"), "CFAGG_HIDEFIX_PYTHON"),
     # Readers of Zarr in Rust and in C++.
     "zarrs": (("zarrista==0.1.0", "tensorstore==0.1.86", "zarr==3.4.2"), "CFAGG_ZARRS_PYTHON"),
     # It reads aggregation variables of CFA-0.6.2.
