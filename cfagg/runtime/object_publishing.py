@@ -167,6 +167,13 @@ class NewStore:
         for key in first:
             self.objects.put(key, documents[key])
         self.objects.put(last, documents[last], create=True)
+        try:
+            self.fenced.check()
+        except TargetExistsError:
+            # Another run came in between, and removes what is there, or has: these documents are not of its chunks.
+            if self.objects.size(_MARK) is not None:
+                self.objects.delete([last])
+            raise
         self.objects.delete([*self._segments, _MARK])
 
     def abandon(self) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import random
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +23,7 @@ from cfagg.errors import (
     AccessError,
     CfaggError,
     CfaggWarning,
+    SourceError,
     StaleError,
     TargetError,
     TargetExistsError,
@@ -116,6 +121,56 @@ def test_who_was_overtaken_changes_nothing_of_the_store_that_stands_there(cloud,
         cfagg.convert(SOURCE, url, target_options=options, overwrite=True)
     np.testing.assert_array_equal(cfagg.read(url, storage_options=options).tas, other.tas)
     assert ".cfagg-partial" not in set(objects.listed())
+
+
+def test_documents_are_not_left_over_the_chunks_of_a_run_that_came_in_between(cloud, monkeypatch) -> None:
+    _, _, objects = cloud
+    first, second = NewStore(objects, overwrite=True), NewStore(objects, overwrite=True)
+    first.begin()
+    objects.put("v/c/0", b"of the first")
+    put = ObjectStore.put
+
+    def overtaken(self, key, *rest, **how):
+        if key == "v/zarr.json":
+            monkeypatch.setattr(ObjectStore, "put", put)
+            with pytest.warns(CfaggWarning, match="removed before"):
+                second.begin()
+            objects.put("v/c/1", b"of the second")
+        return put(self, key, *rest, **how)
+
+    monkeypatch.setattr(ObjectStore, "put", overtaken)
+    with pytest.raises(TargetExistsError, match="taken over by another run"):
+        first.publish({"v/zarr.json": b"{}", "zarr.json": b"{}"})
+    assert objects.read("zarr.json") is None
+    second.publish({"v/zarr.json": b"{}", "zarr.json": b"{}"})
+    assert set(objects.listed()) == {"v/c/1", "v/zarr.json", "zarr.json"}
+
+
+@pytest.mark.soak
+def test_of_two_who_replace_a_store_at_once_nothing_is_mixed(cloud, tmp_path) -> None:
+    url, options, _ = cloud
+    for k in range(2):
+        xr.Dataset({"v": (("t", "x"), np.random.default_rng(k).random((24, 5)))}).to_netcdf(tmp_path / f"{k}.nc")
+    sources = [xr.open_dataset(tmp_path / f"{k}.nc").load() for k in range(2)]
+
+    def run(k: int) -> int | None:
+        time.sleep(random.random() * 0.4)
+        try:
+            cfagg.convert(tmp_path / f"{k}.nc", url, overwrite=True, chunks={"t": 1}, target_options=options)
+        except TargetExistsError:
+            return None
+        return k
+
+    for _ in range(12):
+        with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
+            warnings.simplefilter("ignore")
+            done = {k for k in pool.map(run, range(2)) if k is not None}
+        try:
+            found = cfagg.read(url, storage_options=options).load()
+        except SourceError:
+            assert len(done) < 2  # who removed what was there was told that nothing took its place
+            continue
+        assert any(found.v.equals(sources[k].v) for k in done)
 
 
 def test_a_chunk_whose_answer_was_lost_is_taken_for_written(cloud, monkeypatch) -> None:
