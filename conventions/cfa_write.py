@@ -14,9 +14,9 @@ import numpy as np
 from cfagg.conventions import encoded
 from cfagg.conventions.encoded import Encoded, Lack, Names, of_layouts
 from cfagg.conventions.findings import Findings
-from cfagg.conventions.fragment_arrays import directions, whole_packing
+from cfagg.conventions.fragment_arrays import directions, packing, whole_packing
 from cfagg.conventions.json_write import Style, as_json, check_text, members, more_dimensions, records
-from cfagg.conventions.nca_write import json_lacks, packing
+from cfagg.conventions.nca_write import json_lacks
 from cfagg.model import Aggregation, Layout
 
 __all__ = ["DIALECT", "lacks", "notes", "write"]

@@ -32,6 +32,7 @@ __all__ = [
     "fill_of",
     "lacks",
     "missing",
+    "packing",
     "sizes",
     "texts",
     "unsaid",
@@ -144,11 +145,6 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
     def reversal(layout: Layout) -> str | None:
         return " ".join(d for d, f in zip(layout.dims, layout.flipped, strict=True) if f) or None
 
-    def packing(layout: Layout) -> str | None:
-        if layout.scale_factor is None and layout.add_offset is None:
-            return None
-        return f"scale_factor {layout.scale_factor}, add_offset {layout.add_offset}"
-
     more = "a fragment has no more dimensions than the aggregation"
     yield from of_layouts(aggregation, held, "size-1 dimension", more, extra)
     yield from of_layouts(
@@ -199,6 +195,13 @@ def directions(aggregation: Aggregation) -> Iterator[Lack]:
     elif isinstance(given, tuple) and not all(given):
         down = " ".join(d for d, up in zip(aggregation.dims, given, strict=True) if not up)
         yield Lack("decreasing dimensions", (down,), "coordinates tell their direction", values=False)
+
+
+def packing(layout: Layout) -> str | None:
+    """Return what a layout says of packing, `None` where it says nothing."""
+    if layout.scale_factor is None and layout.add_offset is None:
+        return None
+    return f"scale_factor {layout.scale_factor}, add_offset {layout.add_offset}"
 
 
 def whole_packing(aggregation: Aggregation, *, before: bool) -> Iterator[Lack]:

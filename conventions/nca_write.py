@@ -19,7 +19,7 @@ from cfagg.conventions.encoded import (
     of_versions,
 )
 from cfagg.conventions.findings import Findings
-from cfagg.conventions.fragment_arrays import whole_packing
+from cfagg.conventions.fragment_arrays import packing, whole_packing
 from cfagg.conventions.json_write import Style, as_json, check_text, members, more_dimensions, records
 from cfagg.conventions.nca_layouts import is_netcdf
 from cfagg.model import Aggregation, Layout
@@ -151,13 +151,6 @@ def lacks(aggregation: Aggregation) -> Iterator[Lack]:
 
 
 _PACKED = "a netCDF variable has its own scale_factor and add_offset"
-
-
-def packing(layout: Layout) -> str | None:
-    """Return what a layout says of packing, `None` where it says nothing."""
-    if layout.scale_factor is None and layout.add_offset is None:
-        return None
-    return f"scale_factor {layout.scale_factor}, add_offset {layout.add_offset}"
 
 
 def json_lacks(aggregation: Aggregation) -> Iterator[Lack]:

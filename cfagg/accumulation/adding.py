@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +26,7 @@ from cfagg.accumulation.query_plan import Plan, Reading
 from cfagg.accumulation.source import mask_of
 from cfagg.kernels.cumulative.mask import Mask, native_block
 from cfagg.kernels.cumulative.plain import add_exactly
+from cfagg.runtime.budget import processors
 
 __all__ = ["Sum", "add_up", "cells_of", "chunks", "cut", "hull", "in_order", "threads_for", "weights_of"]
 
@@ -136,9 +136,7 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
 
 def threads_for(cost: float) -> int:
     """Return the number of threads for work of an estimated length in nanoseconds: one, or as many as processors."""
-    if cost <= _THREADS_FROM:
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 1 if cost <= _THREADS_FROM else processors()
 
 
 def in_order[J, R](work: Callable[[J], R], jobs: Iterator[J], workers: int) -> Iterator[R]:

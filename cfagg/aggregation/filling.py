@@ -12,10 +12,11 @@ import numpy.typing as npt
 from cfagg.aggregation.arrays import Layouts, partitions_of
 from cfagg.aggregation.fields import by_fields
 from cfagg.aggregation.joining import Joined
-from cfagg.aggregation.masters import distinct, master_of, plain, with_missing, with_texts
+from cfagg.aggregation.masters import distinct, master_of, with_missing, with_texts
 from cfagg.aggregation.matrix import blocks_of, matrix_of
 from cfagg.aggregation.names import BOUNDS, Contents, absent, content_key, referring, renamed
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
+from cfagg.cf.header import plain
 from cfagg.cf.joining import Companion, Coordinate, Described, Stated, turn_of, with_units
 from cfagg.model import Aggregation
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cfagg.aggregation.names import REFERRING_TEXTS
 from cfagg.cf import conform
 from cfagg.cf.calendars import transform
-from cfagg.cf.header import Header
+from cfagg.cf.header import Header, plain
 from cfagg.cf.joining import Stated
 from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.missing import WRITTEN_FILLS
@@ -23,7 +23,7 @@ from cfagg.errors import CfaggError
 from cfagg.model import Aggregation, Grid, Layout, Partitions
 from cfagg.model.partitions import same_value
 
-__all__ = ["Master", "common", "conformed", "distinct", "master_of", "plain", "with_missing", "with_texts"]
+__all__ = ["Master", "common", "conformed", "distinct", "master_of", "with_missing", "with_texts"]
 
 #: Attributes that say how values are stored, and so are those of the master and of no member.
 _OF_VALUES = frozenset({"units", "calendar", "actual_range", *STORAGE_ATTRIBUTES})
@@ -150,13 +150,6 @@ def with_texts(master: Master, stated: Sequence[Stated]) -> Master:
         return master
     left = tuple(name for name in master.differing if name not in found)
     return replace(master, attributes={**master.attributes, **found}, differing=left)
-
-
-def plain(value: Any) -> Any:
-    """Return an attribute as netCDF4-python gives it."""
-    if isinstance(value, tuple):
-        return list(value)
-    return value[0] if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
 def conformed(values: npt.NDArray[Any], stated: Stated, master: Master, where: str) -> npt.NDArray[Any]:

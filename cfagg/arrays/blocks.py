@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.subarray import Fragment, Indices, assemble, push
+from cfagg.runtime.budget import processors
 
 __all__ = ["BLOCK_BYTES", "Put", "Work", "constant", "copy", "place", "run", "split"]
 
@@ -55,7 +55,7 @@ def constant(out: npt.NDArray[Any], target: Sequence[Any], value: Any) -> Work:
 def run(blocks: Iterator[Work], out_bytes: int, workers: int | None, partitions: int = 1) -> None:
     """Read all blocks, drawn one by one as threads become free; the first error stops the rest and is raised."""
     if workers is None:
-        count = min(_processors(), 8) if out_bytes >= SHARE_BYTES * partitions else 1
+        count = min(processors(), 8) if out_bytes >= SHARE_BYTES * partitions else 1
     else:
         count = max(int(workers), 1)
     if count == 1 or out_bytes < THREAD_BYTES:
@@ -194,7 +194,3 @@ def _store(out: npt.NDArray[Any], places: Sequence[Places], put: Callable[[npt.N
 def _slice(places: range) -> slice:
     """Return a range as the slice that takes it."""
     return slice(places.start, places.stop if places.stop >= 0 else None, places.step)
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

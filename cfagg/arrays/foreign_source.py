@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cfagg.arrays.described import group_of
 from cfagg.arrays.source import OtherSource, Variable
-from cfagg.cf.header import Header
+from cfagg.cf.header import Header, plain
 from cfagg.errors import CfaggError, FragmentMismatchError, SourceError
 from cfagg.formats.opening import HEAD
 from cfagg.formats.plugins import Foreign, foreign_format
@@ -132,7 +132,7 @@ def open_foreign_source(path: str) -> ForeignSource | None:
     dataset = file.dataset()
     if dataset is None:
         return None
-    root = group_of(dataset.root, path, _variable, lambda g: {k: _plain(v) for k, v in g.attributes.items()})
+    root = group_of(dataset.root, path, _variable, lambda g: {k: plain(v) for k, v in g.attributes.items()})
     return ForeignSource(path, dataset.format, root, file=file)
 
 
@@ -159,12 +159,5 @@ def _dtype(found: model.Variable) -> np.dtype[Any]:
 
 
 def _variable(found: model.Variable) -> Variable:
-    attributes = {k: _plain(v) for k, v in found.attributes.items()}
+    attributes = {k: plain(v) for k, v in found.attributes.items()}
     return Variable(found.name, found.dims, found.shape, _dtype(found), attributes)
-
-
-def _plain(value: Any) -> Any:
-    """Return an attribute as netCDF4-python gives it."""
-    if isinstance(value, tuple):
-        return list(value)
-    return value[0] if isinstance(value, np.ndarray) and value.size == 1 else value

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Header"]
+__all__ = ["Header", "plain"]
 
 
 @dataclass(frozen=True)
@@ -26,3 +26,10 @@ class Header:
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
         object.__setattr__(self, "dims", tuple(self.dims))
         object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
+
+
+def plain(value: Any) -> Any:
+    """Return an attribute of the model in the form in which netCDF4-python gives it."""
+    if isinstance(value, tuple):
+        return list(value)
+    return value[0] if isinstance(value, np.ndarray) and value.size == 1 else value

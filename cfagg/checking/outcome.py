@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cfagg.display.sizes import count_text
 from cfagg.findings.finding import Finding, Severity
 
-__all__ = ["ORDER", "Outcome", "counted", "most_severe_first"]
+__all__ = ["ORDER", "Outcome", "most_severe_first"]
 
 #: Severities, most severe first.
 ORDER: tuple[Severity, ...] = ("error", "warning", "info")
@@ -29,11 +30,6 @@ def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
         group.sort(key=lambda f: (_RANK.get(f.severity, 0), f.code, f.attribute or ""))
     ordered = sorted(groups.values(), key=lambda g: _RANK.get(g[0].severity, 0))
     return [finding for group in ordered for finding in group]
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number of things in words."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +59,7 @@ class Outcome:
         if self.failure is not None:
             return f"<{type(self).__name__} {self.source!r}: {self.failure}>"
         total = Counter(f.severity for f in self.findings)
-        found = ", ".join(counted(total[s], s) for s in ORDER[:2])
+        found = ", ".join(count_text(total[s], s) for s in ORDER[:2])
         return f"<{type(self).__name__} {self.source!r} as CF-{self.cf_version}: {found}>"
 
     @property

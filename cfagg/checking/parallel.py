@@ -18,6 +18,7 @@ from cfagg.checking.options import Options
 from cfagg.checking.report import SourceReport
 from cfagg.checking.single import check_or_report, could_not
 from cfagg.checking.suppressions import Suppression
+from cfagg.runtime.budget import processors
 
 __all__ = ["Job", "check_many", "processes"]
 
@@ -42,9 +43,7 @@ class Job(NamedTuple):
 
 def processes(wanted: int | None = None) -> int:
     """Return how many processes are used at most: as many as wanted, else one for each processor."""
-    if wanted is not None:
-        return max(1, wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return processors() if wanted is None else max(1, wanted)
 
 
 def check_many(

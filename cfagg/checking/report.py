@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.checking.formats import Style, render
-from cfagg.checking.outcome import ORDER, Outcome, counted
+from cfagg.checking.outcome import ORDER, Outcome
+from cfagg.display.sizes import count_text
 from cfagg.errors.arguments import a_path
 from cfagg.findings.finding import Finding
 
@@ -144,8 +145,8 @@ class Report(Sequence[SourceReport]):
 
     def __repr__(self) -> str:
         total = Counter(f.severity for f in self.findings)
-        found = ", ".join(counted(total[s], s) for s in ORDER[:2])
-        return f"<Report of {counted(len(self), 'source')}: {found}>"
+        found = ", ".join(count_text(total[s], s) for s in ORDER[:2])
+        return f"<Report of {count_text(len(self), 'source')}: {found}>"
 
     def _repr_html_(self) -> str:
         from cfagg.checking.formats.html import summary

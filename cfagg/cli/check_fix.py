@@ -73,11 +73,11 @@ def _fix(source: str, settings: Settings, args: argparse.Namespace, chosen: Any)
 
 def _tell(fixed: FixReport, left: list[Finding]) -> None:
     """Tell on stderr what was done, what not, and what is left."""
-    from cfagg.checking.outcome import counted
+    from cfagg.display.sizes import count_text
 
     for refused in fixed.refused:
         _say(f"note: {fixed.source}: {refused}")
-    count = counted(len(fixed.changes), "change")
+    count = count_text(len(fixed.changes), "change")
     if not fixed.changes:
         did = "nothing to change"
     elif fixed.output is None:
@@ -85,7 +85,7 @@ def _tell(fixed: FixReport, left: list[Finding]) -> None:
     else:
         did = f"{count} written to {fixed.output}"
     severities = Counter(f.severity for f in left)
-    rest = f"{counted(severities['error'], 'error')} and {counted(severities['warning'], 'warning')}"
+    rest = f"{count_text(severities['error'], 'error')} and {count_text(severities['warning'], 'warning')}"
     _say(f"{fixed.source}: {did}; it has {rest}" if fixed.output is None else f"{fixed.source}: {did}; {rest} left")
 
 

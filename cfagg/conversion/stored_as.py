@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.formats.zarr.encoding import Encoder, encoder, full_shape, holds_only, padded, shard_bytes
+from cfagg.formats.zarr.encoding import Encoder, encoder, holds_only, padded, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.stamps import stamps
 from cfagg.model import Regular
@@ -45,7 +45,7 @@ class StoredAs:
             self._made.append(encoder(self.array))
         encode, array = self._made[0], self.array
         if array.objects is array.grid:
-            return encode.encode(padded(values, full_shape(array, self._whole(index)), array.fill_value))
+            return encode.encode(padded(values, array.grid.whole(self._whole(index)), array.fill_value))
         lengths = [axis.chunk if isinstance(axis, Regular) else 1 for axis in array.grid.axes]
         parts: list[bytes | None] = []
         for at in product(*map(range, self._counts(index, lengths))):
@@ -72,8 +72,5 @@ class StoredAs:
 
     def _counts(self, index: Sequence[int], lengths: Sequence[int]) -> list[int]:
         """Return how many chunks a shard has along each dimension, those beyond the array included."""
-        found = []
-        for axis, i, n in zip(self.array.objects.axes, self._whole(index), lengths, strict=True):
-            length = axis.chunk if isinstance(axis, Regular) else int(np.diff(axis[i : i + 2])[0])
-            found.append(length // n)
-        return found
+        whole = self.array.objects.whole(self._whole(index))
+        return [length // n for length, n in zip(whole, lengths, strict=True)]

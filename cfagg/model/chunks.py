@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ModelError, Problem
-from cfagg.model.grid import Grid, Regular
+from cfagg.model.grid import Grid
 
 __all__ = ["ChunkTable", "Codec", "Decode", "Encoding"]
 
@@ -126,10 +126,7 @@ class ChunkTable:
 
     def shape(self, index: Sequence[int]) -> tuple[int, ...]:
         """Return the shape of a chunk, by the index of its cell."""
-        return tuple(
-            axis.chunk if isinstance(axis, Regular) else int(axis[i + 1] - axis[i])
-            for axis, i in zip(self.grid.axes, index, strict=True)
-        )
+        return self.grid.whole(index)
 
     def rows(self, cells: npt.ArrayLike) -> Int64:
         """Return the row of each cell, -1 where there is none."""

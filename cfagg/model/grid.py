@@ -164,6 +164,13 @@ class Grid:
             for e, length in zip(self.edges, self.shape, strict=True)
         )
 
+    def whole(self, index: Sequence[int]) -> tuple[int, ...]:
+        """Return the shape of a cell without regard to where the array ends, in which chunks are stored."""
+        return tuple(
+            axis.chunk if isinstance(axis, Regular) else int(axis[i + 1] - axis[i])
+            for axis, i in zip(self.axes, index, strict=True)
+        )
+
     def extent(self, index: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """Return the half-open ranges (start, stop) of the array that one cell spans."""
         out = []

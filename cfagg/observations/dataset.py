@@ -12,8 +12,9 @@ import numpy as np
 
 from cfagg.cf.instants import epoch_text
 from cfagg.errors import ConventionError, SelectionError
+from cfagg.kernels.lookup import epochs_of_rows
 from cfagg.observations.dates import Window, sample_numbers
-from cfagg.observations.sample import Details, Header, Sample, seconds_of
+from cfagg.observations.sample import Details, Header, Sample
 from cfagg.observations.selection import DELTATIME, Plan
 
 if TYPE_CHECKING:
@@ -369,7 +370,7 @@ class Observations:
     def _sample(self, block: Floats, details: Details) -> Sample:
         if self._plan.kind == "data":
             return Sample(block[:, _META:], details, self._header)
-        epochs = seconds_of(block)
+        epochs = epochs_of_rows(block)
         first = details.references[0] if details.which is None else details.references[details.which]
         # The second of the day makes room for the difference: the block is ours alone, and its dates are known.
         block[:, 1] = epochs - first

@@ -17,6 +17,7 @@ from cfagg.errors import CfaggError, LimitError, SelectionError
 from cfagg.formats.codecs import check_chunk
 from cfagg.observations.arrays import StoredArray
 from cfagg.observations.cache import BlockCache, BlockReader, shared_cache
+from cfagg.runtime.budget import processors
 from cfagg.storage.store import Source
 
 __all__ = ["MAX_SMALL", "Rows", "ahead", "read_small", "workers"]
@@ -249,8 +250,7 @@ def _pool(name: str) -> ThreadPoolExecutor:
     with _lock:
         pool = _pools.get(name)
         if pool is None:
-            usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-            pool = _pools[name] = ThreadPoolExecutor(min(_MOST, max(2, usable)), f"cfagg-{name}")
+            pool = _pools[name] = ThreadPoolExecutor(min(_MOST, max(2, processors())), f"cfagg-{name}")
         return pool
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from cfagg.errors import AlignmentError, SelectionError
+from cfagg.kernels.lookup import epochs_of_rows
 from cfagg.observations.selection import rows_and_columns
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Details:
     def epochs(self) -> Epochs:
         """Dates, int64 (n,), in seconds since 1970."""
         if self._epochs is None:
-            self._epochs = seconds_of(self._places)
+            self._epochs = epochs_of_rows(self._places)
         return self._epochs
 
     @property
@@ -129,14 +130,6 @@ class Details:
                 ("longitudes", f"{self.longitudes.min():g} to {self.longitudes.max():g}"),
             ]
         return facts_html("Places and dates of rows", facts)
-
-
-def seconds_of(places: Floats) -> Epochs:
-    """Return the dates of rows in seconds since 1970, int64 (n,), from float32 (n, ≥ 2) day and second of the day."""
-    epochs = places[:, 0].astype(np.int64)
-    epochs *= 86400
-    epochs += places[:, 1].astype(np.int64)
-    return epochs
 
 
 @dataclass(frozen=True, slots=True)

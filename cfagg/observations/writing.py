@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.instants import epoch_text
-from cfagg.errors import CfaggError, ConventionError, TargetError, TargetExistsError
+from cfagg.errors import CfaggError, ConventionError, TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.creating import group_documents
 from cfagg.kernels.lookup import entries_of_rows
@@ -40,6 +40,7 @@ class Place(Workplace):
 
     names = frozenset({"journal", "work"})
     doing = "building the same store"
+    unfinished_work = "build of"
 
     def __init__(self, target: str | os.PathLike[str], *, overwrite: bool, resume: bool = False) -> None:
         super().__init__(target, overwrite=overwrite, resume=resume)
@@ -49,14 +50,6 @@ class Place(Workplace):
     def unfinished(self) -> bool:
         """Whether a part was read here by a build that can be finished."""
         return not self.published and self.journal.exists() and any(self.root.glob("work/part-*.json"))
-
-    def check_unfinished(self) -> None:
-        """Refuse to throw away what an earlier build has achieved."""
-        if self.unfinished:
-            raise TargetExistsError(
-                f"an unfinished build of {self.target} is there; finish it with resume=True (--resume) or start again "
-                "with overwrite=True (--overwrite)"
-            )
 
     def start_anew(self) -> None:
         """Remove what an earlier build left."""

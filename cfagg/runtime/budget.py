@@ -8,7 +8,7 @@ import re
 from cfagg.errors import LimitError
 from cfagg.errors.arguments import a_number, an_integer
 
-__all__ = ["parse_size", "worker_count"]
+__all__ = ["parse_size", "processors", "worker_count"]
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
 
@@ -29,11 +29,15 @@ def parse_size(value: int | str) -> int:
     return value
 
 
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def worker_count(workers: int | None, spare: int = 0) -> int:
     """Return the number of threads: the processors this process may use and some to spare, or what was asked for."""
     if workers is None:
-        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return max(1, processors) + spare
+        return processors() + spare
     if an_integer(workers, "workers") < 1:
         raise LimitError(f"workers={workers} is less than 1")
     return int(workers)

@@ -42,6 +42,9 @@ class Workplace(Staging):
     #: What a process does that holds the lock.
     doing = "converting to the same target"
 
+    #: What is unfinished that another process may have left, before the target's name.
+    unfinished_work = "conversion to"
+
     def __init__(self, target: str | os.PathLike[str], *, overwrite: bool, resume: bool = False) -> None:
         name = os.path.expanduser(a_path(target, "target", expected="name a directory for the store"))  # noqa: PTH111
         refuse_url(name, "written")
@@ -140,10 +143,10 @@ class Workplace(Staging):
         raise self._exists()
 
     def check_unfinished(self) -> None:
-        """Refuse to throw away what an earlier conversion has achieved."""
+        """Refuse to throw away what earlier work has achieved."""
         if self.unfinished:
             raise TargetExistsError(
-                f"an unfinished conversion to {self.target} is there; "
+                f"an unfinished {self.unfinished_work} {self.target} is there; "
                 "finish it with resume=True (--resume) or start again with overwrite=True (--overwrite)"
             )
 

@@ -19,9 +19,10 @@ from typing import IO
 from cfagg._version import __version__
 from cfagg.checking.formats import Style
 from cfagg.checking.links import link, place
-from cfagg.checking.outcome import ORDER, Outcome, counted
+from cfagg.checking.outcome import ORDER, Outcome
 from cfagg.checking.registry import registered
 from cfagg.display.escape import printable
+from cfagg.display.sizes import count_text
 from cfagg.findings.finding import Finding
 from cfagg.findings.rule import Rule
 
@@ -112,7 +113,7 @@ def summary(results: Sequence[Outcome]) -> str:
 
 def _head(totals: _Totals) -> str:
     policy = f"default-src 'none'; style-src 'sha256-{_hash('page.css')}'; script-src 'sha256-{_hash('page.js')}'"
-    title = f"CF check of {totals.name or counted(totals.sources, 'source')}"
+    title = f"CF check of {totals.name or count_text(totals.sources, 'source')}"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -123,12 +124,12 @@ def _head(totals: _Totals) -> str:
 
 
 def _totals_line(totals: _Totals) -> str:
-    name = f"<b>{_safe(totals.name)}</b>" if totals.name else counted(totals.sources, "source")
+    name = f"<b>{_safe(totals.name)}</b>" if totals.name else count_text(totals.sources, "source")
     parts = [name]
     if totals.suppressed:
-        parts.append(f"{counted(totals.suppressed, 'finding')} suppressed")
+        parts.append(f"{count_text(totals.suppressed, 'finding')} suppressed")
     if totals.failed:
-        parts.append(f'<span class="error">{counted(totals.failed, "source")} not checked</span>')
+        parts.append(f'<span class="error">{count_text(totals.failed, "source")} not checked</span>')
     return ", ".join(parts)
 
 
@@ -138,7 +139,7 @@ def _counts(totals: _Totals) -> str:
     items = []
     for severity in ORDER:
         number = totals.severities[severity]
-        word = severity if severity == "info" else counted(number, severity).split()[1]
+        word = severity if severity == "info" else count_text(number, severity).split()[1]
         items.append(f'<li class="{severity if number else "quiet"}"><b>{number:,}</b> {word}</li>')
     return f'<ul class="counts">{"".join(items)}</ul>'
 
@@ -155,7 +156,7 @@ def _statistics(totals: _Totals, *, linked: bool) -> str:
             f'<tr><td class="n">{number:,}</td><td class="c">{name}</td>'
             f'<td class="s {severity}">{severity}</td><td>{_safe(rule.summary) if rule else ""}</td></tr>'
         )
-    title = f"{counted(len(rows), 'rule')} broken"
+    title = f"{count_text(len(rows), 'rule')} broken"
     return f'<details class="more statistics"><summary>{title}</summary><table>{"".join(rows)}</table></details>'
 
 
@@ -178,7 +179,7 @@ def _source(result: Outcome, *, limit: int | None = None, folded: bool = False) 
     """Yield the section of one source."""
     counts = result.counts
     said = " ".join(
-        f'<span class="{s}">{counted(counts[s], s) if s != "info" else f"{counts[s]:,} info"}</span>'
+        f'<span class="{s}">{count_text(counts[s], s) if s != "info" else f"{counts[s]:,} info"}</span>'
         for s in ORDER
         if counts[s]
     )
@@ -197,7 +198,7 @@ def _source(result: Outcome, *, limit: int | None = None, folded: bool = False) 
     for path, picture in result.pictures:
         yield f"<figure><figcaption>Partition matrix of <code>{_safe(path)}</code></figcaption>{picture}</figure>"
     if result.skipped and result.failure is None:
-        yield f'<p class="quiet">{counted(len(result.skipped), "rule")} not run, {len(result.ran):,} run</p>'
+        yield f'<p class="quiet">{count_text(len(result.skipped), "rule")} not run, {len(result.ran):,} run</p>'
     yield "</section>"
 
 
@@ -243,10 +244,10 @@ def _skipped(totals: _Totals) -> str:
         return ""
     rows = "".join(
         f'<tr><td class="c">{_safe(code)}</td><td>{_safe(_summary(code))}</td><td>{_safe(why)}</td>'
-        f'<td class="n">{counted(number, "source")}</td></tr>'
+        f'<td class="n">{count_text(number, "source")}</td></tr>'
         for (code, why), number in sorted(totals.skipped.items())
     )
-    title = f"{counted(len({code for code, _ in totals.skipped}), 'rule')} not run"
+    title = f"{count_text(len({code for code, _ in totals.skipped}), 'rule')} not run"
     return f'<details class="more skipped"><summary>{title}</summary><table>{rows}</table></details>'
 
 

@@ -8,9 +8,10 @@ from itertools import groupby
 from textwrap import wrap
 
 from cfagg.checking.formats import Once, Style
-from cfagg.checking.outcome import ORDER, Outcome, counted
+from cfagg.checking.outcome import ORDER, Outcome
 from cfagg.checking.registry import registered
 from cfagg.display.escape import printable
+from cfagg.display.sizes import count_text
 from cfagg.findings.finding import Finding, Severity
 
 __all__ = ["render"]
@@ -45,12 +46,14 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
         yield f"{code} is shown once per run: {number:,} more like it; --statistics and --format json count all\n"
     if style.statistics:
         yield from (f"{line}\n" for line in _statistics(codes, severest))
-    parts = [counted(total[s], s) if s != "info" else f"{total[s]:,} info" for s in ORDER if total[s] or s == "error"]
+    parts = [
+        count_text(total[s], s) if s != "info" else f"{total[s]:,} info" for s in ORDER if total[s] or s == "error"
+    ]
     if suppressed:
         parts.append(f"{suppressed:,} suppressed")
     if unchecked:
-        parts.append(f"{counted(unchecked, 'source')} not checked")
-    yield _paint(f"{counted(sources, 'source')}: {', '.join(parts)}", "name", style) + "\n"
+        parts.append(f"{count_text(unchecked, 'source')} not checked")
+    yield _paint(f"{count_text(sources, 'source')}: {', '.join(parts)}", "name", style) + "\n"
 
 
 def _source(result: Outcome, style: Style, once: Once) -> Iterator[str]:
@@ -61,7 +64,7 @@ def _source(result: Outcome, style: Style, once: Once) -> Iterator[str]:
         yield ""
         return
     counts = result.counts
-    said = ", ".join(counted(counts[s], s) if s != "info" else f"{counts[s]:,} info" for s in ORDER if counts[s])
+    said = ", ".join(count_text(counts[s], s) if s != "info" else f"{counts[s]:,} info" for s in ORDER if counts[s])
     yield f"{name}: CF-{result.cf_version}, {said or _paint('no findings', 'ok', style)}"
     shown = [f for f in result.findings if once.shows(f)]
     for variable, group in groupby(shown, key=lambda f: f.variable):

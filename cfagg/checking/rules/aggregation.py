@@ -17,6 +17,7 @@ from cfagg.checking.instructions import (
     values_of,
 )
 from cfagg.checking.rules.groups import left_to_search
+from cfagg.display.sizes import count_text
 from cfagg.findings.finding import Edit, Hit, Severity
 from cfagg.findings.rule import rule, shared
 from cfagg.model.dataset import Variable
@@ -38,10 +39,6 @@ _NAMED = 3
 def _described(c: Context) -> list[Instructions]:
     """Return the instructions of the variables that CF describes."""
     return [i for i in instructions(c).values() if i.dialect == "CF"]
-
-
-def _plural(n: int, word: str) -> str:
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
 @rule("AGG001", each=_described)
@@ -148,8 +145,8 @@ def _rank(c: Context, feature: str) -> Iterator[Hit]:
         if found == wanted:
             continue
         message = (
-            f"it has {_plural(found, 'dimension')} {_dims(v)}, but {i.variable.path!r} has "
-            f"{_plural(wanted, 'aggregated dimension')}: the array of fragments has one dimension for each"
+            f"it has {count_text(found, 'dimension')} {_dims(v)}, but {i.variable.path!r} has "
+            f"{count_text(wanted, 'aggregated dimension')}: the array of fragments has one dimension for each"
         )
         yield Hit(v, None, message, "warning" if _is_shared(c, i, v) else None)
 
@@ -175,7 +172,7 @@ def _matrix(c: Context, feature: str) -> Iterator[Hit]:
             if n != wanted:
                 message = (
                     f"dimension {text_dimensions(v)[d].name!r} has size {n}, but row {d} of map {i.terms['map']!r} has "
-                    f"{_plural(wanted, 'fragment')} along {i.variable.dims[d]!r}: they must be equal"
+                    f"{count_text(wanted, 'fragment')} along {i.variable.dims[d]!r}: they must be equal"
                 )
                 yield Hit(v, None, message)
 
@@ -194,7 +191,7 @@ def _missing(c: Context, feature: str) -> Iterator[Hit]:
         if found is not None and not found.valid.all():
             at = np.argwhere(~found.valid)
             where = f", the first at {list(map(int, at[0]))}" if found.values.ndim else ""
-            count = _plural(len(at), "missing value")
+            count = count_text(len(at), "missing value")
             yield Hit(v, None, f"it has {count}{where}: every fragment needs one")
 
 
@@ -222,7 +219,7 @@ def wrong_values(v: Variable, told: Mapping[str, Sequence[str]]) -> Iterator[Hit
     for problem, wrong in told.items():
         named = ", ".join(repr(t[:80]) for t in wrong[:_NAMED]) + (", …" if len(wrong) > _NAMED else "")
         severity: Severity | None = "warning" if problem.startswith("holds") else None
-        yield Hit(v, None, f"{_plural(len(wrong), 'value')} ({named}) {problem}", severity)
+        yield Hit(v, None, f"{count_text(len(wrong), 'value')} ({named}) {problem}", severity)
 
 
 @rule("AGG010")
@@ -265,8 +262,8 @@ def map_has_two_dimensions(c: Context) -> Iterator[Hit]:
     for i, v in naming(_described(c), "map"):
         if i.variable.dimensions and len(v.stored) != 2:
             message = (
-                f"it has {_plural(len(v.stored), 'dimension')}; expected two: a row for each aggregated dimension, a "
-                "column for each fragment along it"
+                f"it has {count_text(len(v.stored), 'dimension')}; expected two: a row for each aggregated dimension, "
+                "a column for each fragment along it"
             )
             yield Hit(v, None, message)
 
@@ -277,7 +274,7 @@ def map_has_a_row_for_each(c: Context) -> Iterator[Hit]:
     for i, v in naming(_described(c), "map"):
         wanted = len(i.variable.dimensions)
         if wanted and len(v.stored) == 2 and v.stored[0].size != wanted:
-            found, dims = _plural(v.stored[0].size, "row"), _plural(wanted, "aggregated dimension")
+            found, dims = count_text(v.stored[0].size, "row"), count_text(wanted, "aggregated dimension")
             yield Hit(v, None, f"it has {found}, but {i.variable.path!r} has {dims}: there is one row for each")
 
 

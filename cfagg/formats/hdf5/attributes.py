@@ -220,9 +220,9 @@ def _is_common(name: str, kind: bytes, value: AttributeValue, data: bytes) -> bo
     what, size = type_of(kind)
     if what == "number":
         return True
-    texts = value if isinstance(value, tuple) else (value,)
     if what in ("fixed", "terminated"):
-        return len(texts) == 1 and kind[1] & 15 < 2 and b"\0" not in data[:size].rstrip(b"\0")
+        return isinstance(value, str) and kind[1] & 15 < 2 and b"\0" not in data[:size].rstrip(b"\0")
+    texts = value if isinstance(value, tuple) else (value,)
     return bool(texts) and all(isinstance(t, str) and t and "\0" not in t and "\\" not in t for t in texts)
 
 

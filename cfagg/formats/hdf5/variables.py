@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from cfagg.cf.header import Header
+from cfagg.cf.header import Header, plain
 from cfagg.formats.hdf5.attributes import Attributes
 from cfagg.formats.hdf5.head import Head, remembered
 from cfagg.formats.hdf5.headers import Alike, Headers
@@ -315,17 +315,8 @@ def _as_netcdf4(attributes: dict[str, AttributeValue], *, ordered: bool) -> dict
     found = made.get((__name__, ordered))
     if found is None:
         items = attributes.items() if ordered else sorted(attributes.items())
-        found = made[__name__, ordered] = {name: _form(value) for name, value in items}
+        found = made[__name__, ordered] = {name: plain(value) for name, value in items}
     return found
-
-
-def _form(value: Any) -> Any:
-    """Return a value in the form in which netCDF4-python gives it."""
-    if isinstance(value, np.ndarray):
-        return value[0] if value.size == 1 else value
-    if isinstance(value, bytes):
-        return value.rstrip(b"\0").decode("utf-8", "replace")
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _space(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.header import Header
+from cfagg.cf.header import Header, plain
 from cfagg.errors import CfaggError, UnsupportedError
 from cfagg.formats.metadata.url import of_handle
 from cfagg.formats.values.storage import Library, StoredVariable
@@ -33,7 +33,7 @@ def find(handle: Handle, address: str, context: Context, group: str) -> StoredVa
                 )
             text = np.dtype("O", metadata={"element_type": str})
             dtype = text if found.kind == "string" else found.dtype.newbyteorder("=")
-            attributes = {k: _plain(v) for k, v in found.attributes.items()}
+            attributes = {k: plain(v) for k, v in found.attributes.items()}
             header = Header(handle.key.path, address, found.dims, found.shape, dtype, attributes)
             path = f"{found.group.path.rstrip('/')}/{found.name}"
     except CfaggError as error:
@@ -77,10 +77,3 @@ def _lookup(dataset: Dataset, address: str, group: str) -> Variable | None:
         if here is not None and name in here.variables:
             return here.variables[name]
     return None
-
-
-def _plain(value: Any) -> Any:
-    """Return an attribute as netCDF4-python gives it."""
-    if isinstance(value, tuple):
-        return list(value)
-    return value[0] if isinstance(value, np.ndarray) and value.size == 1 else value

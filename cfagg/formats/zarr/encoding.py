@@ -15,9 +15,8 @@ import numpy.typing as npt
 from cfagg.errors import ConformError, UnsupportedError
 from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.metadata import ZarrArray
-from cfagg.model import Regular
 
-__all__ = ["Encoder", "encoder", "encoder_of", "full_shape", "holds_only", "padded", "shard_bytes", "shard_index"]
+__all__ = ["Encoder", "encoder", "encoder_of", "holds_only", "padded", "shard_bytes", "shard_index"]
 
 #: Offset and size of a chunk that a shard does not hold.
 _ABSENT = 2**64 - 1
@@ -247,14 +246,6 @@ def _crc32c(given: Any) -> bytes:
 def _unknown(name: Any, where: str) -> UnsupportedError:
     return UnsupportedError(
         f"{where} is stored with the codec {str(name)[:60]!r}, which is not written here; convert the store first"
-    )
-
-
-def full_shape(array: ZarrArray, index: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape in which a chunk of ``array.grid`` is stored, whole."""
-    return tuple(
-        axis.chunk if isinstance(axis, Regular) else int(axis[i + 1] - axis[i])
-        for axis, i in zip(array.grid.axes, index, strict=True)
     )
 
 

@@ -90,10 +90,7 @@ class Planned:
 
     def shape_of(self, index: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape of a chunk, whole."""
-        return tuple(
-            a.chunk if isinstance(a, Regular) else int(a[i + 1] - a[i])
-            for a, i in zip(self.grid.axes, index, strict=True)
-        )
+        return self.grid.whole(index)
 
 
 @dataclass(frozen=True)

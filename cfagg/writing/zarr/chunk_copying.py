@@ -18,7 +18,7 @@ from cfagg.arrays.reader import Reader
 from cfagg.conventions import limits
 from cfagg.errors import LimitError, StaleError, UnsupportedError
 from cfagg.formats.zarr.chunks import stored_chunk
-from cfagg.formats.zarr.encoding import encoder, full_shape, padded, shard_bytes
+from cfagg.formats.zarr.encoding import encoder, padded, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray, current_signature
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.formats.zarr.stored import stored_few
@@ -261,7 +261,7 @@ def _do(task: _Copies | _Encoded) -> tuple[int, int, int]:
 def _object_shape(made: ZarrArray, index: Sequence[int]) -> tuple[int, ...]:
     """Return the shape in which a chunk, or a shard, is stored."""
     if made.objects is made.grid:
-        return full_shape(made, index)
+        return made.grid.whole(index)
     return tuple(
         a.chunk if isinstance(a, Regular) else int(a[i + 1] - a[i])
         for a, i in zip(made.objects.axes, index, strict=True)

@@ -15,7 +15,7 @@ from cfagg.conventions import limits
 from cfagg.errors import FragmentReadError, LimitError, TargetError, UnsupportedError
 from cfagg.formats.codecs import DamagedError
 from cfagg.formats.zarr.codecs import named
-from cfagg.formats.zarr.encoding import Encoder, encoder, full_shape, shard_bytes
+from cfagg.formats.zarr.encoding import Encoder, encoder, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.shards import Opened, Shards, find_shards
 from cfagg.model import Regular
@@ -95,7 +95,7 @@ def _chunk(
     """Return a chunk with its former and its new values."""
     del key
     growth, tail = slab.growth, slab.growth.tail
-    whole = np.full(full_shape(tail, index), tail.fill_value, tail.dtype)
+    whole = np.full(tail.grid.whole(index), tail.fill_value, tail.dtype)
     if begin < growth.former:
         _take(whole, _former(place, tail, index), tail.axis, growth.former - begin)
     _fill(whole, values, tail.axis, max(growth.former - begin, 0))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cfagg.errors import ConformError, OptionError, UnsupportedError
 from cfagg.formats.zarr.attributes import group_attributes
 from cfagg.formats.zarr.creating import document_bytes
-from cfagg.formats.zarr.encoding import encoder, full_shape, padded
+from cfagg.formats.zarr.encoding import encoder, padded
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Grid
@@ -215,5 +215,5 @@ def _put(values: npt.NDArray[Any], keys: Keys, made: ZarrArray, index: tuple[int
             f"variable {made.path!r}, chunk {index}: values are of type {values.dtype}, and {stored} was said; tell "
             "Dask the type, or convert with astype"
         )
-    data = encoder(made).encode(padded(values, full_shape(made, index), made.fill_value))
+    data = encoder(made).encode(padded(values, made.grid.whole(index), made.fill_value))
     return keys.put(f"{made.path}/{made.key(index)}", data)

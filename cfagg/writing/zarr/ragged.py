@@ -16,7 +16,7 @@ from cfagg.arrays.ragged import PARTS
 from cfagg.conventions import limits
 from cfagg.errors import ConformError, LimitError, OptionError, UnsupportedError
 from cfagg.errors.arguments import a_mapping, an_integer
-from cfagg.formats.zarr.encoding import Encoder, encoder, full_shape, padded
+from cfagg.formats.zarr.encoding import Encoder, encoder, padded
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Grid
 from cfagg.runtime.budget import worker_count
@@ -275,7 +275,7 @@ class _Work:
         made = planned(name, document)
         encode = encoder(made).encode
         for k in range(math.ceil(len(values) / _ROWS)):
-            part = padded(values[k * _ROWS : (k + 1) * _ROWS], full_shape(made, (k,)), made.fill_value)
+            part = padded(values[k * _ROWS : (k + 1) * _ROWS], made.grid.whole((k,)), made.fill_value)
             self._count(self.place.put(f"{name}/{made.key((k,))}", encode(part)))
         self.written[name] = document
 

@@ -13,7 +13,7 @@ import zarr.codecs as zc
 
 from cfagg.errors import ConformError, UnsupportedError
 from cfagg.formats.zarr import open_array
-from cfagg.formats.zarr.encoding import encoder, encoder_of, full_shape, padded, shard_bytes
+from cfagg.formats.zarr.encoding import encoder, encoder_of, padded, shard_bytes
 from tests.formats.zarr.stores import V2, V3, create, open_peer
 
 VALUES = np.random.default_rng(1).integers(-999, 999, (5, 7))
@@ -25,7 +25,7 @@ def put(folder: Path, name: str) -> None:
     code = encoder(array)
     for index in np.ndindex(array.grid.matrix_shape):
         box = tuple(slice(a, b) for a, b in array.grid.extent(index))
-        chunk = padded(VALUES[box].astype(array.dtype), full_shape(array, index), array.fill_value)
+        chunk = padded(VALUES[box].astype(array.dtype), array.grid.whole(index), array.fill_value)
         path = Path(f"{array.folder}/{array.key(index)}")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(code.encode(chunk))
