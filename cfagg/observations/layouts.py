@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConventionError, LimitError, TargetError
-from cfagg.formats.zarr.creating import Documents, NewArray, array_documents, document_bytes
+from cfagg.formats.zarr.creating import Documents, NewArray, array_documents, chunk_key, document_bytes
+from cfagg.formats.zarr.encoding import shard_index
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.files import write_whole
 from cfagg.runtime.publishing import public_name, reason
@@ -30,8 +32,6 @@ CHUNK_BYTES = 64 << 20
 SHARD_ROWS, INNER_ROWS = 1 << 18, 1 << 11
 #: What Blosc takes at once.
 _MOST = 2**31 - 17
-#: Offset and size of a chunk that a shard does not hold.
-_ABSENT = 2**64 - 1
 
 Rows = npt.NDArray[np.float32]
 
@@ -72,8 +72,8 @@ class DataLayout:
         return 4 * self.columns // parts
 
     def key(self, number: int) -> str:
-        """Return the key of a stored object below the array."""
-        return f"{number}.0" if self.format == "zarr2" else f"c/{number}/0"
+        """Return the key of a stored object."""
+        return chunk_key("data", (number, 0), zarr_format(self.format))
 
     def extent(self, number: int) -> tuple[int, int]:
         """Return the range of rows in a stored object."""
@@ -87,19 +87,11 @@ class DataLayout:
             return bytes(self.codec.encoder()(_filled(rows, self.chunk)))
         pack = self.codec.encoder()
         item = np.dtype(f"V{self.item}")
-        slots = self.chunk // self.inner
-        index = np.full((slots, 2), _ABSENT, "<u8")
-        parts: list[bytes] = []
-        offset = 0
-        for i, start in enumerate(range(0, len(rows), self.inner)):
-            packed = bytes(pack(_filled(rows[start : start + self.inner], self.inner).reshape(-1).view(item)))
-            index[i] = offset, len(packed)
-            offset += len(packed)
-            parts.append(packed)
-        import google_crc32c
-
-        raw = index.tobytes()
-        return b"".join([*parts, raw, int(google_crc32c.value(raw)).to_bytes(4, "little")])
+        starts = range(0, len(rows), self.inner)
+        parts = [bytes(pack(_filled(rows[a : a + self.inner], self.inner).reshape(-1).view(item))) for a in starts]
+        places = list(zip(accumulate(map(len, parts), initial=0), map(len, parts), strict=False))
+        absent = [None] * (self.chunk // self.inner - len(parts))
+        return b"".join([*parts, shard_index([*places, *absent])])
 
     @property
     def codec(self) -> Codec:

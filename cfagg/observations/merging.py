@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mmap
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -308,16 +309,6 @@ class RowTable:
 
     def find(self, lo: int, hi: int) -> tuple[int, int]:
         """Return the range of rows with lo <= date < hi."""
-        start = self._first(lo, 0)
-        return start, self._first(hi, start)
-
-    def _first(self, epoch: int, low: int) -> int:
-        """Return the first row, from `low` on, that is not before a date."""
-        high = self.rows
-        while low < high:
-            middle = (low + high) // 2
-            if self.epoch(middle) < epoch:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        rows = range(self.rows)
+        start = bisect_left(rows, lo, key=self.epoch)
+        return start, bisect_left(rows, hi, start, key=self.epoch)

@@ -10,6 +10,7 @@ import hashlib
 import os
 import platform
 import uuid
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -168,14 +169,10 @@ class Base:
         """Return how many rows are before a row of shape (1, columns)."""
         from cfagg.kernels.rows import lower_bound
 
-        low, high = 0, len(self.source)
-        while low < high:
-            middle = (low + high) // 2
-            if lower_bound(self.source.read(middle, middle + 1), row, False, 0):
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        def is_behind(number: int) -> bool:
+            return not lower_bound(self.source.read(number, number + 1), row, False, 0)
+
+        return bisect_left(range(len(self.source)), True, key=is_behind)
 
     def spill(self, start: int, folder: Path, most: int) -> list[Run]:
         """Copy the rows from `start` on into runs of `most` rows."""

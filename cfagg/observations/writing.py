@@ -254,9 +254,9 @@ def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
     layout = plan.layout
     start, stop = layout.extent(number)
     rows = plan.table.read(start, stop)
-    path = plan.store / "data" / layout.key(number)
+    path = plan.store / layout.key(number)
     if plan.former is not None and start + layout.chunk <= plan.former[1]:
-        _take_over(plan.former[0] / "data" / layout.key(number), path)
+        _take_over(plan.former[0] / layout.key(number), path)
     else:
         encoded = layout.encode(rows)
         if not _holds(path, encoded):

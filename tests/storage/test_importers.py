@@ -59,7 +59,6 @@ IMPORTERS = {
     "google_crc32c": {
         "cfagg/formats/codecs.py",
         "cfagg/formats/zarr/encoding.py",  # writes
-        "cfagg/observations/layouts.py",
         "cfagg/formats/zarr/checksums.py",
     },
     "isal": {"cfagg/formats/fastzlib.py"},

@@ -8,6 +8,7 @@ checked, kept in a third of its size, and searched.  A search near earlier ones 
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -53,22 +54,18 @@ class BisectIndex(TableIndex):
         self._probes: dict[int, int] = {}
 
     def _before(self, epoch: int) -> int:
-        low, high = 0, -(-self.entries // _BLOCK)
-        probes = self._probes
-        while high - low > 1:
-            middle = (low + high) // 2
-            first = probes.get(middle)
-            if first is None:
-                first = int(self._table.read(middle * _BLOCK, middle * _BLOCK + 1)[0, 0])
-                if len(probes) >= _PROBES:
-                    # A new dictionary and not a smaller one: other threads may be reading the old.
-                    self._probes = probes = {}
-                probes[middle] = first
-            if first < epoch:
-                low = middle
-            else:
-                high = middle
-        return low
+        return bisect_left(range(1, -(-self.entries // _BLOCK)), epoch, key=self._first_of)
+
+    def _first_of(self, block: int) -> int:
+        """Return the first epoch of a block."""
+        first = self._probes.get(block)
+        if first is None:
+            first = int(self._table.read(block * _BLOCK, block * _BLOCK + 1)[0, 0])
+            if len(self._probes) >= _PROBES:
+                # A new dictionary and not a smaller one: other threads may be reading the old.
+                self._probes = {}
+            self._probes[block] = first
+        return first
 
     def _part(self, block: int) -> tuple[Int64, bool]:
         stop = min(self.entries, (block + 1) * _BLOCK + 1)

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from cfagg.formats.fastzlib import crc32
-from cfagg.formats.zarr.creating import NewArray, array_documents, group_documents, write_documents
+from cfagg.formats.zarr.creating import NewArray, array_documents, chunk_key, group_documents, write_documents
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.kernels.lookup import pack_page
 from cfagg.observations.indexes.protocol import Entries, Int64, checked
@@ -61,7 +61,7 @@ def write_pages(
     2
     """
     with aside(group, NAME) as folder:
-        path = folder / "pages" / _chunk(1, zarr_format)
+        path = Path(chunk_key(f"{folder}/pages", (0,), zarr_format))
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as file:
             pages = _Pages(file)
@@ -72,18 +72,13 @@ def write_pages(
         # Named for their content: who has a file open that was there before does not take it for this one.
         (folder / "pages").rename(folder / attributes["name"])
         listed = folder / f"directory_{attributes['directory_crc32']:08x}"
-        path = listed / _chunk(2, zarr_format)
+        path = Path(chunk_key(str(listed), (0, 0), zarr_format))
         path.parent.mkdir(parents=True)
         path.write_bytes(directory.tobytes())
         _describe(listed, directory.shape, "<i8", ("column", "page"), zarr_format)
         _describe(folder / attributes["name"], (pages.bytes,), "|u1", ("byte",), zarr_format)
         write_documents(folder, group_documents(attributes, zarr_format), published=True)
     return pages.entries
-
-
-def _chunk(dims: int, zarr_format: ZarrFormat) -> str:
-    """Return the key of the only chunk of an array."""
-    return ".".join("0" * dims) if zarr_format == 2 else "/".join(("c", *"0" * dims))
 
 
 def _describe(path: Path, shape: tuple[int, ...], dtype: str, dims: tuple[str, ...], zarr_format: ZarrFormat) -> None:

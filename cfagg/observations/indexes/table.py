@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import AccessError, CfaggError, ConventionError, Problem, SourceError, TargetError
-from cfagg.formats.zarr.creating import NewArray, array_documents, write_documents
+from cfagg.formats.zarr.creating import NewArray, array_documents, chunk_key, write_documents
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.observations.arrays import open_stored, read_json
 from cfagg.observations.indexes.protocol import Entries, Int64, as_interval, as_intervals, checked, columns_of
@@ -148,7 +148,7 @@ class TableWriter:
 
     def _write(self, number: int) -> None:
         """Write the buffer as a chunk and empty it."""
-        path = self._path / (f"{number}.0" if self._format == 2 else f"c/{number}/0")
+        path = Path(chunk_key(str(self._path), (number, 0), self._format))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self._thread.submit(self._encode, self._buffer).result())
         self._buffer[:] = 0
