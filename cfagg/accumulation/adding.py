@@ -28,7 +28,7 @@ from cfagg.kernels.cumulative.mask import Mask, native_block
 from cfagg.kernels.cumulative.plain import add_exactly
 from cfagg.runtime.budget import processors
 
-__all__ = ["Sum", "add_up", "cells_of", "chunks", "cut", "hull", "in_order", "threads_for", "weights_of"]
+__all__ = ["Sum", "add_up", "cells_of", "chunks", "cut", "hull", "in_order", "weights_of"]
 
 Array = npt.NDArray[Any]
 Place = tuple[slice | npt.NDArray[np.int64], ...]
@@ -115,8 +115,6 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
     out = Sum(group, plan, integer)
     mask = out.mask
     jobs = ((reading, *job) for reading in plan.readings for job in chunks(reading))
-    if workers is None:
-        workers = threads_for(plan.cost)
 
     def work(job: tuple[Reading, tuple[int, ...], list[tuple[Local, ...]]]) -> tuple[list[Addend], float, int, float]:
         reading, index, terms = job
@@ -125,7 +123,7 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
         addends, bound, peak = _from_sums(out, reading, index, terms, measure=measure)
         return addends, bound, id(reading), peak
 
-    for addends, bound, number, peak in in_order(work, jobs, workers):
+    for addends, bound, number, peak in in_order(work, jobs, workers, cost=plan.cost):
         out.bounds.append(bound)
         if peak:
             out.peaks[number] = max(peak, out.peaks.get(number, 0.0))
@@ -134,13 +132,13 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
     return out
 
 
-def threads_for(cost: float) -> int:
-    """Return the number of threads for work of an estimated length in nanoseconds: one, or as many as processors."""
-    return 1 if cost <= _THREADS_FROM else processors()
-
-
-def in_order[J, R](work: Callable[[J], R], jobs: Iterator[J], workers: int) -> Iterator[R]:
-    """Return results in the order of the jobs, a few of which run at a time."""
+def in_order[J, R](
+    work: Callable[[J], R], jobs: Iterator[J], workers: int | None = None, *, cost: float = 0.0
+) -> Iterator[R]:
+    """Return results in the order of the jobs, a few at a time; where `workers` are not given, as the cost suggests."""
+    if workers is None:
+        # In nanoseconds, as it is estimated.
+        workers = 1 if cost <= _THREADS_FROM else processors()
     if workers <= 1:
         yield from map(work, jobs)
         return

@@ -158,11 +158,11 @@ def _table(group: Group, progress: Progress | None) -> tuple[Int64, int, int]:
             write_back(array)
     for array, name, place, now, which in differing:
         for i in which:
-            held = np.unravel_index(i, array.objects.matrix_shape) if array.objects.ndim else ()
-            found = object_checksum(array, [int(h) for h in held])
+            held = array.objects.index(i)
+            found = object_checksum(array, held)
             old = table[place + i]
             if (found or (-1, 0)) != (int(old[0]), int(old[4])):
-                problems.append(Problem(f"{name} {tuple(map(int, held))}", _difference(old, found)))
+                problems.append(Problem(f"{name} {held}", _difference(old, found)))
             done, count = done + (found or (0, 0))[0], count + 1
             if progress is not None:
                 progress(done, total)

@@ -19,7 +19,8 @@ from cfagg._version import __version__
 from cfagg.accumulation.description import Neighbour, encoding_of, find_neighbours
 from cfagg.accumulation.freshness import Changes, changes
 from cfagg.accumulation.group import Group, command, group_path
-from cfagg.accumulation.layout import Layout, build_layout
+from cfagg.accumulation.laying_out import build_layout
+from cfagg.accumulation.layout import Layout
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order, Settings, check_same
 from cfagg.accumulation.recipe import Recipe, Window

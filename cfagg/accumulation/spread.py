@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, threads_for, weights_of
+from cfagg.accumulation.adding import cells_of, chunks, cut, hull, in_order, weights_of
 from cfagg.accumulation.contract import by_target, folds_of, place_of, taken
 from cfagg.accumulation.group import Group
 from cfagg.accumulation.integrity import read_region
@@ -49,9 +49,7 @@ def extremes(group: Group, request: Request, which: Literal["min", "max"], *, wo
         def work(job: tuple[tuple[int, ...], Terms]) -> list[tuple[Any, Float]]:
             return _from_cells(group, mask, *job, ufunc, nothing)
 
-        if workers is None:
-            workers = threads_for(found.cost)
-        for found_parts in in_order(work, jobs, workers):
+        for found_parts in in_order(work, jobs, workers, cost=found.cost):
             for place, values in found_parts:
                 out[place] = ufunc(out[place], values)
     # Infinite values never count, so what is still infinite had nothing valid.
@@ -243,10 +241,8 @@ def moments(group: Group, request: Request, *, workers: int | None = None) -> Mo
             parts = (taken(weight, term), taken(mean, term), taken(blocks["m2"], term))
             _add(out, place_of(term), merged(parts, term, folds_of(term)))
     if found.cells is not None:
-        if workers is None:
-            workers = threads_for(found.cost)
         work = _Work(group, found)
-        for found_parts in in_order(work, chunks(found.cells), workers):
+        for found_parts in in_order(work, chunks(found.cells), workers, cost=found.cost):
             for place, given in found_parts:
                 _add(out, place, given)
     weight, mean, m2 = (p.reshape(request.shape) for p in out)

@@ -203,7 +203,7 @@ def _runs(grid: Grid, d: int, rows: int | None) -> Listing[tuple[int, int]]:
 
 def _partition(aggregation: Aggregation, i: int) -> PartitionSummary:
     p, grid = aggregation.partitions, aggregation.grid
-    index = tuple(int(n) for n in np.unravel_index(i, grid.matrix_shape)) if grid.ndim else ()
+    index = grid.index(i)
     offset = int(p.offset[i])
     return PartitionSummary(
         index=index,

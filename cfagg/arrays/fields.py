@@ -197,8 +197,7 @@ def _sizes(aggregation: Aggregation, i: int) -> Sequence[int]:
     layout, grid = aggregation.partitions.layout_of(i), aggregation.grid
     if layout.shape is not None:
         return layout.shape
-    index = np.unravel_index(i, grid.matrix_shape) if grid.ndim else ()
-    extent = grid.extent(tuple(int(k) for k in index))
+    extent = grid.extent(grid.index(i))
     sizes = {d: b - a for d, (a, b) in zip(aggregation.dims, extent, strict=True)}
     return [sizes.get(d, 1) for d in layout.dims]
 

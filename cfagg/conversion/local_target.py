@@ -23,7 +23,7 @@ from cfagg.conversion.run import run
 from cfagg.conversion.schedule import schedule
 from cfagg.conversion.scratch import FOLDER
 from cfagg.conversion.slab_writer import Job
-from cfagg.conversion.verify import chunk_index, distrust, verify
+from cfagg.conversion.verify import distrust, verify
 from cfagg.errors import AccessError, CfaggError, TargetError, TargetExistsError
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.publishing import read_own, reason
@@ -145,4 +145,4 @@ def _sizes(array: Array, root: Path, zarr_format: int) -> Iterator[int]:
     numbers = range(array.grid.size) if array.absent is None else np.flatnonzero(~array.absent).tolist()
     for i in numbers:
         with suppress(FileNotFoundError):
-            yield (root / array.key(chunk_index(array, i), zarr_format)).stat().st_size
+            yield (root / array.key(array.grid.index(i), zarr_format)).stat().st_size

@@ -27,7 +27,7 @@ from cfagg.conversion.run import run
 from cfagg.conversion.schedule import Ways, schedule
 from cfagg.conversion.scratch import FOLDER
 from cfagg.conversion.slab_writer import Job
-from cfagg.conversion.verify import chunk_index, verify
+from cfagg.conversion.verify import verify
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.formats.metadata.remote_store import KeyStore
 from cfagg.formats.zarr.remote import number_of
@@ -142,7 +142,7 @@ def _distrust(objects: ObjectStore, job: Job, journal: Journal) -> int:
     for array, done in zip(job.arrays, journal.done, strict=True):
         noted = done.written if array.absent is None else done.written & ~array.absent
         for i in np.flatnonzero(noted).tolist():
-            key = array.key(chunk_index(array, i), job.zarr_format)
+            key = array.key(array.grid.index(i), job.zarr_format)
             found = there.get(key, (0, 0)) == (done.size[i], done.stored[i])
             done.written[i] = found and not (job.checksums and done.content[i] < 0)
             kept += bool(done.written[i] and done.size[i])

@@ -18,7 +18,7 @@ from cfagg.formats.zarr.settings import unequal_chunks
 from cfagg.formats.zarr.written_codecs import content_checksum
 from cfagg.runtime.publishing import read_own
 
-__all__ = ["chunk_index", "distrust", "verify"]
+__all__ = ["distrust", "verify"]
 
 
 def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format: int, workers: int, check: bool) -> int:
@@ -35,7 +35,7 @@ def distrust(arrays: Sequence[Array], journal: Journal, root: Path, zarr_format:
             def intact(i: int, array: Array = array, done: ChunkRecords = done) -> bool:
                 if check and done.content[i] < 0:
                     return False
-                path = root / array.key(chunk_index(array, i), zarr_format)
+                path = root / array.key(array.grid.index(i), zarr_format)
                 try:
                     data = read_own(path)
                 except FileNotFoundError:
@@ -85,9 +85,3 @@ def verify(arrays: Sequence[Array], slabs: Sequence[Slabs], journal: Journal, ro
             looked = range(len(cuts)) if array.absent is None else cuts.holding(~array.absent).tolist()
             for _ in pool.map(check, looked):
                 pass
-
-
-def chunk_index(array: Array, number: int) -> tuple[int, ...]:
-    """Return the chunk's index along each dimension."""
-    shape = array.grid.matrix_shape
-    return tuple(int(i) for i in np.unravel_index(number, shape)) if shape else ()

@@ -164,6 +164,10 @@ class Grid:
             for e, length in zip(self.edges, self.shape, strict=True)
         )
 
+    def index(self, number: int) -> tuple[int, ...]:
+        """Return the index of a cell by its number in C order."""
+        return tuple(int(i) for i in np.unravel_index(number, self.matrix_shape)) if self.axes else ()
+
     def whole(self, index: Sequence[int]) -> tuple[int, ...]:
         """Return the shape of a cell without regard to where the array ends, in which chunks are stored."""
         return tuple(

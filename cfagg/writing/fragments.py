@@ -116,8 +116,7 @@ def write_fragments(work: Work, folder: Path, names: list[str], to: str, step: C
 
     def write(given: tuple[int, str]) -> None:
         row, name = given
-        index = np.unravel_index(row, aggregation.grid.matrix_shape) if aggregation.dims else ()
-        box = aggregation.grid.extent([int(i) for i in index])
+        box = aggregation.grid.extent(aggregation.grid.index(row))
         _write(folder / name, aggregation, box, read, to)
 
     tasks = zip(work.rows.tolist(), names, strict=True)

@@ -69,7 +69,7 @@ def _measured(store: pathlib.Path, shape: tuple[int, ...], codec: str, small: bo
     import xarray as xr
 
     import cfagg
-    from cfagg.accumulation.adding import chunks, in_order, threads_for
+    from cfagg.accumulation.adding import chunks, in_order
     from cfagg.accumulation.query import query
     from cfagg.accumulation.sums import plan_sums
     from cfagg.formats.zarr import read_chunk
@@ -91,7 +91,7 @@ def _measured(store: pathlib.Path, shape: tuple[int, ...], codec: str, small: bo
     def decoding(some: list[tuple[int, ...]]) -> Callable[[], None]:
         def floor() -> None:
             # In as many threads as ours.
-            for _ in in_order(lambda index: read_chunk(acc.group.source, index), iter(some), threads_for(plan.cost)):
+            for _ in in_order(lambda index: read_chunk(acc.group.source, index), iter(some), cost=plan.cost):
                 pass
 
         return floor

@@ -93,7 +93,7 @@ def _write_array(store: Any, group: Any, array: Planned) -> None:
     text = array.dtype.kind in "OUT"
     if (fill := encoded_fill(array.fill, array.dtype)) is not None:
         attributes["_FillValue"] = fill
-    chunks: Any = array.shape_of((0,) * array.grid.ndim)
+    chunks: Any = array.grid.whole((0,) * array.grid.ndim)
     if not array.is_regular:
         chunks = [list(sizes) for sizes in array.grid.sizes]
     dtype: Any = str if text else array.dtype.newbyteorder("=")
@@ -116,7 +116,7 @@ def _write_array(store: Any, group: Any, array: Planned) -> None:
         **options,
     )
     for cell in array.written.tolist():
-        extent = tuple(slice(a, b) for a, b in array.grid.extent(array.index(cell)))
+        extent = tuple(slice(a, b) for a, b in array.grid.extent(array.grid.index(cell)))
         values = array.read(extent)
         made[extent or ...] = values.astype(str) if text else values
     _refer(store, array)

@@ -72,7 +72,7 @@ def documents(root: Node) -> dict[str, Any]:
 def _document(array: Planned) -> dict[str, Any]:
     text = array.dtype.kind in "OUT"
     dtype = np.dtype(object) if text else array.dtype
-    chunks = array.shape_of((0,) * array.grid.ndim)
+    chunks = array.grid.whole((0,) * array.grid.ndim)
     new = NewArray(None, array.shape, dtype, chunks, array.unstored, Codec("none"), {})
     found = array_documents(new, 2)[".zarray"]
     if not text:
@@ -91,7 +91,7 @@ def _unstored(array: Planned) -> bytes | None:
     """Return a chunk of what stands for those that are not stored; `None` where all are."""
     if array.references.cell.size + array.written.size == array.grid.size:
         return None
-    values = np.zeros(array.shape_of((0,) * array.grid.ndim), array.dtype)
+    values = np.zeros(array.grid.whole((0,) * array.grid.ndim), array.dtype)
     values[...] = array.unstored
     return _encoded(array, values)
 
@@ -136,7 +136,7 @@ def json_bytes(root: Node) -> bytes:
     for node in root.walk():
         for array in node.arrays:
             for cell, found in _references(array):
-                key = ".".join(map(str, array.index(cell))) or "0"
+                key = ".".join(map(str, array.grid.index(cell))) or "0"
                 held = isinstance(found, bytes)
                 refs[f"{array.path}/{key}"] = f"base64:{base64.b64encode(found).decode()}" if held else found
     return json.dumps({"version": 1, "refs": refs}).encode()

@@ -68,29 +68,21 @@ class Planned:
     @property
     def written_bytes(self) -> int:
         """How many bytes the values of cells take that are written."""
-        return sum(math.prod(self.shape_of(self.index(c))) for c in self.written.tolist()) * self.dtype.itemsize
+        return sum(math.prod(self.grid.whole(self.grid.index(c))) for c in self.written.tolist()) * self.dtype.itemsize
 
     def chunk(self, cell: int) -> npt.NDArray[Any]:
         """Return the values of a cell that is written, in the shape of its chunk, beyond the array those of none."""
-        index = self.index(cell)
+        index = self.grid.index(cell)
         extent = self.grid.extent(index)
         found = self.read(tuple(slice(a, b) for a, b in extent))
         if found.dtype.kind == "O":
-            whole: npt.NDArray[Any] = np.full(self.shape_of(index), "", object)
+            whole: npt.NDArray[Any] = np.full(self.grid.whole(index), "", object)
         else:
-            whole = np.zeros(self.shape_of(index), self.dtype)
+            whole = np.zeros(self.grid.whole(index), self.dtype)
             if self.unstored is not None:
                 whole[...] = self.unstored
         whole[tuple(slice(0, n) for n in found.shape)] = found if found.ndim else found.item()
         return whole
-
-    def index(self, cell: int) -> tuple[int, ...]:
-        """Return the index of a cell in the grid."""
-        return tuple(int(i) for i in np.unravel_index(cell, self.grid.matrix_shape)) if self.grid.ndim else ()
-
-    def shape_of(self, index: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of a chunk, whole."""
-        return self.grid.whole(index)
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def _block(
     recipe = conform.recipe(aggregation, layout, header, where=fragment.place)
     if not recipe.identity or recipe.source != recipe.target:
         return _difference(aggregation, layout, header)
-    extent = aggregation.grid.extent(_index(aggregation, i))
+    extent = aggregation.grid.extent(aggregation.grid.index(i))
     flipped = [d for d, flip, (a, b) in zip(aggregation.dims, recipe.flips, extent, strict=True) if flip and b - a > 1]
     if flipped:
         return "direction", f"{', '.join(flipped)} reversed", "chunks are read in the order in which they are stored"
@@ -205,10 +205,6 @@ def _same_encoding(rows: _Rows) -> None:
         del rows.blocks[i]
 
 
-def _index(aggregation: Aggregation, i: int) -> tuple[int, ...]:
-    return tuple(int(k) for k in np.unravel_index(i, aggregation.grid.matrix_shape)) if aggregation.dims else ()
-
-
 def _gridded(
     aggregation: Aggregation,
     path: str,
@@ -219,7 +215,7 @@ def _gridded(
     notes: list[str],
 ) -> Planned:
     """Choose the grid, and place the chunks of partitions in it."""
-    edges, indices = aggregation.grid.edges, {i: _index(aggregation, i) for i in range(len(aggregation.partitions))}
+    edges, indices = aggregation.grid.edges, {i: aggregation.grid.index(i) for i in range(len(aggregation.partitions))}
     cut, misfits = _chosen(edges, indices, rows, means)
     for i, why in misfits.items():
         del rows.blocks[i]
