@@ -32,11 +32,11 @@ from cfagg.accumulation.source import settled, write_back
 from cfagg.accumulation.writing import Target, codec_of, read_documents
 from cfagg.conventions.accumulation_fields import record
 from cfagg.conventions.accumulation_record import Related
-from cfagg.errors import CfaggError, NotAccumulatedError, Problem, StaleError, TargetError
+from cfagg.errors import CfaggError, NotAccumulatedError, Problem, StaleError
 from cfagg.formats.zarr import ZarrArray, compare, object_checksum, open_array, stamps
 from cfagg.formats.zarr.creating import group_documents, write_documents
 from cfagg.formats.zarr.documents import Document, node_folder, read_group
-from cfagg.runtime.publishing import reason, remove, sync_tree
+from cfagg.runtime.publishing import refusals_of, remove, sync_tree
 from cfagg.storage.urls import Url
 
 __all__ = ["adopt_copy", "adopted", "renew"]
@@ -73,19 +73,16 @@ def adopt_copy(
     shop = GroupStaging(group.store, group.variable, group.folder)
     shop.enter()
     try:
-        group = open_group(store, variable, allow=allow)
-        table, read, size = _table(group, progress)
-        if read:
-            _write(group, table, None, shop.root)
-        else:
-            # What a killed run left.
-            _free(Path(group.folder), "" if group.extra is None else group.extra.stamps)
-            consolidate(group.source, Path(group.folder), shop.root)
-        shop.remove_unless_unfinished()
-    except CfaggError:  # some of them are also OSError
-        raise
-    except OSError as error:
-        raise TargetError(f"{group.folder} cannot be written: {reason(error, group.folder)}") from error
+        with refusals_of(group.folder):
+            group = open_group(store, variable, allow=allow)
+            table, read, size = _table(group, progress)
+            if read:
+                _write(group, table, None, shop.root)
+            else:
+                # What a killed run left.
+                _free(Path(group.folder), "" if group.extra is None else group.extra.stamps)
+                consolidate(group.source, Path(group.folder), shop.root)
+            shop.remove_unless_unfinished()
     finally:
         shop.abandon_if_useless()
     return _report(group, table, read, size)

@@ -23,16 +23,9 @@ from cfagg.accumulation.growing import GrowingTable, moved, split
 from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.layout import Level, Sums
 from cfagg.arrays.chunked import ZarrReader
-from cfagg.conventions.accumulation import (
-    Extra,
-    group_name,
-)
+from cfagg.conventions.accumulation import Extra, group_name
 from cfagg.conventions.accumulation_record import MaskRecord
-from cfagg.errors import (
-    Problem,
-    StaleError,
-    UnsupportedError,
-)
+from cfagg.errors import Problem, StaleError, UnsupportedError
 from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.model import Regular
 from cfagg.storage.urls import Url

@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.accumulation.description import differences, neighbours_of
-from cfagg.accumulation.group import (
-    CellWeights,
-    Group,
-    Paths,
-    command,
-    group_path,
-    stale,
-)
+from cfagg.accumulation.group import CellWeights, Group, Paths, command, group_path, stale
 from cfagg.accumulation.growing import GrowingTable
 from cfagg.accumulation.integrity import is_sealed
 from cfagg.accumulation.own_arrays import OwnArrays

@@ -24,15 +24,7 @@ from cfagg.runtime.clusters import answers, threads_of
 from cfagg.runtime.threads import run_threads
 from cfagg.storage.urls import Url
 
-__all__ = [
-    "Pass",
-    "compute",
-    "parts_of",
-    "read_block",
-    "readers",
-    "reduce_block",
-    "threads_that_fit",
-]
+__all__ = ["Pass", "compute", "parts_of", "read_block", "readers", "reduce_block", "threads_that_fit"]
 
 Axes = tuple[int, ...]
 

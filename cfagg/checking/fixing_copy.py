@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cfagg.errors import CfaggError, TargetError
 from cfagg.runtime.files import NewFolder
-from cfagg.runtime.publishing import put, reason, replace_file, sync_tree
+from cfagg.runtime.publishing import put, reason, refusals_of, replace_file, sync_tree
 
 __all__ = ["copied", "finished"]
 
@@ -21,10 +21,8 @@ def copied(source: str, target: str) -> Iterator[str]:
     """Copy a file or directory to a new name in the directory of `target`, give its path; errors name the target."""
     # A link stays a link: what it leads to is replaced.
     place = Path(os.path.realpath(target))
-    try:
+    with refusals_of(target):
         folder = NewFolder(place)
-    except OSError as error:
-        raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error
     try:
         copy = folder.path / f"file{place.suffix}"
         try:
@@ -66,11 +64,9 @@ def _first(error: shutil.Error) -> str:
 def finished(copy: str, target: str) -> None:
     """Put a copy, whose data are on disk before, in the place of `target`; `TargetError` if it cannot be."""
     made, place = Path(copy), Path(os.path.realpath(target))
-    try:
+    with refusals_of(target):
         if made.is_dir():
             sync_tree(made)
             put(made, place, made.with_name("former"))
         else:
             replace_file(made, place)
-    except OSError as error:
-        raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error

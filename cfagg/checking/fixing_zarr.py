@@ -13,7 +13,7 @@ from cfagg.formats.metadata.stores import joined
 from cfagg.formats.zarr.creating import document_bytes
 from cfagg.formats.zarr.documents import MAX_DOCUMENT, parse
 from cfagg.runtime.files import write_whole
-from cfagg.runtime.publishing import public_name, reason
+from cfagg.runtime.publishing import public_name, refusals_of
 from cfagg.storage.tree import read_file
 
 if TYPE_CHECKING:
@@ -132,7 +132,5 @@ def _repeat(path: str, node: str, name: str, attributes: dict[str, Any]) -> None
 
 def _write(file: Path, held: dict[str, Any]) -> None:
     """Write a document of the copy, which nobody else reads yet, in the place of a link too."""
-    try:
+    with refusals_of(file):
         write_whole(file, document_bytes(held))
-    except OSError as error:
-        raise TargetError(f"{public_name(file)} cannot be written: {reason(error, file)}") from error

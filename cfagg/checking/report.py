@@ -129,15 +129,12 @@ class Report(Sequence[SourceReport]):
         """
         page = self.to_text("html")
         if path is not None:
-            from cfagg.errors import TargetError
             from cfagg.runtime.files import write_aside
-            from cfagg.runtime.publishing import reason
+            from cfagg.runtime.publishing import refusals_of
 
             name = a_path(path, expected="name the file to write")
-            try:
+            with refusals_of(name):
                 write_aside(Path(name).resolve(), page.encode("utf-8"))
-            except OSError as error:
-                raise TargetError(f"{name} cannot be written: {reason(error, name)}") from error
         return page
 
     def __str__(self) -> str:

@@ -16,17 +16,7 @@ from cfagg.checking.context import Context, once
 from cfagg.findings.finding import Edit
 from cfagg.model.dataset import Variable
 
-__all__ = [
-    "EXPLICIT",
-    "TIME_NAMES",
-    "Time",
-    "calendar_of",
-    "edits",
-    "explicit",
-    "extent",
-    "times",
-    "unit_words",
-]
+__all__ = ["EXPLICIT", "TIME_NAMES", "Time", "calendar_of", "edits", "explicit", "extent", "times", "unit_words"]
 
 #: Standard names of instants.
 TIME_NAMES = frozenset({"time", "forecast_reference_time", "reference_epoch"})

@@ -15,12 +15,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import ConventionError, LimitError, TargetError
+from cfagg.errors import ConventionError, LimitError
 from cfagg.formats.zarr.creating import Documents, NewArray, array_documents, chunk_key, document_bytes
 from cfagg.formats.zarr.encoding import shard_index
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.runtime.files import write_whole
-from cfagg.runtime.publishing import public_name, reason
+from cfagg.runtime.publishing import refusals_of
 
 __all__ = ["FORMATS", "DataLayout", "array_files", "dumped", "write_bytes", "write_document", "zarr_format"]
 
@@ -163,11 +163,9 @@ def write_document(path: Path, document: Mapping[str, Any]) -> None:
 
 def write_bytes(path: Path, data: bytes | memoryview) -> None:
     """Write a file so that it is there whole or not at all."""
-    try:
+    with refusals_of(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, data)
-    except OSError as error:
-        raise TargetError(f"{public_name(path)} cannot be written: {reason(error, path)}") from error
 
 
 def _filled(rows: Rows, length: int) -> Rows:

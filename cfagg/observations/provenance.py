@@ -30,15 +30,7 @@ from cfagg.observations.rows import Rows as StoredRows
 from cfagg.observations.store import ObservationStore, open_store
 from cfagg.storage.urls import OPEN
 
-__all__ = [
-    "Base",
-    "build_attributes",
-    "identifier",
-    "iso",
-    "open_base",
-    "periods_of",
-    "recorded_recipe",
-]
+__all__ = ["Base", "build_attributes", "identifier", "iso", "open_base", "periods_of", "recorded_recipe"]
 
 #: Packages whose versions are recorded.
 _PACKAGES = ("numcodecs", "numpy", "pandas", "pyarrow", "netCDF4", "zarr")

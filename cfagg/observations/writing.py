@@ -24,7 +24,7 @@ from cfagg.observations.indexes.protocol import Joining
 from cfagg.observations.layouts import DataLayout, array_files, dumped, write_bytes, zarr_format
 from cfagg.observations.merging import RowTable
 from cfagg.observations.statistics import Accumulator
-from cfagg.runtime.publishing import public_name, read_own, reason, remove
+from cfagg.runtime.publishing import public_name, read_own, reason, refusals_of, remove
 from cfagg.runtime.workplace import Workplace
 
 __all__ = ["VERSION", "ChunkPlan", "ChunkWritten", "EntryFile", "Place", "check_variables", "finish_store", "write_one"]
@@ -287,7 +287,7 @@ def _holds(path: Path, data: bytes | memoryview) -> bool:
 def _take_over(old: Path, new: Path) -> None:
     """Let a chunk of an older store be one of the new store, too."""
     part = new.with_name(f".{new.name}.{os.getpid()}.part")
-    try:
+    with refusals_of(new):
         new.parent.mkdir(parents=True, exist_ok=True)
         new.unlink(missing_ok=True)
         try:
@@ -295,5 +295,3 @@ def _take_over(old: Path, new: Path) -> None:
         except OSError:  # a file system without such links
             shutil.copyfile(old, part)
             part.replace(new)
-    except OSError as error:
-        raise TargetError(f"{public_name(new)} cannot be written: {reason(error, new)}") from error

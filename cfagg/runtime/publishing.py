@@ -16,12 +16,12 @@ import shutil
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from io import FileIO
 from pathlib import Path
 from typing import Any, Literal
 
-from cfagg.errors import LeftoverWarning
+from cfagg.errors import CfaggError, LeftoverWarning, TargetError
 
 __all__ = [
     "begin_sync",
@@ -35,6 +35,7 @@ __all__ = [
     "put_back",
     "read_own",
     "reason",
+    "refusals_of",
     "remove",
     "replace_file",
     "sync_directory",
@@ -106,6 +107,17 @@ def reason(error: OSError, named: str | os.PathLike[str] | None = None) -> str:
     if full:
         said += "; free some space and run again"
     return said
+
+
+@contextlib.contextmanager
+def refusals_of(target: str | os.PathLike[str]) -> Iterator[None]:
+    """Say of what the system refuses within the block that the target cannot be written."""
+    try:
+        yield
+    except CfaggError:  # some of them are also OSError
+        raise
+    except OSError as error:
+        raise TargetError(f"{public_name(target)} cannot be written: {reason(error, target)}") from error
 
 
 def _is_full(path: str) -> bool:

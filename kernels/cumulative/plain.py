@@ -12,15 +12,7 @@ import numpy.typing as npt
 from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.statistics import Statistics, exact_sum
 
-__all__ = [
-    "Partials",
-    "add_exactly",
-    "cumulate_plain",
-    "double_product",
-    "double_sum",
-    "integer_sum",
-    "reduce_plain",
-]
+__all__ = ["Partials", "add_exactly", "cumulate_plain", "double_product", "double_sum", "integer_sum", "reduce_plain"]
 
 Array = npt.NDArray[Any]
 Axes = tuple[int, ...]

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from cfagg.errors import LeftoverWarning, TargetError
+from cfagg.errors import LeftoverWarning, TargetError, TargetExistsError
 from cfagg.runtime import publishing, staging
 from cfagg.runtime.files import NewFolder, remove_dead, write_aside, written_aside
+from cfagg.runtime.publishing import refusals_of
 from cfagg.runtime.staging import Staging, is_replaceable, renames_into
 
 
@@ -359,3 +360,18 @@ def test_a_library_that_takes_a_full_disk_for_a_lack_of_permission_is_not_believ
     monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 9, room, room, 9, 9, 9, 0, 255)))
     error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "a.nc"))
     assert publishing.reason(error, tmp_path / "a.nc").startswith(said)
+
+
+def test_what_the_system_refuses_is_an_error_that_names_the_target(tmp_path):
+    with (
+        pytest.raises(TargetError, match=r"a\.zarr cannot be written: No such file or directory .*none"),
+        refusals_of(tmp_path / ".a.zarr.cfagg-partial" / "store"),
+    ):
+        (tmp_path / "none" / "file").write_bytes(b"")
+
+
+def test_errors_of_cfagg_stay_as_they_are_though_some_are_also_those_of_the_system():
+    error = TargetExistsError("a.zarr exists")
+    with pytest.raises(TargetExistsError) as caught, refusals_of("b.zarr"):
+        raise error
+    assert caught.value is error

@@ -8,23 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.formats.hdf5.messages import (
-    CHUNKED,
-    CONTIGUOUS,
-    filters_of,
-    layout_of,
-)
-from cfagg.formats.hdf5.objects import (
-    ATTRIBUTES,
-    FILL,
-    FILTERS,
-    LAYOUT,
-    LINKS,
-    OLD_FILL,
-    SPACE,
-    TYPE,
-    Object,
-)
+from cfagg.formats.hdf5.messages import CHUNKED, CONTIGUOUS, filters_of, layout_of
+from cfagg.formats.hdf5.objects import ATTRIBUTES, FILL, FILTERS, LAYOUT, LINKS, OLD_FILL, SPACE, TYPE, Object
 from cfagg.formats.hdf5.space import UNDEFINED, UnusualError
 from cfagg.formats.values.storage import Chunked, Contiguous
 from cfagg.model.chunks import Encoding

@@ -20,20 +20,8 @@ from cfagg.formats.hdf5.attributes import Attributes
 from cfagg.formats.hdf5.head import Head, remembered
 from cfagg.formats.hdf5.headers import Alike, Headers
 from cfagg.formats.hdf5.lookup3 import compiled
-from cfagg.formats.hdf5.messages import (
-    attribute_of,
-    shape_of,
-    type_of,
-)
-from cfagg.formats.hdf5.objects import (
-    ATTRIBUTES,
-    LAYOUT,
-    SPACE,
-    TYPE,
-    Object,
-    Objects,
-    dense_at,
-)
+from cfagg.formats.hdf5.messages import attribute_of, shape_of, type_of
+from cfagg.formats.hdf5.objects import ATTRIBUTES, LAYOUT, SPACE, TYPE, Object, Objects, dense_at
 from cfagg.formats.hdf5.plain import is_plain, storage_of
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.values.netcdf4_names import NO_VARIABLE, NON_COORDINATE

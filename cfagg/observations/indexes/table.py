@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.errors import AccessError, CfaggError, ConventionError, Problem, SourceError, TargetError
+from cfagg.errors import AccessError, CfaggError, ConventionError, Problem, SourceError
 from cfagg.formats.zarr.creating import NewArray, array_documents, chunk_key, write_documents
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.observations.arrays import open_stored, read_json
 from cfagg.observations.indexes.protocol import Entries, Int64, as_interval, as_intervals, checked, columns_of
 from cfagg.observations.rows import Rows
 from cfagg.runtime.files import NewFolder
-from cfagg.runtime.publishing import public_name, put, reason, sync_tree
+from cfagg.runtime.publishing import put, refusals_of, sync_tree
 
 if TYPE_CHECKING:
     from cfagg.storage.store import Source
@@ -72,29 +72,24 @@ ZarrFormat = Literal[2, 3]
 def aside(group: str | os.PathLike[str], name: str) -> Iterator[Path]:
     """Give a new directory, which takes its name, and the place of one that is there, when the block ends well."""
     target = Path(group) / name
-    folder: NewFolder | None = None
-    try:
+    with refusals_of(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         folder = NewFolder(target)
-        path = folder.path / "file"
-        path.mkdir()
-        yield path
-        sync_tree(path)
-        # Another process may do the same at the same time.
-        for left in reversed(range(100)):
-            try:
-                put(path, target, folder.path / "former")
-                break
-            except (FileExistsError, FileNotFoundError):
-                if not left or not path.is_dir():
-                    raise
-        folder.remove(done=True)
-    except CfaggError:  # some of them are also OSError
-        raise
-    except OSError as error:
-        raise TargetError(f"{public_name(target)} cannot be written: {reason(error, target)}") from error
-    finally:
-        if folder is not None:
+        try:
+            path = folder.path / "file"
+            path.mkdir()
+            yield path
+            sync_tree(path)
+            # Another process may do the same at the same time.
+            for left in reversed(range(100)):
+                try:
+                    put(path, target, folder.path / "former")
+                    break
+                except (FileExistsError, FileNotFoundError):
+                    if not left or not path.is_dir():
+                        raise
+            folder.remove(done=True)
+        finally:
             folder.remove(done=False)
 
 

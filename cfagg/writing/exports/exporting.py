@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from cfagg.arrays.source import Source, refuse_unreadable
-from cfagg.errors import CfaggError, LossError, OptionError, TargetError
+from cfagg.errors import LossError, OptionError, TargetError
 from cfagg.errors.arguments import a_path
 from cfagg.findings.losses import Loss
 from cfagg.runtime.files import NewFolder, check_file
 from cfagg.runtime.object_files import check_object, exists, written_object
-from cfagg.runtime.publishing import put, reason, sync_tree
+from cfagg.runtime.publishing import put, refusals_of, sync_tree
 from cfagg.storage.access import Access
 from cfagg.storage.urls import Url, a_place, is_url
 from cfagg.writing.aggregation_file import written
@@ -183,17 +183,10 @@ def write_directory(name: str, write: Callable[[Path], Iterable[str]]) -> tuple[
 @contextmanager
 def _aside(target: Path) -> Any:
     """Give a new directory beside a target, removed in any case; say what the system refused."""
-    try:
-        folder = NewFolder(target)
-    except OSError as error:
-        raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error
-    done = False
-    try:
-        yield folder
-        done = True
-    except CfaggError:
-        raise
-    except OSError as error:
-        raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error
-    finally:
-        folder.remove(done=done)
+    with refusals_of(target):
+        folder, done = NewFolder(target), False
+        try:
+            yield folder
+            done = True
+        finally:
+            folder.remove(done=done)
