@@ -52,11 +52,18 @@ class Server:
         self.seen: list[tuple[str, str, dict[str, str]]] = []
         #: Whether answers say when the file was written, as real servers do.
         self.dated = False
+        #: The ETag of every answer; None: none.
+        self.tag: str | None = None
         #: Ports that requests came from: one for each connection.
         self.ports: list[int] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
+            def end_headers(self) -> None:
+                if outer.tag is not None:
+                    self.send_header("ETag", outer.tag)
+                super().end_headers()
+
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
 

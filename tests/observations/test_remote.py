@@ -26,7 +26,7 @@ from cfagg.errors import (
     UnsupportedError,
 )
 from cfagg.observations.store import open_store
-from cfagg.storage import remote, transport
+from cfagg.storage import credentials, remote, transport
 from cfagg.storage.places import make_source
 from cfagg.storage.store import Source
 from tests.observations.servers import Page, served
@@ -418,6 +418,8 @@ def test_keys_can_be_those_of_the_environment_of_each_process(s3, monkeypatch):
     assert b"an unlikely secret" not in data
     assert same(pickle.loads(data).data.read(3, 30), local().data.read(3, 30))
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    # botocore keeps what it found before in a process, and otherwise says itself that the secret is missing.
+    monkeypatch.setattr(credentials, "find_spec", lambda _: None)
     with pytest.raises(AccessError, match="from_environment gives no access_key_id"):
         pickle.loads(data).data.read(3, 30)
 

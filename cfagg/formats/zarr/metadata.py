@@ -223,6 +223,9 @@ def _not_there(store: str, path: str, folder: str) -> SourceError:
                 if not e.name.startswith(".")
                 and any(os.path.lexists(f"{e.path}/{name}") for name in ("zarr.json", ".zarray"))
             )
+    if not inside and not any(os.path.lexists(f"{parent}/{name}") for name in ("zarr.json", ".zgroup")):
+        why = "it is not a Zarr store, for it has neither zarr.json nor .zgroup"
+        return SourceError(f"{store} has no Zarr array {path!r}: {why}; name a store that has it")
     found = f"; found {', '.join(inside[:20])}{' and more' if len(inside) > 20 else ''}" if inside else ""
     return SourceError(f"{store} has no Zarr array {path!r}{found}; name an array of the store")
 

@@ -418,3 +418,11 @@ def test_the_shard_of_a_chunk_is_found_without_writing_out_the_edges_of_all_shar
     opened = open_array(tmp_path, "a")
     assert [opened.object_of((i,)) for i in (0, 3, 4, 2**49 - 1)] == [(0,), (0,), (1,), (2**47 - 1,)]
     assert "edges" not in vars(opened.objects)
+
+
+def test_a_folder_that_is_no_store_is_said_to_be_none(tmp_path):
+    with pytest.raises(SourceError, match=r"has no Zarr array 'tas': it is not a Zarr store"):
+        open_array(tmp_path, "tas")
+    zarr.open_group(tmp_path / "a.zarr", mode="w")
+    with pytest.raises(SourceError, match=r"has no Zarr array 'tas'; name an array of the store"):
+        open_array(tmp_path / "a.zarr", "tas")

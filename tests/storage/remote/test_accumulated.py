@@ -109,9 +109,10 @@ def test_a_copy_is_refused_unless_its_contents_are_compared(there) -> None:
         cfagg.open_accumulated(there, "tas").mean("time")
 
 
-def test_a_server_without_tags_cannot_prove_that_anything_is_fresh(here) -> None:
+@pytest.mark.parametrize("tag", [None, 'W/"as before"', '""'])
+def test_a_server_without_strong_tags_cannot_prove_that_anything_is_fresh(here, tag: str | None) -> None:
     with served(here.parent) as server:
-        server.dated = True
+        server.dated, server.tag = True, tag
         with pytest.raises(UnsupportedError, match="no strong ETag"):
             cfagg.open_accumulated(f"{server.url}/{here.name}", "tas", adopt=True)
 
