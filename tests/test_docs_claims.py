@@ -15,6 +15,7 @@ import zarr
 
 import cfagg
 from cfagg.accumulation.accumulated import Accumulated
+from cfagg.checking import engine
 from cfagg.checking.registry import about
 from cfagg.cli import main as cli
 from cfagg.conventions import nca
@@ -375,3 +376,15 @@ def test_every_dependency_has_its_reason_on_the_page_about_the_architecture() ->
 def test_a_misspelt_option_of_aggregate_is_answered_with_the_nearest() -> None:
     with pytest.raises(cfagg.CfaggError, match="'relaxed_unit'; did you mean relaxed_units"):
         cfagg.aggregate(cfagg.demo.sample("sst"), relaxed_unit=True)
+
+
+def test_findings_of_a_rule_beyond_those_that_are_listed_are_counted_up_to_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (engine.KEPT, engine.COUNTED) == (1000, 100_000)
+    monkeypatch.setattr(engine, "KEPT", 2)
+    monkeypatch.setattr(engine, "COUNTED", 5)
+    variables = "".join(f'float v{i} ; v{i}:units = "nonsense" ; ' for i in range(9))
+    (tmp_path / "a.cdl").write_text(f'netcdf a {{ variables: {variables} :Conventions = "CF-1.8" ; }}')
+    (found,) = cfagg.check(tmp_path / "a.cdl", select="UNI002").sources
+    assert (len(found.findings), dict(found.dropped)) == (2, {"UNI002": 3})
