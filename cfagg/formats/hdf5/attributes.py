@@ -90,16 +90,16 @@ class Attributes:
         self, found: Object | Alike, rank: int = 0
     ) -> tuple[dict[str, AttributeValue], dict[str, AttributeValue], list[int | None] | None]:
         """Return the attributes that are shown, those of the library, and where the dimensions are."""
-        if isinstance(found, Alike) and not self.strict:
+        if isinstance(found, Alike):
             header, values = found.header, found.values
             if header.dense is None or dense_at(values[header.dense]) == UNDEFINED:
-                shown, internal, listed, _ = self._set(header.plain(values))
+                shown, internal, listed, common = self._set(header.plain(values))
                 # The earlier header may have had another attribute of this length in place of the list of dimensions.
-                if not listed:
+                if not listed and (not self.strict or (common and not header.odd)):
                     if header.scales is None:
                         return shown, internal, None
                     i, end = header.scales
-                    return shown, internal, self.objects.space.references(values[i], end, rank)
+                    return shown, internal, self._dimensions(values[i], end, rank)
         stored = self.stored(found)
         attributes = self._known([data for _, data in stored])
         scales: list[int | None] | None = None
@@ -108,14 +108,19 @@ class Attributes:
                 _, flags, kind, space, end = attribute_of(data)
                 kind = self.objects.named(kind) if flags & 1 else kind
                 if shape_of(space)[0] == (rank,) and type_of(kind)[0] == "references":
-                    scales = self.objects.space.references(data, end, rank)
-                    several = any(length != 1 for length, _ in struct.iter_unpack("<I12s", data[end : end + 16 * rank]))
-                if self.strict and (scales is None or several):
+                    scales = self._dimensions(data, end, rank)
+                elif self.strict:
                     raise UnusualError
         shown, internal, _, common = _set(attributes)
         if self.strict and not common:
             raise UnusualError
         return shown, internal, scales
+
+    def _dimensions(self, data: bytes, at: int, rank: int) -> list[int | None]:
+        """Return where the dimensions of a list of them are; several for one are unusual to the netCDF library."""
+        if self.strict and any(n != 1 for n, _ in struct.iter_unpack("<I12s", data[at : at + 16 * rank])):
+            raise UnusualError
+        return self.objects.space.references(data, at, rank)
 
     def stored(self, found: Object | Alike) -> list[tuple[int, bytes]]:
         """Return the attributes of an object as messages, by creation order where it is tracked."""

@@ -63,6 +63,8 @@ class Header:
         self.dense = self.last.get(ATTRIBUTES)
         #: Where the references to dimensions stand: the number of the value, and the byte in it.
         self.scales: tuple[int, int] | None = None
+        #: Whether the list of dimensions is none of references, one for each.
+        self.odd = False
         self.plain: _Picker = _picker(())
         #: What `cfagg.formats.hdf5.small` knows of how the values are stored.
         self.plan: Any = None
@@ -83,6 +85,8 @@ class Header:
                 listed += 1
                 if type_of(kind)[0] == "references" and shape_of(space)[0] == (len(self.shape),):
                     self.scales = i, end
+                else:
+                    self.odd = True
         self.plain = _picker(plain)
         orders = [self._orders[i] for i in self._attributes]
         return listed < 2 and (not self.ordered or len(set(orders)) == len(orders))

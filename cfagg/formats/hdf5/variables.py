@@ -166,6 +166,7 @@ class _File:
         self.objects, self.headers, self._keep = objects, Headers(objects), keep
         self._decoded = Attributes(objects, strict=True)
         self._objects: dict[int, Object] = {}
+        self._alike: dict[int, Alike] = {}
         self._attributes: dict[int, _Attributes] = {}
         self._lengths: dict[int, int] = {}
         self._names: dict[int, bytes] = {}
@@ -181,6 +182,8 @@ class _File:
             raise UnusualError
         if self._keep:
             self._objects[at] = found
+            if isinstance(read, Alike):
+                self._alike[at] = read
         return found
 
     def links(self, root: int, *, hard: bool = True) -> dict[bytes, int]:
@@ -229,7 +232,7 @@ class _File:
             return self._attributes[at]
         found = self.object(at)
         space = found.messages.get(SPACE)
-        attributes = self._decoded.of(found, 0 if space is None else len(shape_of(space)[0]))
+        attributes = self._decoded.of(self._alike.get(at, found), 0 if space is None else len(shape_of(space)[0]))
         if self._keep:
             self._attributes[at] = attributes
         return attributes

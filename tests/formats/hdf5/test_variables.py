@@ -330,3 +330,21 @@ def test_variables_of_changed_files_that_are_found_together_are_those_that_are_f
         assert _together(one, data, names).items() <= _one_by_one(one, data, names).items()
         other = Borrowed("a.nc", sound)
         assert _together(other, sound, names) == _one_by_one(other, sound, names)
+
+
+@pytest.mark.parametrize("alike", [False, True], ids=["the first file", "one like another"])
+@pytest.mark.parametrize(("lists", "right"), [([1], True), ([1, 1, 1], False), ([2], False)])
+def test_a_list_of_dimensions_that_is_not_one_for_each_is_left_to_the_library(tmp_path, lists, right, alike):
+    for name in ("a.nc", "b.nc"):
+        with h5py.File(tmp_path / name, "w", libver="latest", track_order=True) as file:
+            file.create_dataset("x", data=np.arange(4.0)).make_scale("x")
+            y = file.create_dataset("y", data=np.zeros(4))
+            y.attrs["CLASS"] = np.bytes_(b"DIMENSION_SCALE")
+            made = np.empty(len(lists), object)
+            made[:] = [np.array([file["x"].ref] * n, h5py.ref_dtype) for n in lists]
+            y.attrs.create("DIMENSION_LIST", made, dtype=h5py.vlen_dtype(h5py.ref_dtype))
+    for name in ("a.nc", "b.nc") if alike else ("a.nc",):
+        with open_regular(str(tmp_path / name)) as handle:
+            head = handle.some(2**13, 0)
+            found = variables.find_every(handle, head, handle)
+            assert (found is not None and found["y"].header.dims == ("x",)) if right else found is None
