@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -18,7 +20,10 @@ from tests.fuzzing.target import target
 @cache
 def _folder() -> Path:
     shared = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="cfagg-fuzz", dir=shared if shared.is_dir() else None))
+    made, owner = tempfile.mkdtemp(prefix="cfagg-fuzz", dir=shared if shared.is_dir() else None), os.getpid()
+    # Children that were forked have it in common.
+    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(made, ignore_errors=True))
+    return Path(made)
 
 
 def stored(data: bytes, suffix: str = ".nc") -> str:
