@@ -1,5 +1,6 @@
 """Writing into a part of a store that is there."""
 
+import json
 import threading
 
 import netCDF4
@@ -331,3 +332,15 @@ def test_the_command_takes_positions(store, tmp_path, capsys):
     np.testing.assert_array_equal(tas(store)[30:60], dataset(30, 60)["tas"].values)
     assert main(["convert", str(path), str(store), "--region", "time=30"]) == 2
     assert "like time=31:59" in capsys.readouterr().err
+
+
+def test_elements_are_written_where_a_store_does_not_say_what_absent_ones_are(tmp_path):
+    for name in ("a.zarr", "b.zarr"):
+        zarr.open_group(tmp_path / name, mode="w", zarr_format=2).create_array(
+            "v", shape=(4,), chunks=(2,), dtype="i4", fill_value=0, attributes={"_ARRAY_DIMENSIONS": ["x"]}
+        )
+        path = tmp_path / name / "v" / ".zarray"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"fill_value": None}))
+    zarr.open_array(tmp_path / "a.zarr" / "v", config={"write_empty_chunks": True})[:] = 0
+    convert(tmp_path / "a.zarr", tmp_path / "b.zarr", region={"x": slice(0, 4)})
+    assert {p.name for p in (tmp_path / "b.zarr" / "v").iterdir()} >= {"0", "1"}

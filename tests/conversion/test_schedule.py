@@ -82,6 +82,19 @@ def test_rows_become_columns_by_way_of_chunks_between(rows, tmp_path, small_chun
     assert report.stored == sum(p.stat().st_size for p in (tmp_path / "out.zarr" / "v" / "c").rglob("*") if p.is_file())
 
 
+def test_chunks_on_the_way_are_written_though_they_hold_the_fill_value_alone(tmp_path, small_chunks):
+    made = zarr.create_group(tmp_path / "a.zarr").create_array(
+        "v", shape=(N, N), chunks=(1, N), dtype="f4", fill_value=0, dimension_names=("x", "y"),
+        config={"write_empty_chunks": True},
+    )  # fmt: skip
+    made[...] = 0
+    made[7, 7] = 1
+    options = {"chunks": {"x": N, "y": 1}, "memory": 60_000, "workers": 1}
+    assert convert(tmp_path / "a.zarr", tmp_path / "b.zarr", dry_run=True, **options).bytes_between
+    convert(tmp_path / "a.zarr", tmp_path / "b.zarr", **options)
+    np.testing.assert_array_equal(zarr.open_group(tmp_path / "b.zarr", mode="r")["v"][...], made[...])
+
+
 def test_the_source_is_read_once_however_small_the_memory(rows, tmp_path, small_chunks, monkeypatch):
     path, _ = rows
     opened = []

@@ -96,3 +96,38 @@ def test_shards_that_grow_by_encoding_are_whole_whatever_was_in_their_memory_bef
         convert(tmp_path / "a.zarr", target, chunks={"y": 1, "x": 3}, shards={"y": 2, "x": -1}, codec=codec, workers=1)
         np.testing.assert_array_equal(zarr.open_group(target, mode="r")["v"][:], values)
         assert zarr.open_group(target, mode="r")["s"][:].tolist() == texts.tolist()
+
+
+@pytest.mark.parametrize("shards", [None, {"y": 4, "x": 8}])
+def test_what_chunks_hold_beyond_the_array_is_its_fill_value(tmp_path, shards):
+    values = np.arange(1, 71, dtype="i4").reshape(7, 10)
+    zarr.create_group(tmp_path / "a.zarr").create_array(
+        "v", data=values, chunks=(7, 10), fill_value=-1, dimension_names=("y", "x")
+    )
+    convert(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks={"y": 2, "x": 4}, shards=shards, workers=1)
+    array = zarr.open_group(tmp_path / "b.zarr", mode="r+")["v"]
+    array.resize((8, 16))
+    expected = np.full((8, 16), -1)
+    expected[:7, :10] = values
+    np.testing.assert_array_equal(array[:], expected)
+
+
+def test_shards_leave_out_the_chunks_that_zarr_python_leaves_out(tmp_path):
+    values = np.zeros((8, 8), "i4")
+    values[0, 0] = values[5, 6] = 1
+    zarr.create_group(tmp_path / "a.zarr").create_array(
+        "v", data=values, chunks=(8, 8), fill_value=0, dimension_names=("y", "x")
+    )
+    convert(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks={"y": 2, "x": 2}, shards={"y": 4, "x": 4}, codec="none")
+    zarr.create_group(tmp_path / "c.zarr").create_array(
+        "v", data=values, chunks=(2, 2), shards=(4, 4), fill_value=0, compressors=None
+    )
+    found, expected = (
+        {
+            p.relative_to(tmp_path / name): p.read_bytes()
+            for p in (tmp_path / name / "v" / "c").rglob("*")
+            if p.is_file()
+        }
+        for name in ("b.zarr", "c.zarr")
+    )
+    assert found == expected
