@@ -188,6 +188,54 @@ def state_of_append(folder: pathlib.Path) -> str:
     return "old" if tas.shape[0] == STEPS else "new"
 
 
+def many(seed: int, begin: int) -> xr.Dataset:
+    """Return several variables along time, which begin at a step: more files than are forced to disk one by one."""
+    values, steps = field(seed), np.arange(begin, begin + STEPS)
+    names = np.array([f"station {n}" + "é" * (n % 5) for n in steps], object)
+    found = {f"v{k}": (("time", "lat", "lon"), values + k) for k in range(5)}
+    found["packed"] = (("time", "lat", "lon"), values * 2)
+    return xr.Dataset({**found, "name": ("time", names)}, {"time": steps})
+
+
+def prepare_append_to_many(folder: pathlib.Path) -> None:
+    (folder / "sources").mkdir()
+    (folder / "out").mkdir()
+    encoding = {f"v{k}": {"chunks": (2 + k, LAT, LON)} for k in range(5)}
+    encoding["packed"] = {"chunks": (2, LAT, LON), "shards": (4, LAT, LON)}
+    many(1, 0).to_zarr(folder / "out" / "a.zarr", encoding={**encoding, "name": {"chunks": (4,)}}, zarr_format=3)
+    np.save(folder / "sources" / "new.npy", field(2))
+    check(append_to_many_again is not None and state_of_many(folder) == "old", "not prepared")
+
+
+def append_to_many(folder: pathlib.Path) -> int:
+    try:
+        cfagg.append(folder / "out" / "a.zarr", many(2, STEPS), "time", workers=1)
+    except CfaggError as error:
+        print(f"error: {error}")
+        return 2
+    return 0
+
+
+def append_to_many_again(folder: pathlib.Path) -> int:
+    if state_of_many(folder) == "old":
+        return append_to_many(folder)
+    cfagg.append(folder / "out" / "a.zarr", many(2, STEPS).isel(time=slice(0, 0)), "time")
+    return 0
+
+
+def state_of_many(folder: pathlib.Path) -> str:
+    wanted = xr.concat([many(1, 0), many(2, STEPS)], "time")
+    store = folder / "out" / "a.zarr"
+    with xr.open_zarr(store, consolidated=True) as found:
+        steps = found.sizes["time"]
+        check(steps in (STEPS, 2 * STEPS), f"{steps} steps")
+        check(found.load().equals(wanted.isel(time=slice(steps))), "values")
+    for name in wanted.variables:
+        alone = zarr.open_array(store / str(name), mode="r")[:]
+        check(np.array_equal(alone, wanted[name].values[: len(alone)]), f"values of {name} alone")
+    return "old" if steps == STEPS else "new"
+
+
 def prepare_append_beside_sums(folder: pathlib.Path) -> None:
     """As for an append, with sums that have grown in their place before."""
     prepare_conversion(folder, old=False)
@@ -774,6 +822,14 @@ WRITERS = {
         conversion("convert --overwrite", old=True),
         conversion_on_a_network(),
         Writer("convert to netCDF", prepare_file, convert_to_file, convert_to_file, state_of_file, ("a.nc",)),
+        Writer(
+            "append to many arrays",
+            prepare_append_to_many,
+            append_to_many,
+            append_to_many_again,
+            state_of_many,
+            ("a.zarr",),
+        ),
         Writer("append", prepare_append, append, append_again, state_of_append, ("a.zarr",)),
         Writer(
             "append beside sums",
