@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,8 @@ import xarray as xr
 import zarr
 
 import cfagg
-from cfagg.accumulation import in_objects
+from cfagg.accumulation import accumulated as opened
+from cfagg.accumulation import in_objects, opening
 from cfagg.cli.main import main
 from cfagg.errors import AccessError, CfaggError, NotAccumulatedError, StaleError, TargetError, TargetExistsError
 from cfagg.storage.objects import ObjectStore
@@ -340,6 +342,38 @@ def test_what_is_written_while_it_is_read_is_refused(cloud, plain, monkeypatch) 
     with pytest.raises(StaleError, match="run again when it is not being written"):
         accumulated(cloud)
     assert not list(cloud[2].listed(GROUP))
+
+
+def test_what_is_written_while_an_accumulation_is_opened_is_noticed(cloud, plain, monkeypatch) -> None:
+    copied(plain(3, **LITTLE), cloud[2])
+    accumulated(cloud)
+    labels_of = opened.labels_of
+
+    def meanwhile(group):
+        found = labels_of(group)
+        cloud[2].put("tas/zarr.json", cloud[2].read("tas/zarr.json").replace(b'"shape"', b'"other": 1, "shape"', 1))
+        return found
+
+    monkeypatch.setattr(opened, "labels_of", meanwhile)
+    with pytest.raises(StaleError):
+        cfagg.open_accumulated(cloud[0], "tas", storage_options=cloud[1])
+
+
+def test_one_that_is_built_anew_while_it_is_opened_is_opened(cloud, plain, monkeypatch) -> None:
+    folder = plain(3, **LITTLE)
+    copied(folder, cloud[2])
+    accumulated(cloud)
+    opens, groups = opening._open, []
+
+    def meanwhile(*args, **how):
+        if not groups:
+            groups.append("former")
+            with ThreadPoolExecutor(1) as other:
+                other.submit(accumulated, cloud, overwrite=True).result()
+        return opens(*args, **how)
+
+    monkeypatch.setattr(opening, "_open", meanwhile)
+    compared(cloud, folder)
 
 
 @pytest.mark.soak

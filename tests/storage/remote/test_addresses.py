@@ -252,6 +252,7 @@ def test_a_token_in_the_query_is_sent_to_every_cloud_of_azure(endpoint) -> None:
 @pytest.mark.parametrize("endpoint", [
     "http://a.blob.core.windows.net", "https://core.windows.net.example.org", "https://a.org/.core.windows.net",
     "https://evilcore.windows.net", "https://a.org?.core.windows.net", "https://me@a.org/x.core.windows.net",
+    "https://a.core.windows.net.example.org", "https://a.core.windows.net@a.org", "https://a.core.windows.net:80",
 ])  # fmt: skip
 def test_a_server_whose_name_looks_like_that_of_azure_gets_no_token(endpoint) -> None:
     with pytest.raises(AccessError, match="servers of Azure only"):

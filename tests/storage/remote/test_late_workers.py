@@ -16,7 +16,7 @@ import xarray as xr
 import cfagg
 from cfagg.errors import TargetExistsError
 from cfagg.runtime import object_publishing
-from cfagg.runtime.object_publishing import NewStore
+from cfagg.runtime.object_publishing import Fenced, NewStore
 from cfagg.storage.objects import ObjectStore
 
 pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
@@ -60,6 +60,34 @@ def test_what_a_late_worker_wrote_first_is_replaced_by_the_run_that_goes_on(clou
     assert objects.read("v/c/0") == b"right"
     with pytest.raises(TargetExistsError, match="taken over"):
         first.record(b"journal")
+
+
+@pytest.mark.filterwarnings("ignore:.*is removed before")
+def test_an_object_done_again_is_not_replaced_where_another_run_came_after_the_mark_was_looked_at(cloud, monkeypatch):
+    objects, check = cloud[2], Fenced.check
+    late = begun(objects).fenced
+    late.put("v/c/0", b"of the first")
+
+    def overtaken(fenced: Fenced) -> None:
+        check(fenced)
+        monkeypatch.setattr(Fenced, "check", check)
+        begun(objects).fenced.put("v/c/0", b"of the second")
+
+    monkeypatch.setattr(Fenced, "check", overtaken)
+    monkeypatch.setattr(object_publishing, "_BELIEVED", 1e9)
+    with pytest.raises(TargetExistsError, match="taken over by another run"):
+        late.put("v/c/0", b"again")
+    assert objects.read("v/c/0") == b"of the second"
+
+
+def test_the_mark_is_not_asked_for_with_each_object(cloud, monkeypatch):
+    monkeypatch.setattr(object_publishing, "_BELIEVED", 1e9)
+    fenced, asked = begun(cloud[2]).fenced, []
+    read = ObjectStore.read
+    monkeypatch.setattr(ObjectStore, "read", lambda self, key: asked.append(key) or read(self, key))
+    for number in range(5):
+        fenced.put(f"v/c/{number}", b"values")
+    assert asked == [".cfagg-partial"]
 
 
 CLIENT = """

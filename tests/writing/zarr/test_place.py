@@ -181,6 +181,28 @@ def test_nothing_is_renamed_before_it_is_on_disk(tmp_path: Path, monkeypatch: py
     assert done == ["data"] * 4 + ["rename", "names"] + ["rename", "rename", "names"] + ["rename", "names"]
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_names_of_new_folders_are_forced_to_disk_however_many(tmp_path, monkeypatch, whole: bool) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(staged, "_EACH", 1)
+    monkeypatch.setattr(staged, "sync_file_system", lambda store: synced.append("all") or whole)
+    monkeypatch.setattr(staged, "sync_directory", lambda path: synced.append(os.path.relpath(path, tmp_path)))
+    place = place_of(tmp_path)
+    for number in range(2):
+        place.put(f"v/c/{number}", b"new", new=True)
+    place.sync()
+    # Once for the data of both, and once for the names in each folder.
+    assert synced == ["all", "all", *([] if whole else ["v/c", "v", "."])]
+
+
+def test_what_is_staged_is_dropped_where_something_else_is_not_as_it_was(tmp_path: Path) -> None:
+    place = place_of(tmp_path)
+    place.stage("c/0", b"new")
+    with pytest.raises(TargetError, match="written by somebody else"):
+        place.swap_all([("zarr.json", b"new", (1, 2, 3))])
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
 def test_a_full_disk_leaves_nothing_beside_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = place_of(tmp_path)
     place.put("c/0", b"former")
