@@ -15,6 +15,7 @@ from cfagg.arrays.source import open_source
 from cfagg.conventions.encoded import Names
 from cfagg.errors import CfaggError, LossError, OptionError, TargetError, TargetExistsError
 from cfagg.findings.losses import Loss
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.model import Aggregation
 from cfagg.runtime.files import check_file, written_aside
 from cfagg.runtime.netcdf_files import closing_written, created
@@ -25,7 +26,7 @@ from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url, is_url
 from cfagg.writing import dialects, fragments
 from cfagg.writing.content import Content, Held
-from cfagg.writing.netcdf import define, set_attributes, write_held, write_small
+from cfagg.writing.netcdf import define, locked, set_attributes, write_held, write_small
 from cfagg.writing.plan import OnLoss, Work, decreasing, plan
 from cfagg.writing.references import as_path, relative
 from cfagg.writing.report import Report
@@ -256,9 +257,10 @@ def _write(
 
     def write(group: Content, into: Any, dims: Mapping[str, int]) -> None:
         sizes = {**dims, **group.dimensions}
-        for dim, size in group.dimensions.items():
-            into.createDimension(dim, size or None)
-        set_attributes(into, group.attributes)
+        with LIBRARY:
+            for dim, size in group.dimensions.items():
+                into.createDimension(dim, size or None)
+            set_attributes(into, group.attributes)
         names = Names(sizes, group.variables)
         for name, one in group.variables.items():
             if isinstance(one, Held):
@@ -271,19 +273,22 @@ def _write(
             files = [change(as_path(f"{folder.name}/{file}")) for file in made[path]]
             aggregation = works[path].with_fragments(files, name, target.to)
             encoded = dialects.encode(aggregation, target.to, names)
-            for dim, size in encoded.dimensions.items():
-                if dim not in sizes and dim not in into.dimensions:
-                    into.createDimension(dim, size)
-            define(into, name, (), encoded.dtype, encoded.attributes)
-            for own, (spanned, values, attributes) in encoded.variables.items():
-                write_small(into, own, spanned, values, attributes)
+            with LIBRARY:
+                for dim, size in encoded.dimensions.items():
+                    if dim not in sizes and dim not in into.dimensions:
+                        into.createDimension(dim, size)
+                define(into, name, (), encoded.dtype, encoded.attributes)
+                for own, (spanned, values, attributes) in encoded.variables.items():
+                    write_small(into, own, spanned, values, attributes)
         for inner in group.groups:
-            write(inner, into.createGroup(inner.path.rpartition("/")[2]), sizes)
+            with LIBRARY:
+                place = into.createGroup(inner.path.rpartition("/")[2])
+            write(inner, place, sizes)
 
     given = dict(content.attributes)
     given["Conventions"] = dialects.conventions_of(given.get("Conventions"), target.to)
     whole = Content(content.path, content.dimensions, given, content.variables, content.groups)
-    with closing_written(created(lambda: netCDF4.Dataset(aside, "w"), aside), aside) as file:
+    with locked(lambda: closing_written(created(lambda: netCDF4.Dataset(aside, "w"), aside), aside)) as file:
         write(whole, file, {})
 
 

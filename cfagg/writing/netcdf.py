@@ -63,12 +63,15 @@ def set_attributes(of: Any, attributes: Mapping[str, Any]) -> None:
 
 
 def write_held(group: Any, name: str, held: Held) -> None:
-    """Write a variable with its values."""
+    """Write a variable with its values, which other threads may read; see `locked`."""
     options = {k: v for k, v in held.compression.items() if k in _COMPRESSION and v is not None}
     options = options if options.get("zlib") and held.shape and held.dtype.kind in "iufS" else {}
-    made = define(group, name, held.dims, held.dtype, held.attributes, **options)
+    with LIBRARY:
+        made = define(group, name, held.dims, held.dtype, held.attributes, **options)
     for slices in blocks(held.shape, held.dtype.itemsize):
-        made[slices if held.shape else ...] = held.read(slices)
+        values = held.read(slices)
+        with LIBRARY:
+            made[slices if held.shape else ...] = values
 
 
 def write_small(

@@ -18,6 +18,7 @@ from cfagg.conventions.encoded import Names
 from cfagg.conventions.uris import local_path, name_of, path_of, uri_of
 from cfagg.errors import OptionError, TargetError, UnsupportedError
 from cfagg.errors.arguments import a_path
+from cfagg.formats.values.locks import LIBRARY
 from cfagg.model import Aggregation
 from cfagg.runtime.files import check_file
 from cfagg.runtime.netcdf_files import closing_written, created
@@ -239,7 +240,7 @@ def _edit(path: Path, found: dict[str, Aggregation], change: _Change) -> None:
     """Give the aggregations of a file, which is a copy, their new names."""
     import netCDF4
 
-    with closing_written(created(lambda: netCDF4.Dataset(path, "r+"), path), path) as file:
+    with LIBRARY, closing_written(created(lambda: netCDF4.Dataset(path, "r+"), path), path) as file:
         done: set[tuple[str, str]] = set()
         for name, aggregation in found.items():
             variable = file[name]
