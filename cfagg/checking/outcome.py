@@ -80,8 +80,9 @@ class Outcome:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain objects in the form of ``cfagg check --format json``."""
-        return {
+        found: dict[str, Any] = {
             "source": self.source,
             "cf_version": self.cf_version,
             "findings": [dict(f.as_dict()) for f in self.findings],
         }
+        return {**found, "dropped": dict(self.dropped)} if self.dropped else found

@@ -120,6 +120,11 @@ def test_json_of_nothing_is_an_empty_list():
     assert json.loads(told("json")) == []
 
 
+def test_json_counts_what_is_left_out():
+    result = SourceReport("a.nc", "1.8", PLAIN.findings, dropped={"UNI002": 7})
+    assert [source.get("dropped") for source in json.loads(told("json", result, PLAIN))] == [{"UNI002": 7}, None]
+
+
 def test_json_is_ascii():
     assert told("json", BAD).isascii()
 
