@@ -55,5 +55,7 @@ def kind_of(target: str, to: str | None, *, netcdf: str) -> str:
             check_target_name(target)
         return said or "zarr"
     if said not in (None, to) or (suffix == ".nc" and to in ("zarr", "icechunk")):
-        raise OptionError(f"{target} ends with {suffix!r}, which is not {to!r}: give another name, or leave out 'to'")
+        raise OptionError(
+            f"{target} ends with {suffix!r}, which does not go with to={to!r}: give another name, or leave out to="
+        )
     return to

@@ -548,9 +548,9 @@ def test_the_suffix_decides_only_without_to(tmp_path, name, to, found):
 @pytest.mark.parametrize(
     ("name", "to", "message"),
     [
-        ("a.nca", "CF-1.13", "which is not 'CF-1.13'"),
-        ("a.zarr", "CF-1.13", "which is not 'CF-1.13'"),
-        ("a.nc", "zarr", "which is not 'zarr'"),
+        ("a.nca", "CF-1.13", "does not go with to='CF-1.13': give another name, or leave out to="),
+        ("a.zarr", "CF-1.13", "does not go with to='CF-1.13': give another name, or leave out to="),
+        ("a.nc", "zarr", "does not go with to='zarr': give another name, or leave out to="),
         ("a.nc", "CF-1.12", "is not one of"),
         ("a.cfa", None, "ends with '.cfa'"),
         ("a.icechunk", None, "use cfagg.convert"),
