@@ -31,7 +31,8 @@ from cfagg.arrays.index import FileState as IndexedState
 from cfagg.arrays.index.addresses import addresses_of
 from cfagg.arrays.index.building import build_index, is_text, row_of
 from cfagg.arrays.index.parquet import index_bytes
-from cfagg.arrays.index.table import Collected, FileRow
+from cfagg.arrays.index.rows import FileRow
+from cfagg.arrays.index.table import Collected
 from cfagg.arrays.joined_source import JoinedSource
 from cfagg.arrays.source import open_source
 from cfagg.errors import CfaggError, OptionError, SourceError, SourceNotFoundError, StaleIndexWarning

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cfagg.arrays.index.building import build_index
     from cfagg.arrays.index.parquet import open_index, write_index
-    from cfagg.arrays.index.table import FileState, Index
+    from cfagg.arrays.index.rows import FileState
+    from cfagg.arrays.index.table import Index
 
 __all__ = ["SUFFIX", "FileState", "Index", "build_index", "open_index", "write_index"]
 
 #: What the name of an index has behind that of its aggregation file.
 SUFFIX = ".cfagg-index"
 
-_HOMES = {"FileState": "table", "Index": "table", "build_index": "building"}
+_HOMES = {"FileState": "rows", "Index": "table", "build_index": "building"}
 
 
 def __getattr__(name: str) -> Any:

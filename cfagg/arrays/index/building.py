@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from cfagg.arrays.identity import Identity, is_square
 from cfagg.arrays.index.headers import StoredHeader, write_header
+from cfagg.arrays.index.rows import FileRow, FileState, VariableRow
 from cfagg.arrays.index.schema import FIELD, LONGEST, RANGES
-from cfagg.arrays.index.table import Collected, FileRow, FileState, Index, VariableRow
+from cfagg.arrays.index.table import Collected, Index
 from cfagg.arrays.index.tables import chunks_of
 from cfagg.errors import CfaggError
 from cfagg.formats.metadata.aggregation import MARKS

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from cfagg.arrays.blocks import THREAD_BYTES, Work, run
 from cfagg.arrays.index.lookup import IndexLookup, OpenedIndex
 from cfagg.arrays.index.patterns import MOST, Pattern, Request, codes_of, pattern_of
+from cfagg.arrays.index.rows import FileState
 from cfagg.arrays.index.sites import Conforming, Sites
-from cfagg.arrays.index.table import FileState, Index
+from cfagg.arrays.index.table import Index
 from cfagg.arrays.plan import Plan
 from cfagg.cf import conform
 from cfagg.cf.gather_numpy import fill_missing

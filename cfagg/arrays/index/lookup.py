@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cfagg.arrays.index import SUFFIX
-from cfagg.arrays.index.table import FileState, Index
+from cfagg.arrays.index.rows import FileState
+from cfagg.arrays.index.table import Index
 from cfagg.errors import CfaggError, SourceError, SourceNotFoundError, StaleIndexWarning
 from cfagg.formats.values.storage import StoredVariable
 from cfagg.storage.files import Context, FileKey, Handle, look

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.arrays.index.rows import UNKNOWN, Ragged
 from cfagg.arrays.index.schema import COLUMNS, FORMAT, LONGEST, RANGES, VERSION
-from cfagg.arrays.index.table import UNKNOWN, Index, Ragged
+from cfagg.arrays.index.table import Index
 from cfagg.errors import CfaggError, SourceError, TargetError
 from cfagg.errors.arguments import a_path
 from cfagg.formats.parquet_pages import UNPACKED, VALUES, check_pages

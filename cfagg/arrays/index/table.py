@@ -11,12 +11,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.index.headers import StoredHeader, read_header
+from cfagg.arrays.index.rows import FileRow, FileState, Ragged, VariableRow
 from cfagg.errors import ModelError
 from cfagg.formats.values.storage import Contiguous, StoredVariable
 from cfagg.model import Grid
@@ -24,101 +25,12 @@ from cfagg.model.chunks import ChunkTable
 from cfagg.storage.files import FileKey
 from cfagg.storage.urls import is_url
 
-__all__ = ["Collected", "FileRow", "FileState", "Index", "Ragged", "VariableRow"]
+__all__ = ["Collected", "Index"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: What stands for a number that is not known.
-UNKNOWN = -1
-
 #: Rows of files that are made columns at once.
 _TOGETHER = 256
-
-
-class FileState(NamedTuple):
-    """What tells one state of a file from another: of a local file times and inode, of a remote one its tag."""
-
-    size: int
-    mtime_ns: int = UNKNOWN
-    ctime_ns: int = UNKNOWN
-    inode: int = UNKNOWN
-    etag: str | None = None
-
-    @classmethod
-    def of(cls, key: FileKey, etag: str | None = None) -> Self:
-        """Return the state of an open file."""
-        if etag is not None:
-            return cls(key.size, etag=etag)
-        return cls(key.size, key.modified, key.changed, key.inode)
-
-
-class VariableRow(NamedTuple):
-    """One stored variable: `header` as `cfagg.arrays.index.headers` writes it, and its chunks.
-
-    `chunks` is the shape of a chunk, empty where values are in one block of bytes, or one block a record, `record`
-    bytes apart. `cell` is `None` where every chunk is stored, and `mask` where every chunk passed all codecs.
-    """
-
-    address: str
-    header: str
-    shape: tuple[int, ...]
-    chunks: tuple[int, ...]
-    record: int
-    cell: Int64 | None
-    offset: Int64
-    length: Int64
-    mask: Int64 | None
-
-
-class FileRow(NamedTuple):
-    """One file: its state, the digest of what describes its variables and where that stands, and the variables."""
-
-    path: str
-    state: FileState
-    digest: bytes | None
-    #: Begin and end of each range of bytes that the digest is of, one after another.
-    ranges: tuple[int, ...]
-    variables: tuple[VariableRow, ...]
-    #: What other parts of cfagg keep with the file; nothing here looks into it.
-    description: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ragged:
-    """Lists of integers, one behind the other."""
-
-    values: Int64
-    #: Where each begins, and the end of the last.
-    bounds: Int64
-
-    @classmethod
-    def of(cls, lists: Iterable[Sequence[int] | Int64]) -> Self:
-        """Return a column of these lists."""
-        made = list(lists)
-        counts = list(map(len, made))
-        bounds = np.zeros(len(made) + 1, np.int64)
-        np.cumsum(counts, out=bounds[1:])
-        if any(isinstance(one, np.ndarray) for one in made):
-            there = [np.asarray(one, np.int64) for one, n in zip(made, counts, strict=True) if n]
-            return cls(np.concatenate(there) if there else np.empty(0, np.int64), bounds)
-        return cls(np.fromiter(itertools.chain.from_iterable(made), np.int64, sum(counts)), bounds)
-
-    def __len__(self) -> int:
-        return len(self.bounds) - 1
-
-    def __getitem__(self, i: int) -> Int64:
-        return self.values[self.bounds[i] : self.bounds[i + 1]]
-
-    @property
-    def counts(self) -> Int64:
-        """The length of each list."""
-        return np.diff(self.bounds)
-
-    def take(self, rows: Int64) -> Ragged:
-        """Return some lists, in this order."""
-        bounds = np.concatenate([[0], np.cumsum(self.counts[rows])])
-        starts = np.repeat(self.bounds[:-1][rows] - bounds[:-1], np.diff(bounds))
-        return Ragged(self.values[np.arange(bounds[-1]) + starts], bounds)
 
 
 #: Columns of an index by what they have: a list, or an object, for each entry; and those with an entry a file.

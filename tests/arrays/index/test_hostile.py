@@ -14,7 +14,7 @@ import pytest
 from cfagg.arrays.index import Index, build_index, open_index
 from cfagg.arrays.index.headers import read_header
 from cfagg.arrays.index.parquet import _encoded, _sealed, index_bytes
-from cfagg.arrays.index.table import Ragged
+from cfagg.arrays.index.rows import Ragged
 from cfagg.errors import CfaggError, SourceError, StaleIndexWarning
 from cfagg.model import Aggregation
 

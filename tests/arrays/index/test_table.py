@@ -14,8 +14,9 @@ import pytest
 
 from cfagg.arrays.index import FileState, Index, build_index, open_index, write_index
 from cfagg.arrays.index.parquet import _sealed, _unsealed
+from cfagg.arrays.index.rows import FileRow, VariableRow
 from cfagg.arrays.index.schema import COLUMNS, VERSION
-from cfagg.arrays.index.table import Collected, FileRow, VariableRow
+from cfagg.arrays.index.table import Collected
 from cfagg.errors import SourceError
 from cfagg.formats.values import read
 from cfagg.storage.files import CONTEXT_SOURCE

@@ -21,7 +21,7 @@ from pyarrow import parquet
 import cfagg
 from cfagg.arrays.index import Index, open_index, write_index
 from cfagg.arrays.index.parquet import DamagedIndexError, _sealed, _unsealed
-from cfagg.arrays.index.table import Ragged
+from cfagg.arrays.index.rows import Ragged
 from cfagg.errors import AccessError, CfaggError, StaleIndexWarning
 from tests.aggregation.months import months
 from tests.nca_files import fragment
