@@ -257,7 +257,10 @@ def _decoded(plain: bytes, home: str) -> Index:
         found = "none" if at < 0 else _plain_type(file.schema_arrow.field(at).type)
         if found != one.type:
             raise DamagedIndexError(f"its column {one.name!r} is of type {found}, expected {one.type}")
-    return _index(_Columns(file.read([c.name for c in COLUMNS]).combine_chunks()), home, about)
+    names = [c.name for c in COLUMNS]
+    # Older versions of Arrow read no file without a row group.
+    table = file.read(names) if file.num_row_groups else file.schema_arrow.empty_table().select(names)
+    return _index(_Columns(table.combine_chunks()), home, about)
 
 
 def _plain_type(found: Any) -> str:
