@@ -36,7 +36,10 @@ JOBS = {
 }
 
 
-@pytest.mark.parametrize("job", JOBS.values(), ids=list(JOBS))
+@pytest.mark.parametrize(
+    "job",
+    [pytest.param(job, id=name, marks=[pytest.mark.full] if i else []) for i, (name, job) in enumerate(JOBS.items())],
+)
 def test_files_are_written_by_several_threads(tmp_path, job):
     for i in range(3):
         attributes = {"units": "days since 2000-01-01", "standard_name": "time"}

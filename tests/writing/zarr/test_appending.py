@@ -565,6 +565,7 @@ def test_one_step_without_the_dimension_is_refused_with_what_gives_it_one(tmp_pa
     same(store, series(0, 6))
 
 
+@pytest.mark.full
 def test_another_process_reads_whole_appends_by_xarray(tmp_path: Path) -> None:
     store = write(tmp_path / "a.zarr", series(0, 5))
     cfagg.append(store, series(5, 1), "time")  # after which there are consolidated metadata
