@@ -41,6 +41,8 @@ class Builder:
         self.used: list[tuple[Any, str, Mapping[str, Any]]] = []
         #: What of it refers to other things than what is equal to it and stands in the dataset: to these.
         self.own: dict[Any, Any] = {}
+        #: How its features are stored, where it is ragged: nothing but its dimensions tells which counts are its own.
+        self.ragged: tuple[Any, ...] = ()
         #: Names of the arrays, box by box.
         self.names: list[str] = []
         #: Attributes that their members have differently, likewise.
@@ -60,6 +62,11 @@ class Builder:
         box = int(boxes.box[rows[0]])
         described = [joined.described[row] for row in rows.tolist()]
         first = described[0]
+        self.ragged = tuple(
+            (name, content_key(p.values) if p.values is not None else self._content(p, int(rows[0])))
+            for name, p in first.parts.items()
+            if p.role == "ragged"
+        )
         order = self._dimensions(rows, described, box)
         alike = list({(d.stated.dims, *d.along.items()): d for d in reversed(described)}.values())[::-1]
         names: dict[str, str] = {}
@@ -73,7 +80,7 @@ class Builder:
         sizes = dict(zip(first.stated.dims, first.shape, strict=True))
         for dim in loose:
             dims[f"dimension {dim}"] = names[dim] = self.contents.dimension(
-                dim, sizes[dim], ("size", dim, sizes[dim]), set(sizes) - {dim}
+                dim, sizes[dim], self._sized(dim, sizes[dim]), set(sizes) - {dim}
             )
         others = [i for i in self._present(described) if i not in order]
         own = [*(self._axis(rows, described, identity, None, dims, names) for identity in others), *own]
@@ -123,7 +130,7 @@ class Builder:
         if getattr(own[0], "index", False):  # the axis is only counted
             if dim is not None:
                 size = int(boxes.extent[boxes.box[rows[0]], axis])
-                dims[identity] = self.contents.dimension(dim, size, ("size", dim, size), beside)
+                dims[identity] = self.contents.dimension(dim, size, self._sized(dim, size), beside)
                 _called(names, described, identity, dims[identity])
             return None
         key = (identity, tuple(map(id, own)), boxes.start[rows, axis].tobytes())
@@ -139,6 +146,7 @@ class Builder:
         content: Any = (
             "coordinate", base, dim, content_key(made.values), _frozen(made.master.all_attributes()),
             None if bounds is None else (content_key(bounds.values), _frozen(bounds.master.all_attributes())),
+            self.ragged if dim is not None else (),
         )  # fmt: skip
         content = self.contents.apart(self._key(content), beside)
         known = self.contents.known(content)
@@ -191,6 +199,10 @@ class Builder:
             contents.add(own, (*spans, last), array, said)
         contents.add(name, spans, values if spans else values.reshape(()), attributes)
 
+    def _sized(self, dim: str, size: int) -> tuple[Any, ...]:
+        """Return what a dimension without coordinates is known by."""
+        return "size", dim, size, *self.ragged
+
     def _key(self, key: Any) -> Any:
         """Return a key with what it refers to, where that is not what stands in the dataset."""
         while key in self.own:
@@ -235,6 +247,9 @@ class Builder:
             name, key = self._companion(rows, own, dims, said=first.stated)
             self._uses(key, name, first.stated.attributes)
             names[first.stated.name] = names[first.stated.name.rpartition("/")[2]] = name
+            if self.ragged:
+                for dim, new in zip(first.stated.dims, self.contents.variables[name].dims, strict=False):
+                    names.setdefault(dim, new)
             if first.role == "coordinates":
                 found.append(name)
         return found
@@ -247,7 +262,7 @@ class Builder:
         base = first.stated.name.rpartition("/")[2]
         axes = [self.number.get(a) for a in first.axes[: len(first.shape)]]
         spans = [
-            dims[a] if a in dims else self.contents.dimension(d, n, ("size", d, n))
+            dims[a] if a in dims else self.contents.dimension(d, n, self._sized(d, n))
             for a, d, n in zip(first.axes, first.stated.dims, first.shape, strict=False)
         ]
         # Along these it varies from file to file, and has no dimension in any.

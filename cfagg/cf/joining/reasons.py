@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining.boxes import Boxes
-from cfagg.cf.joining.members import Axis, Int64, Members
+from cfagg.cf.joining.members import Axis, Int64, Members, Part
 from cfagg.cf.joining.merging import gaps
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.remedies import remedy_of
@@ -51,6 +51,9 @@ _SENTENCES = {
     "crowded": "others that would be joined with them overlap along {what}: {a} and {b}",
     "incomplete": "joined along {what} they would be an array with missing parts: {a} and {b}",
 }
+
+
+_COUNTED = "give that dimension a coordinate with a standard_name, by which its places are known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
     if not differ:
         for name, part in members.parts.items():
             if part.code[a] != part.code[b]:
-                return Reason("part", part.name or name, *_of_part(part, a, b), "any axis")
+                return _of_part(members, part.name or name, part, a, b, "any axis")
         return Reason("equal", "", None, None)
     refused = [axis for axis in differ if options.axes is not None and axis.name not in options.axes]
     if refused:
@@ -130,7 +133,7 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
     (axis,) = differ
     for name, part in members.parts.items():
         if axis.name not in part.axes and part.code[a] != part.code[b]:
-            return Reason("part", part.name or name, *_of_part(part, a, b), axis.name)
+            return _of_part(members, part.name or name, part, a, b, axis.name)
     return _along(members, axis, a, b, options)
 
 
@@ -160,7 +163,7 @@ def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Re
 def _apart_from(axis: Axis, a: int, b: int, options: Options) -> str:
     """Return what would join two that overlap along an axis, by whether they have coordinates in common."""
     if axis.counted:
-        return "give the coordinate of that dimension a standard_name, by which its places are known"
+        return _COUNTED
     mine, theirs = (_values(axis, i, options) for i in (a, b))
     common = np.intersect1d(mine, theirs).size
     if not common:
@@ -226,9 +229,14 @@ def _difference(axis: Axis, a: int, b: int) -> tuple[str, Any, Any]:
     return axis.name, plain(axis.first[a]), plain(axis.first[b])
 
 
-def _of_part(part: Any, a: int, b: int) -> tuple[Any, Any]:
-    """Return what two members have of something else."""
-    return (int(part.code[a]), int(part.code[b])) if part.differing is None else part.differing(a, b)
+def _of_part(members: Members, name: str, part: Part, a: int, b: int, axis: str) -> Reason:
+    """Return that two members have something else of what does not span an axis."""
+    both = (int(part.code[a]), int(part.code[b])) if part.differing is None else part.differing(a, b)
+    # Along a dimension whose places are only counted nothing is ever joined; meshes have no other.
+    counted = any(
+        own.counted and own.name in part.axes and not own.name.endswith("of the mesh") for own in members.axes
+    )
+    return Reason("part", name, *both, axis, remedy=f"{_COUNTED}; or give both the same {name}" if counted else "")
 
 
 def _of_cells(members: Members, axis: Axis, a: int, b: int, options: Options) -> Literal["cells overlap", "gap"] | None:
