@@ -231,12 +231,12 @@ def _difference(axis: Axis, a: int, b: int) -> tuple[str, Any, Any]:
 
 def _of_part(members: Members, name: str, part: Part, a: int, b: int, axis: str) -> Reason:
     """Return that two members have something else of what does not span an axis."""
-    both = (int(part.code[a]), int(part.code[b])) if part.differing is None else part.differing(a, b)
+    one, other = (int(part.code[a]), int(part.code[b])) if part.differing is None else part.differing(a, b)
     # Along a dimension whose places are only counted nothing is ever joined; meshes have no other.
     counted = any(
         own.counted and own.name in part.axes and not own.name.endswith("of the mesh") for own in members.axes
     )
-    return Reason("part", name, *both, axis, remedy=f"{_COUNTED}; or give both the same {name}" if counted else "")
+    return Reason("part", name, one, other, axis, remedy=f"{_COUNTED}; or give both the same {name}" if counted else "")
 
 
 def _of_cells(members: Members, axis: Axis, a: int, b: int, options: Options) -> Literal["cells overlap", "gap"] | None:
