@@ -76,6 +76,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return re.sub(r"^<!-- made: (\w+) -->$", lambda found: TABLES[found[1]](), markdown, flags=re.MULTILINE)
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Mark short code within text, which is not to be broken at its hyphens, nor within a word."""
+    return re.sub(r"(?<!<pre>)(?<!</span>)<code>(?=[^<]{1,28}</code>)", '<code class="whole">', html)
+
+
 def main(folder: Path) -> None:
     """Write all pictures and tables into a folder."""
     folder.mkdir(parents=True, exist_ok=True)

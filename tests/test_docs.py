@@ -21,7 +21,7 @@ from docs.making import pages
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 TEXTS = [*PAGES, *(ROOT / n for n in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "sample_data/SOURCES.md"))]
-NAV = re.findall(r"^  - [^:]+: (\S+\.md)$", (ROOT / ".mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+NAV = re.findall(r"^ +- [^:]+: (\S+\.md)$", (ROOT / ".mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 #: Paths of one machine, installers' hosts, and unfinished text.
 FORBIDDEN = r"/(root|work|tmp|Users)/\w|pypi\.org|pythonhosted|\b(TODO|FIXME|XXX|TBD)\b|[Ll]orem ipsum"
@@ -99,7 +99,7 @@ def test_few_examples_are_exempt_from_running() -> None:
 def test_blocks_that_are_not_run_are_diagrams_commands_and_one_example_of_urls() -> None:
     # A block in a language that is not listed would be run by nobody, unnoticed.
     found = [(p.name, b.language) for p in TEXTS for b in pages.blocks(p.read_text(encoding="utf-8")) if not b.title]
-    assert {language for _, language in found} == {"python", "console", "toml", "json", "text", "pycon"}
+    assert {language for _, language in found} == {"python", "console", "toml", "json", "text", "sh", "pycon"}
     assert [name for name, language in found if language == "pycon"] == ["remote.md"]
     for _, block in ((p, b) for p in TEXTS for b in pages.blocks(p.read_text(encoding="utf-8"))):
         if block.language == "pycon":
@@ -112,7 +112,7 @@ def test_blocks_that_are_not_run_are_diagrams_commands_and_one_example_of_urls()
 def _commands(text: str) -> list[str]:
     """Return the commands that a page names without running them: in text, and in blocks of text."""
     inline = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
-    blocks = [line for b in pages.blocks(text) if b.language == "text" for line in b.text.splitlines()]
+    blocks = [line for b in pages.blocks(text) if b.language in ("text", "sh") for line in b.text.splitlines()]
     indented = re.findall(r"^    (cfagg .*)$", text, flags=re.MULTILINE)
     return [line.removeprefix("$ ") for line in (*inline, *blocks, *indented)]
 
@@ -154,7 +154,7 @@ def test_an_example_that_prints_something_else_fails(tmp_path: Path) -> None:
 
 def test_the_way_to_the_samples_is_the_same_in_readme_and_docs_and_works(tmp_path: Path) -> None:
     found = {
-        re.search(r"^    python -c \"(.+)\"\n    cd samples$", p.read_text(encoding="utf-8"), re.MULTILINE)[1]
+        re.search(r"^ *python -c \"(.+)\"\n *cd samples$", p.read_text(encoding="utf-8"), re.MULTILINE)[1]
         for p in (ROOT / "README.md", ROOT / "docs/install.md")
     }
     (code,) = found

@@ -1,7 +1,5 @@
 """Every exception and warning that cfagg raises on purpose.
 
-::
-
     CfaggError
     ├── ConventionError        (ValueError)           attributes or JSON that break their convention
     │   └── UnreadableAggregationError (ValueError)   an aggregation that cannot be read
@@ -33,6 +31,8 @@
     ├── StaleAccumulationWarning                      an accumulation that was there and could not be used
     ├── StaleIndexWarning                             an index that was there and could not be used
     └── UnknownConventionWarning                      a variable left out, an aggregation not understood
+
+The builtin class that each also derives from stands in parentheses.
 """
 
 from __future__ import annotations

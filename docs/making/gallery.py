@@ -67,14 +67,14 @@ def draw(path: str) -> bytes:
         title = _partitions(axes, path, variable, (down, across))
     else:
         title = f"{Path(path).name}: {found.attrs.get('um_stash_source')}"
-    axes.set_title(title, fontsize=8, color=INK, loc="left")
-    axes.set_xlabel(across, fontsize=7, color=MUTED)
-    axes.set_ylabel(down, fontsize=7, color=MUTED)
-    axes.tick_params(labelsize=6, colors=MUTED)
+    axes.set_title(title, fontsize=9, color=INK, loc="left")
+    axes.set_xlabel(across, fontsize=8, color=MUTED)
+    axes.set_ylabel(down, fontsize=8, color=MUTED)
+    axes.tick_params(labelsize=8, colors=MUTED)
     axes.set_ylim(values.shape[0], 0) if path in AGGREGATIONS or across == "site" else None
     bar = canvas.colorbar(image, ax=axes)
-    bar.ax.tick_params(labelsize=6, colors=MUTED)
-    bar.set_label(f"{variable} [{units}]", fontsize=7, color=MUTED)
+    bar.ax.tick_params(labelsize=8, colors=MUTED)
+    bar.set_label(f"{variable} [{units}]", fontsize=8, color=MUTED)
     return png(canvas)
 
 
@@ -93,7 +93,7 @@ def _partitions(axes: Any, path: str, variable: str, dims: tuple[str, str]) -> s
         x, y = (columns[i] + columns[i + 1]) / 2, (rows[j] + rows[j + 1]) / 2
         # Of several fragments in one file their names tell more.
         text = parts.address_name(number) if len(parts.files) == 1 else Path(parts.file_name(number)).name
-        axes.text(x, y, text, ha="center", va="center", fontsize=6, color=INK, bbox=_GROUND)
+        axes.text(x, y, text, ha="center", va="center", fontsize=8, color=INK, bbox=_GROUND)
     matrix = " × ".join(map(str, found.grid.matrix_shape))
     return f"{path}: {found.dialect}, partition matrix {matrix}"
 
