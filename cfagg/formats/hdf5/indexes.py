@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.messages import CHUNKED, Layout, layout_of
+from cfagg.formats.hdf5.newer import NewerIndex
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, BrokenError, Space
 from cfagg.formats.hdf5.trees import records
 
@@ -52,7 +53,7 @@ def check_index(space: Space, message: bytes, shape: Sequence[int] | None) -> La
     # The last size is that of an element.
     if shape is not None and len(shape) + 1 != sizes:
         raise BrokenError
-    if at == UNDEFINED:
+    if at == UNDEFINED or layout.kind not in _MARKS:
         return layout
     mark = _MARKS[layout.kind]
     if space.take(at, len(mark)) != mark:
@@ -105,11 +106,18 @@ def _check_old(space: Space, root: int, sizes: int) -> None:
 
 
 def positions(
-    data: Bytes, tree: int, chunk: Sequence[int], indices: Sequence[tuple[int, ...]]
+    data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], indices: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, int | None, int]] | None:
     """Return filter mask, byte offset and stored size of chunks; `None` where the library has to look."""
-    # A version 1 B-tree, as the netCDF library writes it, that has them all.  What stands in the file is not compared
-    # with its size.
+    # That of a newer kind is read whole.  What stands in the file is not compared with its size.
+    if isinstance(tree, NewerIndex):
+        rows = tree.listed(data, MOST)
+        if rows is None:
+            return None
+        counts = tuple([-(-n // c) for n, c in zip(tree.shape, chunk, strict=True)])
+        numbers = [np.ravel_multi_index(index, counts) for index in indices]
+        return [(mask, at, size) for mask, at, size in rows[numbers, -3:].tolist()]
+    # A version 1 B-tree, as the netCDF library writes it, that has them all.
     nodes: dict[int, _Node] = {}
     found: list[tuple[int, int | None, int]] = []
     try:
@@ -156,12 +164,14 @@ def _node(data: Bytes, at: int, rank: int, nodes: dict[int, _Node]) -> _Node | N
 
 
 def listed(
-    data: Bytes, tree: int, chunk: Sequence[int], shape: Sequence[int], most: int
+    data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], shape: Sequence[int], most: int
 ) -> npt.NDArray[np.int64] | None:
-    """Return index, filter mask, byte offset and stored size of all chunks of a version 1 B-tree, in no order.
+    """Return index, filter mask, byte offset and stored size of all chunks, in no order.
 
     `None` where the library has to look.  Places are not compared with the size of the file.
     """
+    if isinstance(tree, NewerIndex):
+        return tree.listed(data, most)
     rank = len(chunk)
     if all(0 < n <= c for n, c in zip(shape, chunk, strict=True)):
         # One chunk, as most coordinates have, and fields of files of one time.

@@ -140,8 +140,12 @@ def attribute_of(data: bytes) -> tuple[bytes, int, bytes, bytes, int]:
 #: Classes of layouts.
 COMPACT, CONTIGUOUS, CHUNKED = 0, 1, 2
 
-#: Bytes of settings of indexes whose place stands behind these: fixed and extensible arrays, and trees.
-SETTINGS = {3: 1, 4: 5, 5: 6}
+#: The number of the index of one chunk.
+_SINGLE = 1
+
+#: Bytes of settings of indexes whose place stands behind these: of one chunk without filters, of chunks in a row, fixed
+#: and extensible arrays, and trees.
+SETTINGS = {1: 0, 2: 0, 3: 1, 4: 5, 5: 6}
 
 
 class Layout(NamedTuple):
@@ -151,7 +155,7 @@ class Layout(NamedTuple):
     class_: int
     #: `UNDEFINED` where nothing was written, or values stand in the layout itself.
     at: int
-    #: Bytes of contiguous values.
+    #: Bytes of contiguous values, or of the only chunk behind its filters.
     size: int = 0
     #: Sizes of a chunk, and behind them the bytes of an element.
     chunk: tuple[int, ...] = ()
@@ -160,6 +164,9 @@ class Layout(NamedTuple):
     settings: bytes = b""
     #: Whether chunks that reach beyond the dataset's end pass no filter, whatever their masks say.
     plain_edges: bool = False
+    #: Whether the size of the only chunk, and its mask, are those behind its filters.
+    filtered: bool = False
+    mask: int = 0
 
 
 def layout_of(data: bytes) -> Layout:
@@ -177,12 +184,16 @@ def layout_of(data: bytes) -> Layout:
     rank, width = data[3], data[4]
     end = 5 + width * rank
     chunk = tuple(int.from_bytes(data[5 + width * i : 5 + width * (i + 1)], "little") for i in range(rank))
-    index, at, settings = data[end], UNDEFINED, b""
+    index, at, settings, size, mask = data[end], UNDEFINED, b"", 0, 0
+    filtered = index == _SINGLE and bool(data[2] & 2)
     if index in SETTINGS:
         start = end + 1 + SETTINGS[index]
         settings = data[end + 1 : start]
+        if filtered:
+            size, mask = struct.unpack_from("<QI", data, start)
+            start += 12
         (at,) = struct.unpack_from("<Q", data, start)
-    return Layout(version, class_, at, chunk=chunk, kind=index, settings=settings, plain_edges=bool(data[2] & 1))
+    return Layout(version, class_, at, size, chunk, index, settings, bool(data[2] & 1), filtered, mask)
 
 
 def filters_of(data: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:

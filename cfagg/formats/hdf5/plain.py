@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cfagg.formats.hdf5.messages import CHUNKED, CONTIGUOUS, filters_of, layout_of
+from cfagg.formats.hdf5.messages import CHUNKED, CONTIGUOUS, filters_of, layout_of, shape_of
+from cfagg.formats.hdf5.newer import NewerIndex
 from cfagg.formats.hdf5.objects import ATTRIBUTES, FILL, FILTERS, LAYOUT, LINKS, OLD_FILL, SPACE, TYPE, Object
 from cfagg.formats.hdf5.space import UNDEFINED, UnusualError
 from cfagg.formats.values.storage import Chunked, Contiguous
@@ -48,5 +49,7 @@ def storage_of(
     if layout.class_ != CHUNKED or len(chunk) != len(shape) + 1 or chunk[-1] != dtype.itemsize or not all(chunk):
         raise UnusualError
     filters = _filters(messages.get(FILTERS, b"\2\0"))
-    tree = layout.at if layout.version == 3 and layout.at != UNDEFINED else None
+    tree: int | NewerIndex | None = None if layout.at == UNDEFINED else layout.at
+    if tree is not None and layout.version > 3:
+        tree = NewerIndex(layout, shape, shape_of(messages[SPACE])[1], bool(filters))
     return Chunked(chunk[:-1], Encoding(dtype, filters), name, tree)

@@ -40,8 +40,8 @@ class Chunked:
     encoding: Encoding
     #: In the file, for messages.
     path: str
-    #: Where the table of chunks stands, where it may be a version 1 B-tree.
-    tree: int | None = field(default=None, compare=False, repr=False)
+    #: Where the table of chunks stands, or how it is found; `None` where that is the library's to say.
+    tree: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,6 +183,22 @@ def test_an_index_and_how_it_is_listed_lead_to_each_other(counts, data):
     assert one.actual(one.listed(index)) == index
 
 
+@pytest.mark.parametrize("most", [(None, 6), (None, None), (5, None), None], ids=str)
+@pytest.mark.parametrize("chunks", [(2, 3), (5, 6)], ids=str)
+def test_newer_indexes_of_chunks_are_read_without_the_library(tmp_path, monkeypatch, most, chunks):
+    stored = np.arange(30.0).reshape(5, 6)
+    with h5py.File(tmp_path / "a.nc", "w", libver="latest") as file:
+        made = file.create_dataset("v", data=stored, chunks=chunks, maxshape=most, compression="gzip")
+        for axis, name in enumerate("yx"):
+            file.create_dataset(name, data=np.arange(stored.shape[axis]), maxshape=most and most[axis : axis + 1])
+            file[name].make_scale(name)
+            made.dims[axis].attach_scale(file[name])
+    monkeypatch.setattr(hdf5_chunks._Table, "_ask", None)
+    found = values.locate(str(tmp_path / "a.nc"), "/v", CONTEXT_SOURCE)
+    for slices in ([slice(0, 5, 1), slice(0, 6, 1)], [slice(3, 4, 1), slice(1, 2, 1)]):
+        np.testing.assert_array_equal(values.read(found, slices, CONTEXT_SOURCE), stored[tuple(slices)])
+
+
 @pytest.mark.parametrize("rows", [6, 90])
 @pytest.mark.parametrize("most", [(None, 6), (None, None), None], ids=["extensible", "tree", "fixed"])
 @pytest.mark.parametrize("options", [{"compression": "gzip"}, {"shuffle": True}], ids=["deflate", "shuffle"])
