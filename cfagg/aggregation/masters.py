@@ -21,6 +21,7 @@ from cfagg.cf.recipe import ANY
 from cfagg.cf.units import SAME
 from cfagg.errors import CfaggError
 from cfagg.model import Aggregation, Grid, Layout, Partitions
+from cfagg.model.dataset import enumeration_of
 from cfagg.model.partitions import same_value
 
 __all__ = ["Master", "common", "conformed", "distinct", "master_of", "with_missing", "with_texts"]
@@ -78,10 +79,15 @@ def master_of(stated: Sequence[Stated]) -> Master:
     attributes, differing = common([one.attributes for one in stated])
     units, calendar = first.text("units"), first.text("calendar")
     own = {k: v for k, v in first.attributes.items() if k in STORAGE_ATTRIBUTES}
+    names = enumeration_of(first.dtype)
+    if names is not None:
+        # CF says what numbers mean by flags, which every dialect can; those of the file itself stand.
+        attributes = _flags_of(names, first.dtype) | attributes
+        stated = [replace(one, dtype=np.dtype(one.dtype.str), kind="integer") for one in stated]
     dtypes = list(dict.fromkeys(one.dtype.newbyteorder("=") for one in stated))
     if not all(one.kind in ("integer", "float") for one in stated):
         dtype = dtypes[0] if len(dtypes) == 1 and dtypes[0].kind in "SV" else np.dtype(object)
-        if first.kind == "other":  # whatever objects the library makes of it
+        if stated[0].kind == "other":  # whatever objects the library makes of it
             dtype = ANY
         return Master(dtype, units, calendar, {**attributes, **_plain_of(own)}, differing)
     changed = _changes(stated)
@@ -97,7 +103,16 @@ def master_of(stated: Sequence[Stated]) -> Master:
         # A value that one of them has may be what another declares missing: none has the fill value of a wider type.
         dtype = np.dtype(_WIDER.get(dtype.str[1:], dtype.str[1:]))
         fill["_FillValue"] = dtype.type(WRITTEN_FILLS[dtype.str[1:]])
+        if names is not None and "flag_values" not in first.attributes:
+            fill["flag_values"] = attributes["flag_values"].astype(dtype)
     return Master(dtype, units, calendar, {**attributes, **fill}, differing)
+
+
+def _flags_of(names: Sequence[tuple[str, int]], dtype: np.dtype[Any]) -> dict[str, Any]:
+    """Return what an enumeration means as flags of CF, in whose words are no blanks."""
+    words = ["_".join(name.split()) for name, _ in names]
+    values = np.array([value for _, value in names], np.dtype(dtype.str).newbyteorder("="))
+    return {"flag_values": plain(values), "flag_meanings": " ".join(words)}
 
 
 def with_missing(master: Master, stated: Sequence[Stated]) -> Master:

@@ -20,7 +20,7 @@ from cfagg.errors import LimitError
 if TYPE_CHECKING:
     from cfagg.model.chunks import ChunkTable
 
-__all__ = ["AttributeValue", "Dataset", "Dimension", "Group", "Kind", "SharedAttributes", "Variable"]
+__all__ = ["AttributeValue", "Dataset", "Dimension", "Group", "Kind", "SharedAttributes", "Variable", "enumeration_of"]
 
 #: What an attribute may hold: text; several texts; numbers, always with one dimension; text that is not UTF-8; or
 #: something that netCDF does not have (a mapping or a boolean in JSON).
@@ -55,6 +55,12 @@ BLOCK = 1 << 22
 
 #: As many characters of a list of names are looked at.
 LONGEST = 1 << 18
+
+
+def enumeration_of(dtype: np.dtype[Any]) -> tuple[tuple[str, int], ...] | None:
+    """Return names and numbers of an enumeration, in the order of these, which are metadata of a type of integers."""
+    found = None if dtype.metadata is None else dtype.metadata.get("enum")
+    return None if found is None else tuple(sorted(found.items(), key=lambda item: (item[1], item[0])))
 
 
 @dataclass(eq=False, slots=True)
@@ -97,7 +103,8 @@ class Variable:
     dimensions : tuple of Dimension
         In order.  Of an aggregation variable these are the aggregated dimensions.
     dtype : numpy.dtype
-        Stored type; `object` for strings of variable length and what NumPy does not have.
+        Stored type; `object` for strings of variable length and what NumPy does not have. That of an enumeration,
+        whose kind is other, is that of its numbers, with ``enum`` as metadata.
     kind : {"char", "string", "integer", "float", "other"}
         What it holds.
     attributes : dict
@@ -172,6 +179,11 @@ class Variable:
     def is_numeric(self) -> bool:
         """Whether it holds integers or floating-point numbers."""
         return self.kind in ("integer", "float")
+
+    @property
+    def enumeration(self) -> tuple[tuple[str, int], ...] | None:
+        """The names of an enumeration with their numbers, in the order of these; `None` of other types."""
+        return enumeration_of(self.dtype)
 
     @property
     def is_coordinate(self) -> bool:

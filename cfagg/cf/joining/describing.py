@@ -21,7 +21,7 @@ from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, aro
 from cfagg.cf.joining.structure import plan_of, plans_of
 from cfagg.cf.joining.turning import upright
 from cfagg.cf.references import Resolver
-from cfagg.model.dataset import Dataset, SharedAttributes, Variable
+from cfagg.model.dataset import Dataset, SharedAttributes, Variable, enumeration_of
 
 __all__ = ["describe", "describe_all", "interned"]
 
@@ -76,7 +76,7 @@ def interned(described: Iterable[Described]) -> list[Described]:
 
     def stated(one: Stated) -> Stated:
         if id(one) not in memo:
-            key = (one.name, one.dims, one.dtype.str, one.kind, _frozen_items(one.attributes))
+            key = (one.name, one.dims, _typed(one.dtype), one.kind, _frozen_items(one.attributes))
             memo[id(one)] = one, _stated.setdefault(key, one)
         return memo[id(one)][1]  # type: ignore[no-any-return]
 
@@ -269,7 +269,12 @@ def _as_array(value: Any) -> npt.NDArray[Any]:
 def _key_of(variable: Variable) -> _Key:
     """Return all that a file says of a variable but its sizes and values."""
     attributes = variable.attributes
-    return variable.path, variable.dims, variable.dtype.str, variable.kind, _once_frozen(attributes)
+    return variable.path, variable.dims, _typed(variable.dtype), variable.kind, _once_frozen(attributes)
+
+
+def _typed(dtype: np.dtype[Any]) -> Hashable:
+    """Return what stands for a type, of which those of enumerations are equal that are not."""
+    return dtype.str if dtype.metadata is None else (dtype.str, enumeration_of(dtype))
 
 
 def _once_frozen(attributes: Mapping[str, Any]) -> _Key:

@@ -172,7 +172,7 @@ def unusable(variable: Variable) -> str | None:
         return f"cannot be read: {variable.unreadable}"
     if variable.dialect is not None:
         return "is an aggregation itself"
-    if variable.kind == "other":
+    if variable.kind == "other" and variable.enumeration is None:
         return "holds neither numbers nor text"
     if variable.is_numeric:
         try:

@@ -38,7 +38,8 @@ _BY_COLUMN = {
     "other coordinates and ancillary variables": "add to one what only the other has, or take its name out of the "
     "attribute, such as coordinates or ancillary_variables",
     "names of attributes": "leave out exist_all=True or equal_all=True, or name the attributes in ignore=",
-    "type": "text and numbers are never one array: give them different names",
+    "type": "text, numbers and enumerations of other names or numbers are never one array: give them different names, "
+    "or write all as one type",
 }
 
 #: Parts of what is said of those that are joined with nothing.
@@ -49,6 +50,7 @@ _BY_PROBLEM = (
     ("has no units", "relaxed_units=True, or give it units"),
     ("is not there", "add what is named, or take its name out of the attribute coordinates"),
     ("has no elements", "leave the file out"),
+    ("type is defined by its file", "write it as numbers or text"),
     ("ragged array", "write each feature to a file, or all to one array with a dimension for features"),
     ("is subsampled", "write the coordinate in full"),
     ("are no bounds of", "correct the attribute bounds, or the dimensions of what it names"),

@@ -106,7 +106,7 @@ class _Field:
         self._vertical()
         mappings = dict.fromkeys((*self._mappings(), *(self.known.number[c] for c in containers if c is not None)))
         self._check_units(name)
-        if variable.kind == "other":  # what its values stand for is not compared
+        if variable.kind == "other" and variable.enumeration is None:  # what its values stand for is not compared
             self.problems.append("its type is defined by its file")
         for dimension in variable.dims:
             if dimension not in self.along:
@@ -382,7 +382,8 @@ class _Field:
     def _check_units(self, name: str | None) -> None:
         if self.options.relaxed_units:
             return
-        bare = [name or self.variable.name] * (self.variable.text("units") is None and not self.variable.is_text)
+        of_units = self.variable.is_numeric and self.variable.text("units") is None
+        bare = [name or self.variable.name] * of_units
         bare += [n for n, v in self.of.items() if v.text("units") is None and not v.is_text and not _is_counted(v)]
         self.problems += [f"{one!r} has no units" for one in bare]
 
@@ -393,7 +394,7 @@ class _Field:
             of = self.of.get(key)
             sense: Hashable = "index" if plan.dimension is not None else "attribute"
             if of is not None:
-                sense = "text" if of.is_text else units_key(of.text("units"), of.text("calendar"))
+                sense = "text" if of.is_text else _enumerated(of) or units_key(of.text("units"), of.text("calendar"))
             climatology = of is not None and "climatology" in of.attributes
             positive = (of.text("positive") or "").lower() if of is not None else ""
             axes.append((key, sense, plan.bounds is not None, climatology, positive))
@@ -402,13 +403,17 @@ class _Field:
             other = None if p.variable is None else variables[p.variable]
             kind: Hashable = None
             if other is not None:
-                kind = "text" if other.is_text else units_key(other.text("units"), other.text("calendar"))
+                kind = (
+                    "text"
+                    if other.is_text
+                    else _enumerated(other) or units_key(other.text("units"), other.text("calendar"))
+                )
             dims = 0 if other is None else len(length(other))
             # In which order its dimensions are stored says nothing.
             parts.append((p.identity, p.role, sorted_axes(p.axes, dims), kind))
         return {
             "identity": name,
-            "type": "text" if variable.is_text else "numbers",
+            "type": "text" if variable.is_text else _enumerated(variable) or "numbers",
             "units": units_key(variable.text("units"), variable.text("calendar")),
             "cell methods": self._methods(),
             "axes": tuple(sorted(axes, key=str)),
@@ -421,10 +426,20 @@ class _Field:
         }
 
 
+def _enumerated(variable: Variable) -> str | None:
+    """Return what an enumeration is; `None` of another variable."""
+    names = variable.enumeration
+    if names is None:
+        return None
+    return f"enumeration of {variable.dtype.name} ({', '.join(f'{name} = {value}' for name, value in names)})"
+
+
 def _is_time(variable: Variable) -> bool:
     return is_reference_time(variable.text("units") or "")
 
 
 def _is_counted(variable: Variable) -> bool:
     """Whether a coordinate without units has none: an identifier, a number of a level, or a parametric coordinate."""
-    return any(variable.text(name) is not None for name in ("cf_role", "formula_terms")) or variable.kind == "integer"
+    return any(variable.text(name) is not None for name in ("cf_role", "formula_terms")) or (
+        variable.kind in ("integer", "other")
+    )

@@ -21,7 +21,7 @@ from cfagg.formats.hdf5.bytes import Bytes, bytes_of
 from cfagg.formats.hdf5.headers import Alike, Headers
 from cfagg.formats.hdf5.library import close_hdf5, open_file, release
 from cfagg.formats.hdf5.lookup3 import damaged
-from cfagg.formats.hdf5.messages import shape_of, type_of
+from cfagg.formats.hdf5.messages import enumeration_of, shape_of, type_of
 from cfagg.formats.hdf5.objects import LAYOUT, SPACE, TYPE, Object, Objects
 from cfagg.formats.hdf5.small import SmallValues, name_of_path
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
@@ -155,7 +155,9 @@ def _kind(data: bytes) -> tuple[np.dtype[Any], Kind]:
         return native, "float" if native.kind == "f" else "integer"
     if what in ("fixed", "terminated") and dtype == 1:
         return np.dtype("S1"), "char"
-    return np.dtype(object), "string" if what in ("fixed", "terminated", "text") else "other"
+    if what in ("fixed", "terminated", "text"):
+        return np.dtype(object), "string"
+    return enumeration_of(data) or np.dtype(object), "other"
 
 
 def _messages(found: Object | Alike | None) -> Mapping[int, bytes]:

@@ -208,6 +208,11 @@ def _type(stored: Any) -> tuple[np.dtype[Any], Kind]:
         return np.dtype(stored.dtype.str).newbyteorder("="), "integer"
     if isinstance(stored, h5py.h5t.TypeFloatID):
         return np.dtype(stored.dtype.str).newbyteorder("="), "float"
+    if isinstance(stored, h5py.h5t.TypeEnumID) and isinstance(stored.get_super(), h5py.h5t.TypeIntegerID):
+        names = [stored.get_member_name(i).decode() for i in range(stored.get_nmembers())]
+        values = [int(stored.get_member_value(i)) for i in range(len(names))]
+        base = stored.get_super().dtype.newbyteorder("=").str
+        return np.dtype(base, metadata={"enum": dict(zip(names, values, strict=True))}), "other"
     return np.dtype(object), "other"
 
 
@@ -217,6 +222,8 @@ def _value(name: str, attribute: Any) -> AttributeValue:
     empty = space.get_simple_extent_type() == h5py.h5s.NULL
     if isinstance(stored, h5py.h5t.TypeStringID):
         return _texts(name, attribute, stored, empty)
+    if isinstance(stored, h5py.h5t.TypeEnumID):
+        stored = stored.get_super()
     if not isinstance(stored, h5py.h5t.TypeIntegerID | h5py.h5t.TypeFloatID):
         return Foreign("a value of a user-defined type")
     if empty or 0 in attribute.shape:
@@ -224,7 +231,8 @@ def _value(name: str, attribute: Any) -> AttributeValue:
     foreign = too_long(name, attribute.get_storage_size())
     if foreign is not None:
         return foreign
-    return np.asarray(attribute_values(attribute)).reshape(-1)
+    values = np.asarray(attribute_values(attribute)).reshape(-1)
+    return values.astype("i1") if values.dtype.kind == "b" else values  # what h5py takes for truth values
 
 
 def _texts(name: str, attribute: Any, stored: Any, empty: bool) -> AttributeValue:

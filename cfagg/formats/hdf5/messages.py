@@ -21,7 +21,9 @@ __all__ = [
     "SETTINGS",
     "Layout",
     "Type",
+    "as_numbers",
     "attribute_of",
+    "enumeration_of",
     "fill_of",
     "filters_of",
     "layout_of",
@@ -30,7 +32,7 @@ __all__ = [
 ]
 
 #: Classes of types.
-_FIXED, _FLOAT, _STRING, _REFERENCE, _SEQUENCE = 0, 1, 3, 7, 9
+_FIXED, _FLOAT, _STRING, _REFERENCE, _ENUMERATION, _SEQUENCE = 0, 1, 3, 7, 8, 9
 
 #: What a type is, in a word, and its NumPy type or size.
 Type = tuple[str, Any]
@@ -91,6 +93,30 @@ def type_of(data: bytes) -> Type:
         if to_objects and (size, *data[12:16]) == (16, 8, 0, 0, 0):
             return "references", None
     return "other", None
+
+
+def as_numbers(data: bytes) -> Type:
+    """Return what an encoded type is, of an enumeration what its numbers are."""
+    return type_of(data[8:20] if _is_enumeration(data) else data)
+
+
+def _is_enumeration(data: bytes) -> bool:
+    return data[0] & 15 == _ENUMERATION and data[8] & 15 == _FIXED
+
+
+def enumeration_of(data: bytes) -> np.dtype[Any] | None:
+    """Return the integers of an encoded enumeration with its names as metadata; `None` where it is something else."""
+    if not _is_enumeration(data):
+        return None
+    base = type_of(data[8:20])[1]
+    at, names = 20, []
+    for _ in range(data[1] | data[2] << 8):
+        end = data.index(0, at)
+        names.append(data[at:end].decode())
+        # Names are padded to eight bytes in older versions.
+        at = end + 1 if data[0] >> 4 >= 3 else at + (end - at) // 8 * 8 + 8
+    values = np.frombuffer(data, base, len(names), at).tolist()
+    return np.dtype(base.newbyteorder("=").str, metadata={"enum": dict(zip(names, values, strict=True))})
 
 
 def fill_of(messages: Mapping[int, bytes], number: int) -> bytes:

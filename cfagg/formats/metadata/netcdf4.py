@@ -111,6 +111,8 @@ def _variable(group: Group, variable: Any, gate: _Gate) -> Variable:
     if any(getattr(variable, mark, False) for mark in ("_isenum", "_iscompound", "_isvlen")) and dtype is not str:
         kind = "other"
     stored = np.dtype(object) if kind in ("string", "other") else dtype.newbyteorder("=")
+    if getattr(variable, "_isenum", False):
+        stored = np.dtype(dtype.newbyteorder("=").str, metadata={"enum": dict(variable.datatype.enum_dict)})
     dimensions = tuple(_dimension(group, d) for d in variable.get_dims())
     found = Variable(variable.name, group, dimensions, stored, kind, _attributes(variable))
 
