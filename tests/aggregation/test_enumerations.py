@@ -14,8 +14,12 @@ import numpy.testing as npt
 import pytest
 
 import cfagg
+from cfagg.arrays.datasets import dataset_of
 from cfagg.formats.hdf5.headers import forget
+from cfagg.formats.hdf5.library_dataset import open_hdf5
+from cfagg.formats.metadata.netcdf4 import open_netcdf4
 from cfagg.model.dataset import enumeration_of
+from cfagg.storage.files import open_regular
 
 SKY = {"clear": 0, "cumulus": 1, "thick fog": 7, "missing": 255}
 
@@ -139,12 +143,12 @@ def test_all_readers_of_metadata_know_the_same_enumeration(tmp_path: Path, *, la
         made.attrs.create("_FillValue", -2, dtype=h5py.enum_dtype({"up": 3, "down": -2}, "i2"))
     with h5py.File(path) as file:
         expected = tuple(sorted(h5py.check_enum_dtype(file["a"].dtype).items(), key=lambda item: item[1]))
-    from cfagg.arrays.datasets import dataset_of
-    from cfagg.storage.files import open_regular
-
-    with dataset_of(open_regular(str(path))) as dataset:
-        (variable,) = dataset.variables
-        assert (variable.kind, variable.dtype.str[1:], variable.enumeration) == ("other", "i2", expected)
-        assert np.asarray(variable.attributes["_FillValue"]).tolist() == [-2]
-        assert variable.values().tolist() == [3, -2, 3]
-        assert enumeration_of(pickle.loads(pickle.dumps(variable.dtype))) == expected
+    for read in (lambda name: dataset_of(open_regular(name)), lambda name: open_hdf5(open_regular(name))):
+        with read(str(path)) as dataset:
+            (variable,) = dataset.variables
+            assert (variable.kind, variable.dtype.str[1:], variable.enumeration) == ("other", "i2", expected)
+            assert np.asarray(variable.attributes["_FillValue"]).tolist() == [-2]
+            assert variable.values().tolist() == [3, -2, 3]
+            assert enumeration_of(pickle.loads(pickle.dumps(variable.dtype))) == expected
+    with netCDF4.Dataset(written(tmp_path / "b.nc", 0)) as file, open_netcdf4(file) as dataset:
+        assert dataset.root.variables["sky"].enumeration == tuple((n, v) for n, v in SKY.items())

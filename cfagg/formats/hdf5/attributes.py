@@ -17,7 +17,7 @@ from cfagg.formats.hdf5.assembly import texts_of
 from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.headers import Alike
 from cfagg.formats.hdf5.lookup3 import damaged
-from cfagg.formats.hdf5.messages import Type, as_numbers, attribute_of, shape_of, type_of
+from cfagg.formats.hdf5.messages import Type, attribute_of, attribute_type, shape_of, type_of
 from cfagg.formats.hdf5.objects import ATTRIBUTES, Object, Objects, dense_at
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, Space, UnusualError
 from cfagg.formats.metadata.foreign import Foreign, name_of, too_long
@@ -158,7 +158,7 @@ class Attributes:
         if flags & 1:
             kind = self.objects.named(kind)
         shape, _, empty = shape_of(space)
-        type_ = as_numbers(kind)
+        type_ = attribute_type(name, kind)
         if name == "DIMENSION_LIST":
             _memory.spend(len(data))
             return _memory.attributes.setdefault(data, _scales)

@@ -20,6 +20,7 @@ from cfagg.formats.hdf5.attributes import OwnAttributes
 from cfagg.formats.hdf5.bytes import Bytes, Shifted, bytes_of
 from cfagg.formats.hdf5.library import ERRORS, address_of, attribute_values, close_hdf5, open_file
 from cfagg.formats.hdf5.links import LeavesError, member
+from cfagg.formats.hdf5.messages import VALUES
 from cfagg.formats.hdf5.objects import MOST
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import BrokenError, OverlapError
@@ -222,7 +223,7 @@ def _value(name: str, attribute: Any) -> AttributeValue:
     empty = space.get_simple_extent_type() == h5py.h5s.NULL
     if isinstance(stored, h5py.h5t.TypeStringID):
         return _texts(name, attribute, stored, empty)
-    if isinstance(stored, h5py.h5t.TypeEnumID):
+    if isinstance(stored, h5py.h5t.TypeEnumID) and name in VALUES:
         stored = stored.get_super()
     if not isinstance(stored, h5py.h5t.TypeIntegerID | h5py.h5t.TypeFloatID):
         return Foreign("a value of a user-defined type")

@@ -19,10 +19,11 @@ __all__ = [
     "COMPACT",
     "CONTIGUOUS",
     "SETTINGS",
+    "VALUES",
     "Layout",
     "Type",
-    "as_numbers",
     "attribute_of",
+    "attribute_type",
     "enumeration_of",
     "fill_of",
     "filters_of",
@@ -33,6 +34,9 @@ __all__ = [
 
 #: Classes of types.
 _FIXED, _FLOAT, _STRING, _REFERENCE, _ENUMERATION, _SEQUENCE = 0, 1, 3, 7, 8, 9
+
+#: Attributes that have the type of their variable, which may be an enumeration.
+VALUES = frozenset({"_FillValue", "missing_value", "valid_min", "valid_max", "valid_range", "flag_values"})
 
 #: What a type is, in a word, and its NumPy type or size.
 Type = tuple[str, Any]
@@ -95,9 +99,9 @@ def type_of(data: bytes) -> Type:
     return "other", None
 
 
-def as_numbers(data: bytes) -> Type:
-    """Return what an encoded type is, of an enumeration what its numbers are."""
-    return type_of(data[8:20] if _is_enumeration(data) else data)
+def attribute_type(name: str, data: bytes) -> Type:
+    """Return what the type of an attribute is: of one of an enumeration with values of its variable, numbers."""
+    return type_of(data[8:20] if name in VALUES and _is_enumeration(data) else data)
 
 
 def _is_enumeration(data: bytes) -> bool:
@@ -108,7 +112,7 @@ def enumeration_of(data: bytes) -> np.dtype[Any] | None:
     """Return the integers of an encoded enumeration with its names as metadata; `None` where it is something else."""
     if not _is_enumeration(data):
         return None
-    base = type_of(data[8:20])[1]
+    base: np.dtype[Any] = type_of(data[8:20])[1]
     at, names = 20, []
     for _ in range(data[1] | data[2] << 8):
         end = data.index(0, at)
