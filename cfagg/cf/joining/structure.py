@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cfagg.cf.cell_methods import parse
+from cfagg.cf.grid_mapping_parameters import MAPPINGS
 from cfagg.cf.joining.identities import (
     field_identity,
     frozen,
@@ -30,6 +31,7 @@ __all__ = ["plan_of", "plans_of"]
 
 _VALID = ("valid_min", "valid_max", "valid_range")
 _FLAGS = ("flag_values", "flag_masks", "flag_meanings")
+_PLACE, _BY_NAME = ("latitude", "longitude"), Options()
 _TIMES = frozenset({"time", "forecast_reference_time"})
 _UNSAID = frozenset({"long_name", "comment", "history"})
 
@@ -104,7 +106,9 @@ class _Field:
             self._part("coordinates", other)
         containers = [self._companions(), self._mesh()]
         self._vertical()
-        mappings = dict.fromkeys((*self._mappings(), *(self.known.number[c] for c in containers if c is not None)))
+        mappings = dict.fromkeys(
+            (*self._mappings(coordinates), *(self.known.number[c] for c in containers if c is not None))
+        )
         self._check_units(name)
         if variable.kind == "other" and variable.enumeration is None:  # what its values stand for is not compared
             self.problems.append("its type is defined by its file")
@@ -350,14 +354,14 @@ class _Field:
                         self._part("formula_terms", found, name=f"{kind} {term} of {name}")
         self.said["formula terms"] = tuple(sorted(set(said)))
 
-    def _mappings(self) -> tuple[int, ...]:
+    def _mappings(self, coordinates: list[Variable]) -> tuple[int, ...]:
         found, said = [], []
-        for name, coordinates in grid_mappings(self.variable.text("grid_mapping") or "") or ():
+        for name, words in grid_mappings(self.variable.text("grid_mapping") or "") or ():
             own = self._find(name)
             if own is None:
                 continue
             found.append(self.known.number[own])
-            named = [self._find(c) for c in coordinates]
+            named = [self._find(word) for word in words] if words else _meant(own, coordinates)
             of = tuple(sorted(self._identity(c) or c.name for c in named if c is not None))
             attributes = sorted((k, frozen(v)) for k, v in own.attributes.items() if k not in _UNSAID)
             said.append((tuple(attributes), of))
@@ -424,6 +428,15 @@ class _Field:
             **{key: frozen(own.get(key)) for key in (_VALID if self.options.respect_valid else ())},
             **properties(own, self.around, self.options),
         }
+
+
+def _meant(mapping: Variable, coordinates: list[Variable]) -> list[Variable]:
+    """Return the coordinates that a grid mapping is of where none are named: those of which its projection speaks."""
+    name = mapping.text("grid_mapping_name") or ""
+    wanted = _PLACE if name == "latitude_longitude" else MAPPINGS[name].coordinates if name in MAPPINGS else ()
+    by_name = {v: identity(v, _BY_NAME) for v in coordinates}
+    found = [v for v, known in by_name.items() if known in wanted]
+    return found if sorted(map(str, map(by_name.get, found))) == sorted(wanted) else []
 
 
 def _enumerated(variable: Variable) -> str | None:

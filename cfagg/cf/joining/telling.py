@@ -10,6 +10,10 @@ __all__ = ["differing"]
 _LISTS = ("axes", "other coordinates and ancillary variables", "formula terms", "cell measures", "names of attributes")
 
 
+#: Of a grid mapping of which neither the attribute nor the projection says which coordinates it is of.
+_UNNAMED = "no coordinates named"
+
+
 def differing(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     """Return what two variables have of one column of the signature, of lists that in which they differ.
 
@@ -91,5 +95,5 @@ def _mappings(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[str, str]:
                 said = (f"{key} {own[key]}" if key in own else f"without {key}" for own in (one, other))
                 return next(said), next(said)
         if of_ours != of_theirs:
-            return ", ".join(of_ours) or "no coordinates named", ", ".join(of_theirs) or "no coordinates named"
+            return ", ".join(of_ours) or _UNNAMED, ", ".join(of_theirs) or _UNNAMED
     return "the same", "the same"

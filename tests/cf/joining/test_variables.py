@@ -11,10 +11,11 @@ from cfagg.cf.joining import Boxes, Described, Members, Options, Reason, describ
 from cfagg.cf.joining.equality import equal_arrays
 from cfagg.cf.references import Resolver
 from cfagg.model.dataset import Dataset, Group
-from tests.cf.joining.datasets import add
+from tests.cf.joining.datasets import add, described
 
 TIME = {"standard_name": "time", "units": "days since 2000-01-01"}
 LATITUDE = {"standard_name": "latitude", "units": "degrees_north"}
+LONGITUDE = {"standard_name": "longitude", "units": "degrees_east"}
 TAS = {"standard_name": "air_temperature", "units": "K"}
 
 
@@ -207,6 +208,48 @@ def test_grid_mappings_are_compared_by_their_parameters() -> None:
 
     assert len(joined(mapped(0, "crs", 6.4e6), mapped(1, "other", 6.4e6))[1]) == 1
     assert reason(mapped(0, "crs", 6.4e6), mapped(1, "crs", 6.3e6)).what == "grid mapping"
+
+
+def on_grid(time: float, form: str, mapping: str = "lambert_conformal_conic", **others: Any) -> Described:
+    crs = {"grid_mapping_name": mapping, "earth_radius": np.array([6.4e6])}
+    made: dict[str, Any] = {"crs": ((), 0, crs), "geo": ((), 0, crs | {"grid_mapping_name": "latitude_longitude"})}
+    for d, name in (("x", "lat"), ("y", "lon")):
+        made[d] = ((d,), np.arange(2.0), {"standard_name": f"projection_{d}_coordinate", "units": "m"})
+        place = LATITUDE if name == "lat" else LONGITUDE
+        made[name] = (("y", "x"), np.ones((2, 2)), place)
+    made |= others
+    root = Group()
+    add(root, "time", ("time",), [time], **TIME)
+    for name, (dims, values, said) in made.items():
+        add(root, name, dims, values, **said)
+    add(root, "tas", ("time", "y", "x"), np.zeros((1, 2, 2), "f4"), **TAS, grid_mapping=form, coordinates="lat lon")
+    return described(root)
+
+
+@pytest.mark.parametrize(("short", "form"), [("crs", "crs: x y"), ("crs", "crs: y x"), ("geo", "geo: lat lon")])
+def test_a_grid_mapping_alone_is_of_the_coordinates_of_its_projection(short: str, form: str) -> None:
+    assert len(joined(on_grid(0, short), on_grid(1, form))[1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "mapping", "one", "other"),
+    [
+        ("crs: lat lon", "lambert_conformal_conic", "projection_x_coordinate, projection_y_coordinate",
+         "latitude, longitude"),
+        ("crs: x y lat lon", "lambert_conformal_conic", "projection_x_coordinate, projection_y_coordinate",
+         "latitude, longitude, projection_x_coordinate, projection_y_coordinate"),
+        ("crs: x y geo: lat lon", "lambert_conformal_conic", "1 of them", "2 of them"),
+        ("crs: x y", "nobody_knows", "no coordinates named", "projection_x_coordinate, projection_y_coordinate"),
+        ("crs: x y", "rotated_latitude_longitude", "no coordinates named",
+         "projection_x_coordinate, projection_y_coordinate"),
+    ],
+    ids=["others", "more", "another mapping", "unknown", "of other coordinates"],
+)  # fmt: skip
+def test_grid_mappings_of_other_coordinates_keep_apart_and_are_named(
+    form: str, mapping: str, one: str, other: str
+) -> None:
+    found = reason(on_grid(0, "crs", mapping), on_grid(1, form, mapping))
+    assert (found.rule, found.what, found.a, found.b) == ("signature", "grid mapping", one, other)
 
 
 def test_coordinates_of_other_dimensions_have_to_be_equal() -> None:
