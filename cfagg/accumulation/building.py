@@ -46,7 +46,7 @@ from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr import ZarrArray
 from cfagg.formats.zarr.creating import document_bytes, group_documents
 from cfagg.formats.zarr.documents import node_folder
-from cfagg.runtime.publishing import read_own, reason, remove, replace_file, sync_directory, write_synced
+from cfagg.runtime.publishing import read_own, reason, refusals_of, remove, replace_file, sync_directory, write_synced
 from cfagg.runtime.staging import Staging, is_known, renames_into
 from cfagg.storage.urls import Url
 
@@ -76,9 +76,10 @@ class GroupStaging(Staging):
         try:
             if self.published:
                 self.settle()
-        except OSError as error:
+        except OSError:
             self.leave()
-            raise TargetError(f"{self.target} cannot be written: {reason(error, self.target)}") from error
+            with refusals_of(self.target):
+                raise
 
     @property
     def unfinished(self) -> bool:

@@ -23,7 +23,7 @@ from cfagg.arrays.source import open_source
 from cfagg.cf.joining import Options
 from cfagg.errors import CfaggError, ConventionError, OptionError, Problem, SourceError
 from cfagg.model import Aggregation
-from cfagg.runtime.publishing import public_name, reason
+from cfagg.runtime.publishing import public_name
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, is_url
 
@@ -173,7 +173,7 @@ def digest_of(target: str | Path) -> str:
             return file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
     except OSError as error:
         name = public_name(target)
-        raise SourceError(f"{name} cannot be read: {reason(error, name)}") from error
+        raise SourceError(f"{name} cannot be read: {error.strerror or error}") from error
 
 
 def belongs(target: Path, path: Path) -> bool:

@@ -50,8 +50,6 @@ def change(path: str, changes: Iterable[Change]) -> list[str]:
                         refused.append(f"{one.code}: {where}: the netCDF library does not let it be changed: {error}")
         except OSError as error:
             raise TargetError(f"{public_name(path)} is not written: {reason(error, path)}") from error
-        except RuntimeError as error:
-            raise TargetError(f"{public_name(path)} is not written: {error}; is the disk full?") from error
     return refused
 
 

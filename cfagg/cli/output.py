@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.errors import TargetError, TargetExistsError
 from cfagg.storage.urls import Url, a_place, is_url
 
 __all__ = ["aside", "check", "opened", "write_netcdf"]
@@ -55,20 +55,16 @@ def aside(target: str) -> Iterator[str]:
         return
     # Here, because most commands write to stdout alone.
     from cfagg.runtime.files import written_aside
-    from cfagg.runtime.publishing import reason
+    from cfagg.runtime.publishing import refusals_of
 
-    path = made = Path(target)
-    try:
+    path = Path(target)
+    with refusals_of(target):
         if _is_device(path):
             yield target
             return
         # Through a link, so that the file is replaced and not the link.
         with written_aside(path.resolve()) as made:
             yield str(made)
-    except (CfaggError, BrokenPipeError):  # some errors of cfagg are also OSError
-        raise
-    except OSError as error:
-        raise TargetError(f"{target} cannot be written: {reason(error, target).replace(str(made), target)}") from error
 
 
 def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:
@@ -77,14 +73,10 @@ def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:
     from xarray.backends import NetCDF4DataStore
 
     from cfagg.runtime.netcdf_files import closing_written, created
-    from cfagg.runtime.publishing import public_name
 
     dataset = _as_dataset(result.compute())
-    try:
-        with closing_written(created(lambda: netCDF4.Dataset(path, "w"), path), path) as file:
-            dataset.dump_to_store(NetCDF4DataStore(file))  # type: ignore[no-untyped-call]
-    except RuntimeError as error:
-        raise TargetError(f"{public_name(path)} cannot be written: {error}; is the disk full?") from error
+    with closing_written(created(lambda: netCDF4.Dataset(path, "w"), path), path) as file:
+        dataset.dump_to_store(NetCDF4DataStore(file))  # type: ignore[no-untyped-call]
 
 
 def _as_dataset(result: Any) -> Any:

@@ -25,7 +25,7 @@ from cfagg.errors import TargetError, UnsupportedError
 from cfagg.formats.hdf5.encoding import chunk_encoder
 from cfagg.formats.values.locks import LIBRARY
 from cfagg.formats.zarr.written_codecs import content_checksum
-from cfagg.runtime.netcdf_files import closing_written, created
+from cfagg.runtime.netcdf_files import closing_written, created, failures_of_hdf5
 from cfagg.runtime.publishing import sync_file
 from cfagg.runtime.threads import run_threads
 from cfagg.writing.netcdf import define, locked, set_attributes
@@ -61,7 +61,7 @@ def _write(root: NetcdfGroup, path: Path, job: _Job) -> None:
             _define(file, root)
         job.run([i for i in range(len(variables)) if i not in packed], _Through(file, variables))
     if packed:
-        with locked(lambda: closing(_opened(path))) as file:
+        with failures_of_hdf5(path), locked(lambda: closing(_opened(path))) as file:
             job.run(sorted(packed), _Packing(file, variables))
             with LIBRARY:
                 file.flush()

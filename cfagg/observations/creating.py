@@ -21,7 +21,7 @@ from cfagg.observations.provenance import Base, iso, open_base
 from cfagg.observations.recipe import Recipe, load_recipe
 from cfagg.observations.writing import Place
 from cfagg.runtime.budget import parse_size, worker_count
-from cfagg.runtime.publishing import read_own, reason, write_synced
+from cfagg.runtime.publishing import read_own, refusals_of, write_synced
 from cfagg.runtime.staging import is_known
 from cfagg.runtime.targets import check_target_name
 from cfagg.storage.handles import handles
@@ -256,9 +256,8 @@ def create_observations(
         if isinstance(error, AccessError):
             place.take_back()
         place.abandon_if_useless()
-        if isinstance(error, OSError) and not isinstance(error, CfaggError):
-            raise TargetError(f"{place.target} cannot be written: {reason(error, place.target)}") from error
-        raise
+        with refusals_of(place.target):
+            raise
     if progress is not None:
         progress(1000, 1000)
     return _report(report, built, base, began)

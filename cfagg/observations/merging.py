@@ -17,7 +17,7 @@ from cfagg.errors import FragmentReadError, TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.kernels.lookup import epochs_of_rows
 from cfagg.observations.layouts import write_bytes, write_document
-from cfagg.runtime.publishing import public_name, read_own, reason
+from cfagg.runtime.publishing import public_name, read_own
 
 __all__ = [
     "Portion",
@@ -263,7 +263,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise TargetError(f"{public_name(path)} cannot be read: {reason(error, path)}") from error
+        raise TargetError(f"{public_name(path)} cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError):
         return None
     return record if good else None

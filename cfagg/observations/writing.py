@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.instants import epoch_text
-from cfagg.errors import CfaggError, ConventionError, TargetError
+from cfagg.errors import ConventionError, TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.creating import group_documents
 from cfagg.kernels.lookup import entries_of_rows
@@ -24,7 +24,7 @@ from cfagg.observations.indexes.protocol import Joining
 from cfagg.observations.layouts import DataLayout, array_files, dumped, write_bytes, zarr_format
 from cfagg.observations.merging import RowTable
 from cfagg.observations.statistics import Accumulator
-from cfagg.runtime.publishing import public_name, read_own, reason, refusals_of, remove
+from cfagg.runtime.publishing import public_name, read_own, refusals_of, remove
 from cfagg.runtime.workplace import Workplace
 
 __all__ = ["VERSION", "ChunkPlan", "ChunkWritten", "EntryFile", "Place", "check_variables", "finish_store", "write_one"]
@@ -72,11 +72,10 @@ class Place(Workplace):
             self.start_anew()
             yield
             self.publish(uuid.uuid4().hex)
-        except BaseException as error:
+        except BaseException:
             self.abandon()
-            if isinstance(error, OSError) and not isinstance(error, CfaggError):
-                raise TargetError(f"{self.target} cannot be written: {reason(error, self.target)}") from error
-            raise
+            with refusals_of(self.target):
+                raise
 
 
 def check_variables(variables: Sequence[str]) -> tuple[str, ...]:
@@ -281,7 +280,7 @@ def _holds(path: Path, data: bytes | memoryview) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise TargetError(f"{public_name(path)} cannot be read: {reason(error, path)}") from error
+        raise TargetError(f"{public_name(path)} cannot be read: {error.strerror or error}") from error
 
 
 def _take_over(old: Path, new: Path) -> None:

@@ -14,7 +14,7 @@ from io import FileIO
 from pathlib import Path
 
 from cfagg.errors import LeftoverWarning, TargetError
-from cfagg.runtime.publishing import opened, put_back, remove, replace_file, sync_directory, write_all
+from cfagg.runtime.publishing import opened, put_back, refusals_of, remove, replace_file, sync_directory, write_all
 from cfagg.runtime.staging import lock, release
 
 __all__ = ["NewFolder", "check_file", "remove_dead", "write_aside", "write_whole", "written_aside"]
@@ -25,8 +25,9 @@ _OURS = frozenset({"lock", "file", "former"})
 
 def check_file(path: Path) -> None:
     """Refuse a name at which no file can take its place, before work begins; a pipe or device is not replaced."""
-    if path.is_dir():
-        raise TargetError(f"{path} is a directory; give the name of a file")
+    with refusals_of(path):  # its directory may not be looked into
+        if path.is_dir():
+            raise TargetError(f"{path} is a directory; give the name of a file")
     if not path.parent.is_dir():
         raise TargetError(f"{path} cannot be written: there is no directory {path.parent}")
     if os.path.exists(path) and not path.is_file():  # noqa: PTH110 - Path raises where it may not be looked for

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cfagg.runtime.publishing import sync_file, write_all
+from cfagg.runtime.publishing import is_full, sync_file, write_all
 from cfagg.runtime.staging import has_locks
 
-__all__ = ["close", "closing_written", "created"]
+__all__ = ["close", "closing_written", "created", "failures_of_hdf5"]
 
 #: Bytes that hold what the library notes of an open file.
 _START = 512
@@ -31,11 +31,12 @@ _broken: set[int] = set()
 def created(create: Callable[[], Any], path: str | os.PathLike[str]) -> Any:
     """Return a new `netCDF4.Dataset`; the library calls it a lack of permission where a file system has no locks."""
     try:
-        return create()
+        with failures_of_hdf5(path):
+            return create()
     except UnicodeEncodeError as error:
         said = "the netCDF library writes no file whose path is not UTF-8; give another name"
         raise OSError(errno.EILSEQ, said, os.fspath(path)) from error
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         if not has_locks(Path(path).parent):
             said = (
                 "its file system does not support locks, which the HDF5 library needs; set the environment variable "
@@ -46,6 +47,19 @@ def created(create: Callable[[], Any], path: str | os.PathLike[str]) -> Any:
 
 
 @contextmanager
+def failures_of_hdf5(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise an error of the system where a library only says that HDF5 failed."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error) is not RuntimeError:  # one that is derived from it
+            raise
+        if is_full(path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), os.fspath(path)) from error
+        raise OSError(errno.EIO, f"{error}; is the disk full?", os.fspath(path)) from error
+
+
+@contextmanager
 def closing_written(file: Any, path: str | os.PathLike[str]) -> Iterator[Any]:
     """Close a `netCDF4.Dataset` when the block ends, after everything was forced to disk.
 
@@ -53,8 +67,9 @@ def closing_written(file: Any, path: str | os.PathLike[str]) -> Iterator[Any]:
     for good: the netCDF library would end the process.
     """
     try:
-        yield file
-        file.sync()
+        with failures_of_hdf5(path):
+            yield file
+            file.sync()
         # The library leaves its bytes with the system, which may not find room for them before this; and when it closes
         # the file it writes the first ones once more.
         with Path(path).open("r+b", buffering=0) as same:

@@ -17,7 +17,7 @@ from typing import Self
 
 from cfagg.errors import TargetError
 from cfagg.runtime.files import remove_dead
-from cfagg.runtime.publishing import opened, reason, replace_file, sync_directory, sync_file, write_all
+from cfagg.runtime.publishing import opened, refusals_of, replace_file, sync_directory, sync_file, write_all
 from cfagg.runtime.staging import Staging
 
 __all__ = ["PairedFile"]
@@ -41,9 +41,10 @@ class PairedFile(Staging):
                 self._put()
             self.clear()
             remove_dead(self.target)
-        except OSError as error:
+        except OSError:
             self.abandon_if_useless()
-            raise TargetError(f"{self.target} cannot be written: {reason(error, self.target)}") from error
+            with refusals_of(self.target):
+                raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -68,13 +69,11 @@ class PairedFile(Staging):
 
     def publish(self) -> None:
         """Put the second file beside the first one, or remove one that belongs to a former one."""
-        try:
+        with refusals_of(self.beside):
             if self._made.is_file():
                 self._put()
             else:
                 self.beside.unlink(missing_ok=True)
-        except OSError as error:
-            raise TargetError(f"{self.beside} cannot be written: {reason(error, self.beside)}") from error
 
     def _put(self) -> None:
         sync_directory(self.target.parent)

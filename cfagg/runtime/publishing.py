@@ -28,6 +28,7 @@ __all__ = [
     "build_of",
     "discard",
     "exchange",
+    "is_full",
     "name_build",
     "opened",
     "public_name",
@@ -54,6 +55,20 @@ _UNKNOWN = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY
 _WORK = re.compile(r"\.(.+)\.cfagg-(?:partial|accumulation|new-.*)|\.cfagg-(?:partial|append)|\.cfagg-accumulation\..*")
 _PRODUCT = re.compile(r"store|group|file(?:\..*)?")
 _PART = re.compile(r"\.(.+?)(?:\.\d+)?\.part")
+
+#: What HDF5 and Arrow say of the system's answer, within more of their own.
+_LIBRARIES = re.compile(r"(?:Detail: \[errno |\berrno = )(\d+)")
+
+#: What to do about what the system answers.
+_RIGHTS, _SPACE = "get the right to write there, or choose another place", "free some space and run again"
+_REMEDIES = {
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.EROFS: "choose another place",
+    errno.EFBIG: "raise the limit of the size of files (ulimit -f) and run again",
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+}
 
 
 def public_name(path: str | os.PathLike[str], target: str | os.PathLike[str] | None = None) -> str:
@@ -93,20 +108,22 @@ def reason(error: OSError, named: str | os.PathLike[str] | None = None) -> str:
     --------
     >>> error = PermissionError(errno.EACCES, "Permission denied", "/data/.a.zarr.cfagg-partial")
     >>> reason(error, "/data/a.zarr"), reason(error, "/data/b.zarr")
-    ('Permission denied', 'Permission denied (/data/a.zarr)')
+    ('Permission denied; get the right to write there, or choose another place',
+     'Permission denied (/data/a.zarr); get the right to write there, or choose another place')
     """
-    said, full = f"{error.strerror or error}", error.errno in (errno.ENOSPC, errno.EDQUOT)
-    if error.errno == errno.EACCES and error.filename and _is_full(error.filename):
+    said, code = f"{error.strerror or error}", error.errno
+    if error.errno == errno.EACCES and error.filename and is_full(error.filename):
         # HDF5 gives this for whatever keeps it from making a file.
-        said, full = os.strerror(errno.ENOSPC), True
+        said, code = os.strerror(errno.ENOSPC), errno.ENOSPC
+    elif found := _LIBRARIES.search(f"{error}"):
+        code = int(found[1])
+        said = os.strerror(code)
     if error.filename:
         known = None if named is None else public_name(named)
         name = public_name(error.filename, known)
         if known is None or os.path.abspath(name) != os.path.abspath(known):  # noqa: PTH100
             said += f" ({name})"
-    if full:
-        said += "; free some space and run again"
-    return said
+    return f"{said}; {_REMEDIES[code]}" if code in _REMEDIES else said
 
 
 @contextlib.contextmanager
@@ -114,13 +131,13 @@ def refusals_of(target: str | os.PathLike[str]) -> Iterator[None]:
     """Say of what the system refuses within the block that the target cannot be written."""
     try:
         yield
-    except CfaggError:  # some of them are also OSError
+    except (CfaggError, BrokenPipeError):  # some errors of cfagg are also OSError
         raise
     except OSError as error:
         raise TargetError(f"{public_name(target)} cannot be written: {reason(error, target)}") from error
 
 
-def _is_full(path: str) -> bool:
+def is_full(path: str | os.PathLike[str]) -> bool:
     """Tell whether a file cannot be written because there is no room, and may be otherwise."""
     folder = os.path.dirname(os.fsdecode(path)) or "."  # noqa: PTH120
     try:
@@ -322,7 +339,7 @@ def discard(paths: Iterable[Path], home: Path, of: str) -> None:
         home.rmdir()
     except OSError as error:
         warnings.warn(
-            f"{of} is complete, but {home} could not be removed ({reason(error, home)}); the next run will remove it",
+            f"{of} is complete, but {home} could not be removed ({error.strerror or error}); the next run does it",
             LeftoverWarning,
             stacklevel=3,
         )

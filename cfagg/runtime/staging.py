@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator
 from io import FileIO
 from pathlib import Path
 
-from cfagg.errors import TargetError
+from cfagg.errors import CfaggError, TargetError
 from cfagg.runtime.publishing import (
     discard,
     opened,
     put,
     read_own,
-    reason,
+    refusals_of,
     remove,
     sync_directory,
     sync_file,
@@ -30,7 +30,17 @@ from cfagg.runtime.publishing import (
     write_all,
 )
 
-__all__ = ["Staging", "has_locks", "is_known", "is_replaceable", "lock", "locked", "release", "renames_into"]
+__all__ = [
+    "Staging",
+    "has_locks",
+    "is_known",
+    "is_replaceable",
+    "lock",
+    "locked",
+    "refusals_to_hold",
+    "release",
+    "renames_into",
+]
 
 #: What a file system answers that has no locks, as some of clusters.
 _NO_LOCKS = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL})
@@ -67,6 +77,27 @@ def lock(path: Path, *, create: bool = True) -> tuple[FileIO, bool | None]:
             return file, None
         file.close()
         raise
+
+
+@contextlib.contextmanager
+def refusals_to_hold(root: Path, target: Path) -> Iterator[None]:
+    """Say of what the system refuses within the block that the target cannot be written, and whose `root` is."""
+    with refusals_of(target):
+        try:
+            yield
+        except PermissionError as error:
+            if isinstance(error, CfaggError) or not _is_foreign(root):
+                raise
+            whose = "was made by another user; wait until they have finished, or have it removed"
+            raise TargetError(f"{target} cannot be written: {root} {whose}") from error
+
+
+def _is_foreign(root: Path) -> bool:
+    """Tell whether a work directory, or its lock, belongs to somebody else."""
+    for path in (root / "lock", root):
+        with contextlib.suppress(OSError):
+            return path.lstat().st_uid != os.geteuid()
+    return False
 
 
 def has_locks(folder: Path) -> bool:
@@ -162,11 +193,10 @@ class Staging:
                 self._recover()
                 return
             raise TargetError(f"{self.root} was removed by other processes each time; run again")
-        except OSError as error:
+        except OSError:
             self.leave()
-            if isinstance(error, TargetError):
+            with refusals_to_hold(self.root, self.target):
                 raise
-            raise TargetError(f"{self.target} cannot be written: {reason(error, self.target)}") from error
 
     def _recover(self) -> None:
         """Put the former directory back that was moved away for one that has not come, or remove it."""

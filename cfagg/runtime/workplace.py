@@ -20,7 +20,7 @@ from pathlib import Path
 
 from cfagg.errors import TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
-from cfagg.runtime.publishing import build_of, name_build, opened, reason
+from cfagg.runtime.publishing import build_of, name_build, opened, refusals_of
 from cfagg.runtime.staging import Staging, is_replaceable
 from cfagg.storage.urls import refuse_url
 
@@ -56,8 +56,9 @@ class Workplace(Staging):
             place.lstat()
         except (FileNotFoundError, NotADirectoryError):
             pass
-        except OSError as error:  # its directory may not be looked into, or no file can have this name
-            raise TargetError(f"{place} cannot be written: {reason(error, place)}") from error
+        except OSError:  # its directory may not be looked into, or no file can have this name
+            with refusals_of(place):
+                raise
         root, inside = place.with_name(f".{place.name}.cfagg-partial"), place / ".cfagg-partial"
         if inside.is_dir() or (place.is_dir() and not root.exists() and not is_replaceable(place)):
             root = inside
@@ -99,11 +100,10 @@ class Workplace(Staging):
                 self.settle()
                 self.clear()
             self.check_target()
-        except OSError as error:
+        except OSError:
             self.abandon_if_useless()
-            if isinstance(error, TargetError | TargetExistsError):
+            with refusals_of(self.target):
                 raise
-            raise TargetError(f"{self.target} cannot be written: {reason(error, self.target)}") from error
 
     @property
     def may_replace(self) -> bool:

@@ -21,7 +21,7 @@ from cfagg.runtime.files import check_file, written_aside
 from cfagg.runtime.netcdf_files import closing_written, created
 from cfagg.runtime.object_files import check_object, exists, object_at
 from cfagg.runtime.progress import task
-from cfagg.runtime.publishing import public_name, refusals_of, remove, sync_directory, sync_tree
+from cfagg.runtime.publishing import refusals_of, remove, sync_directory, sync_tree
 from cfagg.storage.objects import ObjectStore
 from cfagg.storage.urls import Url, is_url
 from cfagg.writing import dialects, fragments
@@ -233,13 +233,8 @@ def _plans(content: Content, target: Target) -> dict[str, Work]:
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
     """Give the name of a new file that takes its place when the block ends well; say what the system refused."""
-    try:
-        with refusals_of(path), written_aside(path) as made:
-            yield made
-    except CfaggError:
-        raise
-    except RuntimeError as error:
-        raise TargetError(f"{public_name(path)} cannot be written: {error}; is the disk full?") from error
+    with refusals_of(path), written_aside(path) as made:
+        yield made
 
 
 def _write(

@@ -14,7 +14,7 @@ import pytest
 import cfagg
 from cfagg.cli import main as cli
 from cfagg.demo import sample
-from cfagg.errors import CfaggError
+from cfagg.errors import CfaggError, TargetError
 from tests.rights import unprivileged
 
 REFUSED = "Permission denied"
@@ -80,7 +80,7 @@ def test_a_target_that_may_not_be_written_is_named_once(
     places = {"test1.nc": str(sample("test1.nc")), "RECIPE": str(recipe)}
     status, _, err = said(capsys, *(places.get(c, c.replace("TARGET", f"{folder}/new")) for c in command))
     assert status == 2
-    assert err.endswith(f" cannot be written: {REFUSED}\n")
+    assert err.endswith(f" cannot be written: {REFUSED}; get the right to write there, or choose another place\n")
     assert err.count(str(folder)) == 1
 
 
@@ -177,6 +177,8 @@ def test_only_errors_of_cfagg_leave_python_calls_with_places_out_of_reach(name: 
         "convert": lambda: cfagg.convert(source, place),
         "convert from": lambda: cfagg.convert(place, closed / "new"),
         "create": lambda: cfagg.create_observations(recipe, place),
+        "convert to netCDF": lambda: cfagg.convert(source, place, to="netcdf"),
+        "append": lambda: cfagg.append(place, source, "time"),
         "accumulate": lambda: cfagg.accumulate(place, "tas"),
         "accumulated": lambda: cfagg.open_accumulated(place, "tas"),
         "observations": lambda: cfagg.open_observations(place),
@@ -190,6 +192,41 @@ def test_only_errors_of_cfagg_leave_python_calls_with_places_out_of_reach(name: 
             call()
         assert caught.value.message.count(name) == 1, what
         assert ".cfagg-partial" not in caught.value.message
+
+
+def of_nobody(folder: Path) -> None:
+    """Make what another user's process would leave: a directory with a lock that is theirs alone."""
+    folder.mkdir()
+    lock = folder / "lock"
+    lock.touch(0o600)
+    os.chown(lock, 65534, 65534)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files to others")
+def test_a_work_directory_of_another_user_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("test1.nc", "test2.nc"):
+        shutil.copy(sample(name), name)
+    for target, *command in (
+        ("x.zarr", "convert", "test1.nc", "x.zarr"),
+        ("x.nc", "aggregate", "test1.nc", "test2.nc", "-o", "x.nc"),
+    ):
+        of_nobody(Path(f".{target}.cfagg-partial"))
+        status, out, err = said(capsys, *command)
+        assert (status, out) == (2, "")
+        whose = f"{tmp_path}/.{target}.cfagg-partial was made by another user"
+        assert err == (
+            f"error: {tmp_path / target} cannot be written: {whose}; "
+            "wait until they have finished, or have it removed\n"
+        )
+        assert not Path(target).exists()
+    cfagg.convert("test1.nc", "a.zarr")
+    of_nobody(Path("a.zarr/.cfagg-append"))
+    assert said(capsys, "append", "a.zarr", "test2.nc", "--dim", "time")[0] == 2
+    with unprivileged(), pytest.raises(TargetError, match=r"/a\.zarr/\.cfagg-append was made by another user"):
+        cfagg.append("a.zarr", "test2.nc", "time")
 
 
 @pytest.mark.parametrize(

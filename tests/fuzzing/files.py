@@ -19,8 +19,7 @@ from tests.fuzzing.target import target
 
 @cache
 def _folder() -> Path:
-    shared = Path("/dev/shm")
-    made, owner = tempfile.mkdtemp(prefix="cfagg-fuzz", dir=shared if shared.is_dir() else None), os.getpid()
+    made, owner = tempfile.mkdtemp(prefix="cfagg-fuzz"), os.getpid()
     # Children that were forked have it in common.
     atexit.register(lambda: os.getpid() == owner and shutil.rmtree(made, ignore_errors=True))
     return Path(made)

@@ -41,6 +41,12 @@ class Find:
         return f"{self.target} {self.input}: {self.kind} at {self.where}: {self.message}"
 
 
+def _place() -> tempfile.TemporaryDirectory[str]:
+    """Return a directory for what a worker writes, in memory where there is such: who is killed removes nothing."""
+    shared = Path("/dev/shm")
+    return tempfile.TemporaryDirectory(prefix="cfagg-fuzz", dir=shared if shared.is_dir() else None)
+
+
 @dataclass
 class Process:
     """One worker, started anew after each crash."""
@@ -48,6 +54,7 @@ class Process:
     _process: Any = None
     _progress: Any = field(default_factory=tempfile.NamedTemporaryFile)
     _errors: Any = field(default_factory=tempfile.TemporaryFile)
+    _written: Any = field(default_factory=_place)
     #: Seconds of processor time of workers that have ended.
     _spent: float = 0.0
 
@@ -58,6 +65,7 @@ class Process:
         self._end()
         self._progress.close()
         self._errors.close()
+        self._written.cleanup()
 
     @property
     def spent(self) -> float:
@@ -144,7 +152,13 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 cwd=_ROOT,
-                env={**os.environ, "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
+                env={
+                    **os.environ,
+                    "MALLOC_ARENA_MAX": "2",
+                    "OMP_NUM_THREADS": "1",
+                    "PYTHONWARNINGS": "ignore",
+                    "TMPDIR": self._written.name,
+                },
             )
 
     def _end(self) -> None:

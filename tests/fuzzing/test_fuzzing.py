@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,21 @@ def process() -> Iterator[Process]:
 @pytest.mark.parametrize("name", [name for name, one in table().items() if not one.pending and not one.trial])
 def test_nothing_but_our_errors_comes_out_of(process: Process, name: str) -> None:
     assert [str(f) for f in process.fuzz(name, max(int(COUNT * table()[name].share), 8))] == []
+
+
+def test_what_a_worker_writes_goes_with_the_process_that_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def placed(*args: object, **options: object) -> object:
+        made.append(options["env"]["TMPDIR"])  # type: ignore[index]
+        raise InterruptedError
+
+    monkeypatch.setattr("subprocess.Popen", placed)
+    with Process() as started:
+        with pytest.raises(InterruptedError):
+            started.fuzz("trial", 1)
+        (Path(made[0]) / "left by a worker that was killed").touch()
+    assert not Path(made[0]).exists()
 
 
 @pytest.mark.full

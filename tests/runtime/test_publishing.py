@@ -13,6 +13,7 @@ import pytest
 from cfagg.errors import LeftoverWarning, TargetError, TargetExistsError
 from cfagg.runtime import publishing, staging
 from cfagg.runtime.files import NewFolder, remove_dead, write_aside, written_aside
+from cfagg.runtime.netcdf_files import failures_of_hdf5
 from cfagg.runtime.publishing import refusals_of
 from cfagg.runtime.staging import Staging, is_replaceable, renames_into
 
@@ -360,6 +361,37 @@ def test_a_library_that_takes_a_full_disk_for_a_lack_of_permission_is_not_believ
     monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 9, room, room, 9, 9, 9, 0, 255)))
     error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "a.nc"))
     assert publishing.reason(error, tmp_path / "a.nc").startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            OSError(28, "Error writing bytes to file. Detail: [errno 28] No space left on device"),
+            "No space left on device; free some space and run again",
+        ),
+        (
+            OSError("Can't write data (filename = 'x', errno = 27, error message = 'File too large')"),
+            "File too large; raise the limit of the size of files (ulimit -f) and run again",
+        ),
+        (OSError(errno.EROFS, "Read-only file system"), "Read-only file system; choose another place"),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+    ],
+)
+def test_what_the_system_says_comes_without_the_words_of_libraries_and_with_a_remedy(error, said):
+    with pytest.raises(TargetError) as caught, refusals_of("a.nc"):
+        raise error
+    assert caught.value.message == f"a.nc cannot be written: {said}"
+
+
+@pytest.mark.parametrize(("room", "code"), [(0, errno.ENOSPC), (9, errno.EIO)])
+def test_a_failure_of_hdf5_is_one_of_the_disk_and_no_other_error_is(tmp_path, monkeypatch, room, code):
+    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result((4096, 4096, 9, room, room, 9, 9, 9, 0, 255)))
+    with pytest.raises(OSError, match=r"disk full|No space") as caught, failures_of_hdf5(tmp_path / "a.nc"):
+        raise RuntimeError("NetCDF: HDF error")
+    assert (caught.value.errno, caught.value.filename) == (code, str(tmp_path / "a.nc"))
+    with pytest.raises(NotImplementedError), failures_of_hdf5(tmp_path / "a.nc"):
+        raise NotImplementedError
 
 
 def test_what_the_system_refuses_is_an_error_that_names_the_target(tmp_path):

@@ -19,12 +19,12 @@ import numpy.typing as npt
 from cfagg.arrays.index.rows import UNKNOWN, Ragged
 from cfagg.arrays.index.schema import COLUMNS, FORMAT, LONGEST, RANGES, VERSION
 from cfagg.arrays.index.table import Index
-from cfagg.errors import CfaggError, SourceError, TargetError
+from cfagg.errors import CfaggError, SourceError
 from cfagg.errors.arguments import a_path
 from cfagg.formats.parquet_pages import UNPACKED, VALUES, check_pages
 from cfagg.runtime.files import write_aside
 from cfagg.runtime.object_files import object_at
-from cfagg.runtime.publishing import reason
+from cfagg.runtime.publishing import refusals_of
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, is_url
 
@@ -76,12 +76,8 @@ def write_index(index: Index, path: str | os.PathLike[str]) -> None:
     target = a_path(path)
     real = os.path.realpath(target)  # through a link, so that the file is replaced and not the link
     data = index_bytes(index, os.path.dirname(real))  # noqa: PTH120
-    try:
+    with refusals_of(target):
         write_aside(Path(real), data)
-    except CfaggError:
-        raise
-    except OSError as error:
-        raise TargetError(f"{target} cannot be written: {reason(error, target)}") from error
 
 
 def index_bytes(index: Index, home: str) -> bytes:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.source import open_source
-from cfagg.errors import CfaggError, ConventionError, Problem, TargetError, TargetExistsError
+from cfagg.errors import ConventionError, Problem, TargetError, TargetExistsError
 from cfagg.errors.arguments import a_path
 from cfagg.observations.building import Budget, Work, write_store
 from cfagg.observations.exchange.documents import KEY, Document, parse_document
@@ -24,7 +24,7 @@ from cfagg.observations.layouts import full_chunk
 from cfagg.observations.merging import Run, sort_unique, write_run
 from cfagg.observations.writing import Place, check_variables
 from cfagg.runtime import files
-from cfagg.runtime.publishing import reason
+from cfagg.runtime.publishing import refusals_of
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url, a_place
 
@@ -105,21 +105,12 @@ def written_aside(target: Path | Url, *, overwrite: bool) -> Iterator[Path]:
         with written_object(target, create=not overwrite) as made:
             yield made
         return
-    path = target
     if os.path.isdir(target):  # noqa: PTH112 - Path raises where it may not be looked for
         raise TargetError(f"{target} is a directory; give the name of a file")
     if os.path.lexists(target) and not overwrite:
         raise TargetExistsError(f"{target} exists; choose another name or replace it with overwrite=True")
-    made = target
-    try:
-        with files.written_aside(target.resolve()) as made:
-            yield made
-    except CfaggError:  # some of them are also OSError
-        raise
-    except OSError as error:
-        raise TargetError(f"{path} cannot be written: {reason(error, path).replace(str(made), str(path))}") from error
-    except RuntimeError as error:  # netCDF4 says so where HDF5 fails
-        raise TargetError(f"{path} cannot be written: {str(error).replace(str(made), str(path))}") from error
+    with refusals_of(target), files.written_aside(target.resolve()) as made:
+        yield made
 
 
 #: Global attributes that describe a store, and what it calls them.

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.errors import CfaggError, SourceError, SourceNotFoundError, TargetError
+from cfagg.errors import SourceError, SourceNotFoundError
 from cfagg.observations.frames import attributes_of, with_attributes
 from cfagg.observations.registry import Config
-from cfagg.runtime.publishing import sync_tree
+from cfagg.runtime.publishing import refusals_of, sync_tree
 from cfagg.storage.handles import handles
 from cfagg.storage.remote_file import open_remote
 from cfagg.storage.urls import Url, a_place, is_url
@@ -91,23 +91,18 @@ class SortedRows:
         # The frames are not touched where the rows are there.  Each must have a column ``date`` without NaT.
         if (directory / "pieces.json").exists():
             return cls(directory)
-        try:
+        with refusals_of(directory.parent):
             directory.parent.mkdir(parents=True, exist_ok=True)
             aside = Path(tempfile.mkdtemp(prefix=".rows-", dir=directory.parent))
-        except OSError as error:
-            raise TargetError(f"{directory.parent} cannot be written: {error.strerror or error}") from error
         try:
             blocks = [_write(aside / f"{i:05d}.arrow", frame) for i, frame in enumerate(frames)]
             (aside / "pieces.json").write_text(json.dumps(blocks), encoding="utf-8")
             sync_tree(aside)
             aside.rename(directory)
-        except _UnwrittenError as error:
-            raise TargetError(f"{directory}: {error}") from error
-        except OSError as error:
+        except OSError:
             if not (directory / "pieces.json").exists():  # else another process was faster
-                if isinstance(error, CfaggError):
-                    raise  # of what is read, not of the directory
-                raise TargetError(f"{directory} cannot be written: {error.strerror or error}") from error
+                with refusals_of(directory):
+                    raise
         finally:
             shutil.rmtree(aside, ignore_errors=True)
         return cls(directory)
@@ -131,10 +126,6 @@ class SortedRows:
             yield _read(self.directory / "00000.arrow", first, first)
 
 
-class _UnwrittenError(Exception):
-    """A block could not be written."""
-
-
 def _write(path: Path, frame: pd.DataFrame) -> dict[str, Any]:
     """Write a frame sorted by date; return its first and last date and its number of rows."""
     import pyarrow as pa
@@ -147,12 +138,10 @@ def _write(path: Path, frame: pd.DataFrame) -> dict[str, Any]:
     metadata = {"variables": json.dumps(attributes_of(frame), default=_plain)}
     columns = {name: pa.array(frame[name], from_pandas=frame[name].dtype == object) for name in frame.columns}
     columns[_ROW] = pa.array(frame.index.to_numpy())
-    try:
+    with refusals_of(path):
         feather.write_feather(
             pa.table(columns, metadata=metadata), str(path), compression="uncompressed", chunksize=max(len(frame), 1)
         )
-    except OSError as error:
-        raise _UnwrittenError(str(error)) from error
     ends = (str(dates[0]), str(dates[-1])) if len(dates) else ("", "")
     return {"first": ends[0], "last": ends[1], "rows": len(dates)}
 

@@ -19,12 +19,13 @@ from cfagg.runtime.publishing import (
     opened,
     read_own,
     reason,
+    refusals_of,
     replace_file,
     sync_directory,
     write_all,
     write_synced,
 )
-from cfagg.runtime.staging import lock, release
+from cfagg.runtime.staging import lock, refusals_to_hold, release
 from cfagg.storage.store import MAX_OBJECT, check_key
 from cfagg.storage.tree import read_file
 from cfagg.writing.zarr.staged import Staged, sync_files, sync_folders
@@ -74,26 +75,22 @@ class LocalPlace:
     def put(self, key: str, data: Any, *, new: bool = False) -> None:
         """Write a file aside, and rename it; one that may replace another is on disk before it does."""
         path = self._path(key)
-        try:
+        with refusals_of(path):
             self._make_folder(os.path.dirname(path))  # noqa: PTH120
             if not new:
                 with _dropping(Staged()) as staged:
                     replace_file(staged.add(path, data), Path(path))
                 return
             write_whole(Path(path), data)
-        except OSError as error:
-            raise self._unwritten(path, error) from error
         with self._lock:
             self._written.append(path)
 
     def stage(self, key: str, data: Any) -> None:
         """Write a file that takes the place of another with the next `sync`."""
         path = self._path(key)
-        try:
+        with refusals_of(path):
             self._make_folder(os.path.dirname(path))  # noqa: PTH120
             self._staged.add(path, data)
-        except OSError as error:
-            raise self._unwritten(path, error) from error
 
     def stage_all(self, objects: Mapping[str, Any]) -> None:
         """Write files that take the places of others together with the next `sync`; none of them where one fails."""
@@ -112,14 +109,12 @@ class LocalPlace:
                 f"{path}: a Dask worker does not find {folder}, or the run has ended; workers need the file system of "
                 "the target by the same path"
             )
-        try:
+        with refusals_of(path):
             self._make_folder(os.path.dirname(path))  # noqa: PTH120
             part = folder / uuid.uuid4().hex
             with opened(part, "wb") as file:
                 write_all(file, data)
             replace_file(part, Path(path))
-        except OSError as error:
-            raise self._unwritten(path, error) from error
 
     def swap(self, key: str, data: bytes, tag: Any) -> Any:
         """Write a file that is in the state of a tag; it is on disk when this returns."""
@@ -150,8 +145,9 @@ class LocalPlace:
                 sync_folders(folders, self.store)
                 sync_folders(swapped.put(len(writes) - 1), self.store)
                 sync_folders(swapped.put(), self.store)
-        except OSError as error:
-            raise self._unwritten(path, error) from error
+        except OSError:
+            with refusals_of(path):
+                raise
         return made
 
     def _check_tag(self, path: str, tag: Any) -> None:
@@ -174,8 +170,9 @@ class LocalPlace:
                             os.unlink(each)  # noqa: PTH108
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            except OSError as error:
-                raise self._unwritten(path, error) from error
+            except OSError:
+                with refusals_of(path):
+                    raise
 
     def children(self, folder: str) -> list[str]:
         """Return the names of folders below a folder, ``""`` for the store itself."""
@@ -199,8 +196,9 @@ class LocalPlace:
                 file, held = lock(folder / "lock")
             except FileNotFoundError:
                 continue  # whoever held it has just finished, and removed it
-            except OSError as error:
-                raise self._unwritten(self.store, error) from error
+            except OSError:
+                with refusals_to_hold(folder, Path(self.store)):
+                    raise
             if held is not False:
                 break
             file.close()
@@ -251,11 +249,6 @@ class LocalPlace:
         real = os.path.realpath(folder)
         return real == self.store or real.startswith(f"{self.store.rstrip('/')}/")
 
-    def _unwritten(self, path: str, error: OSError) -> TargetError:
-        if isinstance(error, TargetError):
-            return error
-        return TargetError(f"{path} cannot be written: {reason(error, path)}")
-
 
 class _LocalClaim:
     """The lock of a store, and what its writer has recorded."""
@@ -296,7 +289,7 @@ class _LocalClaim:
             if self._done:
                 warnings.warn(
                     f"{self._folder.parent} is complete, but {self._folder} could not be removed "
-                    f"({reason(error, self._folder)}); the next run will remove it",
+                    f"({error.strerror or error}); the next run will remove it",
                     LeftoverWarning,
                     stacklevel=4,
                 )

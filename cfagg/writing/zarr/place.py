@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from cfagg.errors import OptionError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.errors.arguments import a_mapping
+from cfagg.runtime.publishing import refusals_of
 from cfagg.storage.urls import Url, a_place
 from cfagg.writing.zarr.local_place import CLAIM, LocalPlace
 
@@ -108,7 +109,10 @@ def place_of(store: str | os.PathLike[str], storage_options: Mapping[str, Any] |
         raise OptionError(f"storage_options: {name} is a directory of this machine, which takes none")
     root = os.path.realpath(name)
     if not os.path.isdir(root):  # noqa: PTH112
-        if not os.path.lexists(name):
-            raise SourceNotFoundError(f"{name} is not there; name a Zarr store")
+        with refusals_of(name):
+            try:
+                os.lstat(name)
+            except (FileNotFoundError, NotADirectoryError):
+                raise SourceNotFoundError(f"{name} is not there; name a Zarr store") from None
         raise SourceError(f"{name} is not a directory; name a Zarr store that is there")
     return LocalPlace(root)
