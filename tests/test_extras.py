@@ -17,7 +17,7 @@ CASES = [
     ("cfagg.create_observations({}, 'out.zarr')", ["pyarrow"], "observations"),
     ("import_parquet('a.parquet', 'a.zarr')", ["pyarrow"], "observations"),
     ("cfagg.read('gs://b1/a.nc')", ["obstore"], "cloud"),
-    ("cfagg.convert(sample('sst.nca'), 's3://b1/a.zarr')", ["obstore"], "cloud"),
+    ("cfagg.convert(sample('sst.nca'), 'az://b1/a.zarr')", ["obstore"], "cloud"),
     ("check_library()", ["matplotlib"], "plot"),
 ]
 

@@ -37,6 +37,9 @@ _IDLE = 32
 #: Addresses of version 6 that stand for those of version 4 (RFC 6052).
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 
+#: Bytes of a body for which the server may take as long as it may be silent.
+_SENT_AT_ONCE = 1 << 18
+
 #: What is sent: the target of a request, and a header.
 _TARGET = re.compile(r"[\x21-\x7e]++")
 _SENT = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]++: [\t\x20-\x7e]*+")
@@ -105,14 +108,16 @@ class Connection:
             self.guarded = False
         self._socket: Any = None
 
-    def request(self, method: str, target: str, headers: Mapping[str, str], deadline: float) -> Response:
-        """Send a request without a body and return the response, still to be read; `deadline` is by `monotonic`."""
+    def request(
+        self, method: str, target: str, headers: Mapping[str, str], deadline: float, body: memoryview | None = None
+    ) -> Response:
+        """Send a request and return the response, still to be read; `deadline` is by `monotonic`."""
         if self._to_proxy is not None:
             target, headers = f"http://{self._authority}{target}", {**headers, **self._to_proxy}
         asked = self._request(method, target, headers)
         if self._socket is None:
             self._connect(deadline)
-        return self._asked(method, asked, deadline)
+        return self._asked(method, asked, deadline, body)
 
     def _request(self, method: str, target: str, headers: Mapping[str, str]) -> bytes:
         lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
@@ -123,11 +128,27 @@ class Connection:
             )
         return "\r\n".join(lines).encode()
 
-    def _asked(self, method: str, asked: bytes, deadline: float) -> Response:
+    def _asked(self, method: str, asked: bytes, deadline: float, body: memoryview | None = None) -> Response:
         self._incoming.idle, self._incoming.deadline = False, deadline
         self._incoming.wait(self.silence)
         self._socket.sendall(asked)
-        return Response(self._reader, method)
+        whole = body is None or self._send(body, deadline)
+        answer = Response(self._reader, method)
+        answer.stays = answer.stays and whole
+        return answer
+
+    def _send(self, body: memoryview, deadline: float) -> bool:
+        """Send a body; `False` where the server takes no more of it, and may have said why."""
+        for begin in range(0, body.nbytes, _SENT_AT_ONCE):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("the deadline of this request has passed")
+            self._incoming.wait(min(self.silence, left))
+            try:
+                self._socket.sendall(body[begin : begin + _SENT_AT_ONCE])
+            except (BrokenPipeError, ConnectionResetError):
+                return False
+        return True
 
     def _connect(self, deadline: float) -> None:
         def left() -> float:

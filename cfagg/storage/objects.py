@@ -1,7 +1,7 @@
-"""Object stores by obstore: what Google and Azure hold, and everything that is written; S3 is read by the small reader.
+"""Object stores: S3 by requests of our own, Google and Azure by obstore.
 
-Its threads do not outlive a fork, after which it would wait for ever: then the small reader reads the others too, where
-it knows the credentials, and all else is refused.
+The threads of obstore do not outlive a fork, after which it would wait for ever: then the small reader reads the others
+too, where it knows the credentials, and all else is refused.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from cfagg.errors.extras import require
 from cfagg.errors.redacting import redacted
 from cfagg.storage.azure import azure_source, check_server
 from cfagg.storage.credentials import from_environment, setting
-from cfagg.storage.remote import HttpSource, S3Source
+from cfagg.storage.remote import HttpSource
 from cfagg.storage.remote_source import RemoteSource
+from cfagg.storage.s3_writing import S3Target
 from cfagg.storage.store import MAX_OBJECT, Part, State, check_key
 from cfagg.storage.urls import OPEN
 
@@ -76,9 +77,10 @@ class ObjectStore(RemoteSource):
         guarded: bool = False,  # noqa: ARG002 - the user's settings say where its servers are
         options_name: str = "storage_options",
     ) -> None:
-        require("object stores", "obstore")
         scheme, _, rest = url.partition("://")
         self.scheme = scheme.lower()
+        if self.scheme != "s3":
+            require("object stores", "obstore")
         found = re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9._-]+)(?:/+(.*))?", rest, re.DOTALL)
         if found is None:
             raise SourceError(f"{redacted(url)} is not a URL of a store; expected {self.scheme}://bucket/path")
@@ -173,11 +175,11 @@ class ObjectStore(RemoteSource):
 
     def children(self, folder: str) -> Iterator[str]:
         """Yield the names of folders below a folder, ``""`` for the store itself."""
-        import obstore
-
-        if isinstance(other := self._other, S3Source):
+        if isinstance(other := self._other, S3Target):
             yield from other.children(folder)
             return
+        import obstore
+
         prefix = f"{self._prefix}{check_key(self.path, folder) if folder else ''}".rstrip("/") or None
         found = self._answered(folder, lambda: obstore.list_with_delimiter(self._store, prefix))
         for path in found["common_prefixes"]:
@@ -191,7 +193,7 @@ class ObjectStore(RemoteSource):
 
     def objects(self, folder: str) -> Iterator[tuple[str, State]]:
         """Yield the keys and states of all objects below a folder, ``""`` for the store itself."""
-        if isinstance(other := self._other, S3Source):
+        if isinstance(other := self._other, S3Target):
             yield from other.objects(folder)
             return
         for meta in self._metas(check_key(self.path, folder) if folder else ""):
@@ -211,19 +213,21 @@ class ObjectStore(RemoteSource):
 
         With `create` only where the server finds none, with `match` only where it has this tag (`TargetExistsError`).
         """
-        import obstore
-        from obstore import exceptions
-
         size = data.stat().st_size if isinstance(data, Path) else memoryview(data).nbytes
         if (create or match is not None) and size > _AT_ONCE and self.scheme != "gs":
             raise TargetError(
                 f"{self.path}/{key} was not written: it has {size:,} bytes, and what must not replace anything is "
                 f"written by one request, of up to {_AT_ONCE:,}; divide it into smaller files"
             )
-        mode: Any = "create" if create else "overwrite" if match is None else self._condition(key, match)
-        whole = None if mode == "overwrite" else False
         self.check([key])
         self._known.pop(key, None)
+        if isinstance(small := self._small, S3Target):
+            return small.put(key, data, create=create, match=match)
+        import obstore
+        from obstore import exceptions
+
+        mode: Any = "create" if create else "overwrite" if match is None else self._condition(key, match)
+        whole = None if mode == "overwrite" else False
         try:
             part = max(_PART, -(-size // _PARTS))
             made = obstore.put(
@@ -247,16 +251,14 @@ class ObjectStore(RemoteSource):
 
     def copy(self, old: str, new: str) -> None:
         """Let the server copy an object."""
+        self.check([old, new])
+        self._known.pop(new, None)
+        if isinstance(small := self._small, S3Target):
+            small.copy(old, new)
+            return
         import obstore
         from obstore import exceptions
 
-        self.check([old, new])
-        self._known.pop(new, None)
-        if isinstance(small := self._small, S3Source):
-            small.copy(
-                old, new
-            )  # obstore would take the answer of another server, where it is led, for that of this one
-            return
         try:
             obstore.copy(self._store, f"{self._prefix}{old}", f"{self._prefix}{new}")
         except (exceptions.BaseError, OSError) as error:
@@ -264,10 +266,13 @@ class ObjectStore(RemoteSource):
 
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects; those that are not there are no error."""
+        self.check(keys)
+        if isinstance(small := self._small, S3Target):
+            small.delete(keys)
+            return
         import obstore
         from obstore import exceptions
 
-        self.check(keys)
         try:
             for begin in range(0, len(keys), 1000):
                 obstore.delete(self._store, [f"{self._prefix}{key}" for key in keys[begin : begin + 1000]])
@@ -348,7 +353,7 @@ class ObjectStore(RemoteSource):
     def _small(self) -> HttpSource | None:
         """The small reader, `None` where it does not know the credentials."""
         if self.scheme == "s3":
-            made = S3Source(self.path, self._options, self._allow)
+            made = S3Target(self.path, self._options, self._allow)
             made.options_name = self._options_name
             return made
         if self.scheme == "az":
@@ -358,7 +363,7 @@ class ObjectStore(RemoteSource):
 
     @property
     def _other(self) -> HttpSource | None:
-        """What reads instead of obstore: of S3 always, as that follows redirects to anywhere; else after a fork."""
+        """What reads instead of obstore: S3 always, which obstore would follow to anywhere; else after a fork."""
         return self._small if self.scheme == "s3" or _process not in (None, os.getpid()) else None
 
     @property
@@ -386,7 +391,7 @@ def _state(meta: Any) -> State:
 
 
 def _open(scheme: str, bucket: str, options: Mapping[str, Any]) -> Any:
-    from obstore.store import AzureStore, GCSStore, S3Store
+    from obstore.store import AzureStore, GCSStore
 
     given = {n: v for n, v in options.items() if n not in ("credentials", "deadline", "timeout")}
     deadline = timedelta(seconds=float(options.get("deadline", 300)))
@@ -397,21 +402,12 @@ def _open(scheme: str, bucket: str, options: Mapping[str, Any]) -> Any:
     provider = options.get("credentials")
     if scheme == "gs":
         return GCSStore(bucket, **common, **given, **_provided(provider, _as_given))
-    if scheme == "az":
 
-        def token(found: Mapping[str, Any]) -> dict[str, Any]:
-            check_server(f"az://{bucket}", {**options, "sas_key": found.get("sas_token")})
-            return _as_given(found)
+    def token(found: Mapping[str, Any]) -> dict[str, Any]:
+        check_server(f"az://{bucket}", {**options, "sas_key": found.get("sas_token")})
+        return _as_given(found)
 
-        return AzureStore(bucket, **common, **given, **_provided(provider, token))
-    given["region"] = given.get("region") or setting("region") or "us-east-1"
-    if endpoint := given.get("endpoint") or setting("endpoint_url"):
-        given["endpoint"] = endpoint
-    if "access_key_id" in given or given.get("skip_signature"):
-        return S3Store(bucket, **common, **given)
-    if provider in (None, "environment") and not from_environment():
-        return S3Store(bucket, **common, **given, skip_signature=True)
-    return S3Store(bucket, **common, **given, **_provided(provider or "environment", _of_amazon))
+    return AzureStore(bucket, **common, **given, **_provided(provider, token))
 
 
 def _provided(provider: Any, form: Callable[[Mapping[str, Any]], dict[str, Any]]) -> dict[str, Any]:
@@ -419,11 +415,6 @@ def _provided(provider: Any, form: Callable[[Mapping[str, Any]], dict[str, Any]]
         return {}
     ask = from_environment if provider == "environment" else provider
     return {"credential_provider": lambda: form(ask())}
-
-
-def _of_amazon(found: Mapping[str, Any]) -> dict[str, Any]:
-    keys = {"access_key_id": found.get("access_key_id"), "secret_access_key": found.get("secret_access_key")}
-    return {**keys, "token": found.get("session_token") or None, "expires_at": datetime.now(UTC) + _RENEWED}
 
 
 def _as_given(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError, TargetError, UnsupportedError
+from cfagg.errors import AccessError, FragmentReadError, LimitError, SourceError, UnsupportedError
 from cfagg.errors.redacting import redacted
 from cfagg.storage.credentials import Credentials, from_environment, setting
 from cfagg.storage.http_options import Headers, check_options, common_options, split_url
@@ -225,18 +225,6 @@ class S3Source(HttpSource):
                 name = listed.rstrip("/")
                 if name and "/" not in name and name not in (".", ".."):
                     yield name
-
-    def copy(self, old: str, new: str) -> None:
-        """Let the server copy an object within the store."""
-        given = quote(f"{self.path.removeprefix('s3:/')}/{check_key(self.path, old)}", safe="/-_.~")
-        headers = {"x-amz-copy-source": given, "content-length": "0"}
-        reply = self._transport.ask("PUT", self._url(new), headers=headers, limit=MAX_OBJECT)
-        # The answer may begin well while the server copies, and be an error all the same.
-        if reply.status != 200 or b"<CopyObjectResult" not in reply.body[:1000]:
-            told = reply.body[:200].decode("utf-8", "replace").strip()
-            raise TargetError(
-                f"{self.path}/{new} cannot be written: the server answers {reply.status} to a copy of {old}: {told}"
-            )
 
     def _pages(self, folder: str, prefix: str, asked: Mapping[str, str]) -> Iterator[tuple[Listing, int]]:
         """Yield the pages of a listing, and the time at the server."""

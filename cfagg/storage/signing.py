@@ -18,7 +18,7 @@ from cfagg.storage.credentials import Credentials, Provider
 
 __all__ = ["Signing", "canonical_query", "sign"]
 
-#: Digest of an empty body: what is read has none.
+#: Digest of an empty body.
 _EMPTY = hashlib.sha256(b"").hexdigest()
 
 
@@ -67,7 +67,7 @@ def canonical_query(query: Mapping[str, str]) -> str:
 def sign(
     credentials: Credentials, method: str, host: str, path: str, query: str, headers: Mapping[str, str], now: datetime
 ) -> dict[str, str]:
-    """Return the headers of a request without a body, its signature among them.
+    """Return the headers of a request, its signature among them; one with a body has its digest in them.
 
     `path` and `query` are percent-encoded, and of the further headers those named ``range`` and ``x-amz-…`` are signed.
 
@@ -79,13 +79,13 @@ def sign(
     """
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     sent = {k.lower(): v.strip() for k, v in headers.items()}
-    sent |= {"x-amz-content-sha256": _EMPTY, "x-amz-date": stamp}
+    sent = {"x-amz-content-sha256": _EMPTY, **sent, "x-amz-date": stamp}
     if credentials.token:
         sent["x-amz-security-token"] = credentials.token
     covered = {"host": host, **{k: v for k, v in sent.items() if k == "range" or k.startswith("x-amz-")}}
     names = ";".join(sorted(covered))
     lines = "".join(f"{k}:{covered[k]}\n" for k in sorted(covered))
-    request = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{_EMPTY}"
+    request = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{sent['x-amz-content-sha256']}"
     scope = f"{stamp[:8]}/{credentials.region}/s3/aws4_request"
     text = "\n".join(("AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(request.encode()).hexdigest()))
     found = hmac.digest(_key_of_the_day(credentials.secret, scope), text.encode(), "sha256").hex()

@@ -10,13 +10,13 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit
 
-from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError
+from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, TargetError
 from cfagg.errors.redacting import redacted
 from cfagg.storage.connections import Connections
 from cfagg.storage.responses import Response
@@ -49,6 +49,8 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    #: Whether an attempt before may have done what was asked, and its answer was lost.
+    again: bool = False
 
 
 class Transport:
@@ -76,20 +78,32 @@ class Transport:
         self._below = f"{base}/" if covers(base, base) else ""
 
     def ask(
-        self, method: str, url: str, query: str = "", headers: Mapping[str, str] | None = None, *, limit: int
+        self,
+        method: str,
+        url: str,
+        query: str = "",
+        headers: Mapping[str, str] | None = None,
+        *,
+        limit: int,
+        body: memoryview | None = None,
     ) -> Reply:
-        """Return the server's answer to a ``GET`` or ``HEAD`` of a percent-encoded URL and query.
+        """Return the server's answer to a request of a percent-encoded URL and query; what has a body is not led on.
 
         `limit` is for the object, or the part of it that is asked for; of the longer page of an error or a redirect the
         beginning is kept.
         """
         until = time.monotonic() + self.deadline
         for _ in range(_HOPS):
-            reply = self._patiently(method, url, query, headers or {}, limit, until)
+            reply = self._patiently(method, url, query, headers or {}, limit, until, body)
             to = reply.headers.get("location")
             if reply.status not in _REDIRECTS or not to:
                 return reply
             target = _joined(url, to)
+            if body is not None:
+                raise TargetError(
+                    f"{url} redirects to {redacted(target.partition('?')[0])}, where nothing is written and nothing "
+                    "removed: give the endpoint, or the region, where the store is"
+                )
             if not any(covers(prefix, target) for prefix in (self.base, *self.allow)):
                 target = redacted(target.partition("?")[0])
                 place = target.rpartition("/")[0]
@@ -101,7 +115,14 @@ class Transport:
         raise FragmentReadError(f"{url} cannot be read: the server redirects in a circle")
 
     def _patiently(
-        self, method: str, url: str, query: str, headers: Mapping[str, str], limit: int, until: float
+        self,
+        method: str,
+        url: str,
+        query: str,
+        headers: Mapping[str, str],
+        limit: int,
+        until: float,
+        body: memoryview | None,
     ) -> Reply:
         """Return the answer of the first attempt that has one."""
         last, wait = "", 0.0
@@ -112,7 +133,7 @@ class Transport:
                 time.sleep(wait)
             wait = 0.1 * 4**attempt
             try:
-                reply = self._once(method, url, query, headers, limit, until)
+                reply = self._once(method, url, query, headers, limit, until, body)
             except CfaggError:
                 raise  # some of these are errors of the system too, which others are tried again for
             except ssl.SSLCertVerificationError as error:
@@ -123,14 +144,23 @@ class Transport:
                     raise FragmentReadError(f"{url} cannot be read within {self.deadline:g} s: {last}") from error
                 continue
             if reply.status not in _AGAIN:
-                return reply
+                return replace(reply, again=True) if attempt else reply
             last = f"the server answers {reply.status}"
             asked = _retry_after(reply.headers.get("retry-after", ""))
             if asked is not None:
                 wait, last = asked, f"{last} and asks to wait for {asked:g} s"
         raise FragmentReadError(f"{url} cannot be read after {_ATTEMPTS} attempts: {last}")
 
-    def _once(self, method: str, url: str, query: str, headers: Mapping[str, str], limit: int, until: float) -> Reply:
+    def _once(
+        self,
+        method: str,
+        url: str,
+        query: str,
+        headers: Mapping[str, str],
+        limit: int,
+        until: float,
+        body: memoryview | None,
+    ) -> Reply:
         parts = urlsplit(url)
         target = f"{parts.path or '/'}{'?' + query if query else ''}"
         sent = dict(headers)
@@ -143,10 +173,11 @@ class Transport:
                 sent = self.signer(method, parts.netloc, parts.path or "/", query, sent, datetime.now(UTC))
         # Ranges are of the bytes as they are stored, not of any compressed for the way.
         sent = {"host": parts.netloc, **sent, "accept-encoding": "identity"}
+        again = False
         while True:
             connection = self._connections.take(server)
             try:
-                answer = connection.request(method, target, sent, until)
+                answer = connection.request(method, target, sent, until, body)
                 reply = self._received(url, sent, answer, limit)
             except ConnectionError:
                 connection.close()
@@ -154,6 +185,7 @@ class Transport:
                     raise
                 # Servers close connections that were idle for long; that is no failure of this request.
                 self._connections.forget(server)
+                again = True
                 continue
             except BaseException:
                 connection.close()
@@ -162,7 +194,7 @@ class Transport:
                 self._connections.give_back(server, connection)
             else:
                 connection.close()
-            return reply
+            return replace(reply, again=True) if again else reply
 
     @staticmethod
     def _received(url: str, sent: Mapping[str, str], answer: Response, limit: int) -> Reply:

@@ -11,7 +11,7 @@ import xarray as xr
 import cfagg
 from cfagg.cli.main import main
 from cfagg.errors import LossError, OptionError, TargetError, TargetExistsError
-from cfagg.storage import objects
+from cfagg.storage import objects, s3_writing
 from cfagg.storage.objects import ObjectStore
 from cfagg.writing import aggregation_file
 from tests import instruction_files, nca_files
@@ -89,7 +89,7 @@ def test_a_fragment_that_is_too_large_for_one_request_is_refused_and_nothing_is_
 
 
 def test_a_large_object_has_no_more_parts_than_a_server_takes(home, monkeypatch) -> None:
-    monkeypatch.setattr(objects, "_PARTS", 2)
+    monkeypatch.setattr(s3_writing, "_PARTS", 2)
     store = ObjectStore(home, {})
     body = bytes(range(256)) * 60_000  # 15.4 MB, which would be three parts
     store.put("large", body)

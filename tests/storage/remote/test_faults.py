@@ -20,8 +20,9 @@ import xarray as xr
 
 import cfagg
 from cfagg.accumulation import source
-from cfagg.errors import CfaggError
+from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.storage import transport
+from cfagg.storage.objects import ObjectStore
 from tests.storage.remote.conftest import Bucket
 from tests.storage.remote.test_accumulated import LITTLE, made
 from tests.writing.zarr.test_appending import series, write
@@ -231,3 +232,37 @@ def test_a_server_that_fails_leaves_the_old_or_the_new_and_no_wrong_answer(
             faulty.begin()
             state = job.state()
             assert same(state, after) or (failed and same(state, before))
+
+
+@pytest.mark.parametrize("fault", ["lost", "503", "hang up"])
+def test_a_conditional_write_whose_answer_is_lost_is_found_to_be_done(fault, bucket, faulty) -> None:
+    url = f"s3://{bucket.name}/{uuid.uuid4().hex}"
+    objects = ObjectStore(url, {**bucket.options, "endpoint": faulty.url})
+    faulty.begin(fault, 0)
+    tag = objects.put("k", b"ours", create=True)
+    assert tag == objects._state("k").tag
+    faulty.begin(fault, 0)
+    with pytest.raises(TargetExistsError):
+        objects.put("k", b"another's", match="of before")
+    faulty.begin(fault, 0)
+    assert objects.put("k", b"ours again", match=tag) == objects._state("k").tag
+    faulty.begin(fault, 0)
+    with pytest.raises(TargetExistsError):
+        objects.put("k", b"another's", create=True)
+    assert objects.read("k") == b"ours again"
+
+
+@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize("fault", ["lost", "cut", "page", "hang up"])
+def test_a_large_object_is_there_whole_or_not_at_all(fault, at, bucket, faulty) -> None:
+    url = f"s3://{bucket.name}/{uuid.uuid4().hex}"
+    objects = ObjectStore(url, {**bucket.options, "endpoint": faulty.url})
+    body = bytes(range(256)) * 45_000  # 11.5 MB, three parts
+    faulty.begin(fault, at)
+    try:
+        tag = objects.put("k", memoryview(body))
+    except TargetError:
+        assert objects.read("k") in (None, body)
+    else:
+        assert tag == objects._state("k").tag
+        assert objects.read("k") == body
