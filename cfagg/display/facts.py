@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from cfagg.display.html import page
+from cfagg.display.html import cell_html, page
 
 __all__ = ["facts_html"]
 
@@ -24,7 +24,7 @@ def facts_html(
     Facts without a value and empty lists are left out, and long lists are cut; the picture is taken as it is.
     """
     rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>"
+        f"<tr>{cell_html(name, 'th')}{cell_html(str(value))}</tr>"
         for name, value in facts
         if value is not None and value != ""
     )

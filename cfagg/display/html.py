@@ -20,10 +20,13 @@ from cfagg.display.text import (
 )
 from cfagg.model import Aggregation
 
-__all__ = ["file_html", "page", "variable_html"]
+__all__ = ["cell_html", "file_html", "page", "variable_html"]
 
 #: Pictures drawn in one page; further aggregations are shown as tables only.
 _PICTURES = 6
+
+#: Texts of up to so many characters stand on one line of their cell, however narrow the window is.
+_WHOLE = 28
 
 # Notebooks that set a theme do so by variables or a class; a plain page follows the system.
 _STYLE = """\
@@ -38,12 +41,12 @@ html[data-theme=dark] .cfagg,body.vscode-dark .cfagg{--cfagg-ink:#e6edf3;--cfagg
 --cfagg-rule:#30363d;--cfagg-hole:#21262d}
 html[data-theme=light] .cfagg,body.vscode-light .cfagg{--cfagg-ink:#1f2328;--cfagg-muted:#656d76;--cfagg-paper:#fff;
 --cfagg-rule:#d0d7de;--cfagg-hole:#eaeef2}
-.cfagg .cfagg-head{margin:2px 0 6px}.cfagg .cfagg-name{font-weight:600;font-size:14px}
+.cfagg .cfagg-head{margin:2px 0 6px}.cfagg .cfagg-name{font-weight:600;font-size:14px;overflow-wrap:anywhere}
 .cfagg .cfagg-quiet{color:var(--cfagg-muted)}
 .cfagg table{border-collapse:collapse;margin:2px 0 6px;border:0}
 .cfagg th,.cfagg td{text-align:left!important;padding:2px 14px 2px 0;border:0;border-bottom:1px solid var(--cfagg-rule);
 vertical-align:top;background:none!important;color:inherit;max-width:44em;overflow-wrap:anywhere;font-size:12px}
-.cfagg th{font-weight:600;color:var(--cfagg-muted)}
+.cfagg th{font-weight:600;color:var(--cfagg-muted)}.cfagg .cfagg-whole{white-space:nowrap}
 .cfagg details{margin:2px 0}.cfagg summary{cursor:pointer;display:list-item}
 .cfagg .cfagg-body{padding:2px 0 4px 16px;overflow-x:auto}
 .cfagg .cfagg-card{border:1px solid var(--cfagg-rule);border-radius:6px;padding:8px 12px;margin:8px 0;max-width:60em}
@@ -139,12 +142,17 @@ def _fold(title: str, body: str) -> str:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], listing: Listing[Any] | None = None) -> str:
     """Return a table; `listing` says after how many rows how many are left out."""
-    head = "<tr>" + "".join(f"<th>{escape(h)}</th>" for h in heads) + "</tr>" if any(heads) else ""
-    lines = ["<tr>" + "".join(f"<td>{escape(c)}</td>" for c in row) + "</tr>" for row in rows]
+    head = "<tr>" + "".join(cell_html(h, "th") for h in heads) + "</tr>" if any(heads) else ""
+    lines = ["<tr>" + "".join(map(cell_html, row)) + "</tr>" for row in rows]
     if listing is not None and listing.omitted:
         width = len(rows[0])
         lines.insert(len(listing.first), f'<tr><td colspan="{width}">… {listing.omitted:,} more …</td></tr>')
     return f"<table>{head}{''.join(lines)}</table>"
+
+
+def cell_html(text: str, tag: str = "td") -> str:
+    """Return a cell of a table, with its text escaped."""
+    return f"<{tag}{' class="cfagg-whole"' if len(text) <= _WHOLE else ''}>{escape(text)}</{tag}>"
 
 
 def _about(v: VariableSummary) -> str:

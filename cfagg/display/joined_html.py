@@ -231,10 +231,12 @@ def _overlaps(several: Sequence[Sequence[Run]]) -> list[tuple[float, float]]:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], wide: int | None = None) -> str:
-    """Return a table of escaped cells; the column `wide` is left out in narrow windows, the fifth is a number."""
+    """Return a table of escaped cells; the column `wide` is left out in narrow windows, the first two stay whole."""
 
     def cells(tag: str, row: Sequence[str]) -> str:
-        kinds = (f' class="{"wide" if n == wide else "n"}"' if n in (wide, 4) else "" for n in range(len(row)))
+        looks = ["cfagg-whole" if len(text) < 24 else "" for text in row[:2]] + ["", "", "n"]
+        looks = ["wide" if n == wide else look for n, look in enumerate(looks[: len(row)])]
+        kinds = (f' class="{look}"' if look else "" for look in looks)
         return "".join(f"<{tag}{kind}>{cell}</{tag}>" for kind, cell in zip(kinds, row, strict=True))
 
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)

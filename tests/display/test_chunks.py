@@ -47,7 +47,7 @@ def test_an_array_shows_what_is_known_of_it_and_reads_nothing(tmp_path):
     ],
 )
 def test_chunks_are_told_by_their_lengths(edges, text):
-    assert f"<td>{text}</td>" in array_html(None, ("time",), Grid([edges]), F4, {})
+    assert f">{text}</td>" in array_html(None, ("time",), Grid([edges]), F4, {})
 
 
 def test_names_of_a_file_are_escaped():

@@ -31,6 +31,12 @@ def test_names_values_and_lines_are_escaped():
     assert text.count("<script>alert(1)</script>") == 5
 
 
+def test_short_texts_stay_on_one_line_and_long_ones_may_break():
+    page = facts_html("a", [("samples", "1,460"), ("store", "x" * 300)])
+    assert '<th class="cfagg-whole">samples</th><td class="cfagg-whole">1,460</td>' in page
+    assert f"<td>{'x' * 300}</td>" in page
+
+
 def test_long_lists_are_cut_and_empty_ones_left_out():
     text = check(facts_html("a", [("none", None), ("empty", "")], [("lines", range(1000)), ("nothing", ())]))
     assert "and 800 more" in text
