@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -40,13 +40,14 @@ def places(
     storage_options: Mapping[str, Any] | None = None,
     allow: Iterable[Any] = (),
     without: Iterable[str] = (),
+    same: Callable[[str], Any] | None = None,
 ) -> list[str]:
     """Return the absolute path or the `Url` of each file and Zarr store that is meant, in the order given.
 
-    What has several names, by links too, counts once, under the first. What patterns and directories stand for is
-    sorted by name, numbers in names by their size. A directory stands for the files of known formats at any depth below
-    it, and for the Zarr stores, one of which it may be itself; hidden ones are left out, as they are of patterns, and
-    what is in `without` is left out of all.
+    What has several names, by links too, counts once, under the first; or all for which `same` gives the same. What
+    patterns and directories stand for is sorted by name, numbers in names by their size. A directory stands for the
+    files of known formats at any depth below it, and for the Zarr stores, one of which it may be itself; hidden ones
+    are left out, as they are of patterns, and what is in `without` is left out of all.
     """
     left_out = {absolute(name) for name in without}
     never = set(map(itself, left_out))
@@ -59,7 +60,7 @@ def places(
         for place in _meant(one, storage_options, allowed, left_out):
             one_file = itself(place)
             if one_file not in never:  # under another name, too
-                found.setdefault(one_file, place)
+                found.setdefault(same(place) if same else one_file, place)
     if not found:
         but = f" but {', '.join(sorted(left_out))}, which is written" if left_out else ""
         raise SourceNotFoundError(f"no files were given{but}; {_EXPECTED}")

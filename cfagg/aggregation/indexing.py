@@ -152,7 +152,8 @@ def index(
     from cfagg.aggregation.files import places
 
     target = _target(output, storage_options)
-    named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[target])
+    # Fragments are looked for by name: each hard link of a file is one.
+    named = places(path_or_files, storage_options=storage_options, allow=allowed, without=[target], same=str)
     return _written(_Wanted.of(named, allowed), target, client, workers, progress, overwrite)
 
 

@@ -280,6 +280,14 @@ def test_an_index_at_a_link_is_written_where_the_link_leads(days: Path) -> None:
         assert list(open_index(days / name).files) == [str(days / f"{k}.nc") for k in range(6)]
 
 
+def test_each_hard_link_of_a_file_is_in_the_index_and_a_symbolic_one_is_where_it_leads(days: Path) -> None:
+    (days / "again.nc").hardlink_to(days / "1.nc")
+    (days / "link.nc").symlink_to(days / "1.nc")
+    report = cfagg.index([days / name for name in ("link.nc", "again.nc", "1.nc")], output=days / "x")
+    assert report.files == 2
+    assert sorted(open_index(days / "x").files) == [str(days / "1.nc"), str(days / "again.nc")]
+
+
 @pytest.mark.parametrize("name", ["/dev/full", "missing/x", ""])
 def test_an_index_that_cannot_be_written_is_an_error(days: Path, name: str) -> None:
     with pytest.raises(TargetError, match="cannot be written"):

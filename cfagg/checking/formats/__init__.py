@@ -11,7 +11,7 @@ from cfagg.checking.outcome import Outcome
 from cfagg.errors import OptionError
 from cfagg.findings.finding import Finding
 
-__all__ = ["FORMATS", "Once", "Style", "render"]
+__all__ = ["FORMATS", "Once", "Style", "not_listed", "render"]
 
 #: Rules that whole archives do not follow, and that tell readers nothing new from file to file.
 _ONCE = frozenset({"CEL006"})
@@ -54,6 +54,17 @@ class Once:
             return False
         self._shown.add(finding.code)
         return True
+
+    def rest(self) -> Iterator[tuple[str, str]]:
+        """Yield the code of each rule of which findings were not shown, and what to say of them."""
+        for code, number in self.left_out.items():
+            yield code, f"shown once per run: {number:,} more like it; --statistics and --format json count all"
+
+
+def not_listed(result: Outcome) -> Iterator[tuple[str, str]]:
+    """Yield the code of each rule with more findings than are listed, and a sentence that says so."""
+    for code, number in result.dropped.items():
+        yield code, f"{number:,} more are not shown; --statistics counts them"
 
 
 def render(format: str, results: Iterable[Outcome], style: Style) -> Iterator[str]:  # noqa: A002 - the word of the CLI

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from cfagg.checking.formats import Once, Style
+from cfagg.checking.formats import Once, Style, not_listed
 from cfagg.checking.outcome import Outcome
 from cfagg.display.escape import printable
 
@@ -17,7 +17,7 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
-    """Yield one line for each finding."""
+    """Yield one line for each finding, and one for each rule of which there are more."""
     del style
     once = Once()
     for result in results:
@@ -27,6 +27,9 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
                 f"::{_COMMANDS[finding.severity]} file={_property(result.source)},"
                 f"title={_property(finding.code)}::{_data(place + finding.message)}\n"
             )
+        for code, said in not_listed(result):
+            yield f"::notice file={_property(result.source)},title={_property(code)}::{said}\n"
+    yield from (f"::notice title={_property(code)}::{said}\n" for code, said in once.rest())
 
 
 def _data(text: str) -> str:

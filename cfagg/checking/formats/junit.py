@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from cfagg.checking.formats import Style
+from cfagg.checking.formats import Style, not_listed
 from cfagg.checking.outcome import Outcome
 from cfagg.checking.registry import registered
 from cfagg.findings.finding import Finding
@@ -46,16 +46,17 @@ def _suite(number: int, result: Outcome, style: Style) -> Iterator[str]:
         found = by_code.get(code, [])
         head = f'<testcase name="{_attribute(_title(code))}" classname="{name}" time="0"'
         if code in broken:
-            yield f"{head}>{_outcome('error', code, found)}</testcase>\n"
+            yield f"{head}>{_outcome('error', code, found, result)}</testcase>\n"
         elif code in failing:
-            yield f"{head}>{_outcome('failure', code, found)}</testcase>\n"
+            yield f"{head}>{_outcome('failure', code, found, result)}</testcase>\n"
         else:
             yield f"{head}/>\n"
             quiet += found
     for code, why in result.skipped.items():
         head = f'<testcase name="{_attribute(_title(code))}" classname="{name}" time="0">'
         yield f'{head}<skipped message="{_attribute(why)}"/></testcase>\n'
-    yield f"<system-out>{_text(_lines(quiet))}</system-out>\n<system-err/>\n</testsuite>\n"
+    more = "".join(f"\n{code}: {said}" for code, said in not_listed(result))
+    yield f"<system-out>{_text(_lines(quiet) + more)}</system-out>\n<system-err/>\n</testsuite>\n"
 
 
 def _title(code: str) -> str:
@@ -63,10 +64,11 @@ def _title(code: str) -> str:
     return f"{code} {rule.summary}" if rule is not None else code
 
 
-def _outcome(tag: str, code: str, found: Sequence[Finding]) -> str:
+def _outcome(tag: str, code: str, found: Sequence[Finding], result: Outcome) -> str:
     first = found[0]
     head = f"{first.where}: {first.message}" if first.where else first.message
-    more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
+    others = len(found) - 1 + result.dropped.get(code, 0)
+    more = f" (and {others:,} more)" if others else ""
     return f'<{tag} type="{code}" message="{_attribute(head + more)}">{_text(_lines(found))}</{tag}>'
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from cfagg._version import __version__
-from cfagg.checking.formats import Style
+from cfagg.checking.formats import Style, not_listed
 from cfagg.checking.outcome import Outcome
 from cfagg.checking.registry import registered
 from cfagg.findings.finding import Finding
@@ -26,7 +26,7 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
-    """Yield one run: a result for each finding, a notification for what could not be checked, and the rules used."""
+    """Yield one run: a result for each finding, a notification for what is no result, and the rules used."""
     del style
     known = registered()
     used: dict[str, int] = {}
@@ -36,10 +36,11 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     successful = True
     before = "\n"
     for result in results:
-        notes += [_note(result, f) for f in result.findings if f.code.startswith("INT")]
+        notes += [_note(result, f.code, _LEVELS[f.severity], f.message) for f in result.findings if _is_of_run(f)]
+        notes += [_note(result, code, "note", f"{code}: {said}") for code, said in not_listed(result)]
         successful = successful and not result.failed
         for finding in result.findings:
-            if not finding.code.startswith("INT"):
+            if not _is_of_run(finding):
                 if finding.code in known:
                     used.setdefault(finding.code, len(used))
                 yield before + json.dumps(_result(result, finding, used))
@@ -54,6 +55,11 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
         "rules": [_rule(known[code]) for code in used],
     }
     yield ',\n"tool": ' + json.dumps({"driver": driver}, indent=1) + "\n}]}\n"
+
+
+def _is_of_run(finding: Finding) -> bool:
+    """Tell whether a finding is about the check, not about the dataset."""
+    return finding.code.startswith("INT")
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -99,11 +105,12 @@ def _location(result: Outcome, finding: Finding) -> dict[str, Any]:
     return place
 
 
-def _note(result: Outcome, finding: Finding) -> dict[str, Any]:
+def _note(result: Outcome, code: str, level: str, text: str) -> dict[str, Any]:
+    # What is told of a rule goes with it, and what is told of the check is a kind of notification.
     return {
-        "level": _LEVELS[finding.severity],
-        "descriptor": {"id": finding.code},
-        "message": {"text": finding.message},
+        "level": level,
+        "descriptor" if code.startswith("INT") else "associatedRule": {"id": code},
+        "message": {"text": text},
         "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(result.source)}}}],
     }
 

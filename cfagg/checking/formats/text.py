@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from textwrap import wrap
 
-from cfagg.checking.formats import Once, Style
+from cfagg.checking.formats import Once, Style, not_listed
 from cfagg.checking.outcome import ORDER, Outcome
 from cfagg.checking.registry import registered
 from cfagg.display.escape import printable
@@ -42,8 +42,7 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
         codes.update(result.dropped)
         if not style.statistics or result.failure is not None:
             yield from (f"{line}\n" for line in _source(result, style, once))
-    for code, number in once.left_out.items():
-        yield f"{code} is shown once per run: {number:,} more like it; --statistics and --format json count all\n"
+    yield from (f"{code} is {said}\n" for code, said in once.rest())
     if style.statistics:
         yield from (f"{line}\n" for line in _statistics(codes, severest))
     parts = [
@@ -71,8 +70,7 @@ def _source(result: Outcome, style: Style, once: Once) -> Iterator[str]:
         yield f"  {_paint('dataset' if variable is None else printable(variable), 'name', style)}"
         for finding in group:
             yield from _finding(finding, style)
-    for code, number in result.dropped.items():
-        yield f"  {code}: {number:,} more are not shown"
+    yield from (f"  {code}: {said}" for code, said in not_listed(result))
     if style.skipped and result.skipped:
         yield "  rules that were not run"
         for code, why in result.skipped.items():

@@ -142,12 +142,12 @@ def often(severity="warning"):
     return [SourceReport(name, "1.7", (other, one, one)) for name in ("a.nc", "b.nc")]
 
 
-@pytest.mark.parametrize(("name", "shown"), [("text", 2), ("github", 1)])
+@pytest.mark.parametrize(("name", "shown"), [("text", 2), ("github", 2)])
 def test_readers_are_shown_missing_cell_methods_once_a_run(name, shown):
     text = told(name, *often())
     assert text.count("CEL006") == shown
     assert text.count("UNI001") == 2
-    assert ("3 more like it" in text) == (name == "text")
+    assert "shown once per run: 3 more like it" in text
 
 
 def test_errors_are_always_shown_and_programs_are_told_everything():
@@ -327,6 +327,40 @@ def test_text_has_colours_only_when_asked():
 def test_text_is_safe_for_terminals():
     text = told("text", BAD)
     assert all(c.isprintable() or c == "\n" for c in text)
+
+
+MORE = SourceReport("a.nc", "1.8", PLAIN.findings, ran=PLAIN.ran, dropped={"UNI002": 7000, "DOC004": 1})
+
+
+def test_sarif_tells_of_findings_that_are_not_listed_in_notifications_of_the_run():
+    text = told("sarif", MORE, CLEAN)
+    jsonschema.validate(json.loads(text), SCHEMA)
+    (run,) = json.loads(text)["runs"]
+    (invocation,) = run["invocations"]
+    assert len(run["results"]) == len(PLAIN.findings)
+    assert [(n["level"], n["associatedRule"]) for n in invocation["toolExecutionNotifications"]] == [
+        ("note", {"id": "UNI002"}),
+        ("note", {"id": "DOC004"}),
+    ]
+    assert "7,000 more are not shown" in invocation["toolExecutionNotifications"][0]["message"]["text"]
+
+
+def test_junit_tells_of_findings_that_are_not_listed_with_the_failure_and_in_the_output():
+    (suite,) = suites(MORE)
+    (failure,) = suite.findall("testcase/failure")
+    assert failure.get("message").endswith("(and 7,000 more)")
+    assert suite.findtext("system-out").splitlines()[-2:] == [
+        "UNI002: 7,000 more are not shown; --statistics counts them",
+        "DOC004: 1 more are not shown; --statistics counts them",
+    ]
+    assert (suite.get("failures"), len(suite.findall("testcase"))) == ("1", int(suite.get("tests")))
+
+
+def test_github_is_told_of_findings_that_are_not_listed_in_notices():
+    assert told("github", MORE).splitlines()[-2:] == [
+        "::notice file=a.nc,title=UNI002::7,000 more are not shown; --statistics counts them",
+        "::notice file=a.nc,title=DOC004::1 more are not shown; --statistics counts them",
+    ]
 
 
 def test_text_counts_what_is_left_out_and_suppressed():
