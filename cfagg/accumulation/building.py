@@ -58,11 +58,13 @@ class GroupStaging(Staging):
 
     def __init__(self, store: str | os.PathLike[str], variable: str, target: str | os.PathLike[str]) -> None:
         home, place = Path(os.path.realpath(store)), Path(os.path.realpath(target))
-        name = variable.replace("/", ".")
-        root, inside = home.with_name(f".{home.name}.{name}.cfagg-accumulation"), home / f".cfagg-accumulation.{name}"
+        # No two arrays of any stores share a name: it is without points after the store's.
+        name = variable.replace("%", "%25").replace(".", "%2E").replace("/", "%2F")
+        root, inside = _roots(home, name)
+        former = [p for p in _roots(home, variable.replace("/", ".")) if name != variable and _is_of(p, variable)]
         if inside.is_dir() or not (root.exists() or renames_into(home.parent, place.parent)):
             root = inside
-        self._put_up(place, root)
+        self._put_up(place, former[0] if former and not root.exists() else root)
 
     def _put_up(self, place: Path, root: Path) -> None:
         names = frozenset({"identity", "records", "scratch", "increment"})
@@ -211,6 +213,22 @@ def build(
     )
     shop.remove_after()
     return report
+
+
+def _roots(home: Path, name: str) -> tuple[Path, Path]:
+    """Return the work directories beside a store and in it."""
+    return home.with_name(f".{home.name}.{name}.cfagg-accumulation"), home / f".cfagg-accumulation.{name}"
+
+
+def _is_of(root: Path, variable: str) -> bool:
+    """Whether work on an array was left in a directory by a former version, in which several could have its name."""
+    try:
+        if Journal.array_in(root) == variable:
+            return True
+        increment = Increment.decoded(read_own(root / "increment"))
+    except OSError:
+        return False
+    return increment is not None and increment.group == group_path(variable)
 
 
 def _goes_on(plan: Plan, order: Order, shop: GroupStaging, identity: dict[str, Any], count: int) -> bool:

@@ -243,6 +243,13 @@ class Journal:
         return cls(folder, count, dtype)
 
     @staticmethod
+    def array_in(folder: Path) -> Any:
+        """Return the path of the array of a journal, `None` where that cannot be told."""
+        found = _identity_in(folder).get("identity")
+        array = found.get("array") if isinstance(found, dict) else None
+        return array[0] if isinstance(array, list) and array else None
+
+    @staticmethod
     def belongs(folder: Path, identity: Mapping[str, Any], count: int) -> bool:
         """Whether there is a journal of this very build."""
         return _identity_in(folder) == _identified(identity, count)

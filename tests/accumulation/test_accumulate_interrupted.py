@@ -55,7 +55,7 @@ def workshop(store):
     return store.parent / f".{store.name}.tas.cfagg-accumulation"
 
 
-def killed(store, steps, sign=signal.SIGKILL, **options):
+def killed(store, steps, sign=signal.SIGKILL, variable="tas", **options):
     """Start a build in a process of its own, and end it after some chunks."""
     steps_done, step_done = os.pipe()
 
@@ -66,7 +66,7 @@ def killed(store, steps, sign=signal.SIGKILL, **options):
         left[0] -= 1
         time.sleep(600 if left[0] < 0 else 0)
 
-    process = tracing.forked(lambda: accumulate(store, "tas", workers=1, progress=slowly, **options) and None)
+    process = tracing.forked(lambda: accumulate(store, variable, workers=1, progress=slowly, **options) and None)
     os.close(step_done)
     for _ in range(steps + 1):
         os.read(steps_done, 1)
@@ -356,3 +356,30 @@ def test_a_few_kills_while_a_reader_asks_leave_right_answers_or_none(tmp_path):
         [sys.executable, "-m", "tests.accumulation.killing", tmp_path, "0", "6"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    (("x", "a/b"), ("x", "a.b")), (("x", "a%2Fb"), ("x", "a/b")), (("x", "a%2Eb"), ("x", "a.b")),
+    (("x", "y/b"), ("x.y", "b")), (("x", "y.b"), ("x.y", "b")), (("x", "a%b"), ("x", "a%25b")),
+])  # fmt: skip
+def test_no_two_arrays_share_a_work_directory(one, other, tmp_path):
+    for store, _ in (one, other):
+        (tmp_path / store).mkdir(exist_ok=True)
+    made = [building.GroupStaging(tmp_path / s, v, tmp_path / s / "g").root for s, v in (one, other)]
+    assert made[0] != made[1]
+
+
+@pytest.mark.parametrize("name", ["a.b", "a/b"])
+def test_a_build_of_a_former_version_is_finished_where_only_its_own_array_is_meant(tmp_path, name):
+    store, other = tmp_path / "x.zarr", {"a.b": "a/b", "a/b": "a.b"}[name]
+    for each in (name, other):
+        reference.write_source(store, each, values(), DIMS, (2, 6, 8), coordinates=False)
+    shop = building.GroupStaging(store, name, store / "g").root
+    killed(store, 8, variable=name)
+    former = tmp_path / ".x.zarr.a.b.cfagg-accumulation"
+    shop.rename(former)
+    assert accumulate(store, other).resumed == 0
+    assert former.exists()
+    assert accumulate(store, name, resume=True).resumed > 0
+    assert not former.exists()
+    freshness.check(open_group(store, name))
