@@ -34,6 +34,7 @@ from cfagg.conversion.slab_writer import Job
 from cfagg.errors import LimitError, OptionError, TargetError
 from cfagg.errors.arguments import a_path
 from cfagg.formats.zarr.written_codecs import Codec
+from cfagg.runtime.object_publishing import Fenced
 from cfagg.runtime.staging import lock, release
 from cfagg.writing.zarr.local_place import LocalPlace
 from cfagg.writing.zarr.place import Place, place_of
@@ -77,10 +78,12 @@ class _Put:
     """Writes objects in their places, each whole or not at all, by way of a folder where several may write the same."""
 
     place: Place
-    aside: Path | None = None
+    aside: Path | Fenced | None = None
 
     def __call__(self, key: str, encoded: Any) -> int:
-        if self.aside is not None and isinstance(self.place, LocalPlace):
+        if isinstance(self.aside, Fenced):
+            self.aside.put(key, encoded)
+        elif self.aside is not None and isinstance(self.place, LocalPlace):
             self.place.put_by_way_of(self.aside, key, encoded)
         else:
             self.place.put(key, encoded)
@@ -113,17 +116,17 @@ def write_region(request: Request, region: Region) -> Report | DryRun:
         if served.dry_run:
             made = direct(writing, served.memory, served.workers)
             return estimate(place.store, part, made, served.client)
-        return _write(part, place, served)
+        return _write(part, place, served, region)
 
 
-def _write(plan: Plan, place: Place, request: Request) -> Report:
+def _write(plan: Plan, place: Place, request: Request, region: Region) -> Report:
     """Write chunks; the store is held where an append could rewrite them."""
     made = direct(plan.arrays, request.memory, request.workers)
     hold = any(_reaches_the_end(a) for a in plan.arrays)
     with (
         tempfile.TemporaryDirectory() as folder,
         _held(place, hold=hold),
-        _aside(place, request.client) as aside,
+        _aside(place, request.client, region) as aside,
         closing(Journal.create(Path(folder) / "journal", {}, [a.grid.size for a in plan.arrays])) as journal,
     ):
         job = Job(plan.arrays, made.slabs, _Put(place, aside), Codec("none"), 3)
@@ -134,12 +137,25 @@ def _write(plan: Plan, place: Place, request: Request) -> Report:
 
 
 @contextmanager
-def _aside(place: Place, client: Any) -> Iterator[Path | None]:
-    """Give a folder in the store by way of which workers of a cluster write; of this run only.
+def _aside(place: Place, client: Any, region: Region) -> Iterator[Path | Fenced | None]:
+    """Give a folder in the store by way of which workers of a cluster write, or a mark there; of this run only.
 
     A worker that is left over from a run that has ended finds it gone.  What killed runs left is removed.
     """
-    if client is None or place.remote:
+    if isinstance(place, LocalPlace):
+        with _folder(place, client) as folder:
+            yield folder
+        return
+    from cfagg.writing.zarr.region_mark import fenced
+
+    with fenced(place.objects, region, workers=client is not None) as mark:  # type: ignore[attr-defined]
+        yield mark
+
+
+@contextmanager
+def _folder(place: LocalPlace, client: Any) -> Iterator[Path | None]:
+    """Give a folder in a store of this machine."""
+    if client is None:
         yield None
         return
     for left in Path(place.store).glob(f"{_ASIDE}*"):

@@ -56,6 +56,8 @@ class Fenced:
 
     objects: ObjectStore
     mark: bytes
+    #: The object that holds the mark.
+    name: str = _MARK
 
     def put(self, key: str, data: Any) -> str:
         """Write an object, and return its tag."""
@@ -75,7 +77,7 @@ class Fenced:
 
     def check(self) -> None:
         """Raise where the run has ended, or another one has taken the place."""
-        if self.objects.read(_MARK) != self.mark:
+        if self.objects.read(self.name) != self.mark:
             raise TargetExistsError(
                 f"{self.objects.path} was taken over by another run, or this one has ended: nothing more is written "
                 "there; choose another target"

@@ -27,7 +27,7 @@ from cfagg.storage.store import MAX_OBJECT, check_key
 from cfagg.storage.urls import Url
 from cfagg.writing.zarr.local_place import CLAIM
 
-__all__ = ["ObjectPlace"]
+__all__ = ["LEASE", "RENEWED", "ObjectPlace", "content_of", "is_gone", "who"]
 
 #: Seconds after which a claim may be taken over, and after which its writer renews it.
 LEASE, RENEWED = 120.0, 30.0
@@ -138,7 +138,7 @@ class ObjectPlace:
 
     def _check_claim(self) -> None:
         held = self.objects.read(CLAIM)
-        if held is None or _content(held).get("holder") != self._holder:
+        if held is None or content_of(held).get("holder") != self._holder:
             raise TargetError(f"{self.objects.path} was taken over by another process; nothing of this was published")
 
     def _others(self, key: str) -> TargetError:
@@ -170,12 +170,12 @@ class _ObjectClaim:
         state, found = self.objects._state(CLAIM), self.objects.read(CLAIM)
         if state is None or found is None:
             raise TargetError(f"{self.objects.path}: another process has just ended {self.doing} there; run again")
-        content = _content(found)
+        content = content_of(found)
         if content.get("holder") == self.holder:  # the answer to the put was lost
             self._tag = state.tag
             return
         age = (time.time_ns() - state.modified) / 1e9
-        if not content.get("released") and not _is_gone(content) and age < LEASE:
+        if not content.get("released") and not is_gone(content) and age < LEASE:
             said = f"{content.get('doing', 'writing')}"
             who = f"process {content.get('process')} of {content.get('host')}"
             raise TargetError(
@@ -227,7 +227,7 @@ class _ObjectClaim:
         with contextlib.suppress(CfaggError):
             if self._intent is not None:
                 self._write(released=True)
-            elif _content(self.objects.read(CLAIM) or b"").get("holder") == self.holder:
+            elif content_of(self.objects.read(CLAIM) or b"").get("holder") == self.holder:
                 self.objects.delete([CLAIM])
 
     def _write(self, **more: Any) -> None:
@@ -239,12 +239,13 @@ class _ObjectClaim:
                 raise TargetError(said) from error
 
     def _text(self, **more: Any) -> bytes:
-        content = {"holder": self.holder, "doing": self.doing, "intent": self._intent, **_who(), **more}
+        content = {"holder": self.holder, "doing": self.doing, "intent": self._intent, **who(), **more}
         # No two are alike, so that each has a tag of its own.
         return json.dumps({**content, "nonce": secrets.token_hex(8)}).encode()
 
 
-def _content(text: bytes) -> dict[str, Any]:
+def content_of(text: bytes) -> dict[str, Any]:
+    """Return what a claim says, nothing where it is none."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -252,12 +253,12 @@ def _content(text: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _who() -> dict[str, Any]:
+def who() -> dict[str, Any]:
     """Return what tells this process from all others."""
     return {"host": platform.node(), "machine": _machine(), "process": os.getpid(), "since": _began(os.getpid())}
 
 
-def _is_gone(claimed: dict[str, Any]) -> bool:
+def is_gone(claimed: dict[str, Any]) -> bool:
     """Return whether the process that made a claim was one of this machine and is there no more."""
     process, machine = claimed.get("process"), _machine()
     if machine is None or claimed.get("machine") != machine or type(process) is not int:

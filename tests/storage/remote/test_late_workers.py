@@ -14,10 +14,12 @@ import pytest
 import xarray as xr
 
 import cfagg
-from cfagg.errors import TargetExistsError
+from cfagg.errors import TargetError, TargetExistsError
 from cfagg.runtime import object_publishing
 from cfagg.runtime.object_publishing import Fenced, NewStore
 from cfagg.storage.objects import ObjectStore
+from cfagg.writing.zarr import region_mark
+from cfagg.writing.zarr.object_place import who
 
 pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
 
@@ -90,9 +92,51 @@ def test_the_mark_is_not_asked_for_with_each_object(cloud, monkeypatch):
     assert asked == [".cfagg-partial"]
 
 
+def gone() -> dict[str, object]:
+    """What a process said of itself that is no more."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    return {**who(), "process": ended.pid}
+
+
+@pytest.mark.parametrize("workers", [True, False])
+def test_a_worker_of_a_killed_run_replaces_nothing_of_a_part_that_was_written_since(cloud, monkeypatch, workers):
+    objects, part = cloud[2], {"x": (0, 20)}
+    objects.put("v/c/0", b"of before")
+    with monkeypatch.context() as patch:
+        patch.setattr(region_mark, "who", gone)
+        killed = region_mark.fenced(objects, part, workers=True)
+        late = killed.__enter__()
+        late.put("v/c/0", b"of the first")
+    monkeypatch.setattr(object_publishing, "_BELIEVED", 1e9)
+    with region_mark.fenced(objects, {"x": (10, None)}, workers=workers) as mark:
+        put = objects.put if mark is None else mark.put
+        put("v/c/0", b"of the second")
+        with pytest.raises(TargetExistsError, match="taken over by another run"):
+            late.put("v/c/0", b"late")
+    assert objects.read("v/c/0") == b"of the second"
+    assert list(objects.listed()) == ["v/c/0"]
+    killed.gen.close()  # its thread
+
+
+def test_a_part_is_not_written_while_a_run_that_may_live_writes_into_it_and_another_part_is(cloud):
+    objects = cloud[2]
+    with region_mark.fenced(objects, {"x": (0, 20), "y": (0, 5)}, workers=True) as first:
+        with region_mark.fenced(objects, {"x": (20, None)}, workers=True) as other:
+            other.put("v/c/2", b"2")
+        for workers in (True, False):
+            with (
+                pytest.raises(TargetError, match=r"into the same part of it \(process \d+ of .*; wait for it"),
+                region_mark.fenced(objects, {"y": (4, 9)}, workers=workers),
+            ):
+                pass
+        first.put("v/c/0", b"0")
+    assert sorted(objects.listed()) == ["v/c/0", "v/c/2"]
+
+
 CLIENT = """
 import sys, json, cfagg
-cfagg.convert(sys.argv[1], sys.argv[2], chunks={"x": 10}, client=sys.argv[3], target_options=json.loads(sys.argv[4]))
+cfagg.convert(sys.argv[1], sys.argv[2], client=sys.argv[3], target_options=json.loads(sys.argv[4]), **eval(sys.argv[5]))
 """
 
 
@@ -118,7 +162,10 @@ def is_idle(dask_worker) -> bool:
 
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore:.*is removed before")
-def test_a_worker_of_a_killed_client_is_late_with_a_chunk_of_the_run_that_was_begun_anew(bucket, tmp_path, monkeypatch):
+@pytest.mark.parametrize("region", [False, True])
+def test_a_worker_of_a_killed_client_is_late_with_a_chunk_of_the_run_that_came_after(
+    bucket, tmp_path, monkeypatch, region
+):
     from distributed import Client, LocalCluster
 
     for name, value in bucket.environment.items():
@@ -132,16 +179,23 @@ def test_a_worker_of_a_killed_client_is_late_with_a_chunk_of_the_run_that_was_be
         Client(cluster) as client,
     ):
         client.run(hold, str(tmp_path))
-        arguments = [str(tmp_path / "old.nc"), url, cluster.scheduler_address, json.dumps(options)]
+        how = {"region": {"x": slice(0, 120)}} if region else {"chunks": {"x": 10}}
+        if region:
+            xr.DataArray(np.zeros(120), dims="x", name="v").to_netcdf(tmp_path / "zeros.nc")
+            cfagg.convert(tmp_path / "zeros.nc", url, chunks={"x": 10}, overwrite=True, target_options=options)
+        arguments = [str(tmp_path / "old.nc"), url, cluster.scheduler_address, json.dumps(options), repr(how)]
         with subprocess.Popen([sys.executable, "-c", CLIENT, *arguments]) as killed:
             while not (tmp_path / "waits").exists():
                 assert killed.poll() is None
                 time.sleep(0.05)
             killed.send_signal(signal.SIGKILL)
-        small = {"chunks": {"x": 10}, "target_options": options}
-        with pytest.raises(TargetExistsError, match="not complete"):
-            cfagg.convert(tmp_path / "new.nc", url, **small)
-        cfagg.convert(tmp_path / "new.nc", url, overwrite=True, **small)
+        if region:
+            cfagg.convert(tmp_path / "new.nc", url, target_options=options, **how)
+        else:
+            small = {"chunks": {"x": 10}, "target_options": options}
+            with pytest.raises(TargetExistsError, match="not complete"):
+                cfagg.convert(tmp_path / "new.nc", url, **small)
+            cfagg.convert(tmp_path / "new.nc", url, overwrite=True, **small)
         whole = sorted(bucket.keys("late.zarr"))
         (tmp_path / "go").touch()
         while not all(client.run(is_idle).values()):
