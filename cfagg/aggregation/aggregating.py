@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cfagg.cf.joining import Options
 from cfagg.errors import OptionError
-from cfagg.errors.arguments import paths
+from cfagg.errors.arguments import closest, paths
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
 
@@ -222,11 +222,6 @@ _DECODING = (
 def _check_decoding(options: Mapping[str, Any]) -> None:
     unknown = sorted(options.keys() - set(_DECODING))
     if unknown:
-        from difflib import get_close_matches
-
-        known = [*(field.name for field in fields(Options)), *_DECODING]
-        near = [match for name in unknown for match in get_close_matches(name, known, n=1)]
-        meant = (
-            f"; did you mean {' or '.join(near)}?" if near else "; the page on aggregating lists those that there are"
-        )
+        near = "".join(closest(name, [*(field.name for field in fields(Options)), *_DECODING]) for name in unknown)
+        meant = near or "; the page on aggregating lists those that there are"
         raise OptionError(f"aggregate has no option {', '.join(map(repr, unknown))}{meant}")

@@ -15,7 +15,7 @@ from cfagg.errors import (
     UnreadableAggregationError,
     UnsupportedError,
 )
-from cfagg.errors.arguments import a_path, a_text, names, paths, texts
+from cfagg.errors.arguments import a_path, a_text, closest, names, paths, some, texts
 from cfagg.errors.extras import require
 from cfagg.formats.icechunk import is_repository
 from cfagg.formats.opening import HEAD, KERCHUNK, ZIP, format_of, format_of_head, is_referring, is_store
@@ -236,8 +236,8 @@ def _chosen(dataset: Dataset, kept: list[str], name: str) -> Dataset:
     unknown = [v for v in kept if v not in dataset.variables]
     if unknown:
         dataset.close()
-        others = ", ".join(map(str, dataset.variables)) or "none"
-        raise SourceError(f"{name} has no variable {', '.join(map(repr, unknown))}; its variables are: {others}")
+        others, hint = some(dataset.variables), closest(unknown[0], dataset.variables)
+        raise SourceError(f"{name} has no variable {', '.join(map(repr, unknown))}; its variables are: {others}{hint}")
     return dataset[kept]
 
 

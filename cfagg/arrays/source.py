@@ -24,6 +24,7 @@ from cfagg.errors import (
     UnreadableAggregationError,
     UnsupportedError,
 )
+from cfagg.errors.arguments import closest, some
 from cfagg.model import Aggregation
 from cfagg.storage.access import Access
 from cfagg.storage.urls import absolute
@@ -153,7 +154,7 @@ class Source:
             error = group.unreadable[name]
             raise UnreadableAggregationError(error.message, error.problems, error.variables)
         if found is None:
-            known = ", ".join(group.variables) or "none"
+            known = f"{some(group.variables)}{closest(name, group.variables)}"
             raise SourceError(
                 f"{self.path} has no variable {variable!r}; the variables of group {group.path} are: {known}"
             )

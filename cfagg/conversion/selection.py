@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cfagg.arrays.source import Group
 from cfagg.cf.references import names_in
 from cfagg.errors import OptionError
+from cfagg.errors.arguments import closest, some
 
 __all__ = ["select"]
 
@@ -23,7 +24,8 @@ def select(root: Group, wanted: Sequence[str] | None, where: str) -> set[str]:
     unknown = [w for w in todo if w not in known]
     if unknown:
         raise OptionError(
-            f"{where} has no variable {', '.join(map(repr, unknown))}; its variables are {', '.join(known) or 'none'}"
+            f"{where} has no variable {', '.join(map(repr, unknown))}; its variables are: {some(known)}"
+            f"{closest(unknown[0], known)}"
         )
     chosen: set[str] = set()
     while todo:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,11 +18,46 @@ __all__ = [
     "a_path",
     "a_text",
     "an_integer",
+    "closest",
     "dimensions",
     "names",
     "paths",
+    "some",
     "texts",
 ]
+
+#: As many names are listed in a message, and looked at, up to this length, for what may be meant.
+_LISTED, _COMPARED, _LONGEST = 20, 5000, 200
+
+
+def some(names: Iterable[object]) -> str:
+    """Return the first of some names, and how many more there are.
+
+    >>> some(f"v{k}" for k in range(22))[-15:]
+    ' v19 and 2 more'
+    """
+    listed = list(map(str, names))
+    more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
+    return (", ".join(listed[:_LISTED]) or "none") + more
+
+
+def closest(word: object, known: Iterable[object]) -> str:
+    """Return a hint at the known name that is spelled most like another one; nothing where none is.
+
+    >>> closest("Air_temprature", ["time", "air_temperature"])
+    '; did you mean air_temperature?'
+    >>> closest("x", ["time"])
+    ''
+    """
+    from difflib import get_close_matches
+
+    wrong = str(word)[: _LONGEST + 1]
+    by_form: dict[str, str] = {}
+    for name in islice(map(str, known), _COMPARED):
+        if len(name) <= _LONGEST:
+            by_form.setdefault(name.lower(), name)
+    near = get_close_matches(wrong.lower(), by_form, 1) if len(wrong) <= _LONGEST else []
+    return f"; did you mean {by_form[near[0]]}?" if near else ""
 
 
 def a_path(value: Any, name: str = "path", *, expected: str = "name a file or a Zarr store") -> str:

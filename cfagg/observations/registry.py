@@ -6,17 +6,17 @@ recipes is left off.
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal
 
 from cfagg.errors import ConventionError, UnsupportedError
+from cfagg.errors.arguments import closest
 
-__all__ = ["Config", "closest", "find", "known", "plain_name", "register_filter", "register_source"]
+__all__ = ["Config", "find", "known", "plain_name", "register_filter", "register_source"]
 
 Kind = Literal["sources", "filters"]
 
@@ -167,9 +167,3 @@ class Config(dict[str, Any]):
             if os.path.exists(beside):  # noqa: PTH110  (Path raises for names that are too long)
                 return str(beside)
         return str(Path.cwd() / path)
-
-
-def closest(word: str, known: Iterable[str]) -> str:
-    """Return a hint at the known word that is most like another one."""
-    near = difflib.get_close_matches(str(word), list(known), 1)
-    return f"; did you mean {near[0]}?" if near else ""

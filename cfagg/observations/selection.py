@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cfagg.errors import OptionError, Problem
+from cfagg.errors.arguments import closest, some
 from cfagg.observations.dates import SampleDates, Window, first_second, last_second, parse_frequency
 
 __all__ = [
@@ -87,15 +87,11 @@ def _names(option: str, value: Any, known: Sequence[str]) -> list[str]:
     problems = []
     for name in dict.fromkeys(map(str, names)):
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            problems.append(
-                Problem(option, f"there is no variable {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-            )
+            problems.append(Problem(option, f"there is no variable {name!r}{closest(name, known)}"))
         elif names.count(name) > 1:
             problems.append(Problem(option, f"{name!r} is named {names.count(name)} times"))
     if problems:
-        there = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
-        raise OptionError(f"{option}= does not fit the variables {there}", problems)
+        raise OptionError(f"{option}= does not fit the variables {some(known)}", problems)
     return names
 
 

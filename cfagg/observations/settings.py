@@ -25,8 +25,8 @@ from pydantic.functional_validators import ModelWrapValidatorHandler
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from cfagg.errors import CfaggError, ConventionError, Problem
+from cfagg.errors.arguments import closest
 from cfagg.observations.dates import as_date, as_duration
-from cfagg.observations.registry import closest
 
 __all__ = [
     "ByName", "Count", "Date", "Duration", "End", "Flag", "Made", "Names", "Number", "Path", "Paths", "Place",

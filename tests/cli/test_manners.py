@@ -90,7 +90,7 @@ def test_a_target_that_may_not_be_written_is_named_once(
         (("check", "gone.nc"), "there is no file gone.nc; check the path"),
         (
             ("convert", "sst.nca", "x.zarr", "--variable", "sst"),
-            "sst.nca has no variable 'sst'; its variables are time,",
+            "sst.nca has no variable 'sst'; its variables are: time,",
         ),
         (("convert", "sst.nca", "x.zarr", "--chunks", "tme=3"), "chunks of 'tme': no converted variable of"),
         (("convert", ".", "x.zarr"), "is not a Zarr store: it has neither zarr.json nor .zgroup"),

@@ -256,7 +256,7 @@ def test_chosen_variables_bring_what_they_refer_to(floats, tmp_path):
     path, _ = floats
     report = convert(path, tmp_path / "out.zarr", variables=["time"])
     assert set(report.variables) == {"time", "time_bnds"}
-    with pytest.raises(OptionError, match="has no variable 'nope'; its variables are time"):
+    with pytest.raises(OptionError, match="has no variable 'nope'; its variables are: time"):
         convert(path, tmp_path / "b.zarr", variables=["nope"])
 
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray
 import zarr
 
 import cfagg
 from cfagg.accumulation.accumulated import Accumulated
+from cfagg.errors.arguments import closest, some
 from cfagg.observations.exchange import import_netcdf, import_parquet
 from cfagg.observations.exchange.netcdf_read import place_of
 
@@ -103,3 +105,53 @@ def test_the_target_of_an_export_is_a_path(acc: Accumulated) -> None:
     )
     with refused:
         place_of(3, None)
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "hint"),
+    [
+        ("air_temprature", ["time", "air_temperature"], "; did you mean air_temperature?"),
+        ("TAS", ["lat", "tas"], "; did you mean tas?"),
+        ("tas", ["Tas", "TAS"], "; did you mean Tas?"),
+        ("température", ["temperature", "x"], "; did you mean temperature?"),
+        ("pressure", ["time", "lat"], ""),
+        ("", [], ""),
+        ("x" * 10**6, ["x" * 10**6], ""),
+    ],
+)
+def test_a_hint_names_what_is_spelled_most_like_a_name(word: str, known: list[str], hint: str) -> None:
+    assert closest(word, known) == hint
+
+
+def test_of_many_names_the_first_are_listed() -> None:
+    assert some(["a", "b"]) == "a, b"
+    assert some([]) == "none"
+    assert some(str(k) for k in range(100)).endswith(", 18, 19 and 80 more")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda nc, _: cfagg.read(nc, variables="air_temprature"),
+        lambda nc, _: cfagg.read([nc], variables=["air_temprature"]),
+        lambda nc, _: cfagg.open_array(nc, "air_temprature"),
+        lambda _, store: cfagg.open_array(store, "air_temprature"),
+        lambda nc, _: cfagg.open_aggregation(nc, "air_temprature"),
+        lambda nc, _: cfagg.convert(nc, nc.with_name("b.zarr"), variables=["air_temprature"]),
+        lambda _, store: cfagg.accumulate(store, "air_temprature", dims="time", stride=2),
+        lambda _, store: cfagg.open_accumulated(store, "air_temprature"),
+    ],
+    ids=["read", "read of files", "array", "Zarr array", "aggregation", "convert", "accumulate", "accumulated"],
+)
+def test_a_wrong_name_of_a_variable_is_refused_with_the_one_that_may_be_meant(
+    tmp_path: Path, ask: Callable[[Path, Path], Any]
+) -> None:
+    names = [*(f"v{k:03}" for k in range(40)), "air_temperature"]
+    xarray.Dataset({name: ("time", np.zeros(4)) for name in names}).to_netcdf(tmp_path / "a.nc")
+    for name in names:
+        zarr.create_array(tmp_path / "a.zarr", name=name, shape=4, dtype="f8", dimension_names=["time"])
+    with pytest.raises(cfagg.CfaggError, match="'air_temprature'") as caught:
+        ask(tmp_path / "a.nc", tmp_path / "a.zarr")
+    assert str(caught.value).endswith("; did you mean air_temperature?")
+    assert "and 21 more" in str(caught.value)
+    assert len(str(caught.value)) < 1000

@@ -45,7 +45,7 @@ def test_all_unknown_names_are_told_at_once_with_what_may_be_meant() -> None:
     with pytest.raises(OptionError, match="temprature") as caught:
         Columns.all_of(["temperature", "u"]).choose(select=["temprature", "u", "x"])
     assert [str(p) for p in caught.value.problems] == [
-        "select: there is no variable 'temprature'; did you mean 'temperature'?",
+        "select: there is no variable 'temprature'; did you mean temperature?",
         "select: there is no variable 'x'",
     ]
 

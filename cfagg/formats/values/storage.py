@@ -8,6 +8,7 @@ from typing import Any
 
 from cfagg.cf.header import Header
 from cfagg.errors import CfaggError
+from cfagg.errors.arguments import closest, some
 from cfagg.model import Regular
 from cfagg.model.chunks import ChunkTable, Encoding
 from cfagg.storage.files import Context, FileKey, Handle
@@ -104,10 +105,6 @@ class StoredVariable:
 
 def no_variable(handle: Handle, address: str, names: Iterable[str], context: Context) -> CfaggError:
     """Return the error about a variable that is not among those of a file."""
-    return context.absence(f"{handle.key.path} has no variable {address!r}; its variables are: {_names(names)}")
-
-
-def _names(names: Iterable[str]) -> str:
-    """Return the first names of a file, for messages."""
-    listed = sorted(map(str, names))
-    return ", ".join(listed[:20]) + (f" and {len(listed) - 20} more" if len(listed) > 20 else "") or "none"
+    known = sorted(map(str, names))
+    said = f"{some(known)}{closest(address, known)}"
+    return context.absence(f"{handle.key.path} has no variable {address!r}; its variables are: {said}")

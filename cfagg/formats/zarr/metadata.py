@@ -18,6 +18,7 @@ import numpy as np
 
 from cfagg.conventions.findings import shorten
 from cfagg.errors import ConventionError, Problem, SourceError, UnsupportedError
+from cfagg.errors.arguments import closest, some
 from cfagg.formats.zarr.codecs import Decoder, decoder
 from cfagg.formats.zarr.documents import node_folder, parse, read_document, read_text, store_path
 from cfagg.formats.zarr.fields import data_type, dim_names, fill_number, key_form
@@ -226,8 +227,9 @@ def _not_there(store: str, path: str, folder: str) -> SourceError:
     if not inside and not any(os.path.lexists(f"{parent}/{name}") for name in ("zarr.json", ".zgroup")):
         why = "it is not a Zarr store, for it has neither zarr.json nor .zgroup"
         return SourceError(f"{store} has no Zarr array {path!r}: {why}; name a store that has it")
-    found = f"; found {', '.join(inside[:20])}{' and more' if len(inside) > 20 else ''}" if inside else ""
-    return SourceError(f"{store} has no Zarr array {path!r}{found}; name an array of the store")
+    found = f"; found {some(inside)}" if inside else ""
+    hint = closest(path.rpartition("/")[2], inside)
+    return SourceError(f"{store} has no Zarr array {path!r}{found}; name an array of the store{hint}")
 
 
 def _open_v3(store: str, path: str, where: str, document: dict[str, Any], signature: str, any_type: bool) -> ZarrArray:

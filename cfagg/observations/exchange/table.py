@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConventionError, OptionError, Problem
+from cfagg.errors.arguments import closest, some
 
 __all__ = ["COLUMNS", "FEATURES", "META", "Instances", "Table", "epochs_of", "find_instances", "text_of"]
 
@@ -67,7 +68,8 @@ class Table:
     def column(self, name: str) -> int:
         """Return where a variable stands in a row."""
         if name not in self.variables:
-            raise ConventionError(f"{self.name} has no variable {name!r}; it has {', '.join(self.variables)}")
+            hint = closest(name, self.variables)
+            raise ConventionError(f"{self.name} has no variable {name!r}; it has {some(self.variables)}{hint}")
         return META + self.variables.index(name)
 
     def check_names(self) -> None:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, field_validator, model_validator
 
 from cfagg.errors import ConventionError, Problem
+from cfagg.errors.arguments import closest
 from cfagg.observations.frames import COMPULSORY
-from cfagg.observations.registry import closest
 from cfagg.observations.selection import mixed
 from cfagg.observations.settings import (
     ByName,

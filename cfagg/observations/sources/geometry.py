@@ -17,7 +17,7 @@ from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.roles import COMMON_NAMES, place_by_units
 from cfagg.conventions.detection import mark_of
 from cfagg.errors import ConventionError, Problem
-from cfagg.observations.registry import closest
+from cfagg.errors.arguments import closest
 
 __all__ = ["Described", "Geometry", "find_geometry"]
 

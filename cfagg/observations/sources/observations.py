@@ -10,8 +10,9 @@ import numpy as np
 from pydantic import Field
 
 from cfagg.errors import ConventionError, Problem
+from cfagg.errors.arguments import closest
 from cfagg.observations.frames import with_attributes
-from cfagg.observations.registry import Config, closest
+from cfagg.observations.registry import Config
 from cfagg.observations.settings import ByName, Names, Path, Section, function, settings_of
 from cfagg.storage.urls import Url, a_place
 

@@ -18,8 +18,8 @@ from cfagg.cf.missing import Missing
 from cfagg.cf.packing import STORAGE_ATTRIBUTES, Packing, as_meant, read_as
 from cfagg.cf.references import REFERRING
 from cfagg.errors import CalendarError, Problem, SourceError
+from cfagg.errors.arguments import closest
 from cfagg.observations.frames import COMPULSORY, with_attributes
-from cfagg.observations.registry import closest
 from cfagg.observations.settings import ByName, Names, Paths, Section, Text
 
 if TYPE_CHECKING:
