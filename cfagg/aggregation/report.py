@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -148,6 +148,8 @@ class Report:
         self._dropped = list(dropped) or [()] * len(self._rows)
         self._made: dict[int, GroupFacts] = {}
         self.losses, self.notes = tuple(losses), tuple(notes)
+        #: How remedies and notes are worded: of a command, with options in place of keywords.
+        self.wording: Callable[[str], str] = str
 
     @cached_property
     def _labels(self) -> Labels:
@@ -174,7 +176,8 @@ class Report:
     def _facts(self, most: int | None = _SHOWN) -> JoinedFacts:
         """Return all of it as plain data, long lists shortened."""
         reasons = apart(self._joined, self._rows, self._names, self._labels)
-        texts = [str(loss) for loss in self.losses]
+        reasons = [replace(one, remedy=self.wording(one.remedy)) for one in reasons]
+        texts = [self.wording(str(loss)) for loss in self.losses]
         return JoinedFacts(
             len(self._joined.scanned),
             len(self._joined.described),
@@ -182,7 +185,7 @@ class Report:
             _listed(reasons, most),
             _listed(self.unread, most),
             _listed(texts),
-            _listed(self.notes),
+            _listed([*map(self.wording, self.notes)]),
         )
 
     def why(self, a: str | int, b: str | int, variable: str | None = None) -> Why:
@@ -230,7 +233,7 @@ class Report:
         if reason.others is not None:
             scanned, file = self._joined.scanned, self._joined.file
             said += f", of {' and '.join(str(scanned[int(file[row])].place) for row in reason.others)}"
-        return Answer(*names, None, reason.rule, reason.what, reason.a, reason.b, said, reason.remedy)
+        return Answer(*names, None, reason.rule, reason.what, reason.a, reason.b, said, self.wording(reason.remedy))
 
     def _pairs(self, one: int, other: int, variable: str | None) -> list[tuple[int, int]]:
         """Return the members of two files that have the same name, or are the same quantity."""

@@ -142,6 +142,7 @@ def run(args: argparse.Namespace) -> int:
     """Put files together; what was written, or the explanation, goes to stdout, notes to stderr."""
     from cfagg.arrays.index import SUFFIX
     from cfagg.cli import output
+    from cfagg.cli.messages import as_options
     from cfagg.errors import LossError, OptionError
 
     if args.output is None:
@@ -161,6 +162,7 @@ def run(args: argparse.Namespace) -> int:
             report = _report(args, files, progress)
     except LossError as error:
         return refused(args, "aggregate", error)
+    report.wording = as_options
     if args.html is not None:
         with output.opened(args.html) as stream:
             stream.write(report.to_html())
@@ -205,7 +207,7 @@ def _print(args: argparse.Namespace, report: Report) -> None:
         return
     if not args.quiet:
         for line in (*(f"lost: {loss}" for loss in report.losses), *(f"note: {note}" for note in report.notes)):
-            print(printable(line), file=sys.stderr)
+            print(printable(report.wording(line)), file=sys.stderr)
     if args.output is not None and not args.quiet:
         print(printable(f"{args.output}: {report.summary}"))
         for file in report.unread:

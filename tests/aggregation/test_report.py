@@ -73,7 +73,7 @@ def test_each_form_of_a_report_says_what_would_join(tmp_path: Path) -> None:
     names = months(tmp_path, 2)
     shutil.copy(names[0], tmp_path / "copy.nc")
     report = report_of(tmp_path)
-    remedy = "on_overlap='first' or 'last' takes one of them"
+    remedy = "on_overlap='first' or on_overlap='last' takes one of them"
     assert f"    remedy: {remedy}" in str(report)
     assert f"    remedy: {remedy}" in str(report.why("copy.nc", names[0]))
     assert report.as_dict()["apart"]["first"][0]["remedy"].startswith(remedy)
@@ -130,7 +130,7 @@ def test_the_report_of_many_files_stays_short_and_lists_frequent_reasons_once(tm
     report = report_of(tmp_path)
     text = str(report)
     assert len(text.splitlines()) < 60
-    assert text.count("they are equal along all axes (40 times)") == 1
+    assert text.count("they have the same coordinates along all axes (40 times)") == 1
     assert len(report.as_dict()["groups"]["first"]) == 41
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -18,8 +21,11 @@ import xarray as xr
 
 import cfagg
 from cfagg.cf.joining import Options
+from cfagg.cf.joining.reasons import Rule
+from cfagg.cf.joining.remedies import remedy_of
 from cfagg.cli import main as cli
 from cfagg.cli.aggregate import RULES
+from cfagg.cli.messages import as_options
 from tests.aggregation.months import month, months
 
 
@@ -124,6 +130,35 @@ def test_why_tells_it_of_two_files(tmp_path: Path, capsys: pytest.CaptureFixture
     month(tmp_path / "x.nc", 1, days=3)
     assert cli.main(["aggregate", str(tmp_path), "--why", "m1.nc", "x.nc"]) == 0
     assert "overlap along time" in capsys.readouterr().out
+
+
+def test_remedies_name_options_of_the_command_in_every_form_and_keywords_in_python(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "files").mkdir()
+    months(tmp_path / "files", 2)
+    shutil.copy(tmp_path / "files" / "m0.nc", tmp_path / "files" / "copy.nc")
+    command, said = ["aggregate", str(tmp_path / "files")], "--on-overlap first or --on-overlap last takes one of them"
+    for form in (["--explain"], ["--json"], ["--why", "m0.nc", "copy.nc"]):
+        assert cli.main([*command, *form]) == 0
+        out = capsys.readouterr().out
+        assert said in out
+        assert "on_overlap=" not in out
+    assert cli.main([*command, "--html", f"{tmp_path}/page.html"]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert said in page
+    assert "on_overlap=" not in page
+    assert "on_overlap='first'" in str(cfagg.aggregate(tmp_path / "files").cfagg.report)
+
+
+# Those of overlaps are in the reports above.
+@pytest.mark.parametrize("rule", sorted({*get_args(Rule)} - {"overlap", "crowded"}))
+def test_no_remedy_of_the_command_names_a_keyword_of_python(rule: str) -> None:
+    remedies = {remedy_of(rule, what, None, None, Options()) for what in ("identity", "names of attributes", "time")}
+    problems = ("has no units", "has no standard name", "no coordinate with a standard name", "has no attribute 'x'")
+    remedies |= {remedy_of("problem", "problem", problem, None, Options()) for problem in problems}
+    for remedy in remedies:
+        assert not re.search(r"[a-z]=", as_options(remedy))
 
 
 def test_html_is_a_page_that_is_not_replaced_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,7 +40,7 @@ _SENTENCES = {
     "signature": "they differ in {what}: {a} and {b}",
     "signature exists": "only one of them has {what}",
     "attribute": "they belong to different datasets, as some overlap, and differ in {what}: {a} and {b}",
-    "equal": "they are equal along all axes",
+    "equal": "they have the same coordinates along all axes",
     "part": "{what} differs, which does not span {axis}: {a} and {b}",
     "axes": "they differ along {what}, and what would fill the array between them is missing: {a} and {b}",
     "not asked for": "they differ along {what}, along which nothing is to be joined: {a} and {b}",
@@ -174,7 +174,7 @@ def _apart_from(axis: Axis, a: int, b: int, options: Options) -> str:
         return f"correct what stands beside {axis.name}, such as bounds, which differs where they have it in common"
     if options.on_overlap in ("first", "last"):
         return "leave one of them out"
-    return "on_overlap='first' or 'last' says whose values to take where they have coordinates in common"
+    return "on_overlap='first' or on_overlap='last' says whose values to take where they have coordinates in common"
 
 
 def _clash(members: Members, axis: Axis, member: int, options: Options) -> tuple[int, int] | None:

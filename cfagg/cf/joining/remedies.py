@@ -15,8 +15,8 @@ _BY_RULE = {
         "aggregate each on its own, make an axis of them with dimension={what!r}, or give both the same {what}"
     ),
     "equal": (
-        "on_overlap='first' or 'last' takes one of them; if they are members of an ensemble, dimension= names the "
-        "attribute that numbers them"
+        "on_overlap='first' or on_overlap='last' takes one of them; if they are members of an ensemble, dimension= "
+        "names the attribute that numbers them"
     ),
     "axes": "add the files that fill the array between them, or leave out what does not fill it",
     "not asked for": "name {what} in axes=, or leave that option out",
