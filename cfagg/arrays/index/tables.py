@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from cfagg.formats.hdf5 import chunks as hdf5_chunks
 from cfagg.formats.hdf5 import indexes
 from cfagg.formats.hdf5.head import Head
 from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
-from cfagg.model import Grid, Regular
+from cfagg.model import Regular
 from cfagg.model.chunks import ChunkTable, Encoding
 from cfagg.storage.files import Context, Handle
 from cfagg.storage.gate import admit
@@ -22,9 +21,6 @@ from cfagg.storage.gate import admit
 __all__ = ["Listed", "chunks_of", "few_chunks"]
 
 Int64 = npt.NDArray[np.int64]
-
-#: The most chunks whose order is remembered, and compared.
-_IN_ORDER = 2**12
 
 
 class Listed(NamedTuple):
@@ -53,9 +49,9 @@ def chunks_of(found: StoredVariable, handle: Handle, context: Context, most: int
         return None
     if storage.tree is not None:
         rows = indexes.listed(Head(handle), storage.tree, storage.chunks, shape, most)
-        made = None if rows is None else _of_rows(rows, storage, shape)
-        if made is not None:
-            return made
+        if rows is not None:
+            mask = rows.mask if rows.mask.any() else None
+            return Listed(storage.encoding, storage.chunks, 0, None, rows.offset, rows.size, mask)
     if handle.data is not None:
         return None
     try:
@@ -86,37 +82,6 @@ def _contiguous(storage: Contiguous, shape: tuple[int, ...], size: int) -> Liste
     if storage.offset < 0 or not math.prod(shape) or storage.offset + nbytes > size:
         return None
     return Listed(storage.encoding, (), storage.record, None, np.array([storage.offset]), np.array([nbytes]), None)
-
-
-def _of_rows(rows: Int64, storage: Chunked, shape: tuple[int, ...]) -> Listed | None:
-    """Return rows of element, mask, offset and length; all chunks are there, or the library has to tell what is not."""
-    counts = tuple(-(-n // c) for n, c in zip(shape, storage.chunks, strict=True))
-    if len(rows) == math.prod(counts) <= _IN_ORDER and np.array_equal(rows[:, :-3], _in_order(counts)):
-        mask, offset, length = rows.T[-3:]
-        return Listed(
-            storage.encoding, storage.chunks, 0, None, offset.copy(), length.copy(), mask.copy() if mask.any() else None
-        )
-    grid = Grid.regular(shape, storage.chunks)
-    table = _sorted(grid, storage.encoding, rows)
-    return None if table is None or table.cell.size < grid.size else _columns(table, storage.chunks)
-
-
-@lru_cache(64)
-def _in_order(counts: tuple[int, ...]) -> Int64:
-    """Return the indices of all chunks in C order."""
-    return np.stack(np.unravel_index(np.arange(math.prod(counts)), counts), axis=1)
-
-
-def _sorted(grid: Grid, encoding: Encoding, rows: Int64) -> ChunkTable | None:
-    """Return the table of rows of index, mask, offset and length in any order."""
-    index = rows[:, : grid.ndim]
-    rows = rows[(index < grid.matrix_shape).all(axis=1)]
-    cell = np.ravel_multi_index(tuple(rows[:, : grid.ndim].T), grid.matrix_shape)
-    order = np.argsort(cell)
-    if (np.diff(cell[order]) <= 0).any():
-        return None
-    mask, offset, length = rows[order, -3:].T
-    return ChunkTable(grid, encoding, cell[order], offset, length, mask)
 
 
 def _columns(table: ChunkTable, chunks: tuple[int, ...]) -> Listed | None:

@@ -10,7 +10,7 @@ import operator
 import struct
 from bisect import bisect_right
 from collections.abc import Sequence
-from contextlib import suppress
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.messages import CHUNKED, Layout, layout_of
-from cfagg.formats.hdf5.newer import NewerIndex
+from cfagg.formats.hdf5.newer import NOWHERE, Listed, NewerIndex, cells_of
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, BrokenError, Space
 from cfagg.formats.hdf5.trees import records
 
@@ -37,6 +37,9 @@ _MANY = 1 << 20
 
 #: Chunks and nodes of the largest index that is read here, rows of a node, and levels.
 MOST, _DEEPEST = 1024, 16
+
+#: Entries that a node of a version 1 B-tree mostly has room for.
+_ENTRIES_OF_NODE = 64
 
 #: Records of chunks without and with filters.
 _PLAIN, _FILTERED = 10, 11
@@ -116,7 +119,7 @@ def positions(
             return None
         counts = tuple([-(-n // c) for n, c in zip(tree.shape, chunk, strict=True)])
         numbers = [np.ravel_multi_index(index, counts) for index in indices]
-        return [(mask, at, size) for mask, at, size in rows[numbers, -3:].tolist()]
+        return list(zip(*(column[numbers].tolist() for column in rows), strict=True))
     # A version 1 B-tree, as the netCDF library writes it, that has them all.
     nodes: dict[int, _Node] = {}
     found: list[tuple[int, int | None, int]] = []
@@ -163,51 +166,52 @@ def _node(data: Bytes, at: int, rank: int, nodes: dict[int, _Node]) -> _Node | N
     return node
 
 
-def listed(
-    data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], shape: Sequence[int], most: int
-) -> npt.NDArray[np.int64] | None:
-    """Return index, filter mask, byte offset and stored size of all chunks, in no order.
-
-    `None` where the library has to look.  Places are not compared with the size of the file.
-    """
+def listed(data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], shape: Sequence[int], most: int) -> Listed | None:
+    """Return where all chunks stand, `None` where the library has to look; places may be beyond the file's end."""
     if isinstance(tree, NewerIndex):
         return tree.listed(data, most)
     rank = len(chunk)
-    if all(0 < n <= c for n, c in zip(shape, chunk, strict=True)):
-        # One chunk, as most coordinates have, and fields of files of one time.
-        with suppress(OSError, *ERRORS):
+    counts = tuple([-(-n // c) for n, c in zip(shape, chunk, strict=True)])
+    total = prod(counts)
+    if not 0 < total <= most:
+        return None
+    found: list[npt.NDArray[Any]] = []
+    waiting, count, entry = [(tree, -1)], 0, _entry(rank)
+    try:
+        if total == 1:
+            # As most coordinates have, and fields of files of one time.
             one = data[tree : tree + 40 + 8 * rank + 8]
             mark, level, used, size, mask, *start, child = struct.unpack(f"<5sBH16xII{rank + 1}QQ", one)
-            if (mark, level, used) == (_OLD_TREE, 0, 1) and not any(start) and size and child < 2**62:
-                return np.array([[*start[:-1], mask, child, size]], np.int64)
-    entry = np.dtype([("size", "<u4"), ("mask", "<u4"), ("start", "<u8", (rank + 1,)), ("child", "<u8")])
-    found: list[npt.NDArray[Any]] = []
-    waiting, count = [(tree, -1)], 0
-    try:
+            if (mark, level, used) == (_OLD_TREE, 0, 1) and not any(start) and size and child < NOWHERE:
+                return Listed.one(mask, child, size)
+        whole = 24 + min(total, _ENTRIES_OF_NODE) * entry.itemsize
         while waiting:
             at, expected = waiting.pop()
-            mark, level, used = struct.unpack("<5sBH", data[at : at + 8])
+            node = data[at : at + whole]
+            mark, level, used = struct.unpack_from("<5sBH", node)
             count += used
             # Each node is one level below the one above, so that this ends.
             if mark != _OLD_TREE or expected not in (-1, level) or count > 2 * most:
                 return None
-            rows = np.frombuffer(data[at + 24 : at + 24 + used * entry.itemsize], entry)
-            if len(rows) != used:
-                return None
+            if 24 + used * entry.itemsize > whole:
+                node = data[at : at + 24 + used * entry.itemsize]
+            rows = np.frombuffer(node, entry, used, 24)
             if level:
-                waiting += [(int(child), level - 1) for child in rows["child"]]
+                waiting += [(child, level - 1) for child in reversed(rows["child"].tolist())]
             else:
                 found.append(rows)
     except (OSError, *ERRORS):
         return None
-    if not found:
+    rows = found[0] if len(found) == 1 else np.concatenate(found)
+    starts, offset = rows["start"], rows["child"]
+    if len(rows) != total or not rows["size"].all() or (offset >= NOWHERE).any() or starts[:, -1].any():
         return None
-    rows = np.concatenate(found)
-    starts = rows["start"][:, :-1]
-    sizes = np.asarray(chunk, np.uint64)
-    if (starts % sizes).any() or (starts >= np.asarray(shape, np.uint64)).any() or rows["start"][:, -1].any():
+    if not np.array_equal(starts[:, :-1], cells_of(counts) * chunk):
         return None
-    if (rows["child"] >= 2**62).any() or not rows["size"].all():
-        return None
-    columns = [starts // sizes, rows["mask"][:, None], rows["child"][:, None], rows["size"][:, None]]
-    return np.concatenate([c.astype(np.int64) for c in columns], axis=1)
+    return Listed(rows["mask"].astype(np.int64), offset.astype(np.int64), rows["size"].astype(np.int64))
+
+
+@lru_cache(64)
+def _entry(rank: int) -> np.dtype[Any]:
+    """Return an entry of a version 1 B-tree of chunks."""
+    return np.dtype([("size", "<u4"), ("mask", "<u4"), ("start", "<i8", (rank + 1,)), ("child", "<u8")])

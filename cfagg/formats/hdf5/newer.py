@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,9 @@ from cfagg.formats.hdf5.messages import Layout
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.hdf5.trees import records
 
-__all__ = ["NewerIndex"]
+__all__ = ["NOWHERE", "Listed", "NewerIndex", "cells_of"]
+
+Int64 = npt.NDArray[np.int64]
 
 #: The numbers of the indexes.
 _SINGLE, _IMPLICIT, _FIXED, _EXTENSIBLE, _TREE = 1, 2, 3, 4, 5
@@ -31,10 +33,29 @@ _SINGLE, _IMPLICIT, _FIXED, _EXTENSIBLE, _TREE = 1, 2, 3, 4, 5
 _PREFIX, _SUM = 14, 4
 
 #: Places and sizes from here on are none.
-_NOWHERE = 2**62
+NOWHERE = 2**62
 
 #: The mask of a chunk that passed no filter.
 _ALL = 2**32 - 1
+
+#: Records of version 2 B-trees, of chunks without and with filters.
+_PLAIN, _FILTERED = 10, 11
+
+#: Chunks whose indices are kept.
+_REMEMBERED = 2**12
+
+
+class Listed(NamedTuple):
+    """Filter mask, byte offset and stored size of all chunks of a dataset, in C order."""
+
+    mask: Int64
+    offset: Int64
+    size: Int64
+
+    @classmethod
+    def one(cls, mask: int, offset: int, size: int) -> Listed:
+        """Return a dataset of one chunk."""
+        return cls(np.array([mask], np.int64), np.array([offset], np.int64), np.array([size], np.int64))
 
 
 class NewerIndex(NamedTuple):
@@ -45,8 +66,8 @@ class NewerIndex(NamedTuple):
     most: tuple[int, ...]
     filtered: bool
 
-    def listed(self, data: Bytes, most: int) -> npt.NDArray[np.int64] | None:
-        """Return index, mask, place and size of all chunks in C order; `None` where the library has to look."""
+    def listed(self, data: Bytes, most: int) -> Listed | None:
+        """Return where all chunks stand; `None` where the library has to look."""
         layout = self.layout
         chunk = layout.chunk[:-1]
         size = prod(layout.chunk)
@@ -55,10 +76,10 @@ class NewerIndex(NamedTuple):
                 return None
             if layout.plain_edges and chunk != self.shape:
                 return None
-            row = [*[0] * len(chunk), layout.mask, layout.at, layout.size if self.filtered else size]
-            return np.array([row], np.int64) if layout.at < _NOWHERE and 0 < row[-1] < _NOWHERE else None
+            stored = layout.size if self.filtered else size
+            return Listed.one(layout.mask, layout.at, stored) if layout.at < NOWHERE > stored > 0 else None
         counts = tuple([-(-n // c) for n, c in zip(self.shape, chunk, strict=True)])
-        if not 0 < prod(counts) <= most or size >= _NOWHERE:
+        if not 0 < prod(counts) <= most or size >= NOWHERE:
             return None
         try:
             found = self._found(data, counts, size)
@@ -66,83 +87,107 @@ class NewerIndex(NamedTuple):
             return None
         if found is not None and layout.plain_edges:
             edge = [n // c for n, c in zip(self.shape, chunk, strict=True)]
-            found[(found[:, :-3] >= edge).any(axis=1), -3] = _ALL
+            found.mask[(cells_of(counts) >= edge).any(axis=1)] = _ALL
         return found
 
-    def _found(self, data: Bytes, counts: tuple[int, ...], size: int) -> npt.NDArray[np.int64] | None:
-        """Return the rows of all chunks, of `size` bytes without filters, if all of them were written."""
-        layout, cells = self.layout, _cells(counts)
-        raw = self._tree(data) if layout.kind == _TREE else self._numbered(data, counts, cells, size)
-        place = np.ascontiguousarray(raw[:, :8]).view("<u8")[:, 0]
-        mask: npt.NDArray[np.int64] = np.zeros(len(raw), np.int64)
-        stored = np.full(len(raw), size, np.uint64)
+    def _found(self, data: Bytes, counts: tuple[int, ...], size: int) -> Listed | None:
+        """Return where all chunks, of `size` bytes without filters, stand, if all of them were written."""
+        is_tree = self.layout.kind == _TREE
+        if self.layout.kind == _IMPLICIT:
+            number = self._numbers(counts)
+            last = self.layout.at + size * (int(number[-1]) + 1)
+            return None if self.filtered or last >= NOWHERE else _plain(self.layout.at + size * number, size)
+        width = 0
         if self.filtered:
-            width = self._width
-            padded = np.zeros((len(raw), 8), np.uint8)
-            padded[:, :width] = raw[:, 8 : 8 + width]
-            stored = padded.view("<u8")[:, 0]
-            mask = np.ascontiguousarray(raw[:, 8 + width : 12 + width]).view("<u4")[:, 0].astype(np.int64)
-        if len(raw) != len(cells) or (place >= _NOWHERE).any() or (stored >= _NOWHERE).any() or not stored.all():
-            return None
-        if layout.kind == _TREE:
-            start = raw.shape[1] - 8 * len(counts)
-            if (np.ascontiguousarray(raw[:, start:]).view("<u8") != cells).any():
+            # Bytes of the size of a chunk behind its filters.
+            width = 8 if self.layout.version > 4 else min(1 + (size.bit_length() + 7) // 8, 8)
+        kind = _entry(width, len(counts) if is_tree else 0)
+        rows = np.frombuffer(self._tree(data, kind.itemsize) if is_tree else self._elements(data, counts, kind), kind)
+        if is_tree:
+            if not np.array_equal(rows["index"], cells_of(counts)):
                 return None
-        columns = (mask, place.astype(np.int64), stored.astype(np.int64))
-        return np.concatenate([cells, np.stack(columns, axis=1)], axis=1)
+        elif not self._is_in_order(counts):
+            rows = rows[self._numbers(counts)]
+        place = rows["place"]
+        if (place >= NOWHERE).any():
+            return None
+        if not width:
+            return _plain(place.astype(np.int64), size)
+        stored = rows["size"] >> np.uint64(64 - 8 * width)
+        if (stored >= NOWHERE).any() or not stored.all():
+            return None
+        return Listed(rows["mask"].astype(np.int64), place.astype(np.int64), stored.astype(np.int64))
 
-    @property
-    def _width(self) -> int:
-        """Bytes of the size of a chunk behind its filters."""
-        return 8 if self.layout.version > 4 else min(1 + (prod(self.layout.chunk).bit_length() + 7) // 8, 8)
-
-    @property
-    def _entry(self) -> int:
-        """Bytes of an element: a place, and what filters make of the chunk."""
-        return 8 + self.filtered * (self._width + 4)
-
-    def _tree(self, data: Bytes) -> npt.NDArray[np.uint8]:
+    def _tree(self, data: Bytes, size: int) -> bytes:
         """Return the records of a version 2 B-tree, in its order."""
-        size = self._entry + 8 * len(self.shape)
         space = Space(data, checksum=compiled())
         # Bytes of a node, and how full it is when it is split or merged, stand in the layout too.
         head = space.take(self.layout.at, 16)
         if head[6:10] + head[14:16] != self.layout.settings:
             raise UnusualError
-        found = b"".join(records(space, self.layout.at, 11 if self.filtered else 10, size))
-        return np.frombuffer(found, np.uint8).reshape(-1, size)
+        return b"".join(records(space, self.layout.at, _FILTERED if self.filtered else _PLAIN, size))
 
-    def _numbered(
-        self, data: Bytes, counts: tuple[int, ...], cells: npt.NDArray[np.int64], size: int
-    ) -> npt.NDArray[np.uint8]:
-        """Return the elements of chunks that are numbered, in the order of `cells`."""
-        layout = self.layout
-        limits = [-(-n // c) for n, c in zip(self.most, layout.chunk, strict=False)]
+    def _limits(self) -> tuple[int, list[int]]:
+        """Return the dimension without a limit, -1 where there is none, and the most chunks along each."""
         growing = [axis for axis, n in enumerate(self.most) if n == UNDEFINED]
+        if len(growing) != (self.layout.kind == _EXTENSIBLE):
+            raise UnusualError
+        return (growing or [-1])[0], [-(-n // c) for n, c in zip(self.most, self.layout.chunk, strict=False)]
+
+    def _is_in_order(self, counts: tuple[int, ...]) -> bool:
+        """Return whether the chunks are numbered in C order."""
+        axis, limits = self._limits()
+        return axis < 1 and list(counts[1:]) == limits[1:]
+
+    def _numbers(self, counts: tuple[int, ...]) -> Int64:
+        """Return the numbers of the chunks, of which the last has the highest."""
+        axis, limits = self._limits()
         # Along the dimension without a limit last, so that what is added stands behind all others.
-        if len(growing) != (layout.kind == _EXTENSIBLE):
+        order = [axis, *(d for d in range(len(counts)) if d != axis)] if axis >= 0 else range(len(counts))
+        if counts[axis] * prod(n for d, n in enumerate(limits) if d != axis) >= NOWHERE:
             raise UnusualError
-        order = [*growing, *(axis for axis in range(len(counts)) if axis not in growing)]
-        total = prod(n for n, own in zip(limits, self.most, strict=True) if own != UNDEFINED)
-        if total * max([counts[axis] for axis in growing], default=1) >= _NOWHERE:
-            raise UnusualError
+        cells = cells_of(counts)
         number, step = np.zeros(len(cells), np.int64), 1
-        for axis in reversed(order):
-            number += cells[:, axis] * step
-            step *= limits[axis] if axis not in growing else 1
-        if layout.kind == _IMPLICIT:
-            if self.filtered or layout.at + total * size >= _NOWHERE:
-                raise UnusualError
-            return (layout.at + number * size).astype("<u8").view(np.uint8).reshape(-1, 8)
-        blocks = _Blocks(Space(data, checksum=compiled()), layout, int(self.filtered), self._entry)
-        wanted = int(number[-1]) + 1
-        elements = blocks.fixed(total, wanted) if layout.kind == _FIXED else blocks.extensible(wanted)
-        return np.frombuffer(elements, np.uint8).reshape(-1, self._entry)[number]
+        for d in reversed(order):
+            number += cells[:, d] * step
+            step *= limits[d] if d != axis else 1
+        return number
+
+    def _elements(self, data: Bytes, counts: tuple[int, ...], kind: np.dtype[Any]) -> bytes:
+        """Return the elements of an array, as many as the chunks need."""
+        axis, limits = self._limits()
+        wanted = prod(counts) if self._is_in_order(counts) else int(self._numbers(counts)[-1]) + 1
+        blocks = _Blocks(Space(data, checksum=compiled()), self.layout, int(self.filtered), kind.itemsize)
+        found = blocks.fixed(prod(limits), wanted) if axis < 0 else blocks.extensible(wanted)
+        return found[: wanted * kind.itemsize]
+
+
+def _plain(offset: Int64, size: int) -> Listed:
+    """Return chunks that have no filters."""
+    return Listed(np.zeros(len(offset), np.int64), offset, np.full(len(offset), size))
 
 
 @lru_cache(64)
-def _cells(counts: tuple[int, ...]) -> npt.NDArray[np.int64]:
+def _entry(width: int, rank: int) -> np.dtype[Any]:
+    """Return an element of an array, or a record of a tree: a place and, with a `width`, what filters make of it."""
+    end = 12 + width if width else 8
+    # The last bytes of "size" are those of the size.
+    fields: list[tuple[str, Any, int]] = [("place", "<u8", 0), ("size", "<u8", width), ("mask", "<u4", 8 + width)][
+        : 3 if width else 1
+    ]
+    if rank:
+        fields.append(("index", ("<i8", (rank,)), end))
+    names, formats, offsets = zip(*fields, strict=True)
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": end + 8 * rank})
+
+
+def cells_of(counts: tuple[int, ...]) -> Int64:
     """Return the indices of all chunks in C order."""
+    return _few_cells(counts) if prod(counts) <= _REMEMBERED else _few_cells.__wrapped__(counts)
+
+
+@lru_cache(64)
+def _few_cells(counts: tuple[int, ...]) -> Int64:
     return np.stack(np.unravel_index(np.arange(prod(counts)), counts), axis=1).astype(np.int64)
 
 

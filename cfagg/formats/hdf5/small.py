@@ -154,11 +154,10 @@ def _of_several(handle: Handle, tree: int, plan: _Plan, context: Context) -> npt
     """Return the values of several chunks, `None` where these are not all there or are damaged."""
     chunk = plan.chunk or ()
     rows = listed(Head(handle), tree, chunk, plan.shape, plan.chunks) if tree < handle.key.size else None
-    if rows is None or len(rows) != plan.chunks:
+    if rows is None or len(rows.offset) != plan.chunks:
         return None
-    rows = rows[np.argsort(rows[:, 0])]
-    masks, places, sizes = rows[:, -3:].T
-    if (rows[:, 0] != np.arange(plan.chunks)).any() or (places + sizes > handle.key.size).any():
+    masks, places, sizes = rows
+    if (places + sizes > handle.key.size).any():
         return None
     if sizes.sum() > _MOST or (not plan.encoding.codecs and (sizes != plan.size).any()):
         return None

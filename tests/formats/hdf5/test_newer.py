@@ -70,7 +70,10 @@ def whole(data, values):
 def listed(raw, stored, shape):
     """Return index, mask and bytes of all chunks, `None` where the library has to list them."""
     rows = indexes.listed(raw, stored.tree, stored.chunks, shape, 1 << 20)
-    return None if rows is None else [(*row[:-2], raw[row[-2] : row[-2] + row[-1]]) for row in rows.tolist()]
+    if rows is None:
+        return None
+    cells = np.ndindex(*(-(-n // c) for n, c in zip(shape, stored.chunks, strict=True)))
+    return [(*cell, m, raw[at : at + n]) for cell, m, at, n in zip(cells, *map(np.ndarray.tolist, rows), strict=True)]
 
 
 @pytest.mark.parametrize("libver", ["v110", "latest"])
@@ -148,8 +151,8 @@ def test_pages_of_extensible_arrays_are_read(tmp_path):
     raw = (tmp_path / "a.h5").read_bytes()
     stored = storage(raw, values.shape)
     rows = indexes.listed(raw, stored.tree, (1,), values.shape, 1 << 20)
-    np.testing.assert_array_equal(rows[:, 0], np.arange(134_000))
-    np.testing.assert_array_equal(np.frombuffer(raw, np.uint8)[rows[:, 2:3] + np.arange(4)].view("<i4")[:, 0], values)
+    places = rows.offset[:, None] + np.arange(4)
+    np.testing.assert_array_equal(np.frombuffer(raw, np.uint8)[places].view("<i4")[:, 0], values)
 
 
 def test_tables_of_more_chunks_than_are_asked_for_are_left_to_the_library(made):
@@ -164,8 +167,9 @@ def test_a_damaged_index_is_never_believed(made, kind, shape, chunk, most, filte
     raw, stored, shape, expected = made(shape, chunk, most, FILTERS[filters], whole)
     begin = stored.tree.layout.at
     is_index = np.ones(len(raw), np.bool_)
-    for row in indexes.listed(raw, stored.tree, chunk, shape, 1 << 20).tolist():
-        is_index[row[-2] : row[-2] + row[-1]] = False
+    rows = indexes.listed(raw, stored.tree, chunk, shape, 1 << 20)
+    for place, size in zip(rows.offset.tolist(), rows.size.tolist(), strict=True):
+        is_index[place : place + size] = False
     for at in np.flatnonzero(is_index).tolist():
         damaged = bytearray(raw)
         damaged[at] ^= 1 + at % 255
@@ -181,7 +185,7 @@ def test_an_index_that_ends_early_is_left_to_the_library(made, kind, shape, chun
     for end in range(0, len(raw), 97):
         if kind != SINGLE:
             rows = indexes.listed(raw[:end], stored.tree, chunk, shape, 1 << 20)
-            assert rows is None or rows[:, -2].max() < len(raw)
+            assert rows is None or rows.offset.max() < len(raw)
     assert (
         indexes.listed(raw[: stored.tree.layout.at + 20], stored.tree, chunk, shape, 1 << 20) is None or kind == SINGLE
     )
