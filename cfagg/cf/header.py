@@ -25,7 +25,7 @@ class Header:
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
         object.__setattr__(self, "dims", tuple(self.dims))
-        object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
+        object.__setattr__(self, "shape", tuple(map(int, self.shape)))
 
 
 def plain(value: Any) -> Any:

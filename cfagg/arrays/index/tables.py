@@ -50,8 +50,7 @@ def chunks_of(found: StoredVariable, handle: Handle, context: Context, most: int
     if storage.tree is not None:
         rows = indexes.listed(Head(handle), storage.tree, storage.chunks, shape, most)
         if rows is not None:
-            mask = rows.mask if rows.mask.any() else None
-            return Listed(storage.encoding, storage.chunks, 0, None, rows.offset, rows.size, mask)
+            return Listed(storage.encoding, storage.chunks, 0, None, rows.offset, rows.size, rows.mask)
     if handle.data is not None:
         return None
     try:

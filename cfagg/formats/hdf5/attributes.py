@@ -50,7 +50,7 @@ _Set = tuple[SharedAttributes, dict[str, AttributeValue], bool, bool]
 
 
 class _Memory:
-    """Attributes by their bytes, texts that stand elsewhere by name and value, and the sets that objects have."""
+    """Attributes by their bytes, texts that stand elsewhere by name and value or bytes, and sets that objects have."""
 
     def __init__(self) -> None:
         self.forget()
@@ -59,6 +59,7 @@ class _Memory:
         """Begin anew."""
         self.attributes: dict[bytes, _Attribute] = {}
         self.texts: dict[tuple[str, AttributeValue, bool], _Attribute] = {}
+        self.elsewhere: dict[tuple[bytes, bytes], _Attribute] = {}
         self.sets: dict[tuple[_Attribute, ...], _Set] = {}
         self.stored: dict[tuple[bytes, ...], _Set] = {}
         self.shown: dict[tuple[_Attribute, ...], SharedAttributes] = {}
@@ -162,6 +163,13 @@ class Attributes:
         if name == "DIMENSION_LIST":
             _memory.spend(len(data))
             return _memory.attributes.setdefault(data, _scales)
+        alone = None
+        if type_[0] == "text" and not (shape or empty or flags) and len(data) == end + 16:
+            # One text that stands elsewhere, as h5py writes it: with these bytes it says all.
+            alone = data[:end], self.objects.space.long_value(*struct.unpack_from("<IQI", data, end))
+            before = _memory.elsewhere.get(alone)
+            if before is not None:
+                return before
         value = self._value(name, type_, shape, empty, data, end)
         common = not flags and not empty and len(shape) < 2 and _is_common(name, kind, value, data[end:])
         made = _Attribute(name, value, common=common)
@@ -172,6 +180,9 @@ class Attributes:
             elif isinstance(made.value, str | bytes):
                 size += len(made.value)
                 made = _memory.texts.setdefault((name, made.value, common), made)
+                if alone is not None and size <= _SHORT:
+                    _memory.elsewhere[alone] = made
+                    size += size
         elif type_[0] != "other" and not flags & 1 and size <= _SHORT:
             made = _memory.attributes.setdefault(data, made)
         _memory.spend(size)

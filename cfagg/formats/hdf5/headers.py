@@ -182,7 +182,7 @@ class Headers:
         """Read an object header; those of one name are likely to be alike."""
         space = self.space
         before = space.state()
-        prefix = space.data[at : at + 32]
+        prefix = space.begin(at, 32)
         if prefix[:5] == b"OHDR\2":
             found = self._alike(at, prefix, name)
             if found is not None:

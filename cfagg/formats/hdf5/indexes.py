@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.messages import CHUNKED, Layout, layout_of
-from cfagg.formats.hdf5.newer import NOWHERE, Listed, NewerIndex, cells_of
+from cfagg.formats.hdf5.newer import NOWHERE, Listed, NewerIndex, cells_of, masks_of
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, BrokenError, Space
 from cfagg.formats.hdf5.trees import records
 
@@ -119,7 +119,8 @@ def positions(
             return None
         counts = tuple([-(-n // c) for n, c in zip(tree.shape, chunk, strict=True)])
         numbers = [np.ravel_multi_index(index, counts) for index in indices]
-        return list(zip(*(column[numbers].tolist() for column in rows), strict=True))
+        columns = (rows.masks, rows.offset, rows.size)
+        return list(zip(*(column[numbers].tolist() for column in columns), strict=True))
     # A version 1 B-tree, as the netCDF library writes it, that has them all.
     nodes: dict[int, _Node] = {}
     found: list[tuple[int, int | None, int]] = []
@@ -204,11 +205,11 @@ def listed(data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], shape: Seq
         return None
     rows = found[0] if len(found) == 1 else np.concatenate(found)
     starts, offset = rows["start"], rows["child"]
-    if len(rows) != total or not rows["size"].all() or (offset >= NOWHERE).any() or starts[:, -1].any():
+    if len(rows) != total or not rows["size"].min() or offset.max() >= NOWHERE:
         return None
-    if not np.array_equal(starts[:, :-1], cells_of(counts) * chunk):
+    if not np.array_equal(starts, cells_of(counts, (*chunk, 0))):
         return None
-    return Listed(rows["mask"].astype(np.int64), offset.astype(np.int64), rows["size"].astype(np.int64))
+    return Listed(masks_of(rows["mask"]), offset.astype(np.int64), rows["size"].astype(np.int64))
 
 
 @lru_cache(64)

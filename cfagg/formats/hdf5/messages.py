@@ -213,7 +213,7 @@ def layout_of(data: bytes) -> Layout:
         return Layout(version, class_, at, chunk=struct.unpack_from(f"<{rank}I", data, 11))
     rank, width = data[3], data[4]
     end = 5 + width * rank
-    chunk = tuple(int.from_bytes(data[5 + width * i : 5 + width * (i + 1)], "little") for i in range(rank))
+    chunk = _sizes(data[5:end], width)
     index, at, settings, size, mask = data[end], UNDEFINED, b"", 0, 0
     filtered = index == _SINGLE and bool(data[2] & 2)
     if index in SETTINGS:
@@ -224,6 +224,12 @@ def layout_of(data: bytes) -> Layout:
             start += 12
         (at,) = struct.unpack_from("<Q", data, start)
     return Layout(version, class_, at, size, chunk, index, settings, bool(data[2] & 1), filtered, mask)
+
+
+@lru_cache(256)
+def _sizes(data: bytes, width: int) -> tuple[int, ...]:
+    """Return numbers of `width` bytes each."""
+    return tuple(int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width))
 
 
 def filters_of(data: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -9,6 +9,7 @@ the library writes.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from cfagg.formats.hdf5.messages import Layout
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.hdf5.trees import records
 
-__all__ = ["NOWHERE", "Listed", "NewerIndex", "cells_of"]
+__all__ = ["NOWHERE", "Listed", "NewerIndex", "cells_of", "masks_of"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -48,14 +49,22 @@ _REMEMBERED = 2**12
 class Listed(NamedTuple):
     """Filter mask, byte offset and stored size of all chunks of a dataset, in C order."""
 
-    mask: Int64
+    #: `None` where all of them passed all filters.
+    mask: Int64 | None
     offset: Int64
     size: Int64
 
     @classmethod
     def one(cls, mask: int, offset: int, size: int) -> Listed:
         """Return a dataset of one chunk."""
-        return cls(np.array([mask], np.int64), np.array([offset], np.int64), np.array([size], np.int64))
+        return cls(
+            np.array([mask], np.int64) if mask else None, np.array([offset], np.int64), np.array([size], np.int64)
+        )
+
+    @property
+    def masks(self) -> Int64:
+        """The filter mask of each chunk."""
+        return np.zeros(len(self.offset), np.int64) if self.mask is None else self.mask
 
 
 class NewerIndex(NamedTuple):
@@ -87,40 +96,47 @@ class NewerIndex(NamedTuple):
             return None
         if found is not None and layout.plain_edges:
             edge = [n // c for n, c in zip(self.shape, chunk, strict=True)]
-            found.mask[(cells_of(counts) >= edge).any(axis=1)] = _ALL
+            masks = np.where((cells_of(counts) >= edge).any(axis=1), _ALL, found.masks)
+            found = found._replace(mask=masks if masks.any() else None)
         return found
 
     def _found(self, data: Bytes, counts: tuple[int, ...], size: int) -> Listed | None:
         """Return where all chunks, of `size` bytes without filters, stand, if all of them were written."""
         is_tree = self.layout.kind == _TREE
+        axis, limits = (0, []) if is_tree else self._limits()
+        number = None if is_tree or (axis < 1 and list(counts[1:]) == limits[1:]) else _numbers(counts, axis, limits)
+        wanted = prod(counts) if number is None else int(number[-1]) + 1
         if self.layout.kind == _IMPLICIT:
-            number = self._numbers(counts)
-            last = self.layout.at + size * (int(number[-1]) + 1)
-            return None if self.filtered or last >= NOWHERE else _plain(self.layout.at + size * number, size)
+            if self.filtered or self.layout.at + size * wanted >= NOWHERE:
+                return None
+            offset = self.layout.at + size * (np.arange(wanted) if number is None else number)
+            return Listed(None, offset, np.full(len(offset), size))
         width = 0
         if self.filtered:
             # Bytes of the size of a chunk behind its filters.
             width = 8 if self.layout.version > 4 else min(1 + (size.bit_length() + 7) // 8, 8)
         kind = _entry(width, len(counts) if is_tree else 0)
-        rows = np.frombuffer(self._tree(data, kind.itemsize) if is_tree else self._elements(data, counts, kind), kind)
+        space = Space(data, checksum=compiled())
         if is_tree:
+            rows = np.frombuffer(self._tree(space, kind.itemsize), kind)
             if not np.array_equal(rows["index"], cells_of(counts)):
                 return None
-        elif not self._is_in_order(counts):
-            rows = rows[self._numbers(counts)]
-        place = rows["place"]
-        if (place >= NOWHERE).any():
+        else:
+            blocks = _Blocks(space, self.layout, int(self.filtered), kind.itemsize)
+            rows = np.frombuffer(blocks.fixed(prod(limits), wanted) if axis < 0 else blocks.extensible(wanted), kind)
+            rows = rows[:wanted] if number is None else rows[number]
+        if rows["place"].max() >= NOWHERE:
             return None
+        offset = rows["place"].astype(np.int64)
         if not width:
-            return _plain(place.astype(np.int64), size)
+            return Listed(None, offset, np.full(len(offset), size))
         stored = rows["size"] >> np.uint64(64 - 8 * width)
-        if (stored >= NOWHERE).any() or not stored.all():
+        if not stored.min() or (width == 8 and stored.max() >= NOWHERE):
             return None
-        return Listed(rows["mask"].astype(np.int64), place.astype(np.int64), stored.astype(np.int64))
+        return Listed(masks_of(rows["mask"]), offset, stored.astype(np.int64))
 
-    def _tree(self, data: Bytes, size: int) -> bytes:
+    def _tree(self, space: Space, size: int) -> bytes:
         """Return the records of a version 2 B-tree, in its order."""
-        space = Space(data, checksum=compiled())
         # Bytes of a node, and how full it is when it is split or merged, stand in the layout too.
         head = space.take(self.layout.at, 16)
         if head[6:10] + head[14:16] != self.layout.settings:
@@ -134,37 +150,24 @@ class NewerIndex(NamedTuple):
             raise UnusualError
         return (growing or [-1])[0], [-(-n // c) for n, c in zip(self.most, self.layout.chunk, strict=False)]
 
-    def _is_in_order(self, counts: tuple[int, ...]) -> bool:
-        """Return whether the chunks are numbered in C order."""
-        axis, limits = self._limits()
-        return axis < 1 and list(counts[1:]) == limits[1:]
 
-    def _numbers(self, counts: tuple[int, ...]) -> Int64:
-        """Return the numbers of the chunks, of which the last has the highest."""
-        axis, limits = self._limits()
-        # Along the dimension without a limit last, so that what is added stands behind all others.
-        order = [axis, *(d for d in range(len(counts)) if d != axis)] if axis >= 0 else range(len(counts))
-        if counts[axis] * prod(n for d, n in enumerate(limits) if d != axis) >= NOWHERE:
-            raise UnusualError
-        cells = cells_of(counts)
-        number, step = np.zeros(len(cells), np.int64), 1
-        for d in reversed(order):
-            number += cells[:, d] * step
-            step *= limits[d] if d != axis else 1
-        return number
-
-    def _elements(self, data: Bytes, counts: tuple[int, ...], kind: np.dtype[Any]) -> bytes:
-        """Return the elements of an array, as many as the chunks need."""
-        axis, limits = self._limits()
-        wanted = prod(counts) if self._is_in_order(counts) else int(self._numbers(counts)[-1]) + 1
-        blocks = _Blocks(Space(data, checksum=compiled()), self.layout, int(self.filtered), kind.itemsize)
-        found = blocks.fixed(prod(limits), wanted) if axis < 0 else blocks.extensible(wanted)
-        return found[: wanted * kind.itemsize]
+def _numbers(counts: tuple[int, ...], axis: int, limits: Sequence[int]) -> Int64:
+    """Return the numbers of chunks, the highest last; `axis` has no limit, and is -1 where each has one."""
+    # Along that dimension last, so that what is added stands behind all others.
+    order = [axis, *(d for d in range(len(counts)) if d != axis)] if axis >= 0 else range(len(counts))
+    if counts[axis] * prod(n for d, n in enumerate(limits) if d != axis) >= NOWHERE:
+        raise UnusualError
+    cells = cells_of(counts)
+    number, step = np.zeros(len(cells), np.int64), 1
+    for d in reversed(order):
+        number += cells[:, d] * step
+        step *= limits[d] if d != axis else 1
+    return number
 
 
-def _plain(offset: Int64, size: int) -> Listed:
-    """Return chunks that have no filters."""
-    return Listed(np.zeros(len(offset), np.int64), offset, np.full(len(offset), size))
+def masks_of(column: npt.NDArray[Any]) -> Int64 | None:
+    """Return the filter masks of chunks, `None` where all of them passed all filters."""
+    return column.astype(np.int64) if column.max() else None
 
 
 @lru_cache(64)
@@ -181,14 +184,15 @@ def _entry(width: int, rank: int) -> np.dtype[Any]:
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": end + 8 * rank})
 
 
-def cells_of(counts: tuple[int, ...]) -> Int64:
-    """Return the indices of all chunks in C order."""
-    return _few_cells(counts) if prod(counts) <= _REMEMBERED else _few_cells.__wrapped__(counts)
+def cells_of(counts: tuple[int, ...], chunk: tuple[int, ...] = ()) -> Int64:
+    """Return the indices of all chunks in C order, or the elements at which they begin, 0 within the element itself."""
+    return _few_cells(counts, chunk) if prod(counts) <= _REMEMBERED else _few_cells.__wrapped__(counts, chunk)
 
 
 @lru_cache(64)
-def _few_cells(counts: tuple[int, ...]) -> Int64:
-    return np.stack(np.unravel_index(np.arange(prod(counts)), counts), axis=1).astype(np.int64)
+def _few_cells(counts: tuple[int, ...], chunk: tuple[int, ...]) -> Int64:
+    cells = np.stack(np.unravel_index(np.arange(prod(counts)), counts), axis=1).astype(np.int64)
+    return np.pad(cells, ((0, 0), (0, 1))) * chunk if chunk else cells
 
 
 class _Blocks:

@@ -20,6 +20,9 @@ __all__ = ["is_plain", "storage_of"]
 #: Messages of the datasets and groups that are understood here: files of values, say, are not.
 _PLAIN = frozenset({SPACE, LINKS, TYPE, OLD_FILL, FILL, LAYOUT, FILTERS, ATTRIBUTES})
 
+#: The message of no filters.
+_NO_FILTERS = b"\2\0"
+
 
 def is_plain(found: Object) -> bool:
     """Return whether all messages are understood here: none leads out of the file."""
@@ -27,9 +30,9 @@ def is_plain(found: Object) -> bool:
 
 
 @lru_cache(256)
-def _filters(data: bytes) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Return number and parameters of every filter."""
-    return tuple(filters_of(data))
+def _encoding(dtype: np.dtype[Any], filters: bytes) -> Encoding:
+    """Return how chunks are encoded, by the message of their filters; the same for the variables of many files."""
+    return Encoding(dtype, tuple(filters_of(filters)))
 
 
 def storage_of(
@@ -43,13 +46,13 @@ def storage_of(
             size *= n
         if layout.at == UNDEFINED or layout.size != size:
             raise UnusualError
-        return Contiguous(layout.at, 0, Encoding(dtype))
+        return Contiguous(layout.at, 0, _encoding(dtype, _NO_FILTERS))
     # The last size is that of an element.
     chunk = layout.chunk
     if layout.class_ != CHUNKED or len(chunk) != len(shape) + 1 or chunk[-1] != dtype.itemsize or not all(chunk):
         raise UnusualError
-    filters = _filters(messages.get(FILTERS, b"\2\0"))
+    encoding = _encoding(dtype, messages.get(FILTERS, _NO_FILTERS))
     tree: int | NewerIndex | None = None if layout.at == UNDEFINED else layout.at
     if tree is not None and layout.version > 3:
-        tree = NewerIndex(layout, shape, shape_of(messages[SPACE])[1], bool(filters))
-    return Chunked(chunk[:-1], Encoding(dtype, filters), name, tree)
+        tree = NewerIndex(layout, shape, shape_of(messages[SPACE])[1], bool(encoding.codecs))
+    return Chunked(chunk[:-1], encoding, name, tree)

@@ -156,7 +156,7 @@ def _of_several(handle: Handle, tree: int, plan: _Plan, context: Context) -> npt
     rows = listed(Head(handle), tree, chunk, plan.shape, plan.chunks) if tree < handle.key.size else None
     if rows is None or len(rows.offset) != plan.chunks:
         return None
-    masks, places, sizes = rows
+    masks, places, sizes = rows.masks, rows.offset, rows.size
     if (places + sizes > handle.key.size).any():
         return None
     if sizes.sum() > _MOST or (not plan.encoding.codecs and (sizes != plan.size).any()):

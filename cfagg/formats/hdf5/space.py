@@ -86,6 +86,10 @@ class Space:
             raise TooManyError
         return self.data[at:end]
 
+    def begin(self, at: int, size: int) -> bytes:
+        """Return bytes, fewer where the file ends."""
+        return self.near[at : at + size] if at + size <= len(self.near) else self.data[at : at + size]
+
     def structure(self, at: int, size: int, mark: int | None = None) -> bytes:
         """Return a structure with a checksum: at its end, or at its byte `mark` and summed as zeros."""
         self.spend(size)

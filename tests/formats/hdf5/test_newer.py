@@ -73,7 +73,8 @@ def listed(raw, stored, shape):
     if rows is None:
         return None
     cells = np.ndindex(*(-(-n // c) for n, c in zip(shape, stored.chunks, strict=True)))
-    return [(*cell, m, raw[at : at + n]) for cell, m, at, n in zip(cells, *map(np.ndarray.tolist, rows), strict=True)]
+    columns = (column.tolist() for column in (rows.masks, rows.offset, rows.size))
+    return [(*cell, mask, raw[at : at + n]) for cell, mask, at, n in zip(cells, *columns, strict=True)]
 
 
 @pytest.mark.parametrize("libver", ["v110", "latest"])
