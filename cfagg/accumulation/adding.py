@@ -110,7 +110,7 @@ class Sum:
         rest[index] += error if low is None else error + low
 
 
-def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = None, measure: bool = False) -> Sum:
+def add_up(group: Group, plan: Plan, *, integer: bool, measure: bool = False) -> Sum:
     """Return the sums that a plan reads; `measure` notes how large stored sums are, for the proof of the answer."""
     out = Sum(group, plan, integer)
     mask = out.mask
@@ -123,7 +123,7 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
         addends, bound, peak = _from_sums(out, reading, index, terms, measure=measure)
         return addends, bound, id(reading), peak
 
-    for addends, bound, number, peak in in_order(work, jobs, workers, cost=plan.cost):
+    for addends, bound, number, peak in in_order(work, jobs, plan.cost):
         out.bounds.append(bound)
         if peak:
             out.peaks[number] = max(peak, out.peaks.get(number, 0.0))
@@ -132,13 +132,14 @@ def add_up(group: Group, plan: Plan, *, integer: bool, workers: int | None = Non
     return out
 
 
-def in_order[J, R](
-    work: Callable[[J], R], jobs: Iterator[J], workers: int | None = None, *, cost: float = 0.0
-) -> Iterator[R]:
-    """Return results in the order of the jobs, a few at a time; where `workers` are not given, as the cost suggests."""
-    if workers is None:
-        # In nanoseconds, as it is estimated.
-        workers = 1 if cost <= _THREADS_FROM else processors()
+def threads_for(cost: float) -> int:
+    """Return how many threads pay for work that is estimated to take so many nanoseconds."""
+    return 1 if cost <= _THREADS_FROM else processors()
+
+
+def in_order[J, R](work: Callable[[J], R], jobs: Iterator[J], cost: float) -> Iterator[R]:
+    """Return results in the order of the jobs, a few at a time, by as many threads as the cost suggests."""
+    workers = threads_for(cost)
     if workers <= 1:
         yield from map(work, jobs)
         return

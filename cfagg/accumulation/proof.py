@@ -189,9 +189,7 @@ Totals = dict[str, Array]
 _COLUMNS = 256
 
 
-def read_instead(
-    group: Group, plan: Plan, wrong: Array, totals: Totals, low: Mapping[str, Array], workers: int | None
-) -> None:
+def read_instead(group: Group, plan: Plan, wrong: Array, totals: Totals, low: Mapping[str, Array]) -> None:
     """Put sums of the cells themselves in place of those that are `wrong`; `totals` and `low` change in place."""
     for places in _columns(group, plan.request, wrong):
         part = Request(
@@ -199,7 +197,7 @@ def read_instead(
             {a: np.asarray(at)[places[a]] for a, at in plan.request.kept.items()},
         )
         exact = make_plan(group, part.resolve(group.source.shape), plan.summed, stored=False)
-        found = add_up(group, exact, integer=False, workers=workers)
+        found = add_up(group, exact, integer=False)
         index = np.ix_(*places)
         chosen = wrong[index]
         for q in plan.summed:

@@ -32,7 +32,7 @@ Float = npt.NDArray[np.float64]
 Terms = list[tuple[Local, ...]]
 
 
-def extremes(group: Group, request: Request, which: Literal["min", "max"], *, workers: int | None = None) -> Float:
+def extremes(group: Group, request: Request, which: Literal["min", "max"]) -> Float:
     """Return the smallest or largest real values; chunks whose stored extremes show they cannot decide are not read."""
     request = request.resolve(group.source.shape)
     stored = {"min": "max", "max": "min"}[which] if group.scale < 0 else which
@@ -49,7 +49,7 @@ def extremes(group: Group, request: Request, which: Literal["min", "max"], *, wo
         def work(job: tuple[tuple[int, ...], Terms]) -> list[tuple[Any, Float]]:
             return _from_cells(group, mask, *job, ufunc, nothing)
 
-        for found_parts in in_order(work, jobs, workers, cost=found.cost):
+        for found_parts in in_order(work, jobs, found.cost):
             for place, values in found_parts:
                 out[place] = ufunc(out[place], values)
     # Infinite values never count, so what is still infinite had nothing valid.
@@ -227,7 +227,7 @@ _BOXES = 64
 _COMPILED_FROM = 2e7
 
 
-def moments(group: Group, request: Request, *, workers: int | None = None) -> Moments:
+def moments(group: Group, request: Request) -> Moments:
     """Return weights, means and centred sums of squares of real values over the ranges of a request."""
     request = request.resolve(group.source.shape)
     kinds = needs(group, "var")
@@ -242,7 +242,7 @@ def moments(group: Group, request: Request, *, workers: int | None = None) -> Mo
             _add(out, place_of(term), merged(parts, term, folds_of(term)))
     if found.cells is not None:
         work = _Work(group, found)
-        for found_parts in in_order(work, chunks(found.cells), workers, cost=found.cost):
+        for found_parts in in_order(work, chunks(found.cells), found.cost):
             for place, given in found_parts:
                 _add(out, place, given)
     weight, mean, m2 = (p.reshape(request.shape) for p in out)

@@ -107,23 +107,23 @@ def _unweighted(group: Group, request: Request, statistic: str) -> npt.NDArray[A
     return np.where((doubtful | light) & (number == 0), 0.0 if statistic == "sum" else np.nan, out)
 
 
-def sums(group: Group, request: Request, *, workers: int | None = None) -> tuple[Float, Float]:
+def sums(group: Group, request: Request) -> tuple[Float, Float]:
     """Return sums of unpacked values, and of their weights or counts, over the ranges of a request."""
     request = request.resolve(group.source.shape)
-    return _decoded(group, request, raw_sums(group, request, ("data", "weights"), workers=workers))
+    return _decoded(group, request, raw_sums(group, request, ("data", "weights")))
 
 
-def sums_and_counts(group: Group, request: Request, *, workers: int | None = None) -> tuple[Float, Float, Int64]:
+def sums_and_counts(group: Group, request: Request) -> tuple[Float, Float, Int64]:
     """Return sums of values, of weights and of ones over the ranges of a request, from one pass."""
     request = request.resolve(group.source.shape)
-    found = raw_sums(group, request, ("data", "weights", "counts"), workers=workers)
+    found = raw_sums(group, request, ("data", "weights", "counts"))
     return *_decoded(group, request, found), found.counts.reshape(request.shape)
 
 
-def counts(group: Group, request: Request, *, workers: int | None = None) -> Int64:
+def counts(group: Group, request: Request) -> Int64:
     """Return the numbers of valid cells in the ranges of a request."""
     request = request.resolve(group.source.shape)
-    return raw_sums(group, request, ("counts",), workers=workers).counts.reshape(request.shape)
+    return raw_sums(group, request, ("counts",)).counts.reshape(request.shape)
 
 
 def plan_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data", "weights")) -> Plan:
@@ -134,18 +134,16 @@ def plan_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("dat
     return make_plan(group, request.resolve(group.source.shape), wanted)
 
 
-def raw_sums(
-    group: Group, request: Request, wanted: Sequence[Quantity] = ("data", "weights"), *, workers: int | None = None
-) -> Totals:
+def raw_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data", "weights")) -> Totals:
     """Return sums of stored (packed) values, of weights and of counts."""
     plan = plan_sums(group, request, wanted)
     proof = Proof(group, plan)
     doubtful = proof.needed and not proof.at_once()
-    found = add_up(group, plan, integer=group.kind == "int64", workers=workers, measure=doubtful)
+    found = add_up(group, plan, integer=group.kind == "int64", measure=doubtful)
     totals = dict(found.high)
     if "data" in totals and found.bound >= 2.0**63:
         # Some sum may not fit: int64 is right modulo 2**64, and float64 says how large it is.
-        rough = add_up(group, plan, integer=False, workers=workers).high["data"]
+        rough = add_up(group, plan, integer=False).high["data"]
         beyond = np.abs(rough) >= _BEYOND
         if beyond.any():
             totals["data"] = np.where(beyond, rough, totals["data"].astype(np.float64))
@@ -161,7 +159,7 @@ def raw_sums(
             return Totals(np.where(data, np.nan, total), np.where(weight, np.nan, totals["weights"]), _NONE)
         bad = proof.wrong(found, total, totals.get("weights"), count)
         if bad.any():
-            read_instead(group, plan, bad, totals, found.low, workers)
+            read_instead(group, plan, bad, totals, found.low)
     if group.outliers is not None:
         add_outliers(group, plan, totals, found.low)
     if "counts" in wanted and group.weights is None:

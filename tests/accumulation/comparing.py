@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import zarr
 
+from cfagg.accumulation import adding
 from cfagg.arrays.chunked import ZarrReader
 from tests.accumulation import reference
+
+
+@contextlib.contextmanager
+def threads(number: int) -> Iterator[None]:
+    """Answer by this number of threads, however little there is to read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adding, "threads_for", lambda cost: number)
+        yield
 
 
 def assert_same(built: Path, expected: Path, name: str, *, scale: float = 1.0) -> None:

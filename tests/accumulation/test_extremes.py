@@ -15,6 +15,7 @@ from cfagg.accumulation.ranges import Request, Runs
 from cfagg.accumulation.spread import extremes
 from cfagg.errors import FragmentReadError, SelectionError
 from tests import strategies as s
+from tests.accumulation.comparing import threads
 from tests.accumulation.reference import valid_cells
 from tests.accumulation.test_sums import accumulations, write
 from tests.effort import examples
@@ -50,7 +51,8 @@ def test_extremes_are_those_of_the_whole_array(data, made):
         group = write(store, raw, dims, chunks, combinations, rules, options, compressors)
         for which in ("min", "max"):
             request = data.draw(s.requests(raw.shape))
-            found = extremes(group, request, which, workers=data.draw(st.sampled_from([None, 1, 2])))
+            with threads(data.draw(st.sampled_from([1, 2]))):
+                found = extremes(group, request, which)
             assert found.dtype == np.float64
             wanted = expected(raw, rules, options, request, which)
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
@@ -98,7 +100,8 @@ def test_chunks_whose_bounds_cannot_win_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "cells_of", lambda *a: read.append(a[1]) or cells_of(*a))
     # The box cuts every chunk, so that nothing but cells can answer.
     request = Request({0: Runs([0], [600], [0]), 1: Runs([1], [3], [0])})
-    assert extremes(group, request, "max", workers=1) == raw[:, 1:3].max()
+    with threads(1):
+        assert extremes(group, request, "max") == raw[:, 1:3].max()
     assert read == [(199, 1)]
 
 

@@ -14,6 +14,7 @@ from cfagg.accumulation.adding import in_order
 from cfagg.accumulation.parts import extent, locate, reading_cost
 from cfagg.accumulation.ranges import Runs, fold
 from cfagg.formats.zarr import open_array, read_box
+from tests.accumulation.comparing import threads as with_threads
 
 SHAPE, CHUNKS = (32, 40, 50), (16, 40, 25)
 
@@ -60,9 +61,10 @@ def test_results_of_threads_come_in_the_order_of_jobs_that_are_few_ahead():
         return job
 
     ahead = []
-    for count, found in enumerate(in_order(work, jobs(), 2)):
-        assert found == count
-        ahead.append(taken - count)
+    with with_threads(2):
+        for count, found in enumerate(in_order(work, jobs(), 0.0)):
+            assert found == count
+            ahead.append(taken - count)
     assert len(ahead) == 400
     assert max(ahead) < 6 * 16
     assert threading.get_ident() not in threads
@@ -70,6 +72,6 @@ def test_results_of_threads_come_in_the_order_of_jobs_that_are_few_ahead():
 
 def test_an_error_of_a_job_reaches_who_asked_after_the_results_before_it():
     seen = []
-    with pytest.raises(ZeroDivisionError):
-        seen.extend(in_order(lambda job: 1 // (100 - job), iter(range(200)), 2))
+    with with_threads(2), pytest.raises(ZeroDivisionError):
+        seen.extend(in_order(lambda job: 1 // (100 - job), iter(range(200)), 0.0))
     assert set(seen) <= {0, 1}

@@ -25,7 +25,7 @@ from cfagg.accumulation.ranges import Request, Runs
 from cfagg.accumulation.sums import counts, plan_sums, raw_sums, sums, sums_and_counts
 from cfagg.errors import FragmentReadError, SelectionError
 from tests import strategies as s
-from tests.accumulation.comparing import chunks_read
+from tests.accumulation.comparing import chunks_read, threads
 from tests.accumulation.reference import seal, valid_cells, write_group, write_source
 from tests.effort import examples, types
 from tests.oracles import requested_sums
@@ -107,7 +107,8 @@ def test_sums_weights_and_counts_are_those_of_the_whole_array(data, made):
         for _ in range(4):
             request = data.draw(s.requests(raw.shape))
             total, weight, number, most = expected(raw, dims, rules, options, request)
-            found = sums(group, request, workers=data.draw(st.sampled_from([None, 1, 2])))
+            with threads(data.draw(st.sampled_from([1, 2]))):
+                found = sums(group, request)
             assert [x.dtype for x in found] == [np.float64] * 2
             assert [x.shape for x in found] == [total.shape] * 2
             many = max(1, *(int(r.sizes.max(initial=0)) for r in request.reduced.values()), 1)
@@ -153,7 +154,10 @@ def test_results_are_the_same_digits_whatever_the_number_of_threads(tmp_path):
     raw = np.random.default_rng(1).normal(size=(90, 20)).astype("f4")
     group = series(tmp_path, raw, chunk=5)
     month = Runs.of_positions(np.arange(90), np.arange(90) // 7 % 12, 12)
-    found = [sums(group, Request({0: month, 1: Runs.whole(20)}), workers=n)[0] for n in (1, 2, 5)]
+    found = []
+    for number in (1, 2, 5):
+        with threads(number):
+            found.append(sums(group, Request({0: month, 1: Runs.whole(20)}))[0])
     assert found[0].tolist() == found[1].tolist() == found[2].tolist()
 
 

@@ -91,7 +91,7 @@ def _measured(store: pathlib.Path, shape: tuple[int, ...], codec: str, small: bo
     def decoding(some: list[tuple[int, ...]]) -> Callable[[], None]:
         def floor() -> None:
             # In as many threads as ours.
-            for _ in in_order(lambda index: read_chunk(acc.group.source, index), iter(some), cost=plan.cost):
+            for _ in in_order(lambda index: read_chunk(acc.group.source, index), iter(some), plan.cost):
                 pass
 
         return floor

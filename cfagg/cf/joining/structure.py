@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from cfagg.cf.cell_methods import parse
 from cfagg.cf.grid_mapping_parameters import MAPPINGS
+from cfagg.cf.joining.gathering import Gathering
 from cfagg.cf.joining.identities import (
     field_identity,
     frozen,
@@ -16,23 +17,20 @@ from cfagg.cf.joining.identities import (
     methods,
     properties,
     units_key,
-    unusable,
 )
 from cfagg.cf.joining.options import Options
-from cfagg.cf.joining.plans import ROLES, AxisPlan, FieldPlan, PartPlan, Variables, around
+from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, around
 from cfagg.cf.joining.turning import sorted_axes
-from cfagg.cf.kinds_of_units import is_reference_time
 from cfagg.cf.lists import grid_mappings, pairs
 from cfagg.cf.references import Resolver, references
 from cfagg.cf.variable_roles import Roles
-from cfagg.model.dataset import AttributeValue, Dataset, Variable
+from cfagg.model.dataset import Dataset, Variable
 
 __all__ = ["plan_of", "plans_of"]
 
 _VALID = ("valid_min", "valid_max", "valid_range")
 _FLAGS = ("flag_values", "flag_masks", "flag_meanings")
 _PLACE, _BY_NAME = ("latitude", "longitude"), Options()
-_TIMES = frozenset({"time", "forecast_reference_time"})
 _UNSAID = frozenset({"long_name", "comment", "history"})
 
 
@@ -72,23 +70,8 @@ def plan_of(variable: Variable, resolver: Resolver, options: Options, known: Var
     return _Field(variable, resolver, options, known).plan()
 
 
-@dataclass(eq=False)
-class _Field:
-    """One data variable, while what belongs to it is gathered."""
-
-    variable: Variable
-    resolver: Resolver
-    options: Options
-    known: Variables
-    axes: dict[str, AxisPlan] = field(default_factory=dict)
-    around: dict[str, AttributeValue] = field(default_factory=dict)
-    feature: str | None = None
-    of: dict[str, Variable] = field(default_factory=dict)
-    along: dict[str, str] = field(default_factory=dict)
-    parts: dict[str, PartPlan] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    said: dict[str, Hashable] = field(default_factory=dict)
-    taken: set[Variable] = field(default_factory=set)
+class _Field(Gathering):
+    """One data variable, described by what was gathered of it."""
 
     def plan(self) -> FieldPlan:
         """Return the plan."""
@@ -124,177 +107,6 @@ class _Field:
             tuple(mappings),
             "; ".join(dict.fromkeys(self.problems)) or None,
         )
-
-    def _find(self, name: str, source: Variable | None = None) -> Variable | None:
-        found, _ = self.resolver.variable(name, (source or self.variable).group)
-        return found if found in self.known.number else None
-
-    def _coordinates(self) -> list[Variable]:
-        """Return coordinate variables first, then those that ``coordinates`` names, then identifiers of features."""
-        known: dict[Variable, None] = {}
-        variable = self.variable
-        for dimension in variable.dimensions:
-            own = self._find(dimension.name)
-            if own is not None and length(own) == (own.name,) and own.dimensions[0] is dimension:
-                known[own] = None
-        named = variable.words("coordinates")
-        container = self._find(variable.text("geometry") or "")
-        if container is not None:
-            named += container.words("coordinates")
-        for name in named:
-            own = self._find(name)
-            if own is None:
-                self.problems.append(f"its coordinate {name!r} is not there")
-            else:
-                known[own] = None
-        self.feature = next((t for g in variable.group.ancestors() if (t := g.text("featureType"))), None)
-        if self.feature:
-            known |= dict.fromkeys(v for v in self.known.identifiers if set(length(v)) <= set(variable.dims))
-        # Those with an identity come first, so that they are the ones of their dimensions.
-        found = [v for v in known if self._is_usable(v, "its coordinate")]
-        found.sort(key=lambda v: (not v.is_coordinate, self._identity(v) is None, v.text("cf_role") not in ROLES))
-        return found
-
-    def _is_usable(self, other: Variable, what: str) -> bool:
-        """Whether the values of another variable can be read and compared; that they cannot is a problem."""
-        why = unusable(other)
-        self.problems += [f"{what} {other.name!r} {why}"] * (why is not None)
-        return why is None
-
-    def _bounds(self, coordinate: Variable) -> Variable | None:
-        """Return the bounds of a coordinate."""
-        text = coordinate.text("bounds") or coordinate.text("climatology")
-        bounds = None if text is None else self._find(text, coordinate)
-        if bounds is None or not self._is_usable(bounds, "the variable"):
-            return None
-        own = coordinate.dimensions[: len(length(coordinate))]
-        if bounds.dimensions[: len(own)] != own or bounds.is_text or len(bounds.dims) != len(own) + 1:
-            dims = ", ".join(bounds.dims)
-            self.problems.append(f"{bounds.name!r} with dimensions ({dims}) are no bounds of {coordinate.name!r}")
-            bounds = None
-        return bounds
-
-    def _identity(self, variable: Variable) -> str | None:
-        return identity(variable, self.options) or variable.text("cf_role")
-
-    def _along(self, coordinates: list[Variable]) -> None:
-        """Find the coordinate of each dimension."""
-        variable = self.variable
-        for position, dimension in enumerate(variable.dims):
-            own = [v for v in coordinates if length(v) == (dimension,)]
-            known = [v for v in own if (i := self._identity(v)) is not None and i not in self.axes]
-            if not any(v.is_coordinate for v in known):
-                # Of coordinates that are not of the dimension itself, names of features and times say most.
-                known.sort(key=lambda v: (v.text("cf_role") not in ROLES, not _is_time(v)))
-            if any("compress" in v.attributes for v in own):
-                self._index(f"points of {own[0].name}", position)
-            elif known:
-                self._axis(known[0])
-            elif (name := self._unnamed(dimension, coordinates)) is not None:
-                self._index(name, position)
-            elif own:  # it is joined with nothing, and keeps its coordinate
-                self._axis(own[0])
-                self.problems.append(f"its dimension {dimension!r} has no coordinate with a standard name")
-        shared = [d for d in variable.dims if d in self.known.shared]
-        self.problems += [f"its dimension {d!r} is that of a ragged array" for d in shared]
-        for other in (*self.known.ragged, *self.known.identifiers) if shared else ():
-            self._part("ragged", other)
-
-    def _unnamed(self, dimension: str, coordinates: list[Variable]) -> str | None:
-        """Return by what a dimension without an own coordinate is known."""
-        # In whatever order they are named.
-        spanning = {
-            name: length(v)
-            for v in reversed(coordinates)
-            if len(length(v)) > 1 and dimension in length(v) and (name := self._identity(v)) is not None
-        }
-        if spanning:
-            name = min(spanning)
-            return f"index {spanning[name].index(dimension)} of {name}"
-        mesh = self._find(self.variable.text("mesh") or "")
-        if mesh is not None:
-            place = self.variable.text("location") or ""
-            named = [
-                self._find(w, mesh)
-                for w in mesh.words(f"{place}_node_connectivity") + mesh.words(f"{place}_coordinates")
-            ]
-            if any(v is not None and dimension in v.dims for v in named):
-                return f"{place}s of the mesh"
-        if self.options.relaxed_identities or self.options.allow_no_identity or self.options.variable_identities:
-            return f"ncvar%{dimension}"
-        return None
-
-    def _axis(self, coordinate: Variable) -> None:
-        name = self._identity(coordinate) or coordinate.name
-        bounds = self._bounds(coordinate)
-        number = self.known.number
-        self.axes[name] = AxisPlan(name, number[coordinate], None if bounds is None else number[bounds])
-        self.of[name] = coordinate
-        # Bounds may be terms of themselves: of hybrid heights, say.
-        self.taken.update({coordinate, bounds or coordinate})
-        self.along.update(dict.fromkeys(length(coordinate), name))
-        if "coordinate_interpolation" in coordinate.attributes or "quantization" in coordinate.attributes:
-            self.problems.append(f"its coordinate {coordinate.name!r} is subsampled")
-
-    def _index(self, name: str, position: int) -> None:
-        self.axes[name] = AxisPlan(name, dimension=position)
-        self.along[self.variable.dims[position]] = name
-
-    def _scalars(self, coordinates: list[Variable]) -> None:
-        """Make scalar coordinates axes; those of a station belong to that of its name."""
-        scalars = [v for v in coordinates if not length(v) and self._identity(v) is not None]
-        roles = [v for v in scalars if v.text("cf_role") in ROLES] if self.feature else []
-        if [v.text("cf_role") for v in roles] == ["timeseries_id"]:
-            self._axis(roles[0])
-            name = self._identity(roles[0]) or ""
-            for other in scalars:
-                if other is not roles[0] and not _is_time(other):
-                    self._part("coordinates", other, (name,))
-            scalars = [v for v in scalars if _is_time(v)]
-        elif roles:
-            # Trajectories and profiles of other names are apart.
-            for own in roles:
-                self._part("coordinates", own)
-            scalars = [v for v in scalars if v not in roles]
-        names = {self._identity(v) for v in coordinates}
-        for other in scalars:
-            known = self._identity(other)
-            # The time since the reference time says nothing that these two do not.
-            if known not in self.axes and not (known == "forecast_period" and names >= _TIMES):
-                self._axis(other)
-
-    def _promoted(self) -> None:
-        own = self.variable.attributes
-        for name in self.options.dimension:
-            if (name in own or name in self.around) and name not in self.axes:
-                self.axes[name] = AxisPlan(name, attribute=name)
-        for name in self.options.field_ancillaries:
-            if name in own or name in self.around:
-                self.parts[name] = PartPlan(name, "ancillary_variables", tuple(self.axes), attribute=name)
-
-    def _part(self, role: str, other: Variable, behind: tuple[str, ...] = (), name: str | None = None) -> None:
-        """Take another variable as something that belongs to this one."""
-        known = name or self._identity(other) or f"ncvar%{other.name}"
-        if other in self.taken:
-            return
-        self.taken.add(other)
-        if not self._is_usable(other, "what belongs to it,"):
-            return
-        if known in self.axes or known in self.parts:
-            known = f"{known} ({other.name})"
-        if known == "forecast_period" and self.axes.keys() >= _TIMES:
-            behind += tuple(n for n in sorted(_TIMES) if n not in self.along.values())
-        axes = tuple(self.along.get(d, "") for d in length(other)) + behind
-        varies = any(a in self.of and _is_time(self.of[a]) for a in axes)
-        self.parts[known] = PartPlan(known, role, axes, self.known.number[other], varies=varies)
-        bounds = self._bounds(other)
-        if bounds is not None:
-            self._part("bounds", bounds, behind, f"bounds of {known}")
-        if other.text("nodes"):
-            for word in other.words("nodes"):
-                nodes = self._find(word, other)
-                if nodes is not None:
-                    self._part("nodes", nodes)
 
     def _companions(self) -> Variable | None:
         """Take ancillary variables, cell measures and geometries; return the container of these."""
@@ -445,10 +257,6 @@ def _enumerated(variable: Variable) -> str | None:
     if names is None:
         return None
     return f"enumeration of {variable.dtype.name} ({', '.join(f'{name} = {value}' for name, value in names)})"
-
-
-def _is_time(variable: Variable) -> bool:
-    return is_reference_time(variable.text("units") or "")
 
 
 def _is_counted(variable: Variable) -> bool:
