@@ -48,7 +48,7 @@ def chunks_of(found: StoredVariable, handle: Handle, context: Context, most: int
     if math.prod(-(-n // c) for n, c in zip(shape, storage.chunks, strict=True)) > most:
         return None
     if storage.tree is not None:
-        rows = indexes.listed(Head(handle), storage.tree, storage.chunks, shape, most)
+        rows = indexes.listed(Head(handle), storage.tree, storage.chunks, shape, most, storage.encoding.dtype.itemsize)
         if rows is not None:
             return Listed(storage.encoding, storage.chunks, 0, None, rows.offset, rows.size, rows.mask)
     if handle.data is not None:

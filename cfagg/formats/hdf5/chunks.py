@@ -161,7 +161,9 @@ def _placed(
         check_chunk(nbytes, context.said(f"a chunk of {storage.path!r} in {checked.handle.key.path}"))
     touch = _single(shape, slices)
     if touch is not None and storage.tree is not None:
-        known = indexes.positions(Head(checked.handle), storage.tree, shape, [touch[0]])
+        known = indexes.positions(
+            Head(checked.handle), storage.tree, shape, [touch[0]], storage.encoding.dtype.itemsize
+        )
         if known is not None:
             yield touch, shape, 0, known[0], None
             return
@@ -242,7 +244,8 @@ class _Table:
             # A table that the netCDF library writes is read without the HDF5 library, if it is small and complete.
             if self.storage.tree is not None and _count(box) <= indexes.MOST:
                 head = Head(self.checked.handle)
-                known = indexes.positions(head, self.storage.tree, self.storage.chunks, list(_indices(box)))
+                size = self.storage.encoding.dtype.itemsize
+                known = indexes.positions(head, self.storage.tree, self.storage.chunks, list(_indices(box)), size)
                 if known is not None:
                     return known, None
             found = self._ask(box)

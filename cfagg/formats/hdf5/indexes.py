@@ -23,7 +23,7 @@ from cfagg.formats.hdf5.newer import NOWHERE, Listed, NewerIndex, cells_of, mask
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, BrokenError, Space
 from cfagg.formats.hdf5.trees import records
 
-__all__ = ["MOST", "check_index", "listed", "positions"]
+__all__ = ["MOST", "check_index", "check_order", "listed", "positions"]
 
 #: The first bytes of indexes, by their numbers; those of version 3 of the layout have none.
 _TREE, _OLD_TREE = b"BTHD\0", b"TREE\1"
@@ -38,8 +38,8 @@ _MANY = 1 << 20
 #: Chunks and nodes of the largest index that is read here, rows of a node, and levels.
 MOST, _DEEPEST = 1024, 16
 
-#: Entries that a node of a version 1 B-tree mostly has room for.
-_ENTRIES_OF_NODE = 64
+#: Rows of a node of a version 1 B-tree, unless the superblock says otherwise: of other files the library reads more.
+_ROWS = 64
 
 #: Records of chunks without and with filters.
 _PLAIN, _FILTERED = 10, 11
@@ -108,10 +108,35 @@ def _check_old(space: Space, root: int, sizes: int) -> None:
             waiting += [(child, level - 1) for (child,) in struct.iter_unpack(f"<{key}xQ", node)]
 
 
+def check_order(space: Space, layout: Layout) -> None:
+    """Look whether the keys of a version 1 B-tree that was checked are in order, where a layout has one.
+
+    Else the library lists chunks that it does not find when it reads.
+    """
+    if layout.version != 3 or layout.at == UNDEFINED:
+        return
+    entry = _entry(len(layout.chunk))
+    waiting = [layout.at]
+    while waiting:
+        at = waiting.pop()
+        level, count = struct.unpack("<BH", space.take(at + 5, 3))
+        size = (count + 1) * entry.itemsize - 8 if count else 0
+        space.spend(24 + size)
+        rows = np.frombuffer(space.take(at + 24, size) + bytes(8 if count else 0), entry)
+        starts = (rows["start"] // np.asarray(layout.chunk, np.int64)).tolist()
+        if any(map(operator.ge, starts, starts[1:])) or (not level and rows["start"][:-1, -1].any()):
+            raise BrokenError
+        if level:
+            waiting += rows["child"][:-1].tolist()
+
+
 def positions(
-    data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], indices: Sequence[tuple[int, ...]]
+    data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], indices: Sequence[tuple[int, ...]], size: int = 1
 ) -> list[tuple[int, int | None, int]] | None:
-    """Return filter mask, byte offset and stored size of chunks; `None` where the library has to look."""
+    """Return filter mask, byte offset and stored size of chunks; `None` where the library has to look.
+
+    `size`: the bytes of an element.
+    """
     # That of a newer kind is read whole.  What stands in the file is not compared with its size.
     if isinstance(tree, NewerIndex):
         rows = tree.listed(data, MOST)
@@ -127,13 +152,15 @@ def positions(
     try:
         for index in indices:
             start = tuple(map(operator.mul, index, chunk))
-            node = nodes.get(tree) or _node(data, tree, len(chunk), nodes)
+            node = nodes.get(tree) or _node(data, tree, (*chunk, size), nodes)
             while node is not None and node.level:
                 # That of the last child that begins no later; each is one level below the one above.
                 below = bisect_right(node.starts, start) - 1
-                at, level = node.rows[below][-1] if below >= 0 else UNDEFINED, node.level - 1
-                node = nodes.get(at) or _node(data, at, len(chunk), nodes)
-                node = None if node is None or node.level != level else node
+                if below < 0:
+                    return None
+                at, level, first = node.rows[below][-1], node.level - 1, node.starts[below]
+                node = nodes.get(at) or _node(data, at, (*chunk, size), nodes)
+                node = None if node is None or (node.level, node.starts[0]) != (level, first) else node
             row = None if node is None else node.table.get(start)
             if row is None or row[-1] == UNDEFINED or not row[0]:
                 return None
@@ -152,23 +179,34 @@ class _Node(NamedTuple):
     table: dict[tuple[int, ...], tuple[int, ...]]
 
 
-def _node(data: Bytes, at: int, rank: int, nodes: dict[int, _Node]) -> _Node | None:
+def _node(data: Bytes, at: int, chunk: Sequence[int], nodes: dict[int, _Node]) -> _Node | None:
     """Read a node, and keep it in `nodes`; `None` where it is none, or its rows are not in order."""
-    entry = struct.Struct(f"<II{rank + 1}QQ")
+    # A key has a start in each dimension and in the element, whose size is the last of the chunk.
+    entry = struct.Struct(f"<II{len(chunk)}QQ")
     mark, level, count = struct.unpack("<5sBH", data[at : at + 8])
-    if mark != _OLD_TREE or not count or count > MOST or level > _DEEPEST or len(nodes) >= MOST:
+    if mark != _OLD_TREE or not 0 < count <= _ROWS or level > _DEEPEST or len(nodes) >= MOST:
         return None
-    rows = list(entry.iter_unpack(data[at + 24 : at + 24 + count * entry.size]))
+    whole = data[at + 24 : at + 24 + (count + 1) * entry.size - 8]
+    *rows, behind = entry.iter_unpack(whole + bytes(8))
     starts = [row[2:-2] for row in rows]
-    if len(rows) != count or any(a >= b for a, b in itertools.pairwise(starts)):
+    if len(rows) != count or not _ends(behind[2:-1], rows[-1][2:-1], chunk):
+        return None
+    if any(a >= b for a, b in itertools.pairwise(starts)):
+        return None
+    if any(any(map(operator.mod, row[2:-1], chunk)) for row in rows):
         return None
     table = {} if level else {start: row for start, row in zip(starts, rows, strict=True) if not row[-2]}
     node = nodes[at] = _Node(level, rows, starts, table)
     return node
 
 
-def listed(data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], shape: Sequence[int], most: int) -> Listed | None:
-    """Return where all chunks stand, `None` where the library has to look; places may be beyond the file's end."""
+def listed(
+    data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], shape: Sequence[int], most: int, size: int = 1
+) -> Listed | None:
+    """Return where all chunks stand, `None` where the library has to look; places may be beyond the file's end.
+
+    `size`: the bytes of an element.
+    """
     if isinstance(tree, NewerIndex):
         return tree.listed(data, most)
     rank = len(chunk)
@@ -177,28 +215,36 @@ def listed(data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], shape: Seq
     if not 0 < total <= most:
         return None
     found: list[npt.NDArray[Any]] = []
-    waiting, count, entry = [(tree, -1)], 0, _entry(rank)
+    waiting: list[tuple[int, int, bytes]] = [(tree, -1, b"")]
+    count, entry, sizes = 0, _entry(rank + 1), (*chunk, size)
     try:
         if total == 1:
             # As most coordinates have, and fields of files of one time.
-            one = data[tree : tree + 40 + 8 * rank + 8]
-            mark, level, used, size, mask, *start, child = struct.unpack(f"<5sBH16xII{rank + 1}QQ", one)
-            if (mark, level, used) == (_OLD_TREE, 0, 1) and not any(start) and size and child < NOWHERE:
-                return Listed.one(mask, child, size)
-        whole = 24 + min(total, _ENTRIES_OF_NODE) * entry.itemsize
+            one = data[tree : tree + 64 + 16 * rank]
+            mark, level, used, stored, mask, *start, child = struct.unpack_from(f"<5sBH16xII{rank + 1}QQ", one)
+            end = struct.unpack_from(f"<{rank + 1}Q", one, 56 + 8 * rank)
+            if (mark, level, used) == (_OLD_TREE, 0, 1) and not any(start) and stored and child < NOWHERE:
+                return Listed.one(mask, child, stored) if _ends(end, (0,) * (rank + 1), sizes) else None
+        whole = 24 + (min(total, _ROWS) + 1) * entry.itemsize
         while waiting:
-            at, expected = waiting.pop()
+            at, expected, first = waiting.pop()
             node = data[at : at + whole]
             mark, level, used = struct.unpack_from("<5sBH", node)
             count += used
-            # Each node is one level below the one above, so that this ends.
-            if mark != _OLD_TREE or expected not in (-1, level) or count > 2 * most:
+            # Each node is one level below the one above, so that this ends, and no longer than the library's.
+            if mark != _OLD_TREE or expected not in (-1, level) or count > 2 * most or not 0 < used <= _ROWS:
                 return None
-            if 24 + used * entry.itemsize > whole:
-                node = data[at : at + 24 + used * entry.itemsize]
+            if 24 + (used + 1) * entry.itemsize > whole:
+                node = data[at : at + 24 + (used + 1) * entry.itemsize]
             rows = np.frombuffer(node, entry, used, 24)
+            # The library looks from the first key of a node, which the one above has too, to the one behind the last.
+            end = struct.unpack_from(f"<{rank + 1}Q", node, 32 + used * entry.itemsize)
+            starts = rows["start"]
+            if (first and starts[0].tobytes() != first) or not _ends(end, starts[-1].tolist(), sizes):
+                return None
             if level:
-                waiting += [(child, level - 1) for child in reversed(rows["child"].tolist())]
+                below = zip(rows["child"].tolist(), starts, strict=True)
+                waiting += [(child, level - 1, start.tobytes()) for child, start in below][::-1]
             else:
                 found.append(rows)
     except (OSError, *ERRORS):
@@ -212,7 +258,14 @@ def listed(data: Bytes, tree: int | NewerIndex, chunk: Sequence[int], shape: Seq
     return Listed(masks_of(rows["mask"]), offset.astype(np.int64), rows["size"].astype(np.int64))
 
 
+def _ends(end: Sequence[int], last: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Return whether the key behind the last row of a node is one, and comes behind it, in whole chunks."""
+    if end[-1] > sizes[-1] or any(map(operator.mod, end, sizes)):
+        return False
+    return tuple(map(operator.floordiv, end, sizes)) > tuple(map(operator.floordiv, last, sizes))
+
+
 @lru_cache(64)
-def _entry(rank: int) -> np.dtype[Any]:
-    """Return an entry of a version 1 B-tree of chunks."""
-    return np.dtype([("size", "<u4"), ("mask", "<u4"), ("start", "<i8", (rank + 1,)), ("child", "<u8")])
+def _entry(sizes: int) -> np.dtype[Any]:
+    """Return the type of an entry of a version 1 B-tree of chunks: a key, with so many numbers, and the child."""
+    return np.dtype([("size", "<u4"), ("mask", "<u4"), ("start", "<i8", (sizes,)), ("child", "<u8")])

@@ -26,6 +26,7 @@ __all__ = [
     "MOST",
     "OLD_FILL",
     "SPACE",
+    "SYMBOLS",
     "TYPE",
     "Object",
     "Objects",
@@ -72,6 +73,8 @@ class Objects:
         #: Whether the file may have what only an extended superblock tells of.
         self.extended = True
         self.root: int | None = None
+        #: Of an old superblock: the most entries of nodes and leaves of groups, and where the root's tables are.
+        self.expected: tuple[tuple[int, int] | None, bytes] = None, b""
 
     def _shared(self) -> NoReturn:
         """Refuse a message that is kept in the table of shared ones, which only an extended file has."""
@@ -82,6 +85,13 @@ class Objects:
         head = self.space.take(0, 96)
         version = head[8]
         self.root = None
+        if version == 0 and self.space.checksum is not None:
+            from cfagg.formats.hdf5.old import check_top
+
+            self.expected = check_top(head, self.space.size)
+            self.space.unsealed(0, 96)
+        elif version == 1 and self.space.checksum is not None:
+            raise UnusualError
         if version in (0, 1):
             if head[13:15] != b"\x08\x08":
                 raise UnusualError
@@ -157,9 +167,8 @@ class Objects:
 
     def _read_old(self, at: int) -> Object:
         """Read an object header of version 1."""
-        from cfagg.formats.hdf5.old import messages
+        from cfagg.formats.hdf5.old import check_fill, messages
 
-        self.space.unsealed()
         found = Object()
         for kind, flags, data in messages(self.space, at):
             if kind in IGNORED:
@@ -175,6 +184,8 @@ class Objects:
                 found.links.append(message)
             else:
                 found.messages[kind] = message
+        if self.space.checksum is not None:
+            check_fill(found.messages)
         return found
 
     def named(self, data: bytes, kind: int = TYPE) -> bytes:
@@ -196,8 +207,11 @@ class Objects:
         if SYMBOLS in group.messages:
             from cfagg.formats.hdf5.old import symbols
 
-            self.space.unsealed()
-            members = list(symbols(self.space, group.messages[SYMBOLS], hard=hard))
+            tables = group.messages[SYMBOLS]
+            # Of other groups than the root, nothing else tells the same.
+            if self.space.checksum is not None and tables != self.expected[1]:
+                raise UnusualError
+            members = list(symbols(self.space, tables, hard=hard, most=self.expected[0]))
             self._count += len(members)
             if self._count > MOST:
                 raise TooManyError

@@ -1,6 +1,23 @@
 """HDF5's older structures: object headers of version 1, and groups that keep their members in a symbol table.
 
-They have no checksums.  netCDF-4 files have newer ones; older files of other programs have these.
+They have no checksums.  netCDF-4 files have newer ones; h5py writes these, and so do older files of other programs.
+
+Where others must have a right checksum (`Space.checksum`), what is believed here is proven otherwise, field by field: a
+file that says the same to every reader of the format.  So these structures are taken only as the HDF5 library writes
+them, and all else is unusual: it goes to the library, which accepts or refuses it in its own words.
+
+- Superblock: all versions, sizes of addresses, flags and reserved bytes; the file as long as it says; the tables of the
+  root group the same there and in its header.
+- Structures: signature, version, reserved bytes, within the file as far as the library would read them, and no two of
+  them share a byte.
+- Object headers: as many messages as they say, which fill every part to its end; kinds and flags that are known, one
+  of a kind but for attributes; each message with the versions, lengths, padding and types that the library of that
+  time wrote, those included that are not asked for, because the library decodes them too.
+- Groups: levels of the tree that fall, nodes within the superblock's limits, names within the heap, none twice and
+  all in order between the keys of every node above, so that a search by the keys finds what a list has; the heap's list
+  of free room without circles; cached kinds that exist.
+
+What no reader can know to be wrong, as a letter of a name, is read as the library reads it.
 
 Source: HDF5 File Format Specification, version 3.
 """
@@ -9,62 +26,252 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
+from math import prod
 
-from cfagg.formats.hdf5.space import BrokenError, Space, UnusualError
+from cfagg.formats.hdf5.messages import attribute_of, type_of
+from cfagg.formats.hdf5.space import UNDEFINED, BrokenError, Space, UnusualError
 
-__all__ = ["messages", "symbols"]
+__all__ = ["check_fill", "check_top", "messages", "symbols"]
 
-_CONTINUED = 16
+#: Numbers of header messages, as in `objects`, which needs this module.
+_NIL, _SPACE, _TYPE, _OLD_FILL, _FILL, _LAYOUT, _FILTERS, _ATTRIBUTE, _CONTINUED, _SYMBOLS, _TIME = (
+    *(0, 1, 3, 4, 5, 8, 11, 12, 16, 17, 18),
+)
+
+#: How the file begins.
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+#: Flags of messages: of those that may not change, and of those that may not be shared.
+_CONSTANT, _OWN = 1, 4
+
+#: Nodes of a tree of names below each other.
+_DEEPEST = 8
+
+#: An integer of a byte and a character, of which texts are made; a reference to an object, of which lists of dimensions
+#: are made; and what uses a dimension, with which axis.
+_LETTERS = (bytes.fromhex("100000000100000000000800"), bytes.fromhex("1300000001000000"))
+_REFERENCE = bytes.fromhex("1700000008000000")
+_USER = b"".join(
+    (
+        bytes.fromhex("1602000010000000"),
+        *(b"dataset\0", bytes(32), _REFERENCE),
+        *(b"dimension".ljust(16, b"\0"), b"\x08".ljust(32, b"\0"), bytes.fromhex("1000000004000000000020000000")[:12]),
+    )
+)
+
+
+def _usual(*facts: object) -> None:
+    """Refuse to go on where something is not as it usually is."""
+    if not all(facts):
+        raise UnusualError
+
+
+def check_top(head: bytes, size: int) -> tuple[tuple[int, int], bytes]:
+    """Look at a superblock of version 0; return the most entries of nodes and leaves, and the root group's tables."""
+    # Version 1 is written only for trees of chunks with other nodes than usual.
+    leaf, node, flags = struct.unpack_from("<HHI", head, 16)
+    base, free, end, driver, name, _, cached, reserved = struct.unpack_from("<6QII", head, 24)
+    _usual(
+        head[:8] == _SIGNATURE,
+        len(head) == 96,
+        head[8:16] == b"\0\0\0\0\0\x08\x08\0",
+        0 < leaf < 1 << 15,
+        0 < node < 1 << 15,
+        not flags,
+    )
+    _usual(not base, free == driver == UNDEFINED, end == size, not name, cached < 2, not reserved)
+    return (2 * node, 2 * leaf), head[80:96] if cached else b""
 
 
 def messages(space: Space, at: int) -> Iterator[tuple[int, int, bytes]]:
     """Yield number, flags and bytes of the messages of an object header of version 1."""
-    version, count, size = struct.unpack_from("<BxH4xI", space.take(at, 16))
+    version, reserved, count, links, size, behind = struct.unpack("<BBHIII", space.take(at, 16))
     if version != 1:
         raise BrokenError
+    strict = space.unsealed(at, 16)
+    if strict:
+        _usual(not reserved, not behind, links)
+    single = set()
     parts = [(at + 16, size)]
     for place, length in parts:
         space.spend(length)
+        space.unsealed(place, length)
         body = space.take(place, length)
         here = 0
-        while here + 8 <= length and count:
+        while here + 8 <= length and (count or strict):
             kind, size, flags = struct.unpack_from("<HHB", body, here)
             here += 8
             if here + size > length:
                 raise BrokenError
             data = body[here : here + size]
+            if strict:
+                _usual(not any(body[here - 3 : here]), not size % 8, flags in (0, _CONSTANT, _OWN), kind not in single)
+                _check(kind, data)
+                if kind not in (_NIL, _ATTRIBUTE, _CONTINUED):
+                    single.add(kind)
             here += size
             count -= 1
             if kind == _CONTINUED:
                 parts.append(struct.unpack_from("<QQ", data))
             else:
                 yield kind, flags, data
+        if strict:
+            _usual(here == length)
+    if strict:
+        _usual(not count)
 
 
-def symbols(space: Space, message: bytes, *, hard: bool = False) -> Iterator[tuple[bytes, int]]:
-    """Yield names and places of a group's members by name; links by name are unusual, or not `hard` and passed over."""
+def check_fill(found: dict[int, bytes]) -> None:
+    """Look whether fill values are as long as the elements of a dataset."""
+    if _TYPE not in found:
+        return
+    (size,) = struct.unpack_from("<I", found[_TYPE], 4)
+    old, new = found.get(_OLD_FILL), found.get(_FILL)
+    if old is not None:
+        _usual(struct.unpack_from("<I", old)[0] in (0, size))
+    if new is not None and new[3]:
+        _usual(struct.unpack_from("<I", new, 4)[0] in (0, size))
+
+
+@lru_cache(4096)
+def _check(kind: int, data: bytes) -> None:
+    """Look whether a message is as the library writes it into headers of version 1."""
+    length = len(data)
+    if kind == _ATTRIBUTE:
+        _check_attribute(data)
+    elif kind == _SPACE:
+        _usual(_space(data)[0] == length)
+    elif kind == _TYPE:
+        _usual(_type(data) + 7 & ~7 == length)
+    elif kind == _FILL:
+        version, early, when, defined = data[:4]
+        _usual(version == 2, 0 < early < 4, when < 3, defined < 2)
+        (size,) = struct.unpack_from("<I", data, 4) if defined else (0,)
+        _usual(size + 8 + 7 & ~7 == length)
+    elif kind == _OLD_FILL:
+        (size,) = struct.unpack_from("<I", data)
+        _usual(size + 4 + 7 & ~7 == length)
+    elif kind == _LAYOUT:
+        _check_layout(data)
+    elif kind == _FILTERS:
+        _check_filters(data)
+    elif kind in (_CONTINUED, _SYMBOLS):
+        _usual(length == 16)
+    elif kind == _TIME:
+        _usual(length == 8, data[:4] == b"\1\0\0\0")
+    else:
+        _usual(kind == _NIL)
+
+
+def _check_attribute(data: bytes) -> None:
+    """Look at an attribute."""
+    name, flags, kind, space, end = attribute_of(data)
+    version, _, length = struct.unpack_from("<BBH", data)
+    _usual(version in (1, 3), not flags, not data[1], len(name) == length - 1, version == 1 or data[8] < 2)
+    used, count = _space(space)
+    _usual(_type(kind) == len(kind), used == len(space))
+    (size,) = struct.unpack_from("<I", kind, 4)
+    _usual(0 <= len(data) - end - size * count < 8)
+
+
+def _space(data: bytes) -> tuple[int, int]:
+    """Return the bytes of a shape, and its elements."""
+    version, rank, flags = data[:3]
+    _usual(version == 1, rank <= 32, flags < 2, not any(data[3:8]))
+    return 8 + 8 * rank * (1 + flags), prod(struct.unpack_from(f"<{rank}Q", data, 8))
+
+
+def _type(data: bytes) -> int:
+    """Return the bytes of an encoded type."""
+    version, class_ = divmod(data[0], 16)
+    _usual(0 < version < 4, not data[3])
+    if class_ == 9:
+        size, base = data[4:8], data[8:20]
+        _usual(size == b"\x10\0\0\0")
+        if data[1:4] == b"\0\0\0":
+            _usual(version == 1, base[:8] == _REFERENCE)
+            return 16
+        _usual(data[1] & 15 == 1, data[1] >> 4 < 3, data[2] < 2)
+        letter = next((each for each in _LETTERS if base.startswith(each)), None)
+        _usual(letter)
+        return 8 + len(letter or b"")
+    if class_ == 6:
+        _usual(data[: len(_USER)] == _USER)
+        return len(_USER)
+    what, _ = type_of(data)
+    if what == "number":
+        _usual(class_ or (data[1] < 16 and not data[2]))
+        return 20 if class_ else 12
+    _usual(what in ("fixed", "terminated"), data[1] & 15 < 3, data[1] >> 4 < 2, not data[2])
+    return 8
+
+
+def _check_layout(data: bytes) -> None:
+    """Look at where values are."""
+    version, class_, rank = data[:3]
+    _usual(version == 3, class_ < 3)
+    size = (4 + int.from_bytes(data[2:4], "little"), 18, 11 + 4 * rank)[class_]
+    _usual(size + 7 & ~7 == len(data))
+
+
+def _check_filters(data: bytes) -> None:
+    """Look at a list of filters."""
+    version, count = data[:2]
+    _usual(version == 1, 0 < count <= 32, not any(data[2:8]))
+    at = 8
+    for _ in range(count):
+        number, length, flags, values = struct.unpack_from("<HHHH", data, at)
+        at += 8
+        name = data[at : at + length]
+        _usual(number, not length % 8, flags < 2, not length or b"\0" in name)
+        at += length + 4 * (values + (values & 1))
+    _usual(at + 7 & ~7 == len(data))
+
+
+def symbols(
+    space: Space, message: bytes, *, hard: bool = False, most: tuple[int, int] | None = None
+) -> Iterator[tuple[bytes, int]]:
+    """Yield names and places of a group's members by name; links by name are unusual, or not `hard` and passed over.
+
+    `most`: how many entries nodes and leaves may have, of which only so many are looked for.
+    """
     tree, heap = struct.unpack_from("<QQ", message)
-    mark, size, _, place = struct.unpack_from("<4s4xQQQ", space.take(heap, 32))
+    mark, size, free, place = struct.unpack_from("<4s4xQQQ", head := space.take(heap, 32))
     if mark != b"HEAP":
         raise BrokenError
     space.spend(size)
     names = space.take(place, size)
-    waiting = [tree]
+    if space.unsealed(heap, 32):
+        _usual(most, not any(head[4:8]))
+        space.unsealed(place, size)
+        _check_free(names, free)
+    waiting = [(tree, -1)]
+    # What the names of each leaf come behind, and what the last of them comes up to.
+    between: dict[int, tuple[bytes, bytes]] = {}
     while waiting:
-        at = waiting.pop()
+        at, expected = waiting.pop()
         mark = space.take(at, 4)
         if mark == b"TREE":
-            kind, _, count = struct.unpack_from("<BBH", space.take(at + 4, 4))
+            kind, level, count = struct.unpack("<BBH", space.take(at + 4, 4))
             if kind:
                 raise BrokenError
             space.spend(24 + 16 * count)
             keys = space.take(at + 24, 16 * count)
             # A key stands before each child.
-            waiting.extend(reversed([child for _, child in struct.iter_unpack("<QQ", keys)]))
+            children = [child for _, child in struct.iter_unpack("<QQ", keys)]
+            if most is not None and space.unsealed(at, 32 + 16 * most[0]):
+                _usual(count <= most[0], level <= _DEEPEST, expected in (-1, level + 1), expected == -1 or count)
+                _between(between, at, children, [_name(names, k) for k in _keys(space, at, count)])
+            waiting.extend((child, level) for child in reversed(children))
         elif mark == b"SNOD":
-            (count,) = struct.unpack_from("<H", space.take(at + 6, 2))
+            version, reserved, count = struct.unpack("<BBH", space.take(at + 4, 4))
             space.spend(8 + 40 * count)
-            for name, header, cached in struct.iter_unpack("<QQI20x", space.take(at + 8, 40 * count)):
+            entries = list(struct.iter_unpack("<QQIIQQ", space.take(at + 8, 40 * count)))
+            if most is not None and space.unsealed(at, 8 + 40 * most[1]):
+                _usual(version == 1, not reserved, 0 < count <= most[1], expected == 0)
+                _check_entries(names, entries, between[at], space.size)
+            for name, header, cached, *_ in entries:
                 end = names.find(b"\0", name)
                 if end < 0 or name >= size:
                     raise BrokenError
@@ -74,3 +281,51 @@ def symbols(space: Space, message: bytes, *, hard: bool = False) -> Iterator[tup
                     raise UnusualError
         else:
             raise BrokenError
+
+
+def _keys(space: Space, at: int, count: int) -> list[int]:
+    """Return the keys of a node, of which there is one more than children."""
+    whole = space.take(at + 24, 16 * count + 8)
+    return [int.from_bytes(whole[k : k + 8], "little") for k in range(0, 16 * count + 8, 16)] if count else []
+
+
+def _between(between: dict[int, tuple[bytes, bytes]], at: int, children: list[int], keys: list[bytes]) -> None:
+    """Note between which names those of children are; the keys are in order, and between those of the node above."""
+    for child, low, high in zip(children, keys, keys[1:], strict=False):
+        _usual(low < high, child not in between)
+        between[child] = low, high
+    if at in between and keys:
+        _usual(between[at][0] <= keys[0], keys[-1] <= between[at][1])
+
+
+def _check_entries(names: bytes, entries: list[tuple[int, ...]], between: tuple[bytes, bytes], size: int) -> None:
+    """Look at the members in a leaf: their names are in order, and what they lead to can be there."""
+    before, last = between
+    for offset, header, cached, reserved, first, _ in entries:
+        name = _name(names, offset)
+        _usual(before < name, not reserved, cached < 3)
+        before = name
+        if cached == 2:
+            _usual(header == UNDEFINED, _name(names, first & 0xFFFFFFFF))
+        else:
+            _usual(96 <= header < size)
+    _usual(before <= last)
+
+
+def _name(names: bytes, at: int) -> bytes:
+    """Return a name in a heap."""
+    end = names.find(b"\0", at) if at < len(names) else -1
+    _usual(end >= 0)
+    return names[at:end]
+
+
+def _check_free(heap: bytes, at: int) -> None:
+    """Look at the free room of a heap, of which each part tells where the next is."""
+    seen = 0
+    while at != 1:
+        _usual(at + 16 <= len(heap), at)
+        following, length = struct.unpack_from("<QQ", heap, at)
+        _usual(following, at + length <= len(heap), length >= 16)
+        seen += length
+        _usual(seen <= len(heap))
+        at = following

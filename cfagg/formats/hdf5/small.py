@@ -5,6 +5,8 @@ Whatever is larger, unusual or damaged is read, or refused, as all other values 
 
 from __future__ import annotations
 
+import operator
+import struct
 from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
@@ -92,9 +94,14 @@ class SmallValues(OpenVariable):
             several = _of_several(handle, at, plan, self._context)
             return None if several is None else several.astype(plan.encoding.dtype.newbyteorder("="))
         if plan.chunk is not None:
-            head = handle.some(_HEAD + 24 + 8 * len(shape), at) if at < handle.key.size else b""
-            # The chunk is that of the first element.
-            if head[:8] != _ONE or any(head[_HEAD + 8 : -8]):
+            end = _HEAD + 24 + 8 * len(shape)
+            sizes = (*plan.chunk, plan.encoding.dtype.itemsize)
+            node = handle.some(end + 8 + 8 * len(sizes), at) if at < handle.key.size else b""
+            head, behind = node[:end], [n for (n,) in struct.iter_unpack("<Q", node[end + 8 :])]
+            # The chunk is that of the first element, and the library's search ends behind it.
+            if head[:8] != _ONE or any(head[_HEAD + 8 : -8]) or len(node) != end + 8 + 8 * len(sizes):
+                return None
+            if all(map(operator.lt, behind, sizes)) or any(map(operator.mod, behind, sizes)) or behind[-1] > sizes[-1]:
                 return None
             size, mask = int.from_bytes(head[24:28], "little"), int.from_bytes(head[28:32], "little")
             at = int.from_bytes(head[-8:], "little")
@@ -153,7 +160,8 @@ def _is_known(encoding: Encoding) -> bool:
 def _of_several(handle: Handle, tree: int, plan: _Plan, context: Context) -> npt.NDArray[Any] | None:
     """Return the values of several chunks, `None` where these are not all there or are damaged."""
     chunk = plan.chunk or ()
-    rows = listed(Head(handle), tree, chunk, plan.shape, plan.chunks) if tree < handle.key.size else None
+    size = plan.encoding.dtype.itemsize
+    rows = listed(Head(handle), tree, chunk, plan.shape, plan.chunks, size) if tree < handle.key.size else None
     if rows is None or len(rows.offset) != plan.chunks:
         return None
     masks, places, sizes = rows.masks, rows.offset, rows.size

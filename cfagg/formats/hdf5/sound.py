@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.formats.hdf5.bytes import Bytes
-from cfagg.formats.hdf5.indexes import check_index
+from cfagg.formats.hdf5.indexes import check_index, check_order
 from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.messages import COMPACT, Layout, attribute_of, fill_of, layout_of, shape_of
 from cfagg.formats.hdf5.objects import ATTRIBUTES, FILL, LAYOUT, OLD_FILL, SPACE, TYPE, Object, Objects
@@ -43,6 +43,7 @@ class Sound:
         self._objects = Objects(self._space)
         self._known: dict[int, bool] = {}
         self._indexed: dict[int, Layout | None] = {}
+        self._ordered: set[int] = set()
         #: Each object is looked at once, for the bytes that may be read are counted.
         self._unproven: dict[int, frozenset[bytes] | None] = {}
         self._is_checked = False
@@ -120,11 +121,15 @@ class Sound:
         try:
             if at not in self._indexed:
                 self._index(at, self._objects.read(at))
-            return self._indexed.get(at)
+            layout = self._indexed.get(at)
+            if layout is not None and at not in self._ordered:
+                check_order(self._space, layout)
+                self._ordered.add(at)
         except BrokenError:
             raise
         except _ERRORS as error:
             raise BrokenError from error
+        return layout
 
     def type(self, at: int) -> tuple[int, tuple[Slot, ...]]:
         """Return the bytes of an element of a dataset, and where they refer to heaps."""

@@ -6,6 +6,7 @@ Source: HDF5 File Format Specification, version 3.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
@@ -66,12 +67,15 @@ class Space:
     def __init__(self, data: Bytes, *, heaps: bool = True, checksum: Callable[[bytes], int] | None = None) -> None:
         # Whether more than the heap read last is remembered.
         self.heaps = heaps
-        # With a function checksums are compared at once, and what has none is unusual.  Without one they are noted, to
-        # be compared together in the end: place and length of a structure, and where in it the checksum stands.
+        # With a function checksums are compared at once, and what has none is proven otherwise (`unsealed`).  Without
+        # one they are noted, to be compared together in the end: place and length of a structure, and where in it the
+        # checksum stands.
         self.data, self.size, self.checksum = data, len(data), checksum
         # The first bytes, where they are at hand.
         self.near: bytes = getattr(data, "near", b"")
         self.checked: list[tuple[int, int, int]] = []
+        #: Where structures without checksums begin and end, in order.
+        self._unsealed: list[tuple[int, int]] = []
         self.renew()
         self._global: dict[int, dict[int, tuple[int, int]]] = {}
 
@@ -105,10 +109,24 @@ class Space:
                 raise BrokenError
         return data
 
-    def unsealed(self) -> None:
-        """Refuse a structure that has no checksum, where each must have one."""
-        if self.checksum is not None:
-            raise UnusualError
+    def unsealed(self, at: int, size: int) -> bool:
+        """Return whether a structure without a checksum is to be proven otherwise; it shares no byte with another."""
+        if self.checksum is None:
+            return False
+        here = at, at + size
+        i = bisect_left(self._unsealed, here)
+        if here not in self._unsealed[i : i + 1]:
+            around = self._unsealed[max(i - 1, 0) : i + 1]
+            if here[1] > self.size or any(a < here[1] and at < b for a, b in around):
+                raise UnusualError
+            if size:
+                self._unsealed.insert(i, here)
+        return True
+
+    @property
+    def proven(self) -> bool:
+        """Whether structures without checksums were read, and proven otherwise."""
+        return bool(self._unsealed)
 
     def renew(self) -> None:
         """Count bytes from the beginning: everything may be read once more."""
@@ -134,7 +152,8 @@ class Space:
         if not length or heap in (0, UNDEFINED):
             return b""
         at, size = self._objects(heap).get(index, (0, -1))
-        if length > size:
+        # The library wants the very length.
+        if length > size or (self.checksum is not None and length != size):
             raise BrokenError
         self.spend(length)
         return self.data[at : at + length]
@@ -147,7 +166,7 @@ class Space:
                 found.append(None)
                 continue
             place, size = (self._global.get(heap) or self._objects(heap)).get(index, (0, -1))
-            if 8 * length > size:
+            if 8 * length > size or (self.checksum is not None and 8 * length != size):
                 raise BrokenError
             self.spend(8 * length)
             found.append(int.from_bytes(self.data[place : place + 8], "little"))

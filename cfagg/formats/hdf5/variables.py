@@ -1,7 +1,8 @@
 """Finding variables in netCDF-4 files by reading the few HDF5 structures that describe them, without the HDF5 library.
 
 Opening a file and resolving its dimensions costs the library several times what reading a value does.  Whatever is
-unusual, damaged or could lead out of the file is left to it.  Checksums are compared at once, and work is bounded.
+unusual, damaged or could lead out of the file is left to it.  Checksums are compared at once, what has none is proven
+otherwise (`cfagg.formats.hdf5.old`), and work is bounded.
 
 Source: HDF5 File Format Specification, version 3.
 """
@@ -21,7 +22,7 @@ from cfagg.formats.hdf5.head import Head, remembered
 from cfagg.formats.hdf5.headers import Alike, Headers
 from cfagg.formats.hdf5.lookup3 import compiled
 from cfagg.formats.hdf5.messages import attribute_of, shape_of, type_of
-from cfagg.formats.hdf5.objects import ATTRIBUTES, LAYOUT, SPACE, TYPE, Object, Objects, dense_at
+from cfagg.formats.hdf5.objects import ATTRIBUTES, LAYOUT, SPACE, SYMBOLS, TYPE, Object, Objects, dense_at
 from cfagg.formats.hdf5.plain import is_plain, storage_of
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.values.netcdf4_names import NO_VARIABLE, NON_COORDINATE
@@ -69,8 +70,6 @@ def find(handle: Handle, head: bytes, address: str, group: str = "/") -> StoredV
 def find_all(handle: Handle, head: bytes, addresses: Sequence[str]) -> dict[str, StoredVariable]:
     """Return several variables of a file as `find` does each, what they share read once; some may be left out."""
     found: dict[str, StoredVariable] = {}
-    if head[8:9] not in (b"\2", b"\3"):
-        return found
     try:
         file = _File(Objects(Space(Head(handle, head), checksum=compiled())), keep=True)
         links = file.links(file.objects.top())
@@ -92,8 +91,6 @@ def find_every(handle: Handle, head: bytes, aside: Handle) -> dict[str, StoredVa
     No variable depends on what is read `aside`, from the same file.
     """
     found: dict[str, StoredVariable] = {}
-    if head[8:9] not in (b"\2", b"\3"):
-        return None
     try:
         space = Space(Head(handle, head), checksum=compiled())
         space.near = head
@@ -129,7 +126,7 @@ def is_only_a_dimension(handle: Handle, head: bytes, name: str) -> bool:
 
 def _found(handle: Handle, head: bytes, name: str, question: Literal["variable", "only a dimension"]) -> Any:
     """Return what is known of an object of the root group, `None` where the library has to look."""
-    if "/" in name or not name or head[8:9] not in (b"\2", b"\3"):
+    if "/" in name or not name:
         return None
     try:
         first = Head(handle, head)
@@ -154,7 +151,7 @@ def _parsed(first: Head, name: str, question: Literal["variable", "only a dimens
     file = _File(Objects(Space(first, checksum=compiled())))
     root = file.objects.top()
     # Most files of a series differ in the headers of their variables, and not in what leads to these.
-    links = remembered(("links", root), first, lambda: file.links(root))
+    links = remembered(("links", root, file.objects.expected), first, lambda: file.links(root))
     answer = file.variable if question == "variable" else file.is_only_a_dimension
     return remembered((question, name, tuple(links.items())), first, lambda: answer(links, name))
 
@@ -178,7 +175,8 @@ class _File:
             return self._objects[at]
         read = self.headers.read(at, self._names.get(at, b""))
         found = read.object() if isinstance(read, Alike) else read
-        if not is_plain(found):
+        # A group is none of the datasets, whatever else its header has.
+        if not is_plain(found) and found.messages.keys() != {SYMBOLS}:
             raise UnusualError
         if self._keep:
             self._objects[at] = found
@@ -215,7 +213,7 @@ class _File:
         dtype = _dtype(messages[TYPE])
         shape, most = _space(messages[SPACE])
         shown, internal, scales = self.attributes(at)
-        if _is_no_variable(internal):
+        if _is_no_variable(internal) or internal.get("CLASS", "DIMENSION_SCALE") != "DIMENSION_SCALE":
             raise UnusualError
         dims = self.dimensions(links, name, shape, most, scales, named="CLASS" in internal)
         storage = storage_of(messages, shape, dtype, name)
@@ -261,6 +259,12 @@ class _File:
             if not all(found):
                 raise UnusualError
             names = [n.decode() for n in found if n]
+        if listed is not None and self.objects.space.proven:
+            # No checksum tells that the dimensions are as they were; what damages them does not damage this dataset.
+            for scale in set(scales):
+                is_scale = self.attributes(scale)[1].get("CLASS") == "DIMENSION_SCALE"
+                if not is_scale or not self.object(scale).messages.keys() >= {SPACE, TYPE, LAYOUT}:
+                    raise UnusualError
         for n, limit, scale in zip(shape, most, scales, strict=True):
             # An unlimited dimension is as long as the longest variable along it.
             if limit != n and self.longest(scale) != n:

@@ -28,7 +28,7 @@ __all__ = ["HEAD", "forget", "is_only_a_dimension", "locate", "located", "read",
 REMEMBERED = 2048
 
 #: Bytes at the start of a file that are read at once: most headers of netCDF-4 files stand there.
-HEAD = 2**13
+HEAD = 2**14
 
 _lock = forkable()
 _seen: OrderedDict[tuple[FileKey, str, str], StoredVariable] = OrderedDict()

@@ -77,18 +77,25 @@ def test_damaged_structures_are_read_alike_however_sums_are_compared(file, seed)
     assert taken
 
 
-def test_where_sums_are_compared_at_once_what_has_none_is_not_read(tmp_path):
+def test_where_sums_are_compared_at_once_what_has_none_is_read_as_it_is_written(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w", libver="earliest") as made:
         made["a"] = 1
-    raw = (tmp_path / "a.h5").read_bytes()
-    root = Objects(Space(raw)).top()
-    for space in (Space(raw), Space(raw, checksum=compiled())):
-        objects = Objects(space)
-        if space.checksum is None:
-            assert [name for name, _ in objects.links(objects.read(root))] == [b"a"]
-        else:
+    good = (tmp_path / "a.h5").read_bytes()
+    root = Objects(Space(good)).top()
+    bad = good[: root + 1] + b"\1" + good[root + 2 :]  # a byte without meaning
+    for raw, checksum, refused in (
+        (good, None, False),
+        (bad, None, False),
+        (good, compiled(), False),
+        (bad, compiled(), True),
+    ):
+        objects = Objects(Space(raw, checksum=checksum))
+        objects.top()
+        if refused:
             with pytest.raises(ERRORS[0]):
                 objects.read(root)
+        else:
+            assert [name for name, _ in objects.links(objects.read(root))] == [b"a"]
 
 
 def test_a_checksum_of_fewer_bytes_than_it_has_is_refused():

@@ -19,9 +19,10 @@ UNDEFINED = 2**64 - 1
 def positions():
     """Return a function that looks for chunks of (2, 3) values in a table of rows."""
 
-    def find(rows, indices, *, mark=b"TREE\1\0", count=None):
+    def find(rows, indices, *, mark=b"TREE\1\0", count=None, last=(500, 0, 0)):
         table = struct.pack("<6sHQQ", mark, len(rows) if count is None else count, UNDEFINED, UNDEFINED)
-        return positions_of(table + b"".join(struct.pack("<IIQQQQ", *row) for row in rows), 0, (2, 3), indices)
+        body = b"".join(struct.pack("<IIQQQQ", *row) for row in rows) + struct.pack("<IIQQQ", 0, 0, *last)
+        return positions_of(table + body, 0, (2, 3), indices, 8)
 
     return find
 
@@ -33,6 +34,12 @@ def test_chunks_are_found_by_their_first_element(positions):
     assert positions(ROWS, [(1, 0), (0, 1)]) == [(0, 6000, 24), (1, 5000, 20)]
 
 
+def test_a_table_that_ends_before_its_last_chunk_is_left_to_the_library(positions):
+    """The library finds no chunk that does not begin before the key behind the last one."""
+    assert positions(ROWS, [(0, 0)], last=(2, 0, 0)) is None
+    assert positions(ROWS, [(0, 0)], last=(2, 0, 8)) is not None
+
+
 def test_chunks_are_where_the_hdf5_library_says(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w", libver="earliest") as file:
         data = file.create_dataset("v", data=np.arange(35.0).reshape(5, 7), chunks=(2, 3), compression="gzip")
@@ -41,7 +48,7 @@ def test_chunks_are_where_the_hdf5_library_says(tmp_path):
     tree = raw.index(b"TREE\1\0")
     indices = [(a.chunk_offset[0] // 2, a.chunk_offset[1] // 3) for a in said]
     with open_regular(str(tmp_path / "a.h5")) as handle:
-        found = positions_of(Head(handle), tree, (2, 3), indices)
+        found = positions_of(Head(handle), tree, (2, 3), indices, 8)
     assert found == [(a.filter_mask, a.byte_offset, a.size) for a in said]
 
 
@@ -75,8 +82,8 @@ def test_what_is_no_whole_table_of_one_node_is_left_to_the_library(positions, gi
     assert positions(ROWS, [(0, 0)], **given) is None
 
 
-@pytest.mark.parametrize(("count", "read"), [(1024, True), (1025, False)])
-def test_a_table_of_up_to_1024_chunks_is_read(positions, count, read):
+@pytest.mark.parametrize(("count", "read"), [(64, True), (65, False)])
+def test_a_node_of_up_to_64_chunks_is_read(positions, count, read):
     rows = [(24, 0, 2 * k, 0, 0, 4096 + 24 * k) for k in range(count)]
     assert positions(rows, [(7, 0)]) == ([(0, 4096 + 24 * 7, 24)] if read else None)
 

@@ -202,7 +202,9 @@ def test_a_damaged_heap_of_values_ends_the_search(tmp_path):
 
 def _positions(path, located, indices):
     with open_regular(path) as handle:
-        return positions(Head(handle), located.storage.tree, located.storage.chunks, indices)
+        return positions(
+            Head(handle), located.storage.tree, located.storage.chunks, indices, located.header.dtype.itemsize
+        )
 
 
 def _chunked(tmp_path):
@@ -247,12 +249,12 @@ def test_damaged_tables_of_several_nodes_give_stored_values_or_are_left_to_the_l
     located = _found(path, "tas")
     whole = pathlib.Path(path).read_bytes()
     nodes = [at for at in range(len(whole)) if whole[at : at + 5] == b"TREE\1"]
-    expected = positions(whole, located.storage.tree, (1,), [(i,) for i in range(100)])
+    expected = positions(whole, located.storage.tree, (1,), [(i,) for i in range(100)], 4)
     chosen, left = random.Random(3), 0
     for _ in range(examples(200)):
         data = bytearray(whole)
         data[chosen.choice(nodes) + chosen.randrange(8)] ^= chosen.randrange(1, 256)
-        found = positions(bytes(data), located.storage.tree, (1,), [(i,) for i in range(100)])
+        found = positions(bytes(data), located.storage.tree, (1,), [(i,) for i in range(100)], 4)
         left += found is None
         assert found in (None, expected)
     assert left
@@ -262,7 +264,7 @@ def test_a_table_that_goes_round_in_circles_is_left_to_the_library():
     row = struct.pack("<IIQQQ", 24, 0, 0, 0, 0)
     for level in range(4):
         node = struct.pack("<6sHQQ", b"TREE\1" + bytes([level]), 1, 2**64 - 1, 2**64 - 1) + row
-        assert positions(node, 0, (2,), [(0,)]) is None or not level
+        assert positions(node, 0, (2,), [(0,)], 4) is None or not level
 
 
 def test_damaged_tables_of_chunks_raise_or_give_stored_values(tmp_path):
