@@ -103,12 +103,15 @@ def _extension(store: str, variable: str, threads: int, memory: int) -> Extensio
 
 
 def accumulated_arrays(
-    store: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
+    store: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None, *, group: str | None = None
 ) -> tuple[str, ...]:
-    """Return the paths of the arrays of a store that have an accumulation beside them; no chunks are listed."""
+    """Return the paths of the arrays of a store, or one group, that have an accumulation; no chunks are listed."""
     place = a_place(store, storage_options)
+    within = (group or "", 0 if group is not None else _DEPTH)
     children = (
-        _remote(ObjectStore(place, place.options.given)) if isinstance(place, Url) else _local(Path(os.fspath(place)))
+        _remote(ObjectStore(place, place.options.given), *within)
+        if isinstance(place, Url)
+        else _local(Path(os.fspath(place)), *within)
     )
     return tuple(path for path in children if path)
 

@@ -128,7 +128,7 @@ def _extend(store: Any, report: Any, workers: int | None) -> None:
     from cfagg.accumulation.updating import accumulated_arrays, update
 
     options = store.options.given if isinstance(store, Url) else None
-    for path in sorted(set(accumulated_arrays(store, options)) & set(report.variables)):
+    for path in sorted(set(accumulated_arrays(store, options, group=report.group)) & set(report.variables)):
         try:
             update(store, report, variables=path, storage_options=options, workers=workers)
         except CfaggError as error:

@@ -149,8 +149,9 @@ def load(place: Place, group: str) -> GroupState:
     group = group.strip("/")
     parts = group.split("/") if group else []
     paths = ["/".join(parts[:n]) for n in range(len(parts) + 1)]
-    if place.read(f"{group}/zarr.json".lstrip("/")) is not None:
-        return _load_v3(place, group, paths)
+    found = read_all(place, _keys_v3(paths))
+    if found[-1] is not None:
+        return _load_v3(place, group, paths, found)
     if place.read(f"{group}/.zgroup".lstrip("/")) is not None:
         return _load_v2(place, group, paths)
     if place.read(f"{group}/.zarray".lstrip("/")) is not None:
@@ -158,11 +159,17 @@ def load(place: Place, group: str) -> GroupState:
     raise SourceError(f"{place.store} has no Zarr group {group!r}; name a store with zarr.json or .zgroup")
 
 
-def _load_v3(place: Place, group: str, paths: list[str]) -> GroupState:
-    keys = [f"{path}/zarr.json".lstrip("/") for path in paths]
+def _keys_v3(paths: list[str]) -> list[str]:
+    return [f"{path}/zarr.json".lstrip("/") for path in paths]
+
+
+def _load_v3(
+    place: Place, group: str, paths: list[str], there: list[tuple[bytes, Any] | None] | None = None
+) -> GroupState:
+    keys = _keys_v3(paths)
     levels: list[Level] = []
     attributes: dict[str, Any] = {}
-    for path, key, found in zip(paths, keys, read_all(place, keys), strict=True):
+    for path, key, found in zip(paths, keys, there or read_all(place, keys), strict=True):
         if found is None:
             continue
         document = parse(found[0], f"{place.store}/{key}")

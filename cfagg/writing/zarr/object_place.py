@@ -32,6 +32,9 @@ __all__ = ["LEASE", "RENEWED", "ObjectPlace", "content_of", "is_gone", "who"]
 #: Seconds after which a claim may be taken over, and after which its writer renews it.
 LEASE, RENEWED = 120.0, 30.0
 
+#: Seconds after writing its claim for which a writer does not look at it: nobody takes it over in this time.
+BELIEVED = 10.0
+
 #: Objects that are put at the same time.
 _AT_ONCE = 16
 
@@ -48,6 +51,10 @@ class ObjectPlace:
         self.store: str = store
         self.objects = objects
         self._holder: str | None = None
+        self._claim: _ObjectClaim | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_claim": None}  # other processes look at the claim each time
 
     def __repr__(self) -> str:
         return f"ObjectPlace({self.objects.path!r})"
@@ -121,7 +128,7 @@ class ObjectPlace:
         """Hold the claim of the store; `TargetError` where another process has it."""
         claim = _ObjectClaim(self.objects, doing)
         claim.take()
-        self._holder = claim.holder
+        self._holder, self._claim = claim.holder, claim
         renewing = threading.Thread(target=claim.renew, name="cfagg-claim", daemon=True)
         renewing.start()
         try:
@@ -129,7 +136,7 @@ class ObjectPlace:
         finally:
             claim.ended.set()
             renewing.join()
-            self._holder = None
+            self._holder = self._claim = None
             claim.leave()
 
     def _tag(self, key: str) -> str | None:
@@ -137,6 +144,8 @@ class ObjectPlace:
         return None if found is None else found.tag
 
     def _check_claim(self) -> None:
+        if self._claim is not None and self._claim.believed:
+            return
         held = self.objects.read(CLAIM)
         if held is None or content_of(held).get("holder") != self._holder:
             raise TargetError(f"{self.objects.path} was taken over by another process; nothing of this was published")
@@ -157,10 +166,21 @@ class _ObjectClaim:
         self.ended = threading.Event()
         self._intent: str | None = None
         self._tag: str | None = None
+        self._written = -BELIEVED
         self._lock = threading.Lock()
+
+    @property
+    def believed(self) -> bool:
+        """Whether the claim was written so lately that nobody can have taken it over."""
+        return time.monotonic() - self._written < min(BELIEVED, LEASE)
 
     def take(self) -> None:
         """Make the claim, or take over that of a writer who is gone."""
+        begun = time.monotonic()
+        self._make()
+        self._written = begun
+
+    def _make(self) -> None:
         try:
             self._tag = self.objects.put(CLAIM, self._text(), create=True)
         except TargetExistsError:
@@ -227,13 +247,15 @@ class _ObjectClaim:
         with contextlib.suppress(CfaggError):
             if self._intent is not None:
                 self._write(released=True)
-            elif content_of(self.objects.read(CLAIM) or b"").get("holder") == self.holder:
+            elif self.believed or content_of(self.objects.read(CLAIM) or b"").get("holder") == self.holder:
                 self.objects.delete([CLAIM])
 
     def _write(self, **more: Any) -> None:
         with self._lock:
+            begun = time.monotonic()
             try:
                 self._tag = self.objects.put(CLAIM, self._text(**more), match=self._tag)
+                self._written = begun
             except TargetExistsError as error:
                 said = f"{self.objects.path} was taken over by another process; nothing of this was published"
                 raise TargetError(said) from error

@@ -23,6 +23,7 @@ from cfagg.accumulation import source
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.storage import transport
 from cfagg.storage.objects import ObjectStore
+from cfagg.writing.zarr import object_place
 from tests.storage.remote.conftest import Bucket
 from tests.storage.remote.test_accumulated import LITTLE, made
 from tests.writing.zarr.test_appending import series, write
@@ -266,3 +267,18 @@ def test_a_large_object_is_there_whole_or_not_at_all(fault, at, bucket, faulty) 
     else:
         assert tag == objects._state("k").tag
         assert objects.read("k") == body
+
+
+def test_a_step_is_appended_with_few_requests(bucket, faulty, tmp_path, monkeypatch) -> None:
+    for name in ("BELIEVED", "LEASE"):
+        monkeypatch.setattr(object_place, name, 600.0)  # on a slow machine too
+    url = bucket.put(write(tmp_path / "a.zarr", series(0, 5), 3), uuid.uuid4().hex)
+    faulty.begin()
+    cfagg.append(url, series(5, 1), "time", storage_options={**bucket.options, "endpoint": faulty.url})
+    asked = [each.replace(f"/{url[5:]}", "") for each in faulty.seen]
+    assert len(asked) == 19
+    assert sum(each.split()[0] in ("PUT", "POST", "DELETE") for each in asked) == 9
+    assert [each.split()[0] for each in asked if "cfagg-append" in each] == ["PUT", "PUT", "DELETE"]
+    assert sum("list-type" in each for each in asked) == 1
+    found = cfagg.read(url, storage_options=bucket.options)
+    np.testing.assert_array_equal(found["tas"], series(0, 6)["tas"])

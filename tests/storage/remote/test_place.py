@@ -75,7 +75,7 @@ def test_a_claim_of_a_killed_process_is_taken_over_with_what_it_recorded(place: 
 def test_who_was_only_slow_publishes_nothing(place: Place, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     root = place.swap("zarr.json", b"{}", None)
     with place.writer("appending"):
-        monkeypatch.setattr(object_place, "LEASE", -1.0)
+        monkeypatch.setattr(object_place, "LEASE", -1.0)  # nor is the claim believed
         with place_of(url).writer("appending") as claim:
             assert claim.left is None
             with pytest.raises(TargetError, match="taken over"):
