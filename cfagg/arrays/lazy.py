@@ -24,9 +24,11 @@ from cfagg.errors import CfaggError, LimitError, UnsupportedError
 from cfagg.errors.arguments import a_text, paths
 from cfagg.formats.metadata.nczarr import HIDDEN
 from cfagg.formats.zarr.attributes import with_number
+from cfagg.formats.zarr.documents import is_there, node_folder, store_path
 from cfagg.formats.zarr.metadata import open_array as array_at
+from cfagg.formats.zarr.remote import one_look
 from cfagg.model import Grid, Regular
-from cfagg.storage.urls import a_place, absolute, is_url
+from cfagg.storage.urls import Url, a_place, absolute, is_url
 
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
@@ -274,19 +276,29 @@ def open_array(
 
 
 def _stored(place: str, variable: str, allow: Sequence[str], workers: int | None) -> Reader | None:
-    """Return the reader of an array of a Zarr v3 store in a directory without a look at the others.
+    """Return the reader of an array of a Zarr v3 store without a look at the others, nor at consolidated metadata.
 
     `None` of all else, of what has to be understood by its group, and of what is not found or cannot be read.
     """
-    if is_url(place) or not os.path.isfile(f"{place}/{variable.strip('/')}/zarr.json"):  # noqa: PTH113
-        return None
     try:
-        array = array_at(place, variable, allow=allow)
+        with one_look():
+            if not _is_v3(place, variable):
+                return None
+            array = array_at(place, variable, allow=allow)
     except CfaggError:
         return None
     if array.decoder is None or not HIDDEN.isdisjoint(array.attributes):
         return None
     return ZarrReader(array, workers=workers)
+
+
+def _is_v3(place: str, variable: str) -> bool:
+    """Whether there is a document of version 3; no server is asked for one in what is named as a file."""
+    if not isinstance(place, Url):
+        return os.path.isfile(f"{place}/{variable.strip('/')}/zarr.json")  # noqa: PTH113
+    root = store_path(place)
+    named = root.rpartition("/")[2]
+    return ("." not in named or named.endswith(".zarr")) and is_there(node_folder(root, variable), "zarr.json", root)
 
 
 def _zipped(place: str, variable: str, workers: int | None) -> Reader | None:

@@ -76,9 +76,13 @@ class ZarrSource(OtherSource):
                 return open_array(self.store.path, path, allow=self.store.allow, any_type=any_type)
             source = self.store.source
             where = source.beside(source.rstrip("/")) if isinstance(source, Url) else source
-            return array_of(where, path, self.store.read, self.store.opens, any_type=any_type)
+            return array_of(where, path, self._document, self.store.opens, any_type=any_type)
         except CfaggError:
             return None
+
+    def _document(self, key: str) -> bytes | None:
+        """Return a document of an array; none of version 3 is asked for in a store of version 2."""
+        return None if self.format.startswith("Zarr v2") and key.endswith("zarr.json") else self.store.read(key)
 
     def fingerprint(self) -> str:
         """Return a digest of names, sizes and times of change of all that the store holds."""
@@ -150,7 +154,7 @@ def _shown(node: Node) -> dict[str, Any]:
 def _variable(found: model.Variable, store: LocalStore | RemoteStore | IcechunkStore) -> Variable:
     """Return what an array is."""
     read: Any = found.read
-    node = read_node(store, read.path)
+    node = read_node(store, read.path, read.format)
     if node is None:
         raise SourceError(f"{store.source}: array {found.path!r} was removed while the store was read")
     attributes = {k: v for k, v in _shown(node).items() if k != "_FillValue"}

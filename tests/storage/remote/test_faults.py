@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 import cfagg
 from cfagg.accumulation import source
@@ -282,3 +283,27 @@ def test_a_step_is_appended_with_few_requests(bucket, faulty, tmp_path, monkeypa
     assert sum("list-type" in each for each in asked) == 1
     found = cfagg.read(url, storage_options=bucket.options)
     np.testing.assert_array_equal(found["tas"], series(0, 6)["tas"])
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_an_array_of_a_store_in_a_bucket_is_opened_by_its_own_documents(bucket, faulty, tmp_path, zarr_format) -> None:
+    values = {f"v{n}": (("time", "x"), np.arange(80.0).reshape(20, 4) + n) for n in range(5)}
+    made = xr.Dataset(values, {"time": np.arange(20)})
+    made.to_zarr(tmp_path / "a.zarr", zarr_format=zarr_format, consolidated=True)
+    url, options = bucket.put(tmp_path / "a.zarr", uuid.uuid4().hex), {**bucket.options, "endpoint": faulty.url}
+    faulty.begin()
+    array = cfagg.open_array(url, "v3", storage_options=options)
+    assert len(faulty.seen) == len(set(faulty.seen))
+    if zarr_format == 3:
+        assert [each.rpartition("a.zarr/")[2] for each in faulty.seen] == ["v3/zarr.json"]
+    np.testing.assert_array_equal(array, made.v3)
+    # What consolidated metadata say is older here: the array itself counts, or there is an error.
+    with zarr.config.set({"async.concurrency": 1}):
+        zarr.open_array(tmp_path / "a.zarr" / "v3", mode="r+").resize((12, 4))
+    (document,) = [p for p in (tmp_path / "a.zarr" / "v3").iterdir() if p.name in (".zarray", "zarr.json")]
+    key = f"{urlsplit(url).path.strip('/')}/v3/{document.name}"
+    bucket.client.put_object(Bucket=bucket.name, Key=key, Body=document.read_bytes())
+    now = cfagg.open_array(url, "v3", storage_options=options)
+    if zarr_format == 3:
+        assert now.shape == (12, 4)
+    np.testing.assert_array_equal(now[:12], made.v3[:12])
