@@ -105,7 +105,7 @@ def real(place: str) -> str:
 
 def packed(scanned: Sequence[Scanned], settings: Settings) -> tuple[list[bytes], bytes]:
     """Return what an index keeps of each file, and of all; it has their paths itself."""
-    own, shared = records.encode([replace(one, place=_unless_real(one.place)) for one in scanned])
+    own, shared = records.encode(replace(one, place=_unless_real(one.place)) for one in scanned)
     said = json.dumps({"settings": settings.as_dict(), "files": _sum_of(own)}, sort_keys=True).encode()
     return own, len(said).to_bytes(4, "little") + said + shared
 

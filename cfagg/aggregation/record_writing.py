@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.aggregation.record_book import Book
 from cfagg.aggregation.record_nodes import (
-    LEAVES,
-    MAGIC,
     MAX_DEPTH,
     MAX_WEIGHT,
     PLAIN,
     PYTHON,
-    SUM,
-    WITH_BYTES,
     Node,
     Tag,
-    checksum,
 )
-from cfagg.aggregation.record_types import CLASSES, schema
+from cfagg.aggregation.record_types import CLASSES
 from cfagg.aggregation.scanning import Scanned
 from cfagg.errors import UnsupportedError
 
 __all__ = ["encode"]
 
-#: Types of objects that stay what they are while something is written.
-_HELD = frozenset({dict, tuple, np.ndarray, *CLASSES})
+#: Types of objects that stay what they are while something is written, and texts.
+_HELD = frozenset({str, dict, tuple, np.ndarray, *CLASSES})
 
 #: Names of the fields of each class.
 _FIELDS = {cls: [f.name for f in fields(cls)] for cls in CLASSES}
@@ -38,82 +34,50 @@ _FIELDS = {cls: [f.name for f in fields(cls)] for cls in CLASSES}
 _SEQUENCES: dict[type, int] = {tuple: Tag.TUPLE, list: Tag.LIST}
 
 
-def encode(scanned: Sequence[Scanned]) -> tuple[list[bytes], bytes]:
+def encode(scanned: Iterable[Scanned]) -> tuple[list[bytes], bytes]:
     """Return a record of each scanned file, and what several files share.
 
     The record of a file that holds what cannot be recorded is empty.  Equal files give equal bytes, whether or not
-    their values are the same objects.
+    their values are the same objects.  All that is in a file has to stay the same object until the end.
     """
-    book = _Book()
-    roots = [book.root(number, one) for number, one in enumerate(scanned)]
-    return book.written(roots)
+    writer = _Writer()
+    for one in scanned:
+        writer.add(one)
+    return writer.book.written()
 
 
-class _Book:
-    """Nodes, each once, and which files use them."""
+class _Writer:
+    """Makes nodes of values."""
 
     def __init__(self) -> None:
-        self._known: dict[Node, int] = {}
-        self._nodes: list[Node] = []
-        self._weights: list[int] = []
-        #: The one file that uses a node, -1 where several do.
-        self._users: list[int] = []
-        #: Nodes that each file was the first to use.
-        self._own: list[list[int]] = []
-        #: Nodes of objects by their identity, so that what files share is looked at once; the caller holds them.
-        self._seen: dict[int, int] = {}
-        self._texts: dict[str, int] = {}
+        self.book = Book()
+        self._shared, self._own = self.book.shared, self.book.own
 
-    def root(self, file: int, value: Scanned) -> int | None:
-        """Return the number of the node of a file, `None` where it cannot be recorded."""
-        self._file = file
-        self._own.append([])
+    def add(self, value: Scanned) -> None:
+        """Add a file, without a record if it cannot be recorded."""
         try:
-            found = self._add(value, 0)
+            root = self._fresh(value, 0)
         except UnsupportedError:
-            return None
-        return found if self._weights[found] <= MAX_WEIGHT else None
+            self.book.end(None)
+            return
+        self.book.end(root if self.book.weight(root) <= MAX_WEIGHT else None)
 
     def _add(self, value: Any, depth: int) -> int:
         """Return the number of the node of a value that the caller holds."""
         kind = type(value)
-        is_text = kind is str
-        found = self._texts.get(value) if is_text else self._seen.get(id(value))
-        if found is not None:
-            if self._users[found] != self._file:
-                self._use(found)
-            return found
-        found = self._fresh(value, depth)
-        if is_text:
-            self._texts[value] = found
-        elif kind in _HELD:
-            self._seen[id(value)] = found
+        key = value if kind is str else id(value)
+        found = self._shared.get(key)
+        if found is None:
+            found = self._own.get(key)
+        if found is None:
+            found = self._fresh(value, depth)
+            if kind in _HELD:
+                self.book.note(key, found)
         return found
 
     def _fresh(self, value: Any, depth: int) -> int:
         """Return the number of the node of a value that is gone soon."""
-        return self._node(self._parts(value, depth))
-
-    def _node(self, node: Node) -> int:
-        number = self._known.setdefault(node, len(self._nodes))
-        if number < len(self._nodes):
-            if self._users[number] != self._file:
-                self._use(number)
-            return number
-        self._nodes.append(node)
-        self._weights.append(1 + sum([self._weights[k] for k in node[1]]))
-        self._users.append(self._file)
-        self._own[-1].append(number)
-        return number
-
-    def _use(self, number: int) -> None:
-        """Note that the file uses a node, and what that refers to."""
-        waiting = [number]
-        while waiting:
-            one = waiting.pop()
-            if self._users[one] not in (-1, self._file):
-                self._users[one] = -1
-                waiting += self._nodes[one][1]
+        return self.book.node(self._parts(value, depth))
 
     def _parts(self, value: Any, depth: int) -> Node:
         kind = type(value)
@@ -141,7 +105,7 @@ class _Book:
         if isinstance(value, np.dtype):
             return self._dtype(value, depth)
         if isinstance(value, np.generic) and value.dtype.kind not in "US":
-            return Tag.SCALAR, (self._node(self._array(np.asarray(value), depth + 1)),), b""
+            return Tag.SCALAR, (self.book.node(self._array(np.asarray(value), depth + 1)),), b""
         if isinstance(value, type) and value in PYTHON.values():
             return Tag.PYTHON, (), value.__name__.encode()
         raise UnsupportedError(f"a value of type {kind.__module__}.{kind.__qualname__} is not recorded")
@@ -162,7 +126,7 @@ class _Book:
         if value.metadata is not None and not bare:
             return (
                 Tag.METADATA,
-                (self._node(self._dtype(value, depth, bare=True)), self._fresh(value.metadata, depth)),
+                (self.book.node(self._dtype(value, depth, bare=True)), self._fresh(value.metadata, depth)),
                 b"",
             )
         if value.subdtype is not None:
@@ -180,35 +144,6 @@ class _Book:
             raise UnsupportedError(f"the type {value} is not recorded")
         return Tag.PLAIN, (), value.str.encode("ascii")
 
-    def written(self, roots: Sequence[int | None]) -> tuple[list[bytes], bytes]:
-        """Return a record for each file, and what they share."""
-        common = [n for n, user in enumerate(self._users) if user == -1]
-        places = dict(zip(common, range(len(common)), strict=True))
-        body = b"".join([MAGIC, schema(), *self._listed(common, places)])
-        shared = body + checksum(body)
-        records = []
-        for root, made_here in zip(roots, self._own, strict=True):
-            if root is None:
-                records.append(b"")
-                continue
-            own = [n for n in made_here if self._users[n] != -1]
-            places.update(zip(own, range(len(common), len(common) + len(own)), strict=True))
-            body = b"".join([*self._listed(own, places), _number(places[root])])
-            # It belongs to these shared nodes and to no others.
-            records.append(body + checksum(body, shared[-SUM:]))
-        return records, shared
-
-    def _listed(self, numbers: Sequence[int], places: Mapping[int, int]) -> Iterable[bytes]:
-        """Give nodes as they are written."""
-        yield _number(len(numbers))
-        for number in numbers:
-            tag, kids, data = self._nodes[number]
-            yield bytes([tag])
-            if tag not in LEAVES:
-                yield _number(len(kids)) + b"".join([_number(places[k]) for k in kids])
-            if tag in WITH_BYTES:
-                yield _sized(data)
-
 
 def _tidy(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return an array of structures in which nothing stands between fields, where anything may have stood."""
@@ -219,19 +154,3 @@ def _tidy(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
         inner = value[name]
         found[name] = inner if inner.dtype.names is None else _tidy(inner)
     return found
-
-
-def _number(value: int) -> bytes:
-    """Return a count or a place: seven bits a byte, the lowest first."""
-    if value < 128:
-        return bytes([value])
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _sized(data: bytes) -> bytes:
-    return _number(len(data)) + data

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
+from cfagg.aggregation import record_book
 from cfagg.aggregation.record_nodes import SUM, checksum
 from cfagg.aggregation.records import decode, encode
 from cfagg.aggregation.scanning import FileState, Scanned
@@ -147,6 +148,16 @@ def test_equal_files_give_equal_bytes_whether_or_not_they_are_the_same_objects(f
     assert encode(decode(*bytes_of_same)) == bytes_of_same
 
 
+@given(st.lists(scanned(), min_size=1, max_size=3), st.randoms(use_true_random=False), st.integers(1, 4))
+def test_the_bytes_do_not_tell_how_many_files_were_looked_at_together(files, chance, together):
+    several = [chance.choice(files) for _ in range(8)]
+    wanted = encode(several)
+    copies = [chance.choice(pair) for pair in zip(several, decode(*wanted), strict=True)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record_book, "_TOGETHER", together)
+        assert encode(several) == encode(copies) == wanted
+
+
 def a_file(number: int, attributes: dict[str, object] | None = None) -> Scanned:
     """A file of 31 days of two variables on a grid, whose metadata but the times are those of all others."""
 
@@ -179,6 +190,19 @@ def test_what_files_share_stands_once():
     assert len(many[1]) == len(one[1]) < 12_000
     own = 31 * 3 * 8  # times and bounds
     assert max(map(len, many[0])) < own + 250
+
+
+def test_memory_for_many_files_is_little_more_than_their_records(monkeypatch):
+    monkeypatch.setattr(record_book, "_TOGETHER", 16)
+    monkeypatch.setattr(record_book, "_REMEMBERED", 500)
+    files = [a_file(n) for n in range(300)]
+    tracemalloc.start()
+    try:
+        own, _ = encode(files)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 5 * sum(map(len, own))  # as objects, ten times
 
 
 def test_equal_parts_of_several_files_are_the_same_objects_when_read():
