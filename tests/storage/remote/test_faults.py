@@ -7,9 +7,11 @@ import http.client
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +23,7 @@ import zarr
 
 import cfagg
 from cfagg.accumulation import source
-from cfagg.errors import CfaggError, TargetError, TargetExistsError
+from cfagg.errors import CfaggError, CfaggWarning, TargetError, TargetExistsError
 from cfagg.storage import transport
 from cfagg.storage.objects import ObjectStore
 from cfagg.writing.zarr import object_place
@@ -35,7 +37,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata:UserWarnin
 PAGE = b"<html><body>Please log in.</body></html>"
 
 #: What happens instead of an answer.
-FAULTS = ("500", "503", "403", "page", "cut", "away", "lost", "hang up", "slow", "tag", "garbage")
+FAULTS = ("500", "503", "429", "403", "page", "cut", "away", "lost", "hang up", "slow", "tag", "garbage")
 
 
 class Faulty:
@@ -45,6 +47,7 @@ class Faulty:
         self.behind, self.elsewhere = urlsplit(behind), elsewhere
         self.seen: list[str] = []
         self.fault, self.at, self.lasting = "", -1, False
+        self.chance, self.rate = Random(0), 0.0
         self._lock = threading.Lock()
         outer = self
 
@@ -73,7 +76,12 @@ class Faulty:
         """Fail from now on at a request, the first of which is 0."""
         with self._lock:
             self.seen.clear()
-            self.fault, self.at, self.lasting = fault, at, lasting
+            self.fault, self.at, self.lasting, self.rate = fault, at, lasting, 0.0
+
+    def begin_at_random(self, seed: int, rate: float) -> None:
+        """Fail from now on at some requests, in any way."""
+        self.begin()
+        self.chance, self.rate = Random(seed), rate
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
@@ -81,13 +89,19 @@ class Faulty:
             number = len(self.seen)
             self.seen.append(f"{request.command} {request.path}")
             failing = number == self.at or (self.lasting and number >= self.at >= 0)
-        fault = self.fault if failing else ""
+            fault = self.fault if failing else ""
+            if self.rate and self.chance.random() < self.rate:
+                fault = self.chance.choice(FAULTS)
         if fault == "hang up":
             request.close_connection = True
             return
-        own = {"500": 500, "503": 503, "403": 403, "page": 200, "away": 307}
+        own = {"500": 500, "503": 503, "429": 429, "403": 403, "page": 200, "away": 307}
         if fault in own:
-            more = {"503": ("Retry-After", "0"), "away": ("Location", f"{self.elsewhere}{request.path}")}.get(fault)
+            more = {
+                "429": ("Retry-After", "0"),
+                "503": ("Retry-After", "0"),
+                "away": ("Location", f"{self.elsewhere}{request.path}"),
+            }.get(fault)
             self._send(request, own[fault], [more] if more else [], PAGE)
             return
         if fault == "garbage":
@@ -234,6 +248,58 @@ def test_a_server_that_fails_leaves_the_old_or_the_new_and_no_wrong_answer(
             faulty.begin()
             state = job.state()
             assert same(state, after) or (failed and same(state, before))
+
+
+class AppendWithSums(Query):
+    reads = False
+
+    def run(self) -> None:
+        more = xr.Dataset(
+            {"tas": (("time", "lat", "lon"), np.ones((1, 4, 6), "f4"))}, {"time": [np.datetime64("2001-02-20")]}
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CfaggWarning)
+            cfagg.append(self.url, more, "time", storage_options=self.options)
+
+    def state(self) -> Any:
+        found = super().state()
+        with contextlib.suppress(CfaggError):  # what was not extended answers nothing
+            sums = cfagg.open_accumulated(self.url, "tas", storage_options=self.bucket.options)
+            np.testing.assert_allclose(sums.mean("time"), np.nanmean(found["tas"].astype("f8"), 0), rtol=1e-6)
+        return found
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", [Append, AppendWithSums, Convert, Query])
+@pytest.mark.parametrize("rate", [0.02, 0.05, 0.1, 0.3])
+def test_a_server_that_fails_again_and_again_does_no_harm_and_what_it_cut_short_is_done_again(
+    kind: type[Job], rate: float, bucket: Bucket, faulty: Faulty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = kind(bucket, faulty.url, tmp_path)
+    job.prepare()
+    before, answer = job.state(), job.run()
+    after = job.state()
+    for seed in range(20):
+        if not kind.reads:
+            job = kind(bucket, faulty.url, tmp_path)
+            job.prepare()
+        faulty.begin_at_random(seed, rate)
+        failed = False
+        try:
+            found = job.run()
+            assert found is None or same(found, answer)
+        except CfaggError:
+            failed = True
+        faulty.begin()
+        state = job.state()
+        assert same(state, after) or (failed and same(state, before))
+        if not same(state, after) and kind is not Convert:  # that is told to resume, or to overwrite
+            with monkeypatch.context() as patch:
+                patch.setattr(
+                    object_place, "LEASE", -1.0
+                )  # as two minutes later, for a claim that could not be removed
+                job.run()
+            assert same(job.state(), after)
 
 
 @pytest.mark.parametrize("fault", ["lost", "503", "hang up"])
