@@ -11,6 +11,7 @@ import numpy.testing as npt
 import pytest
 
 import cfagg
+from cfagg.cf.joining import describing
 
 TIME = {"standard_name": "time", "units": "days since 2000-01-01"}
 LATITUDE = {"standard_name": "latitude", "units": "degrees_north"}
@@ -138,6 +139,77 @@ def test_times_on_one_mesh_are_one_array_with_its_topology(tmp_path: Path, other
             nodes = found[topology.attrs["face_node_connectivity"]]
             npt.assert_array_equal(nodes.values - nodes.attrs["start_index"], [[0, 1, 2], [0, 2, 3]])
             npt.assert_array_equal(found[topology.attrs["node_coordinates"].split()[0]].values, [0, 1, 1, 0])
+
+
+@pytest.mark.parametrize("other", [{}, {"first": 1}, {"names": "M X Y N"}], ids=["alike", "from 1", "other names"])
+def test_meshes_that_are_too_large_to_be_kept_are_compared_by_what_they_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: Any
+) -> None:
+    monkeypatch.setattr(describing, "_COMPARED", 3)
+    files = [mesh(tmp_path / "0.nc", 0), mesh(tmp_path / "1.nc", 1, **other)]
+    with cfagg.aggregate(files, output=tmp_path / "all.nc", decode_times=False) as found:
+        npt.assert_array_equal(found["ta"].values, [[0, 0.5], [1, 1.5]])
+        nodes = found[found[found["ta"].attrs["mesh"]].attrs["face_node_connectivity"]]
+        npt.assert_array_equal(nodes.values - nodes.attrs["start_index"], [[0, 1, 2], [0, 2, 3]])
+
+
+@pytest.mark.parametrize("change", [{"start_index": np.int32(-1)}, {}, None], ids=["start", "values", "unread"])
+def test_other_meshes_that_are_too_large_to_be_kept_stay_apart_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Any
+) -> None:
+    monkeypatch.setattr(describing, "_COMPARED", 3)
+    files = [mesh(tmp_path / "0.nc", 0), mesh(tmp_path / "1.nc", 1)]
+    if change is None:
+        monkeypatch.setattr(describing, "_READ", 5)
+    else:
+        with netCDF4.Dataset(files[1], "a") as file:
+            file["nodes"].setncatts(change)
+            file["nodes"][1, 1:] = [3, 2] if not change else [2, 3]
+    (answer,) = cfagg.aggregate(files).cfagg.report.why(0, 1).answers
+    assert (answer.rule, answer.what) == ("part", "face_node_connectivity 0 of the mesh")
+    assert answer.one.startswith("6 values")
+    assert ("too many to be compared" if change is None else "with the digest") in answer.one
+
+
+@pytest.mark.full
+def test_a_mesh_of_millions_of_faces_is_one_for_all_files_of_it(tmp_path: Path) -> None:
+    count, files = 1_500_000, []
+    triangles = np.arange(count, dtype="i4")[:, None] + np.arange(3, dtype="i4")
+    for k in range(3):
+        made = data("ta", ("time", "face"), np.full((1, count), k), mesh="mesh", location="face") | {
+            "mesh": ("i4", (), 0, {"cf_role": "mesh_topology", "topology_dimension": 2,
+                     "node_coordinates": "x y", "face_node_connectivity": "nodes"}),
+            "x": ("f8", ("node",), np.arange(count + 2) / 1e5, LONGITUDE),
+            "y": ("f8", ("node",), np.arange(count + 2) / 1e5, LATITUDE),
+            "nodes": ("i4", ("face", "three"), triangles + (k == 2), {"start_index": np.int32(k == 2)}),
+            "time": ("f8", ("time",), [k], TIME),
+        }  # fmt: skip
+        files.append(written(tmp_path / f"{k}.nc", {"time": 1, "node": count + 2, "face": count, "three": 3}, made))
+    with cfagg.aggregate(files, decode_times=False) as found:
+        assert found["ta"].shape == (3, count)
+        npt.assert_array_equal(found["ta"][:, -1].values, [0, 1, 2])
+        npt.assert_array_equal(found["nodes"][-3:].values, triangles[-3:])
+
+
+def on_curves(path: Path, time: float, *, latitude: float = 0.0, units: str = "degrees_north") -> str:
+    """Write data on a grid of which two-dimensional coordinates alone tell the places."""
+    made = data("ta", ("time", "y", "x"), np.full((1, 3, 2), time), coordinates="lat lon")
+    made["time"] = ("f8", ("time",), [time], TIME)
+    made["lat"] = ("f8", ("y", "x"), np.arange(6).reshape(3, 2) + latitude, LATITUDE | {"units": units})
+    made["lon"] = ("f8", ("y", "x"), np.arange(6).reshape(3, 2), LONGITUDE)
+    return written(path, {"time": 1, "y": 3, "x": 2}, made)
+
+
+@pytest.mark.parametrize(("other", "joined"), [({}, 1), ({"latitude": 1e-9}, 2), ({"units": "radian"}, 2)])
+def test_two_dimensional_coordinates_that_are_too_large_to_be_kept_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: Any, joined: int
+) -> None:
+    monkeypatch.setattr(describing, "_COMPARED", 3)
+    files = [on_curves(tmp_path / "0.nc", 0), on_curves(tmp_path / "1.nc", 1, **other)]
+    with cfagg.aggregate(files, decode_times=False) as found:
+        assert len([n for n in found.variables if str(n).startswith("ta")]) == joined
+        npt.assert_array_equal(found["ta"].values[:, 0, 0], [0, 1][: 3 - joined])
+        npt.assert_array_equal(found["lat"].values, np.arange(6).reshape(3, 2))
 
 
 def test_equal_numbers_of_nodes_that_are_counted_from_elsewhere_are_other_meshes(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -257,9 +258,17 @@ def _differing_part(distinct: Sequence[Companion | None], own: Int64, a: int, b:
     """Return what two members have of something else that belongs to them."""
     one, other = distinct[own[a]], distinct[own[b]]
     if one is None or other is None or one.values is None or other.values is None:
-        return tuple("none" if p is None else "values that were not kept" for p in (one, other))  # type: ignore[return-value]
+        return _unkept(one), _unkept(other)
     values = meant(one), in_units_of(meant(other), other.stated, one.stated)[0]
     return first_difference(*values) or (shown(values[0]), shown(values[1]))
+
+
+def _unkept(part: Companion | None) -> str:
+    """Return what there is to say of values that are too many to be kept."""
+    if part is None:
+        return "none"
+    size = f"{prod(part.shape):,} values"
+    return f"{size} with the digest {part.digest.hex()[:8]}" if part.digest else f"{size}, too many to be compared"
 
 
 def _sums(

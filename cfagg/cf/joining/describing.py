@@ -6,6 +6,7 @@ Equal metadata and equal coordinates are the same objects in all descriptions, f
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from itertools import chain
 from typing import Any
@@ -20,7 +21,10 @@ from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, around
 from cfagg.cf.joining.structure import plan_of, plans_of
 from cfagg.cf.joining.turning import upright
+from cfagg.cf.joining.values import meant
+from cfagg.cf.packing import STORAGE_ATTRIBUTES
 from cfagg.cf.references import Resolver
+from cfagg.errors import LimitError
 from cfagg.model.dataset import Dataset, SharedAttributes, Variable, enumeration_of
 
 __all__ = ["describe", "describe_all", "interned"]
@@ -31,8 +35,11 @@ _PASSING = frozenset({"history", "actual_range", "comment", "creation_date", "tr
 #: As many structures of files are kept.
 _MOST = 512
 
-#: As many values of what is other in each file are kept, and compared at all.
-_KEPT, _COMPARED = 1 << 14, 1 << 22
+#: As many values of what is other in each file are kept, and of anything; as many are read at all, to compare them.
+_KEPT, _COMPARED, _READ = 1 << 14, 1 << 22, 1 << 28
+
+#: Attributes that say what numbers stand for.
+_MEANING = ("units", "calendar", *STORAGE_ATTRIBUTES)
 
 _Key = tuple[Hashable, ...]
 
@@ -130,7 +137,7 @@ class _File:
         variable = self._variables[plan.variable]
         # Variables of one structure share the very mappings, which are equal then.
         axes = self._once(("axes", id(plan.axes)), lambda: {a.identity: self._axis(a, variable) for a in plan.axes})
-        parts = self._once(("parts", id(plan.parts)), lambda: {p.identity: self._part(p, variable) for p in plan.parts})
+        parts = self._once(("parts", id(plan.parts)), lambda: self._parts(plan, variable))
         return Described(
             self._stated(plan.variable),
             variable.shape,
@@ -177,7 +184,11 @@ class _File:
         of = None if plan.bounds is None else self._stated(plan.bounds)
         return _coordinate(plan.identity, self._stated(plan.variable), values, bounds, of, False, False)
 
-    def _part(self, plan: PartPlan, variable: Variable) -> Companion:
+    def _parts(self, plan: FieldPlan, variable: Variable) -> dict[str, Companion]:
+        counted = {"", *(a.identity for a in plan.axes if a.dimension is not None)}
+        return {p.identity: self._part(p, variable, counted.issuperset(p.axes)) for p in plan.parts}
+
+    def _part(self, plan: PartPlan, variable: Variable, counted: bool) -> Companion:
         if plan.variable is None:
             values = _as_array(_attribute(variable, plan.attribute or ""))[0]
             one = np.array(values, object if isinstance(values, str) else None)
@@ -185,7 +196,9 @@ class _File:
         own = self._variables[plan.variable]
         stated = self._stated(plan.variable)
         if own.size > _COMPARED or own.dialect is not None:
-            return _companion(stated, own.shape, plan.axes, None, plan.role, b"")
+            # Coordinates of an axis may be stored in either direction, which a digest would not know.
+            digest = _digest_in_blocks(own, stated, plan) if counted and own.size <= _READ else b""
+            return _companion(stated, own.shape, plan.axes, None, plan.role, digest)
         values = self._read(plan.variable)
         if plan.varies and values.size > _KEPT:
             return _companion(stated, values.shape, plan.axes, None, plan.role, _digest(upright(values, plan.axes)))
@@ -245,6 +258,22 @@ def _digest(values: npt.NDArray[Any]) -> bytes:
     if values.dtype == object:
         return blake2b(repr(values.tolist()).encode(), digest_size=16).digest()
     return blake2b(np.ascontiguousarray(values), digest_size=16).digest()
+
+
+def _digest_in_blocks(own: Variable, stated: Stated, plan: PartPlan) -> bytes:
+    """Return a digest of what many numbers mean, a part of which is in memory; empty where they cannot be compared."""
+    known = [axis for axis in plan.axes if axis]
+    if own.dialect is not None or not own.is_numeric or known != sorted(known):
+        return b""
+    mesh = plan.role == "mesh" and own.kind == "integer"
+    said = own.shape, () if mesh else (stated.dtype.str, *(frozen(own.attributes.get(name)) for name in _MEANING))
+    found = blake2b(repr(said).encode(), digest_size=16)
+    with suppress(LimitError):
+        for block in own.blocks():
+            part = meant(Companion(stated, block.shape, (), block, plan.role)) if mesh else block
+            found.update(np.ascontiguousarray(part))
+        return found.digest()
+    return b""
 
 
 def _made_up(name: str, dims: tuple[str, ...], dtype: np.dtype[Any]) -> Stated:
