@@ -6,9 +6,11 @@ Nothing is loaded and no script runs; every name is escaped; it follows the ligh
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from html import escape
+from os.path import commonpath, dirname
 
 from cfagg._version import __version__
 from cfagg.display.drawing import DISTINCT
@@ -25,6 +27,9 @@ _WIDE, _HIGH, _LEAST = 1000, 14, 3
 
 #: Reasons for which it is worth seeing where arrays overlap.
 _OVERLAPS = ("overlap", "cells overlap", "equal")
+
+#: The name of a file, and where the directory of all is named.
+_FILE, _FOLDER = re.compile('<div class="file">([^<]*)</div>'), "<!--folder-->"
 
 _STYLE = """\
 .cfagg-joined{--bad:#b3261e;--track:#0000000f;font:14px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif;
@@ -78,12 +83,23 @@ def joined_page(facts: JoinedFacts) -> str:
 
 def joined_html(facts: JoinedFacts) -> str:
     """Return one element, for notebooks too."""
-    return page(f'<style>{_STYLE}</style><div class="cfagg-joined">{"".join(_parts(facts))}</div>')
+    return page(f'<style>{_STYLE}</style><div class="cfagg-joined">{_shortened("".join(_parts(facts)))}</div>')
+
+
+def _shortened(body: str) -> str:
+    """Return a page that names the directory of all its files once, at the place that was left for it."""
+    names = set(_FILE.findall(body)) - {"…"}
+    local = len(names) > 1 and all(name.startswith("/") for name in names)
+    folder = commonpath(map(dirname, names)) if local else "/"
+    said = f'<p class="file">files in {folder}</p>' if folder != "/" else ""
+    body = body.replace(f'<div class="file">{folder}/', '<div class="file">') if said else body
+    return body.replace(_FOLDER, said, 1)
 
 
 def _parts(facts: JoinedFacts) -> Iterator[str]:
     yield f"<h1>{count_text(facts.groups.count, 'array')} of {count_text(facts.files, 'file')}</h1>"
     yield from _counts(facts)
+    yield _FOLDER
     reasons = _all(facts.apart)
     if reasons:
         yield "<h2>Apart</h2>"

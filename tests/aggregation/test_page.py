@@ -38,6 +38,21 @@ def test_the_page_names_all_and_loads_nothing(report: Report) -> None:
         assert word not in page.replace("http://www.w3.org/2000/svg", "")
 
 
+def test_the_directory_of_all_files_is_named_once(report: Report) -> None:
+    page = report.to_html()
+    folder = str(Path(report.unread[0].file).parent)
+    assert page.count(folder) == 1
+    assert f"files in {folder}</p>" in page
+    assert '<div class="file">m8.nc</div>' in page
+
+
+def test_files_of_several_places_are_named_in_full(tmp_path: Path) -> None:
+    files = [month(tmp_path / "a" / "m0.nc", 0), month(tmp_path / "ab" / "m1.nc", 4, days=3)]
+    page = explain(list(map(str, files))).to_html()
+    assert f"files in {tmp_path}</p>" in page
+    assert '<div class="file">ab/m1.nc</div>' in page
+
+
 def test_bars_have_a_rectangle_for_each_stretch_without_a_gap(report: Report) -> None:
     bars = report.to_html().split('<svg class="bar"')[1:]
     assert [bar.partition("</svg>")[0].count("<rect") for bar in bars] == [1, 2]
