@@ -45,6 +45,9 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Flags of messages: of those that may not change, and of those that may not be shared.
 _CONSTANT, _OWN = 1, 4
 
+#: Filters, and how many values others have: shuffle, Fletcher-32.
+_DEFLATE, _VALUES = 1, {2: 1, 3: 0}
+
 #: Nodes of a tree of names below each other.
 _DEEPEST = 8
 
@@ -225,7 +228,13 @@ def _check_filters(data: bytes) -> None:
         at += 8
         name = data[at : at + length]
         _usual(number, not length % 8, flags < 2, not length or b"\0" in name)
-        at += length + 4 * (values + (values & 1))
+        at += length
+        # The library refuses levels that it does not know, and counts of values that these filters do not have.
+        if number == _DEFLATE:
+            _usual(values == 1, data[at] < 10, not any(data[at + 1 : at + 4]))
+        elif number in _VALUES:
+            _usual(values == _VALUES[number], not values or any(data[at : at + 4]))
+        at += 4 * (values + (values & 1))
     _usual(at + 7 & ~7 == len(data))
 
 

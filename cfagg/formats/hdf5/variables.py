@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from math import prod
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from cfagg.formats.hdf5.attributes import Attributes
 from cfagg.formats.hdf5.head import Head, remembered
 from cfagg.formats.hdf5.headers import Alike, Headers
 from cfagg.formats.hdf5.lookup3 import compiled
-from cfagg.formats.hdf5.messages import attribute_of, shape_of, type_of
+from cfagg.formats.hdf5.messages import CHUNKED, CONTIGUOUS, attribute_of, layout_of, shape_of, type_of
 from cfagg.formats.hdf5.objects import ATTRIBUTES, LAYOUT, SPACE, SYMBOLS, TYPE, Object, Objects, dense_at
 from cfagg.formats.hdf5.plain import is_plain, storage_of
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
@@ -262,9 +263,9 @@ class _File:
         if listed is not None and self.objects.space.proven:
             # No checksum tells that the dimensions are as they were; what damages them does not damage this dataset.
             for scale in set(scales):
-                is_scale = self.attributes(scale)[1].get("CLASS") == "DIMENSION_SCALE"
-                if not is_scale or not self.object(scale).messages.keys() >= {SPACE, TYPE, LAYOUT}:
+                if self.attributes(scale)[1].get("CLASS") != "DIMENSION_SCALE":
                     raise UnusualError
+                _look_at_storage(self.object(scale).messages, self.objects.space.size)
         for n, limit, scale in zip(shape, most, scales, strict=True):
             # An unlimited dimension is as long as the longest variable along it.
             if limit != n and self.longest(scale) != n:
@@ -312,6 +313,19 @@ def _as_netcdf4(attributes: dict[str, AttributeValue], *, ordered: bool) -> dict
         items = attributes.items() if ordered else sorted(attributes.items())
         found = made[__name__, ordered] = {name: plain(value) for name, value in items}
     return found
+
+
+def _look_at_storage(messages: Mapping[int, bytes], end: int) -> None:
+    """Look whether the library can open a dataset, whose values may never have been written."""
+    (size,) = struct.unpack_from("<I", messages[TYPE], 4)
+    shape, layout = _space(messages[SPACE])[0], layout_of(messages[LAYOUT])
+    if layout.class_ == CONTIGUOUS:
+        size *= prod(shape)
+        usual = layout.size == size and (layout.at == UNDEFINED or layout.at + size <= end)
+    else:
+        usual = layout.class_ == CHUNKED and len(layout.chunk) == len(shape) + 1 and layout.chunk[-1] == size
+    if not usual or not all(layout.chunk):
+        raise UnusualError
 
 
 def _space(data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -62,10 +62,20 @@ def _ours(path):
             return None
         try:
             values = read(found, [slice(0, n, 1) for n in found.header.shape], CONTEXT_SOURCE)
-        except CfaggError:
+        except (CfaggError, MemoryError):  # a length may have become anything
             return None
     header = found.header
     return header.shape, header.dims, header.dtype, repr(header.attributes), values.tobytes()
+
+
+def _dims(file, data):
+    """Return the names of the dimensions by their places: for names the library goes through all objects."""
+    names = [name for name in ("time", "lat", "lon", "x", "t") if name in file]
+    try:
+        places = {h5py.h5o.get_info(file[name].id).addr: name for name in names}
+        return tuple(places[h5py.h5o.get_info(dim[0].id).addr] for dim in data.dims)
+    except (RuntimeError, KeyError):  # another object is damaged, or the chunks of a dimension, which are not read
+        return None
 
 
 def _theirs(raw):
@@ -73,7 +83,7 @@ def _theirs(raw):
     with h5py.File(io.BytesIO(raw), "r") as file:
         data = file["tas"]
         names = library_variables._attribute_names(data.id, data.id.get_create_plist())
-        dims = tuple(dim[0].name.lstrip("/") for dim in data.dims)
+        dims = _dims(file, data)
         attributes = repr(library_variables._attributes(data.id, names))
         dtype = data.dtype.newbyteorder("=")
         return data.shape, dims, dtype, attributes, data[...].astype(dtype).tobytes()
@@ -127,7 +137,10 @@ def test_a_file_with_one_other_byte_is_read_as_the_library_reads_it_or_left_to_i
             left += 1
         else:
             answers += 1
-            assert ours == _theirs(changed)
+            theirs = _theirs(changed)
+            if theirs[1] is None:
+                ours, theirs = ours[:1] + ours[2:], theirs[:1] + theirs[2:]
+            assert ours == theirs
         path.unlink()
     assert left
     assert answers
@@ -135,6 +148,8 @@ def test_a_file_with_one_other_byte_is_read_as_the_library_reads_it_or_left_to_i
 
 #: Bytes of a structure, and what stands in their place: what a reader without checksums has to notice itself.
 CHANGES = {
+    "a level of deflate that does not exist": (b"deflate\0", 8, b"\x84"),
+    "two values of deflate": (b"deflate\0", -2, b"\2"),
     "a superblock of another version": (b"\x89HDF\r\n\x1a\n\0", 8, b"\1"),
     "a file that is longer than it says": (b"\x89HDF\r\n\x1a\n\0", 40, b"\0\1"),
     "tables of the root that are not those of its header": (b"\x89HDF\r\n\x1a\n\0", 80, b"\0"),
@@ -156,7 +171,7 @@ CHANGES = {
 def test_what_is_not_proven_is_left_to_the_library(tmp_path, what):
     path = tmp_path / "a.nc"
     with h5py.File(path, "w") as file:
-        file.create_dataset("tas", data=np.arange(4.0), chunks=(4,)).make_scale("tas")
+        file.create_dataset("tas", data=np.arange(4.0), chunks=(4,), compression="gzip").make_scale("tas")
         file["alpha"] = file["beta"] = 1
     raw = bytearray(path.read_bytes())
     mark, at, new = CHANGES[what]
@@ -178,5 +193,13 @@ def test_structures_that_share_bytes_are_left_to_the_library(tmp_path):
     # Two children of the tree of names become one.
     raw[tree + 48 : tree + 56] = raw[tree + 32 : tree + 40]
     assert len(nodes) > 2
+    (tmp_path / "b.nc").write_bytes(raw)
+    assert _ours(tmp_path / "b.nc") is None
+
+
+def test_a_dimension_that_the_library_cannot_open_is_left_to_it(tmp_path):
+    raw = bytearray(_made(tmp_path / "a.nc", "flat"))
+    contiguous = raw.index(b"\3\1", 800)  # the first layout is that of the dimension
+    raw[contiguous + 10] ^= 1
     (tmp_path / "b.nc").write_bytes(raw)
     assert _ours(tmp_path / "b.nc") is None
