@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cfagg._version import __version__
-from cfagg.accumulation.description import Neighbour, encoding_of, find_neighbours
+from cfagg.accumulation.description import Neighbour, check_listed, encoding_of, find_neighbours
 from cfagg.accumulation.freshness import Changes, changes
 from cfagg.accumulation.group import Group, command, group_path
 from cfagg.accumulation.laying_out import build_layout
@@ -147,6 +147,7 @@ def plan_build(order: Order) -> Plan:
             f"those that begin with {', '.join(KINDS)}, from dimensions: rename it"
         )
     meaning = read_meaning(array)
+    check_listed(array)
     existing = existing_group(array)
     plan = _plan_update if order.append or order.refresh else _plan_new
     return plan(order, array, meaning, existing, where)

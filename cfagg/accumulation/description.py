@@ -30,12 +30,14 @@ from cfagg.conventions.accumulation_record import MaskRecord, Packing, Related, 
 from cfagg.conventions.findings import shorten
 from cfagg.errors import CfaggError, ConformError, Problem, StaleError, UnsupportedError
 from cfagg.formats.zarr import compare, object_checksum, stamps
+from cfagg.formats.zarr.consolidated import listed
 from cfagg.formats.zarr.metadata import ZarrArray, current_signature, open_array
 from cfagg.model import Grid, Regular
 
 __all__ = [
     "Differences",
     "Neighbour",
+    "check_listed",
     "differences",
     "differences_of",
     "differences_since",
@@ -316,6 +318,22 @@ def _meaning(source: ZarrArray, packing: Packing | None, mask: MaskRecord) -> li
         if old != new:
             problems.append(Problem(name, f"{old}, now {new}"))
     return problems + _mask(mask, now.mask)
+
+
+def check_listed(array: ZarrArray) -> None:
+    """Refuse an array whose values xarray reads otherwise, because consolidated metadata are older than its own."""
+    for other in listed(array):
+        then = read_meaning(other)
+        problems = _meaning(array, then.packing, then.mask)
+        if other.dtype != array.dtype:
+            problems.append(Problem("type", f"{other.dtype.name}, now {array.dtype.name}"))
+        if problems:
+            raise StaleError(
+                f"{array.store}: the consolidated metadata in {other.store}, which xarray reads, do not say of the values "
+                f"of array {array.path!r} what its own metadata say now, so its sums would be others than xarray's; "
+                f"consolidate them again: zarr.consolidate_metadata({str(other.store)!r})",
+                problems,
+            )
 
 
 def _mask(old: MaskRecord, new: MaskRecord) -> list[Problem]:

@@ -13,6 +13,7 @@ import xarray as xr
 import zarr
 
 from cfagg.accumulation.accumulated import open_accumulated
+from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.freshness import changes, check, is_replaced, touched
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.ranges import Request, Runs
@@ -317,3 +318,28 @@ def test_an_answer_depends_on_objects_of_its_ranges_and_on_those_that_were_read(
     zarr.create_array(tmp_path, name="x", shape=(20, 6), chunks=(4, 3), dtype="f4")
     request = Request({0: Runs([5], [9], [0])}, {1: np.array([4])})
     assert touched(open_array(tmp_path, "x"), request, {(4, 1)}).tolist() == [3, 5, 9]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("consolidated", [False, True])
+@pytest.mark.parametrize(("name", "value"), [("scale_factor", 2.0), ("missing_value", 7)])
+@pytest.mark.filterwarnings("ignore")  # several fill values, and consolidated metadata of version 3
+def test_values_that_mean_something_else_are_refused_until_xarray_reads_them_so_too(
+    tmp_path, zarr_format, consolidated, name, value
+):
+    data = np.arange(24, dtype="i2").reshape(6, 4) + 1
+    packed = xr.Dataset({"tas": (("time", "x"), data, {"scale_factor": 0.5})})
+    packed.to_zarr(tmp_path, zarr_format=zarr_format, consolidated=consolidated)
+    accumulate(tmp_path, "tas")
+    assert open_accumulated(tmp_path, "tas").sum(("time", "x")) == 0.5 * data.sum()
+    zarr.open_group(tmp_path, mode="r+", use_consolidated=False)["tas"].attrs[name] = value
+    with pytest.raises(StaleError):
+        open_accumulated(tmp_path, "tas")
+    if consolidated:
+        for options in ({"refresh": True}, {"overwrite": True}):
+            with pytest.raises(StaleError, match=r"zarr.consolidate_metadata\('"):
+                accumulate(tmp_path, "tas", **options)
+        zarr.consolidate_metadata(tmp_path)
+    accumulate(tmp_path, "tas", refresh=True)
+    found = open_accumulated(tmp_path, "tas").sum(("time", "x"))
+    np.testing.assert_allclose(found, xr.open_zarr(tmp_path).tas.sum(), rtol=1e-12)

@@ -5,13 +5,16 @@ Source: consolidated metadata as zarr-python writes them.
 
 from __future__ import annotations
 
+import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cfagg.formats.zarr.creating import Documents
+from cfagg.formats.zarr.documents import node_folder, read_document
+from cfagg.formats.zarr.metadata import ZarrArray, array_of
 
-__all__ = ["consolidated", "with_group", "with_nodes", "without_group"]
+__all__ = ["consolidated", "listed", "with_group", "with_nodes", "without_group"]
 
 #: What a group below the root has of its own.
 _NOTHING: dict[str, Any] = {"metadata": {}, "must_understand": False, "kind": "inline"}
@@ -31,6 +34,28 @@ def consolidated(nodes: Mapping[str, Documents], zarr_format: int) -> Documents:
         return {**root, ".zmetadata": {"metadata": held, "zarr_consolidated_format": 1}}
     held = {path: _listed(nodes[path]["zarr.json"]) for path in below}
     return {"zarr.json": {**root["zarr.json"], "consolidated_metadata": {**_NOTHING, "metadata": held}}}
+
+
+def listed(array: ZarrArray) -> Iterator[ZarrArray]:
+    """Yield an array as the consolidated metadata of groups above it describe it, of each that lists it.
+
+    Its `store` is the directory of the group.
+    """
+    parts = array.path.split("/")
+    for depth in range(len(parts)):
+        group, path = node_folder(array.store, "/".join(parts[:depth])), "/".join(parts[depth:])
+        name = ".zmetadata" if array.zarr_format == 2 else "zarr.json"
+        found = read_document(group, name, array.store, array.allow)
+        whole: Any = None if found is None else found.content
+        if array.zarr_format == 3 and found is not None:
+            whole = found.content.get("consolidated_metadata")
+        held = whole.get("metadata") if isinstance(whole, dict) else None
+        if not isinstance(held, dict):
+            continue
+        keys = {f"{path}/zarr.json": held.get(path)} if array.zarr_format == 3 else held
+        if keys.get(f"{path}/{'.zarray' if array.zarr_format == 2 else 'zarr.json'}") is not None:
+            texts = {k: json.dumps(v).encode() for k, v in keys.items() if k.rpartition("/")[0] == path}
+            yield array_of(group, path, texts.get, None)
 
 
 def with_group(root: Mapping[str, Any], group: str, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
