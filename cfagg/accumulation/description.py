@@ -329,8 +329,8 @@ def check_listed(array: ZarrArray) -> None:
             problems.append(Problem("type", f"{other.dtype.name}, now {array.dtype.name}"))
         if problems:
             raise StaleError(
-                f"{array.store}: the consolidated metadata in {other.store}, which xarray reads, do not say of the values "
-                f"of array {array.path!r} what its own metadata say now, so its sums would be others than xarray's; "
+                f"{array.store}: the consolidated metadata in {other.store}, which xarray reads, do not say of the "
+                f"values of array {array.path!r} what its own metadata say now, so sums would be others than xarray's; "
                 f"consolidate them again: zarr.consolidate_metadata({str(other.store)!r})",
                 problems,
             )
