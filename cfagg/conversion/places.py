@@ -13,6 +13,7 @@ from cfagg.errors import TargetError
 from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.remote import number_of
 from cfagg.runtime.direct import write_large
+from cfagg.runtime.files import write_new
 from cfagg.runtime.object_publishing import Fenced
 from cfagg.runtime.publishing import begin_sync, opened, read_own, write_all
 
@@ -33,7 +34,7 @@ class Files:
 
     root: Path
     aside: Path | None = None
-    _made: set[Path] = field(default_factory=set, repr=False)
+    _made: set[str] = field(default_factory=set, repr=False)
 
     def read(self, key: str) -> bytes | None:
         """Return what was written, `None` where that is not there."""
@@ -44,10 +45,14 @@ class Files:
 
     def __call__(self, key: str, encoded: Any) -> int:
         """Write a chunk, and return its checksum."""
-        path = self.root / key
-        if path.parent not in self._made:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._made.add(path.parent)
+        path = f"{self.root}/{key}"
+        folder = path.rpartition("/")[0]
+        if folder not in self._made:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            self._made.add(folder)
+        if self.aside is None and len(encoded) < _LARGE:
+            write_new(path, encoded)
+            return crc32(encoded)
         there = path if self.aside is None else self.aside / uuid.uuid4().hex
         try:
             with opened(there, "wb") as file:

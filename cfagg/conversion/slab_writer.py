@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,7 @@ class SlabWriter:
         array, slabs = job.arrays[task.array], job.slabs[task.array]
         shape = array.grid.matrix_shape
         absent = None if array.absent is None else array.absent.reshape(shape)
+        steps = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
         out: list[Chunk] = []
         for chunks in self._parts(slabs.chunks(task.slab), absent):
             block = read_slab(array, slabs.spanned(chunks), self._scratch)
@@ -83,7 +85,7 @@ class SlabWriter:
                 values = block[place]
                 key, encoded = self._object(array, index, values)
                 size, state = (0, 0) if encoded is None else (len(encoded), put(key, encoded))
-                number = int(np.ravel_multi_index(index, shape)) if index else 0
+                number = sum(map(mul, index, steps))
                 content = content_checksum(values) if job.checksums else -1
                 out.append((number, size, state, content))
         return out

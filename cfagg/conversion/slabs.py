@@ -67,13 +67,11 @@ class Slabs:
 
     def walk(self, chunks: Sequence[range]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
         """Yield index and box of each of some chunks, the box relative to all of them and clipped to the array."""
-        origin = [s.start for s in self.spanned(chunks)]
-        for index in product(*chunks):
-            box = tuple(
-                slice(int(e[i]) - o, min(int(e[i + 1]), n) - o)
-                for e, i, o, n in zip(self.grid.edges, index, origin, self.grid.shape, strict=True)
-            )
-            yield index, box
+        boxes = []
+        for e, r, n, whole in zip(self.grid.edges, chunks, self.grid.shape, self.spanned(chunks), strict=True):
+            ends = np.minimum(e[r.start : r.stop + 1], n) - whole.start
+            boxes.append(list(map(slice, ends[:-1].tolist(), ends[1:].tolist())))
+        return zip(product(*chunks), product(*boxes), strict=True)
 
     @property
     def largest(self) -> int:

@@ -17,10 +17,13 @@ from cfagg.errors import LeftoverWarning, TargetError
 from cfagg.runtime.publishing import opened, put_back, refusals_of, remove, replace_file, sync_directory, write_all
 from cfagg.runtime.staging import lock, release
 
-__all__ = ["NewFolder", "check_file", "remove_dead", "write_aside", "write_whole", "written_aside"]
+__all__ = ["NewFolder", "check_file", "remove_dead", "write_aside", "write_new", "write_whole", "written_aside"]
 
 #: What is found in a directory of a single output.
 _OURS = frozenset({"lock", "file", "former"})
+
+#: How a file is made that must not be there.
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def check_file(path: Path) -> None:
@@ -76,6 +79,28 @@ def write_whole(path: Path, data: bytes | memoryview) -> None:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
         raise
+
+
+def write_new(path: str, data: bytes | memoryview) -> None:
+    """Write a file that is of no account to readers yet, and is probably not there: a process that dies may tear it.
+
+    One that is there, or a link, is replaced by a whole file.
+    """
+    try:
+        file = os.open(path, _NEW, 0o666)
+    except FileExistsError:
+        write_whole(Path(path), data)
+        return
+    try:
+        left = memoryview(data)
+        while left.nbytes:
+            left = left[os.write(file, left) :]
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(path)  # noqa: PTH108
+        raise
+    finally:
+        os.close(file)
 
 
 class NewFolder:

@@ -1,12 +1,13 @@
 """Files that are there whole or not at all, of a directory that is being built."""
 
+import os
 import pathlib
 import subprocess
 import sys
 
 import pytest
 
-from cfagg.runtime.files import write_whole
+from cfagg.runtime.files import write_new, write_whole
 
 
 @pytest.mark.parametrize("data", [b"new", memoryview(b"new"), b""])
@@ -52,3 +53,31 @@ write_whole(pathlib.Path({str(tmp_path)!r}) / "zarr.json", b"old and longer")
     assert len(list(tmp_path.iterdir())) == 1
     write_whole(tmp_path / "zarr.json", b"new")
     assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("zarr.json", b"new")]
+
+
+@pytest.mark.parametrize("data", [b"new", memoryview(b"new"), b""])
+def test_a_new_file_is_written_where_it_stands(tmp_path, data, monkeypatch):
+    monkeypatch.setattr(pathlib.Path, "replace", None)
+    write_new(f"{tmp_path}/0", data)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"0": bytes(data)}
+
+
+def test_what_is_there_is_replaced_by_a_new_file_and_not_written_into(tmp_path):
+    other = tmp_path / "other"
+    other.write_bytes(b"other")
+    (tmp_path / "link").symlink_to(other)
+    (tmp_path / "same").hardlink_to(other)
+    for name in ("link", "same"):
+        write_new(f"{tmp_path}/{name}", b"new")
+        assert (tmp_path / name).read_bytes() == b"new"
+    assert other.read_bytes() == b"other"
+
+
+def test_a_new_file_that_cannot_be_written_is_removed(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="no space"):
+        write_new(f"{tmp_path}/0", b"new")
+    assert not list(tmp_path.iterdir())

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.conventions import limits
-from cfagg.errors import FragmentReadError, LimitError, SelectionError
+from cfagg.errors import FragmentReadError, LimitError, SelectionError, UnsupportedError
 from cfagg.formats.codecs import check_chunk, stored_most
 from cfagg.formats.zarr.codecs import DamagedError, Decoder
 from cfagg.formats.zarr.fallback import read_by_zarr
@@ -28,7 +28,7 @@ from cfagg.storage.files import Context, close_read
 from cfagg.storage.tree import open_file
 from cfagg.storage.urls import Url
 
-__all__ = ["chunk_bytes", "partial", "read_box", "read_chunk", "stored_chunk"]
+__all__ = ["chunk_bytes", "decoded_chunk", "partial", "read_box", "read_chunk", "stored_chunk"]
 
 Chunk = npt.NDArray[Any]
 
@@ -91,6 +91,22 @@ def _decoded(
         return decoder.decode(stored, nbytes)
     except DamagedError as error:
         raise place.damaged(str(error)) from error
+
+
+def decoded_chunk(array: ZarrArray, index: Sequence[int], stored: bytes) -> Chunk:
+    """Return the elements of one chunk, decoded here, from its stored bytes."""
+    lengths, valid = _shapes(array, index)
+    where = f"{array.store}: array {array.path!r}, chunk {_shown(index)}"
+    nbytes = array.dtype.itemsize * math.prod(lengths)
+    check_chunk(nbytes, where)
+    if array.decoder is None:
+        raise UnsupportedError(f"{where} has codecs that are not decoded here")
+    try:
+        raw = array.decoder.decode(stored, nbytes)
+    except DamagedError as error:
+        raise FragmentReadError(f"{where} is damaged: {error}; write the chunk again") from error
+    chunk = array.decoder.placed(_native(raw, array.dtype, array.decoder.swap), lengths)
+    return chunk[tuple(slice(0, n) for n in valid)]
 
 
 def read_box(array: ZarrArray, index: Sequence[int], box: tuple[slice, ...]) -> Chunk | None:

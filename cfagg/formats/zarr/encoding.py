@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.errors import ConformError, UnsupportedError
+from cfagg.formats import fastzstd
 from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.metadata import ZarrArray
 
@@ -128,7 +129,10 @@ def _v3_step(name: str, given: Mapping[str, Any], dtype: np.dtype[Any], where: s
         return _crc32c
     codec: Any
     if name == "zstd":
-        codec = numcodecs.Zstd(level=given.get("level", 0), checksum=bool(given.get("checksum", False)))
+        level, checksum = given.get("level", 0), bool(given.get("checksum", False))
+        codec = numcodecs.Zstd(level=level, checksum=checksum)
+        if not checksum and type(level) is int:
+            return _zstd(codec.encode, codec.level)
     elif name == "gzip":
         codec = numcodecs.GZip(level=given.get("level", 5))
     elif name == "blosc":
@@ -218,6 +222,17 @@ def _sized(encode: Step, size: int) -> Step:
 def _plain(encode: Step) -> Step:
     """Return a codec on bytes, whatever they were before."""
     return lambda given: encode(np.frombuffer(given, np.uint8))
+
+
+def _zstd(encode: Step, level: int) -> Step:
+    """Return Zstd with a state that each thread keeps."""
+
+    def zstd(given: Any) -> Any:
+        raw = np.frombuffer(given, np.uint8)
+        found = fastzstd.compress(raw, level)
+        return encode(raw) if found is None else bytes(found)
+
+    return zstd
 
 
 def _text(given: Any) -> Any:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from cfagg.formats.zarr.creating import document_bytes
 from cfagg.runtime.budget import worker_count
 from cfagg.runtime.reports import WrittenReport
 from cfagg.runtime.threads import run_threads
-from cfagg.writing.zarr.chunk_writing import Slab, check_growth, put_object, slabs
+from cfagg.writing.zarr.chunk_writing import Object, Slab, check_growth, put_objects, slabs
 from cfagg.writing.zarr.group_state import GroupState, Node, below, digest, load, take_back
 from cfagg.writing.zarr.growing import Growth, grow
 from cfagg.writing.zarr.increments import Increment, increment_of
@@ -33,6 +34,9 @@ from cfagg.writing.zarr.place import Claim, Place, place_of
 from cfagg.writing.zarr.text import TEXT
 
 __all__ = ["Appended", "append_to"]
+
+#: Small objects that one thread writes in turn; on another machine each is waited for.
+_RUN = 64
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -262,7 +266,7 @@ def _write(
     }
     claim.record(json.dumps(intent).encode())
     try:
-        chunks, stored = _put_all(place, _tasks(growths, increment, encoders), workers)
+        chunks, stored = _put_all(place, _tasks(growths, increment, encoders, 1 if place.remote else _RUN), workers)
         place.swap_all([*writes, top])
     except BaseException:
         # As a killed run would be taken back by the next one.
@@ -290,32 +294,24 @@ def _objects(growth: Growth) -> list[Any]:
 
 
 def _tasks(
-    growths: Mapping[str, Growth], increment: Increment, encoders: Mapping[str, Any]
-) -> Iterator[tuple[Slab, Sequence[int]]]:
+    growths: Mapping[str, Growth], increment: Increment, encoders: Mapping[str, Any], most: int
+) -> Iterator[tuple[Slab, Iterable[Object]]]:
     """Yield objects to write, with the values that they take, of which one row at a time is in memory."""
     for name, growth in growths.items():
         for slab in slabs(growth, increment.values[name], encoders[name]):
-            yield from ((slab, index) for index in slab.indices)
+            yield from ((slab, run) for run in slab.runs(most))
 
 
-def _put_all(place: Place, tasks: Iterator[tuple[Slab, Sequence[int]]], workers: int) -> tuple[int, int]:
+def _put_all(place: Place, tasks: Iterator[tuple[Slab, Iterable[Object]]], workers: int) -> tuple[int, int]:
     """Write objects; return their number and bytes."""
-    first: list[tuple[Slab, Sequence[int]]] = []
-    for task in tasks:
-        first.append(task)
-        if len(first) > 8:
-            break
+    first = list(islice(tasks, 9))
+    done: Iterable[tuple[int, int]]
     if len(first) <= 8 and not place.remote:
-        sizes = [put_object(place, *task) for task in first]  # threads would cost more than they save
-        return len(sizes), sum(sizes)
-
-    def every() -> Iterator[tuple[Slab, Sequence[int]]]:
-        yield from first
-        yield from tasks
-
+        done = [put_objects(place, *task) for task in first]  # threads would cost more than they save
+    else:
+        threads = max(workers, 8 if place.remote else 1)
+        done = run_threads(lambda task: put_objects(place, *task), chain(first, tasks), threads, "append")
     count = stored = 0
-    for size in run_threads(
-        lambda task: put_object(place, *task), every(), max(workers, 8 if place.remote else 1), "append"
-    ):
-        count, stored = count + 1, stored + size
+    for n, size in done:
+        count, stored = count + n, stored + size
     return count, stored

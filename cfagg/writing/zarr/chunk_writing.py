@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import batched, product
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from cfagg.arrays.chunked import ZarrReader
 from cfagg.conventions import limits
 from cfagg.errors import FragmentReadError, LimitError, TargetError, UnsupportedError
 from cfagg.formats.codecs import DamagedError
+from cfagg.formats.zarr.chunks import decoded_chunk
 from cfagg.formats.zarr.codecs import named
 from cfagg.formats.zarr.encoding import Encoder, encoder, shard_bytes
 from cfagg.formats.zarr.metadata import ZarrArray
@@ -23,10 +24,16 @@ from cfagg.writing.zarr.growing import Growth, Tail
 from cfagg.writing.zarr.place import Place
 from cfagg.writing.zarr.text import TEXT, former_text
 
-__all__ = ["Slab", "check_growth", "put_object", "slabs"]
+__all__ = ["Object", "Slab", "check_growth", "put_objects", "slabs"]
 
 #: Values of an increment along its dimension, from one place to another.
 Values = Callable[[int, int], npt.NDArray[Any]]
+
+#: Index of an object, and the part of the values of its row that it takes.
+Object = tuple[tuple[int, ...], tuple[slice, ...]]
+
+#: Bytes of objects that are written in turn by one thread.
+_RUN_BYTES = 1 << 20
 
 
 class Slab:
@@ -34,11 +41,25 @@ class Slab:
 
     def __init__(self, growth: Growth, k: int, values: npt.NDArray[Any], encode: Encoder) -> None:
         self.growth, self.k, self.values, self.encode = growth, k, values, encode
-        self.indices = [
-            (*before, k, *after)
-            for before in product(*map(range, growth.tail.objects.matrix_shape[: growth.tail.axis]))
-            for after in product(*map(range, growth.tail.objects.matrix_shape[growth.tail.axis + 1 :]))
+        tail = growth.tail
+        self._counts = [1 if d == tail.axis else n for d, n in enumerate(tail.objects.matrix_shape)]
+        #: Where the objects begin along the dimension.
+        self.begin = self._extent(tail.axis, k)[0] + tail.start
+
+    def _extent(self, d: int, i: int) -> tuple[int, int]:
+        tail = self.growth.tail
+        return tail.objects.extent([i if e == d else 0 for e in range(tail.ndim)])[d]
+
+    def runs(self, most: int) -> Iterator[tuple[Object, ...]]:
+        """Yield objects, small ones up to so many at a time: index, and the part of the values."""
+        axis = self.growth.tail.axis
+        ranges = [range(self.k, self.k + 1) if d == axis else range(n) for d, n in enumerate(self._counts)]
+        cuts = [
+            [slice(None)] if d == axis else [slice(*self._extent(d, i)) for i in range(n)]
+            for d, n in enumerate(self._counts)
         ]
+        each = max(self.values.nbytes // max(math.prod(self._counts), 1), 1)
+        return batched(zip(product(*ranges), product(*cuts), strict=True), max(min(_RUN_BYTES // each, most), 1))
 
 
 def check_growth(growth: Growth) -> Encoder:
@@ -72,39 +93,39 @@ def slabs(growth: Growth, values: Values, encode: Encoder) -> Iterator[Slab]:
         yield Slab(growth, k, values(low - growth.former, high - growth.former), encode)
 
 
-def put_object(place: Place, slab: Slab, index: Sequence[int]) -> int:
-    """Write one object; return its bytes."""
-    growth, tail = slab.growth, slab.growth.tail
-    extent = tail.objects.extent(index)
-    begin = extent[tail.axis][0] + tail.start
-    is_new = begin >= growth.former
-    key = f"{tail.path}/{tail.key(index)}".lstrip("/")
-    cut = tuple(slice(None) if d == tail.axis else slice(a, b) for d, (a, b) in enumerate(extent))
-    values = slab.values[cut]
-    data = (_chunk if tail.objects is tail.grid else _shard)(place, slab, index, key, values, begin)
-    if is_new:
-        place.put(key, data, new=True)
-    else:
-        place.stage(key, data)
-    return len(data)
+def put_objects(place: Place, slab: Slab, run: Iterable[Object]) -> tuple[int, int]:
+    """Write some objects; return their number and bytes."""
+    tail, is_new = slab.growth.tail, slab.begin >= slab.growth.former
+    make = _chunk if tail.objects is tail.grid else _shard
+    count = stored = 0
+    for index, cut in run:
+        key = f"{tail.path}/{tail.key(index)}".lstrip("/")
+        data = make(place, slab, index, key, slab.values[cut])
+        if is_new:
+            place.put(key, data, new=True)
+        else:
+            place.stage(key, data)
+        count, stored = count + 1, stored + len(data)
+    return count, stored
 
 
-def _chunk(
-    place: Place, slab: Slab, index: Sequence[int], key: str, values: npt.NDArray[Any], begin: int
-) -> bytes:  # fmt: skip
+def _chunk(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt.NDArray[Any]) -> bytes:
     """Return a chunk with its former and its new values."""
     del key
-    growth, tail = slab.growth, slab.growth.tail
-    whole = np.full(tail.grid.whole(index), tail.fill_value, tail.dtype)
+    growth, tail, begin = slab.growth, slab.growth.tail, slab.begin
+    shape = tail.grid.whole(index)
+    if values.shape == shape and values.dtype == tail.dtype:
+        return slab.encode.encode(values)
+    whole = np.full(shape, tail.fill_value, tail.dtype)
     if begin < growth.former:
         _take(whole, _former(place, tail, index), tail.axis, growth.former - begin)
     _fill(whole, values, tail.axis, max(growth.former - begin, 0))
     return slab.encode.encode(whole)
 
 
-def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt.NDArray[Any], begin: int) -> bytes:
+def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt.NDArray[Any]) -> bytes:
     """Return a shard: chunks that were complete as they were, those that hold something new encoded."""
-    growth, tail = slab.growth, slab.growth.tail
+    growth, tail, begin = slab.growth, slab.growth.tail, slab.begin
     extent = _full(tail, index)
     inner = [axis.chunk if isinstance(axis, Regular) else 1 for axis in tail.grid.axes]
     counts = [(b - a) // n for (a, b), n in zip(extent, inner, strict=True)]
@@ -125,7 +146,14 @@ def _shard(place: Place, slab: Slab, index: Sequence[int], key: str, values: npt
         else:
             whole = np.full(inner, tail.fill_value, tail.dtype)
             if low < growth.former:
-                _take(whole, _former(place, tail, chunk), d, growth.former - low)
+                kept = None if stored is None or shards is None else _part(shards, tail, stored[0], index, chunk, key)
+                former: npt.NDArray[Any] | None
+                if tail.dtype.kind in TEXT:
+                    former = former_text(tail, chunk, None if stored is None else stored[0])
+                else:
+                    _check_decoded(tail)
+                    former = None if kept is None else decoded_chunk(tail, chunk, kept)
+                _take(whole, former, d, growth.former - low)
             box = [slice(a, min(a + n, m)) for a, n, m in zip(lows, inner, values.shape, strict=True)]
             from_ = max(low, growth.former)
             first = max(begin, growth.former)
@@ -143,12 +171,17 @@ def _former(place: Place, tail: Tail, index: Sequence[int]) -> npt.NDArray[Any] 
     if tail.dtype.kind in TEXT:
         found = place.read(f"{tail.path}/{tail.key(tail.object_of(index))}".lstrip("/"))
         return former_text(tail, index, None if found is None else found[0])
+    _check_decoded(tail)
+    return ZarrReader(tail).chunk(index)
+
+
+def _check_decoded(tail: Tail) -> None:
+    """Refuse an array whose last chunk is not full and cannot be decoded."""
     if tail.decoder is None:
         raise UnsupportedError(
             f"{tail.store}: array {tail.path!r} has codecs that are not decoded here, and its last chunk is not full; "
             "convert the store first"
         )
-    return ZarrReader(tail).chunk(index)
 
 
 def _shards(tail: Tail) -> Shards:

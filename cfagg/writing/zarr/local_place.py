@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cfagg.errors import LeftoverWarning, LimitError, TargetError
-from cfagg.runtime.files import write_whole
+from cfagg.runtime.files import write_new
 from cfagg.runtime.publishing import (
     opened,
     read_own,
@@ -73,15 +73,15 @@ class LocalPlace:
         return data, _tag(status)
 
     def put(self, key: str, data: Any, *, new: bool = False) -> None:
-        """Write a file aside, and rename it; one that may replace another is on disk before it does."""
+        """Write a new file, or one that may replace another: that is on disk before it is renamed."""
         path = self._path(key)
         with refusals_of(path):
-            self._make_folder(os.path.dirname(path))  # noqa: PTH120
+            self._make_folder(path.rpartition("/")[0])
             if not new:
                 with _dropping(Staged()) as staged:
                     replace_file(staged.add(path, data), Path(path))
                 return
-            write_whole(Path(path), data)
+            write_new(path, data)
         with self._lock:
             self._written.append(path)
 

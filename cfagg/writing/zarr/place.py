@@ -51,8 +51,8 @@ class Place(Protocol):
     def put(self, key: str, data: Any, *, new: bool = False) -> None:
         """Write an object, whole or not at all.
 
-        `new` is what is probably not there yet, or of no account to readers: it may be torn by a power loss before
-        `sync`.
+        `new` is what is probably not there yet, and of no account to readers: it may be torn by a kill, or a power loss
+        before `sync`.
         """
 
     def swap(self, key: str, data: bytes, tag: Any) -> Any:

@@ -133,3 +133,18 @@ def test_shards(tmp_path: Path, place: Any, check: bool) -> None:
 def test_a_shard_without_chunks_is_not_stored(tmp_path: Path) -> None:
     create(tmp_path, "x", (4,), (2,), dtype="i4", shards=(4,))
     assert shard_bytes(open_array(tmp_path, "x"), [None, None]) is None
+
+
+@pytest.mark.parametrize("level", [-7, 0, 1, 3, 22, 99])
+def test_zstd_gives_the_frames_of_numcodecs(level: int) -> None:
+    document = {"codecs": [{"name": "bytes"}, {"name": "zstd", "configuration": {"level": level, "checksum": False}}]}
+    code = encoder_of(document, 3, np.dtype("i8"), "x")
+    for values in (VALUES, VALUES[:1] * 0):
+        assert code.encode(values) == numcodecs.Zstd(level=level).encode(np.ascontiguousarray(values, "<i8"))
+
+
+def test_zstd_of_what_zstd_gave_is_not_mixed_up_with_it() -> None:
+    zstd = {"name": "zstd", "configuration": {"level": 1, "checksum": False}}
+    code = encoder_of({"codecs": [{"name": "bytes"}, zstd, zstd]}, 3, np.dtype("i8"), "x")
+    once = numcodecs.Zstd(level=1).encode(np.ascontiguousarray(VALUES, "<i8"))
+    assert numcodecs.Zstd().decode(code.encode(VALUES)) == once

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -702,13 +703,18 @@ def test_chunks_come_first_then_documents_and_last_what_publishes_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zarr_format: int
 ) -> None:
     store, names = write(tmp_path / "a.zarr", series(0, 5), zarr_format), []
-    replace = Path.replace
+    replace, write_new = Path.replace, local_place.write_new
 
     def renamed(self: Path, target: Any) -> Any:
         names.append(str(Path(target).relative_to(store)))
         return replace(self, target)
 
+    def written(path: str, data: Any) -> None:
+        names.append(str(Path(path).relative_to(store)))
+        write_new(path, data)
+
     monkeypatch.setattr(Path, "replace", renamed)
+    monkeypatch.setattr(local_place, "write_new", written)
     cfagg.append(store, series(5, 1), "time")
     document, last = ("zarr.json", "zarr.json") if zarr_format == 3 else (".zarray", ".zmetadata")
     assert names[0] == ".cfagg-append/intent"
@@ -848,11 +854,14 @@ def test_monthly_files_are_appended_while_xarray_reads(tmp_path: Path) -> None:
     reader = threading.Thread(target=look)
     reader.start()
     for month in range(2, 13):
+        before = reads[0]
         cfagg.append(store, tmp_path / f"{month}.nc", "time")
+        while reads[0] == before and reader.is_alive():
+            time.sleep(0.001)
     stop.set()
     reader.join()
     assert not wrong
-    assert reads[0] > 1
+    assert reads[0] >= 11
     same(store, series(0, 366))
 
 
@@ -963,3 +972,15 @@ def test_a_coordinate_whose_last_chunk_is_not_stored_has_the_fill_value_there(tm
         cfagg.append(tmp_path / "a.zarr", {"t": np.array([5])}, "t")
     cfagg.append(tmp_path / "a.zarr", {"t": np.array([10])}, "t")
     assert zarr.open_array(tmp_path / "a.zarr/t")[:].tolist() == [1, 2, 9, 10]
+
+
+def test_a_shard_that_is_not_full_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = zarr.create_group(tmp_path)
+    group.create_array("v", shape=(3, 8), chunks=(2, 2), shards=(8, 8), dtype="i4", dimension_names=("t", "x"))[...] = 7
+    zarr.consolidate_metadata(tmp_path)
+    read, opened = local_place.LocalPlace.read, []
+    monkeypatch.setattr(local_place.LocalPlace, "read", lambda place, key: opened.append(key) or read(place, key))
+    monkeypatch.setattr("cfagg.formats.zarr.chunks.open_file", lambda *_: pytest.fail("a chunk is read alone"))
+    cfagg.append(tmp_path, {"v": np.full((3, 8), 8, "i4")}, "t")
+    assert [key for key in opened if key.startswith("v/c/")] == ["v/c/0/0"]
+    np.testing.assert_array_equal(zarr.open_group(tmp_path)["v"][...], np.repeat([[7], [8]], 3, 0) + np.zeros((1, 8)))
