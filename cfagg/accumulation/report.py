@@ -126,6 +126,15 @@ class Report:
             )
             for a in self.arrays
         ]
+        if self.action != "dry run":
+            # What was built says in short what stands beside the sums; their number grows with the array's dimensions.
+            of_sums = [" along " in a.role for a in self.arrays]
+            others = [a for a, is_sum in zip(self.arrays, of_sums, strict=True) if not is_sum]
+            rows = [row for row, is_sum in zip(rows, of_sums, strict=True) if is_sum]
+            if others:
+                stored = "" if self.stored is None else size_text(sum(a.stored or 0 for a in others))
+                roles = "statistics of chunks, positions and checksums"
+                rows.append((f"{len(others)} more", "", "", size_text(sum(a.bytes for a in others)), stored, roles))
         if rows:
             rows.insert(0, ("array", "shape", "chunks", "bytes", "" if self.stored is None else "stored", "holds"))
             lines += columns(rows, "  ")

@@ -69,9 +69,7 @@ def aggregations(source: Source, variables: Sequence[str] = ()) -> dict[str, Agg
     }
 
 
-def summarise_aggregation(
-    aggregation: Aggregation, *, allow: Sequence[str] = (), rows: int | None = ROWS
-) -> VariableSummary:
+def summarise_aggregation(aggregation: Aggregation) -> VariableSummary:
     """Summarise one aggregation as plain data; one that was not read from a file tells nothing about access.
 
     >>> from cfagg.model import Partitions
@@ -80,8 +78,8 @@ def summarise_aggregation(
     >>> summarise_aggregation(array).aggregation.axes[0].sizes.first
     ((12, 1), (36, 1))
     """
-    access = Access(aggregation.source, allow) if aggregation.source else None
-    return _aggregation(aggregation, access, rows)
+    access = Access(aggregation.source) if aggregation.source else None
+    return _aggregation(aggregation, access, ROWS)
 
 
 def references(aggregation: Aggregation, access: Access | None) -> Iterator[ReferenceSummary]:

@@ -95,13 +95,17 @@ class Accumulator:
         return dict(zip(NAMES, (*floats, self._counts[:, 0].copy()), strict=True))
 
 
+#: Rows that are read at a time.
+_BLOCK = 2**18
+
+
 def over_rows(
-    variables: int, start: int, stop: int, read: Callable[[int, int], npt.NDArray[np.float32]], *, block: int = 2**18
+    variables: int, start: int, stop: int, read: Callable[[int, int], npt.NDArray[np.float32]]
 ) -> Accumulator:
     """Return the statistics of rows, read in blocks."""
     found = Accumulator(variables)
-    for at in range(start, stop, block):
-        found.accumulate(read(at, min(at + block, stop)))
+    for at in range(start, stop, _BLOCK):
+        found.accumulate(read(at, min(at + _BLOCK, stop)))
     return found
 
 
@@ -262,14 +266,7 @@ def cells_of(latitudes: Floats, longitudes: Floats, grid: TendencyGrid) -> npt.N
 
 
 def tendencies(
-    grid: TendencyGrid,
-    variables: int,
-    first: int,
-    last: int,
-    find: Find,
-    read: Read,
-    *,
-    block: int = 2**18,
+    grid: TendencyGrid, variables: int, first: int, last: int, find: Find, read: Read
 ) -> dict[int, dict[str, npt.NDArray[Any]]]:
     """Return statistics of tendencies for each step: differences of the means of a cell, rounded to float32."""
     # `first` and `last` are the seconds that are known whole: slots that reach beyond are left out, because the mean of
@@ -279,8 +276,8 @@ def tendencies(
     past: deque[tuple[int, _Slot]] = deque()
     for number, start, stop in _slots(grid, first, last, find):
         slot = _Slot(np.empty(0, np.int64), np.empty((0, variables)), np.empty((0, variables), np.int64))
-        for at in range(start, stop, block):
-            slot = _joined(slot, _means(read(at, min(at + block, stop)), grid))
+        for at in range(start, stop, _BLOCK):
+            slot = _joined(slot, _means(read(at, min(at + _BLOCK, stop)), grid))
         while past and past[0][0] < number - grid.steps[-1] // grid.slot:
             past.popleft()
         for step in grid.steps:

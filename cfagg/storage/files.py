@@ -311,10 +311,10 @@ def close_read(fd: int) -> None:
         pass
 
 
-def read_regular(path: str | os.PathLike[str], context: Context = CONTEXT_SOURCE) -> bytes:
+def read_regular(path: str | os.PathLike[str]) -> bytes:
     """Return all bytes of a regular file, opened as by `open_regular`."""
-    with open_regular(os.fspath(path), context) as handle:
-        return handle.exactly(handle.key.size, 0, context)
+    with open_regular(os.fspath(path), CONTEXT_SOURCE) as handle:
+        return handle.exactly(handle.key.size, 0, CONTEXT_SOURCE)
 
 
 def _open(path: str, context: Context) -> int:

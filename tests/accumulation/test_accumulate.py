@@ -325,6 +325,16 @@ def test_a_dry_run_reports_what_a_build_writes_and_writes_nothing(store):
     assert json.loads(json.dumps(done.as_dict()))["chunks"] == 24
 
 
+def test_a_build_says_in_one_line_what_stands_beside_the_sums_and_a_plan_all_of_it(store):
+    names = [a.name for a in accumulate(store, "tas", PAIRS, dry_run=True).arrays]
+    planned = str(accumulate(store, "tas", PAIRS, dry_run=True))
+    built = str(accumulate(store, "tas", PAIRS))
+    assert all(f"  {name} " in planned for name in names)
+    sums = [name for name in names if name.startswith(("acc_", "cnt_"))]
+    assert [name for name in names if f"  {name} " in built] == sums
+    assert f"  {len(names) - len(sums)} more " in built
+
+
 def test_a_dry_run_reads_no_chunk(store):
     for path in (store / "tas" / "c").rglob("*"):
         if path.is_file():

@@ -37,9 +37,9 @@ class LeavesError(Exception):
         super().__init__(str(reference))
 
 
-def reach(file: Any, path: str, hops: int = _HOPS) -> Any:
+def reach(file: Any, path: str) -> Any:
     """Return the object at a path within the file, `None` where there is none; the library lock is held."""
-    return _walk(h5py.h5g.open(file, b"/"), file, path.encode("utf-8", "surrogateescape"), hops)
+    return _walk(h5py.h5g.open(file, b"/"), file, path.encode("utf-8", "surrogateescape"), _HOPS)
 
 
 def _walk(start: Any, file: Any, path: bytes, hops: int) -> Any:

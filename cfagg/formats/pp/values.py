@@ -219,7 +219,7 @@ def conformed(stored: npt.NDArray[Any], fields: Fields, i: int, dtype: np.dtype[
     return values
 
 
-def read_extra(handle: Handle, fields: Fields, i: int, context: Context = CONTEXT_SOURCE) -> dict[int, Any]:
+def read_extra(handle: Handle, fields: Fields, i: int) -> dict[int, Any]:
     """Return the vectors behind the values of field `i` by their codes: reals, or for 10 and 11 a list of texts.
 
     Codes are those of documentation paper F3: 1 x, 2 y, 3 to 8 lower and upper bounds of domains, 12 to 15 bounds of x
@@ -228,8 +228,8 @@ def read_extra(handle: Handle, fields: Fields, i: int, context: Context = CONTEX
     storage = storage_of(fields, i)
     if not storage.extra:
         return {}
-    where = context.said(f"field {i:,} of {handle.key.path}")
-    raw = handle.exactly(storage.extra, int(fields.data_offset[i]) + storage.size, context)
+    where = CONTEXT_SOURCE.said(f"field {i:,} of {handle.key.path}")
+    raw = handle.exactly(storage.extra, int(fields.data_offset[i]) + storage.size, CONTEXT_SOURCE)
     form = fields.form
     integers = np.frombuffer(raw, form.integer, len(raw) // form.word_size)
     found: dict[int, Any] = {}
@@ -238,7 +238,7 @@ def read_extra(handle: Handle, fields: Fields, i: int, context: Context = CONTEX
         count, code = divmod(int(integers[at]), 1000)
         begin, end = (at + 1) * form.word_size, (at + 1 + count) * form.word_size
         if count < 1 or end > len(raw):
-            raise _no_vector(where, at, int(integers[at]), context)
+            raise _no_vector(where, at, int(integers[at]), CONTEXT_SOURCE)
         part = raw[begin:end]
         if code in (10, 11):
             text = np.frombuffer(part, form.integer).astype(f">i{form.word_size}").tobytes()

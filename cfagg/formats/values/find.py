@@ -56,9 +56,9 @@ def locate(
     return found
 
 
-def located(handle: Handle, address: str, context: Context, group: str = "/") -> StoredVariable:
+def located(handle: Handle, address: str, context: Context) -> StoredVariable:
     """Find a variable in an open file, which is not remembered."""
-    return _find(handle, address, context, group)
+    return _find(handle, address, context, "/")
 
 
 def is_only_a_dimension(key: FileKey, name: str, context: Context) -> bool:

@@ -150,9 +150,9 @@ def attributes_of(item: netCDF4.Dataset | netCDF4.Variable[Any]) -> dict[str, An
     return found
 
 
-def attribute_names(path: str, context: Context = CONTEXT_SOURCE) -> list[list[str]]:
+def attribute_names(path: str) -> list[list[str]]:
     """Return the attribute names of every variable of a file, in all its groups; values are not read."""
-    with opened(path, context) as dataset:
+    with opened(path, CONTEXT_SOURCE) as dataset:
         todo, found = [dataset], []
         while todo:
             group = todo.pop()
