@@ -165,7 +165,7 @@ class Accumulated(Statistics):
             raise SelectionError(f"anomalies need a range along {time!r}; one position of it was selected")
         groups, positions = key.of(picked.get(time))
         if (np.diff(positions) <= 0).any():
-            raise SelectionError(f"anomalies need ascending positions along {time!r}")
+            raise SelectionError(f"anomalies need ascending positions along {time!r}: select each once")
         first, codes = periods(groups) if each == "period" else steps(groups)
         if each == "step":
             part = self.answer("mean", dims, {**picked, time: positions[first]}, keep_attrs=keep_attrs)

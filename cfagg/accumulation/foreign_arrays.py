@@ -95,7 +95,7 @@ def undo_deltas(array: ZarrArray) -> ZarrArray:
     first, *others = array.document["filters"]
     where = f"{array.store}: array {array.path!r}"
     if not isinstance(first, dict) or first.get("id") != FILTER or array.dtype.kind not in "iuf":
-        raise UnsupportedError(f"{where}: the filter {FILTER} is read where it is the first one, and of numbers")
+        raise UnsupportedError(f"{where}: the filter {FILTER} is only read where it is the first one, and of numbers")
     axis = _axis(first)
     if axis is None or axis >= array.ndim:
         raise UnsupportedError(f"{where}: the filter {FILTER} does not say its axis; found {shorten(first)}")

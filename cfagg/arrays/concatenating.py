@@ -221,7 +221,8 @@ def _joined(axes: Sequence[Regular | npt.NDArray[np.int64]], sizes: Sequence[int
             return Regular(size, chunk)
     count = sum(a.count if isinstance(a, Regular) else len(a) - 1 for a in axes)
     if count > limits.MAX_PARTITIONS:
-        raise LimitError(f"together the arrays have {count:,} chunks of unequal lengths, too many for a list of edges")
+        most = f"at most {limits.MAX_PARTITIONS:,} are listed; join fewer at a time"
+        raise LimitError(f"together the arrays have {count:,} chunks of unequal lengths, {most}")
     edges, start = [np.zeros(1, np.int64)], 0
     for k, (axis, n) in enumerate(zip(axes, sizes, strict=True)):
         found = (axis.expand() if isinstance(axis, Regular) else axis)[1:]

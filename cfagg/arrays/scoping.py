@@ -138,8 +138,10 @@ class Scoping:
         count, most, longest = math.prod(described.shape), limits.MAX_VALUES, limits.MAX_CHARACTERS
         characters = math.prod(variable.shape) if variable.dtype.kind == "S" else 0
         if count > most or characters > longest:
-            many = f"{count} values, at most {most}" if count > most else f"{characters} characters, at most {longest}"
-            raise LimitError(f"variable {path!r} has {many} are read of what describes fragments")
+            of, many, bound = ("values", count, most) if count > most else ("characters", characters, longest)
+            raise LimitError(
+                f"variable {path!r}, which describes fragments, has {many:,} {of}, at most {bound:,} are read"
+            )
         if self.handle is None:
             raise ConventionError(f"variable {path!r} describes fragments, and its values are not read here")
         found = locate(self.handle.key.path, path, CONTEXT_SOURCE)

@@ -242,7 +242,7 @@ class Variable:
         Parameters
         ----------
         limit : int
-            The most values of one block; a single row of the last dimension is never cut.
+            The most values of one block.
 
         Raises
         ------

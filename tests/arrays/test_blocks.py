@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -91,6 +92,21 @@ def test_small_reads_and_one_worker_stay_in_the_thread_of_the_caller():
     run(iter([lambda: threads.append(threading.get_ident())]), 10, 4)
     run(iter([lambda: threads.append(threading.get_ident())]), 2**30, 1)
     assert set(threads) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize(("processors", "threads"), [(2, 2), (8, 8), (100, 8)])
+def test_without_a_number_of_workers_no_more_than_eight_threads_read(monkeypatch, processors, threads):
+    begun = []
+
+    def pool(count, name):
+        begun.append(count)
+        return ThreadPoolExecutor(count, name)
+
+    monkeypatch.setattr("cfagg.arrays.blocks.processors", lambda: processors)
+    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor", pool)
+    run(iter([lambda: None]), 2**30, None)
+    run(iter([lambda: None]), 2**30, 12)
+    assert begun == [threads, 12]
 
 
 def test_small_partitions_are_not_spread_over_threads_unless_asked():

@@ -185,6 +185,13 @@ def test_whatever_stands_in_the_section_is_read_or_refused_by_name(section):
         assert all(isinstance(c, str) for s in found.suppressions for c in s.codes)
 
 
+def test_a_configuration_beyond_a_size_is_refused_before_it_is_parsed(tmp_path):
+    path = tmp_path / "cfagg.toml"
+    path.write_text("[check]\n" + "#" * (1 << 20), encoding="utf-8")
+    with pytest.raises(SourceError, match=r"cfagg\.toml has more than 1,048,576 bytes"):
+        load(path)
+
+
 def test_a_fifo_in_the_place_of_a_configuration_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "cfagg.toml")
     with pytest.raises(SourceError, match="a FIFO"):

@@ -129,7 +129,7 @@ def test_an_inner_aggregation_may_read_only_what_is_beside_it(place, dialect):
 def test_more_fragments_than_are_read_are_refused_before_they_are(place, monkeypatch):
     path = written(place, "CF-1.13", "p.nc")
     monkeypatch.setattr("cfagg.conventions.limits.MAX_VALUES", 0)
-    assert "at most 0 are read of what describes fragments" in refused(path, ConventionError)
+    assert "which describes fragments, has 1 values, at most 0 are read" in refused(path, ConventionError)
     monkeypatch.undo()
     monkeypatch.setattr("cfagg.conventions.limits.MAX_PARTITIONS", 0)
     assert "at most 0 are read" in refused(path, ConventionError)
@@ -138,7 +138,7 @@ def test_more_fragments_than_are_read_are_refused_before_they_are(place, monkeyp
 def test_characters_beyond_what_is_read_are_refused_before_they_are(place, monkeypatch):
     path = files.cf(place / "a.nc", "tas", "f8", {"t": 3}, [[3]], ["p.nc"], characters=True)
     monkeypatch.setattr("cfagg.conventions.limits.MAX_CHARACTERS", 3)
-    assert "characters, at most 3 are read of what describes fragments" in refused(path, ConventionError)
+    assert "characters, at most 3 are read" in refused(path, ConventionError)
 
 
 @pytest.mark.parametrize("term", ["map", "uris", "identifiers"])

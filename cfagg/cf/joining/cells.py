@@ -64,7 +64,7 @@ def conditions_of(given: Any) -> Conditions:
     if isinstance(given, tuple):
         given = dict(given)
     if not isinstance(given, Mapping):
-        raise OptionError(f"cells={given!r}: it is a mapping of coordinates to conditions, True or None")
+        raise OptionError(f"cells={given!r}: it must be a mapping of coordinates to conditions, True or None")
     found = []
     for key, several in given.items():
         each = (several,) if isinstance(several, Mapping | Condition) else several

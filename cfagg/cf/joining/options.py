@@ -127,15 +127,15 @@ class Options:
         object.__setattr__(self, "cells", conditions_of(self.cells))
         for name in (f.name for f in fields(self) if f.type == "bool"):
             if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"{name}={getattr(self, name)!r}: it is True or False")
+                raise OptionError(f"{name}={getattr(self, name)!r}: it must be True or False")
         for name in ("rtol", "atol"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
                 raise OptionError(f"{name}={value!r}: expected a number that is not negative")
         if self.field_identity is not None and not isinstance(self.field_identity, str):
-            raise OptionError(f"field_identity={self.field_identity!r}: it is the name of an attribute")
+            raise OptionError(f"field_identity={self.field_identity!r}: it must be the name of an attribute")
         if self.on_overlap not in _CHOICES:
-            raise OptionError(f"on_overlap={self.on_overlap!r}: it is one of {', '.join(map(repr, _CHOICES))}")
+            raise OptionError(f"on_overlap={self.on_overlap!r}: it must be one of {', '.join(map(repr, _CHOICES))}")
         if self.interleave and (self.contiguous or not self.overlap):
             raise OptionError(
                 "interleave=True joins parts that interlock: leave it out, or contiguous=True and overlap=False"
@@ -146,5 +146,5 @@ def _names(option: str, value: Any) -> tuple[str, ...]:
     """Return one name or several as a tuple."""
     names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else None
     if names is None or not all(isinstance(name, str) for name in names):
-        raise OptionError(f"{option}={value!r}: these are names")
+        raise OptionError(f"{option}={value!r}: it must be a name or several")
     return names

@@ -194,16 +194,22 @@ def test_equal_coordinates_of_other_cells_do_not_stand_for_each_other() -> None:
 
 
 def test_4_byte_reals_are_equal_within_two_units_in_the_last_place_and_times_are_not() -> None:
-    def at(time: float, latitude: Any) -> Described:
+    def at(time: float, latitude: Any, options: Options | None = None) -> Described:
         root = Group()
         add(root, "time", ("time",), np.array([time], "f4"), **TIME)
         add(root, "lat", ("lat",), latitude, **LATITUDE)
         add(root, "tas", ("time", "lat"), np.zeros((1, 2), "f4"), **TAS)
-        return described(root)
+        return described(root, options=options)
 
     third = np.array([1 / 3, 2 / 3])
     assert count(at(0.0, third), at(1.0, third.astype("f4"))) == 1
     assert count(at(0.0, third), at(1.0, third * (1 + 1e-6))) == 2
+    assert count(at(0.0, third), at(1.0, (third * (1 + 1e-6)).astype("f4"))) == 2
+    # Integers are compared exactly, whatever the tolerance.
+    wide = Options(atol=1.5)
+    for kind, arrays in (("f8", 1), ("i4", 2)):
+        parts = [at(time, np.array([10, 20 + k], kind), wide) for time, k in ((0.0, 0), (9.0, 1))]
+        assert count(*parts, options=wide) == arrays
     near = np.nextafter(np.float32(1), np.float32(2))
     assert count(at(1.0, third), at(near, third)) == 1  # two times, joined
     assert boxes_of(at(1.0, third), at(near, third))[1].extent[0].tolist() == [2, 2]

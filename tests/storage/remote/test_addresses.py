@@ -223,6 +223,16 @@ def test_a_copy_that_the_server_began_and_did_not_make_is_an_error(answer) -> No
             ObjectStore("s3://b1/x", keyed(server.url)).copy("k", "l")
 
 
+def test_where_an_object_store_redirects_to_gets_no_signature_and_no_token() -> None:
+    with serving() as store, serving() as other:
+        store.answer = (307, {"Location": f"{other.url}/k"}, b"")
+        source = make_source("s3://b1/x", {**keyed(store.url), "session_token": "c"}, [f"{other.url}/"])
+        assert source.read("k") == b"abc"
+        signed = {"authorization", "x-amz-security-token"}
+        names = [{n.lower() for _, _, headers in each.seen for n in headers} & signed for each in (store, other)]
+        assert names == [signed, set()]
+
+
 def _token() -> dict[str, str]:
     return {"sas_token": "sv=1&sig=QUJD"}
 
@@ -266,6 +276,24 @@ def test_a_token_in_the_query_is_sent_to_every_cloud_of_azure(endpoint) -> None:
 def test_a_server_whose_name_looks_like_that_of_azure_gets_no_token(endpoint) -> None:
     with pytest.raises(AccessError, match="servers of Azure only"):
         check_server("az://data", {"sas_key": "sig=a", "endpoint": endpoint})
+
+
+@pytest.mark.parametrize("variable", ["AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN"])
+def test_an_account_key_is_used_at_any_server_and_a_token_of_the_environment_is_not_sent_there(
+    variable, monkeypatch
+) -> None:
+    pytest.importorskip("obstore", reason="Azure is written by obstore, which is not installed")
+    monkeypatch.setenv(variable, "sv=1&sig=QUJD")
+    with serving() as server:
+        options = {"account_name": "archive", "account_key": "a2V5", "endpoint": f"{server.url}/archive"}
+        store = ObjectStore("az://data/x", options)
+        for ask in (lambda: store.put("k", b"1"), lambda: store.read("k")):
+            with contextlib.suppress(CfaggError):  # what the server answers is not what Azure does
+                ask()
+        assert {what for what, _, _ in server.seen} == {"PUT", "GET"}
+        for _, where, headers in server.seen:
+            assert "QUJD" not in where
+            assert headers["authorization"].startswith("SharedKey archive:")
 
 
 # ---- proxies
