@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import stat
 
 import netCDF4
 import numpy as np
 import pytest
 
 import cfagg
-from cfagg.errors import OptionError, TargetExistsError, UnsupportedError
+from cfagg.errors import OptionError, TargetError, TargetExistsError, UnsupportedError
 from cfagg.runtime.targets import DIALECTS
 from tests import nca_files
 
@@ -38,6 +39,30 @@ def test_references_are_moved_in_place_as_they_are_written(path):
     assert files(path) == ["other parts/0_0.nc", "other parts/1_0.nc"]
     assert cfagg.open_aggregation(path, "tas").dialect == dialect
     np.testing.assert_array_equal(cfagg.read(path)["tas"], VALUES)
+    assert not list(path.parent.glob(".*"))
+
+
+@pytest.mark.few(1)
+def test_a_file_that_is_replaced_keeps_its_mode(path):
+    path.chmod(0o640)
+    cfagg.rebase(path, "parts", "other")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.few(1)
+def test_a_file_that_is_written_to_while_it_is_copied_stays_as_it_is_then(path, monkeypatch):
+    copied = shutil.copymode
+
+    def meanwhile(*names):
+        copied(*names)
+        with path.open("ab") as file:
+            file.write(b"more")
+
+    monkeypatch.setattr(shutil, "copymode", meanwhile)
+    before = path.read_bytes()
+    with pytest.raises(TargetError, match="was changed while it was copied"):
+        cfagg.rebase(path, "parts", "other")
+    assert path.read_bytes() == before + b"more"
     assert not list(path.parent.glob(".*"))
 
 

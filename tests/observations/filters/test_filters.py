@@ -68,6 +68,14 @@ def test_values_and_rows_are_as_the_filter_says(
     pd.testing.assert_frame_equal(given_frame, frame())
 
 
+def test_the_edges_of_an_area_belong_to_it() -> None:
+    places = [(20, 0), (-20, 0), (0, -10), (0, 10), (20.5, 0), (-20.5, 0), (0, -10.5), (0, 10.5)]
+    found = made("area", {"area": [20, -10, -20, 10]}).transform(
+        pd.DataFrame(places, columns=["latitude", "longitude"], dtype="f8")
+    )
+    assert found.index.tolist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("area", "longitude", "inside"),
     [
