@@ -37,8 +37,8 @@ DIGEST = 16
 #: Ranges of bytes so close to each other are one.
 _GAP = 2**12
 
-#: First bytes of a file that are read at once.
-_LOOKED_AT = 2**16
+#: First bytes of a file that are read at once, and bytes behind them that are held while it is looked into.
+_LOOKED_AT, _HELD = 2**16, 2**20
 
 #: The most chunks of one variable that an index has.
 _CHUNKS = 2**22
@@ -270,7 +270,9 @@ class _Noted:
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
-        self._taken: set[tuple[int, int]] = set()
+        #: What was asked for, and those bytes as long as they are few: most are asked for again, for the digest.
+        self._taken: dict[tuple[int, int], bytes] = {}
+        self._room = _HELD
         #: The first bytes, where most of what is asked for stands.
         self._first = handle.some(_LOOKED_AT, 0)
 
@@ -281,8 +283,14 @@ class _Noted:
         start, stop, _ = where.indices(len(self))
         if stop <= start:
             return b""
-        self._taken.add((start, stop))
-        return self._first[start:stop] if stop <= len(self._first) else self._handle.some(stop - start, start)
+        found = self._taken.get((start, stop))
+        if found:
+            return found
+        inside = stop <= len(self._first)
+        data = self._first[start:stop] if inside else self._handle.some(stop - start, start)
+        self._room -= 0 if inside else len(data)
+        self._taken[start, stop] = b"" if inside or self._room < 0 else data
+        return data
 
     def ranges(self) -> tuple[int, ...] | None:
         """Return begin and end of each range, ascending; `None` where there are too many to be read again."""

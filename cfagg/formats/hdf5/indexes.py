@@ -15,7 +15,6 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from cfagg.formats.hdf5.bytes import Bytes
 from cfagg.formats.hdf5.messages import CHUNKED, Layout, layout_of
@@ -214,7 +213,7 @@ def listed(
     total = prod(counts)
     if not 0 < total <= most:
         return None
-    found: list[npt.NDArray[Any]] = []
+    found: list[bytes] = []
     waiting: list[tuple[int, int, bytes]] = [(tree, -1, b"")]
     count, entry, sizes = 0, _entry(rank + 1), (*chunk, size)
     try:
@@ -234,11 +233,12 @@ def listed(
             # Each node is one level below the one above, so that this ends, and no longer than the library's.
             if mark != _OLD_TREE or expected not in (-1, level) or count > 2 * most or not 0 < used <= _ROWS:
                 return None
-            if 24 + (used + 1) * entry.itemsize > whole:
-                node = data[at : at + 24 + (used + 1) * entry.itemsize]
+            behind = 24 + used * entry.itemsize
+            if behind + entry.itemsize > whole:
+                node = data[at : at + behind + entry.itemsize]
             rows = np.frombuffer(node, entry, used, 24)
             # The library looks from the first key of a node, which the one above has too, to the one behind the last.
-            end = struct.unpack_from(f"<{rank + 1}Q", node, 32 + used * entry.itemsize)
+            end = struct.unpack_from(f"<{rank + 1}Q", node, 8 + behind)
             starts = rows["start"]
             if (first and starts[0].tobytes() != first) or not _ends(end, starts[-1].tolist(), sizes):
                 return None
@@ -246,10 +246,10 @@ def listed(
                 below = zip(rows["child"].tolist(), starts, strict=True)
                 waiting += [(child, level - 1, start.tobytes()) for child, start in below][::-1]
             else:
-                found.append(rows)
+                found.append(node[24:behind])
     except (OSError, *ERRORS):
         return None
-    rows = found[0] if len(found) == 1 else np.concatenate(found)
+    rows = np.frombuffer(b"".join(found), entry)
     starts, offset = rows["start"], rows["child"]
     if len(rows) != total or not rows["size"].min() or offset.max() >= NOWHERE:
         return None
