@@ -174,7 +174,12 @@ class _Field(Gathering):
                 continue
             found.append(self.known.number[own])
             named = [self._find(word) for word in words] if words else _meant(own, coordinates)
-            of = tuple(sorted(self._identity(c) or c.name for c in named if c is not None))
+            of = tuple(self._identity(c) or c.name for c in named if c is not None)
+            # In which order they make up a place counts for well-known text alone, where only the long form says it.
+            if "crs_wkt" not in own.attributes:
+                of = tuple(sorted(of))
+            elif not words:
+                of = ()
             attributes = sorted((k, frozen(v)) for k, v in own.attributes.items() if k not in _UNSAID)
             said.append((tuple(attributes), of))
         self.said["grid mapping"] = tuple(sorted(said, key=str))

@@ -10,7 +10,8 @@ __all__ = ["differing"]
 _LISTS = ("axes", "other coordinates and ancillary variables", "formula terms", "cell measures", "names of attributes")
 
 
-#: Of a grid mapping of which neither the attribute nor the projection says which coordinates it is of.
+#: Of a grid mapping of which neither the attribute nor the projection says which coordinates it is of,
+#: or in which order.
 _UNNAMED = "no coordinates named"
 
 

@@ -226,6 +226,29 @@ def on_grid(time: float, form: str, mapping: str = "lambert_conformal_conic", **
     return described(root)
 
 
+@pytest.mark.parametrize(
+    ("form", "other", "said"),
+    [
+        ("wkt: x y", "wkt: y x", "projection_y_coordinate, projection_x_coordinate"),
+        ("wkt: x y", "wkt", "no coordinates named"),
+        ("wkt: x y", "wkt: x y", None),
+        ("wkt", "wkt", None),
+    ],
+)
+def test_the_order_of_coordinates_counts_for_well_known_text(form: str, other: str, said: str | None) -> None:
+    crs = {"grid_mapping_name": "lambert_conformal_conic", "crs_wkt": 'PROJCRS["a",AXIS["x",east],AXIS["y",north]]'}
+    members = [on_grid(k, one, wkt=((), 0, crs)) for k, one in enumerate((form, other))]
+    if said is None:
+        assert len(joined(*members)[1]) == 1
+        return
+    found = reason(*members)
+    assert (found.what, found.a, found.b) == (
+        "grid mapping",
+        "projection_x_coordinate, projection_y_coordinate",
+        said,
+    )
+
+
 @pytest.mark.parametrize(("short", "form"), [("crs", "crs: x y"), ("crs", "crs: y x"), ("geo", "geo: lat lon")])
 def test_a_grid_mapping_alone_is_of_the_coordinates_of_its_projection(short: str, form: str) -> None:
     assert len(joined(on_grid(0, short), on_grid(1, form))[1]) == 1
