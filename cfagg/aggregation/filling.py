@@ -14,7 +14,7 @@ from cfagg.aggregation.fields import by_fields
 from cfagg.aggregation.joining import Joined
 from cfagg.aggregation.masters import distinct, master_of, with_missing, with_texts
 from cfagg.aggregation.matrix import blocks_of, matrix_of
-from cfagg.aggregation.names import BOUNDS, Contents, absent, content_key, referring, renamed
+from cfagg.aggregation.names import BOUNDS, Contents, absent, content_key, of_dimension, referring, renamed
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
 from cfagg.cf.header import plain
 from cfagg.cf.joining import Companion, Coordinate, Described, Stated, turn_of, with_units
@@ -250,6 +250,7 @@ class Builder:
             if self.ragged:
                 for dim, new in zip(first.stated.dims, self.contents.variables[name].dims, strict=False):
                     names.setdefault(dim, new)
+                    names[of_dimension(dim)] = new
             if first.role == "coordinates":
                 found.append(name)
         return found

@@ -32,6 +32,9 @@ _OF_VALUES = frozenset({"units", "calendar", "actual_range", *STORAGE_ATTRIBUTES
 #: Attributes that mean the same in all members, as the rules say, however they are written: the first one's stand.
 _MEANT = REFERRING_TEXTS | {"cell_methods", "standard_name", "cf_role", "axis", "positive"}
 
+#: Attributes that say together what numbers mean.
+_FLAGS = ("flag_values", "flag_masks", "flag_meanings")
+
 #: Characters of texts that are joined.
 _LONGEST = 4096
 
@@ -79,10 +82,11 @@ def master_of(stated: Sequence[Stated]) -> Master:
     attributes, differing = common([one.attributes for one in stated])
     units, calendar = first.text("units"), first.text("calendar")
     own = {k: v for k, v in first.attributes.items() if k in STORAGE_ATTRIBUTES}
-    names = enumeration_of(first.dtype)
+    names, flags = enumeration_of(first.dtype), dict[str, Any]()
     if names is not None:
-        # CF says what numbers mean by flags, which every dialect can; those of the file itself stand.
-        attributes = _flags_of(names, first.dtype) | attributes
+        # CF says what numbers mean by flags, which every dialect can; those of the file itself stand, and alone.
+        flags = {} if any(name in first.attributes for name in _FLAGS) else _flags_of(names, first.dtype)
+        attributes = flags | attributes
         stated = [replace(one, dtype=np.dtype(one.dtype.str), kind="integer") for one in stated]
     dtypes = list(dict.fromkeys(one.dtype.newbyteorder("=") for one in stated))
     if not all(one.kind in ("integer", "float") for one in stated):
@@ -103,8 +107,8 @@ def master_of(stated: Sequence[Stated]) -> Master:
         # A value that one of them has may be what another declares missing: none has the fill value of a wider type.
         dtype = np.dtype(_WIDER.get(dtype.str[1:], dtype.str[1:]))
         fill["_FillValue"] = dtype.type(WRITTEN_FILLS[dtype.str[1:]])
-        if names is not None and "flag_values" not in first.attributes:
-            fill["flag_values"] = attributes["flag_values"].astype(dtype)
+        if "flag_values" in flags:
+            fill["flag_values"] = flags["flag_values"].astype(dtype)
     return Master(dtype, units, calendar, {**attributes, **fill}, differing)
 
 

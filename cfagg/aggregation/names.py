@@ -15,7 +15,7 @@ from cfagg.arrays.source import Group, Variable
 from cfagg.cf.references import DIMENSION_LISTS, KEYED, REFERRING
 from cfagg.model import Aggregation
 
-__all__ = ["BOUNDS", "REFERRING_TEXTS", "Contents", "absent", "content_key", "referring", "renamed"]
+__all__ = ["BOUNDS", "REFERRING_TEXTS", "Contents", "absent", "content_key", "of_dimension", "referring", "renamed"]
 
 #: Attributes with names of variables or of dimensions.
 REFERRING_TEXTS = frozenset({*REFERRING, *DIMENSION_LISTS, "mesh"}) - {
@@ -165,11 +165,17 @@ def renamed(attributes: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
     {'cell_methods': 'time_1: mean', 'units': 'time'}
     >>> renamed({"cell_measures": "area: area"}, {"area": "area_1"})
     {'cell_measures': 'area: area_1'}
+
+    A dimension may be called otherwise than the variable of its name; it stands with `of_dimension` before it.
+
+    >>> renamed({"instance_dimension": "station"}, {"station": "station_2", of_dimension("station"): "station_1"})
+    {'instance_dimension': 'station_1'}
     """
     found = dict(attributes)
     for key, pattern in (*_patterns(found), ("cell_methods", _WORD)):
         if isinstance(found.get(key), str):
-            found[key] = pattern.sub(lambda m: _new(m[0], names) or m[0], found[key])
+            of_dims = key in DIMENSION_LISTS
+            found[key] = pattern.sub(lambda m, of=of_dims: _new(m[0], names, of) or m[0], found[key])  # type: ignore[misc]
     return found
 
 
@@ -188,9 +194,15 @@ def absent(attributes: Mapping[str, Any], names: Mapping[str, str]) -> frozenset
     return frozenset(word for words in found for word in words if _new(word, names) is None)
 
 
-def _new(word: str, names: Mapping[str, str]) -> str | None:
+def _new(word: str, names: Mapping[str, str], of_dimensions: bool = False) -> str | None:
     """Return the new name of what is called by its name or by its path."""
-    return names.get(word, names.get(word.lstrip("/")))
+    found = names.get(of_dimension(word)) if of_dimensions else None
+    return found or names.get(word, names.get(word.lstrip("/")))
+
+
+def of_dimension(name: str) -> str:
+    """Return what stands for a dimension among the names of variables, none of which has a blank."""
+    return f"dimension {name}"
 
 
 def _patterns(attributes: Mapping[str, Any]) -> list[tuple[str, re.Pattern[str]]]:

@@ -123,6 +123,30 @@ def test_flags_that_a_file_says_itself_stand(tmp_path: Path) -> None:
         assert found["sky"].attrs["flag_meanings"] == "a b c d"
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"flag_values": np.array([255, 7, 1, 0], "u1")},
+        {"flag_meanings": "a b", "flag_masks": np.array([1, 2], "u1")},
+    ],
+)
+def test_flags_of_a_file_are_not_mixed_with_those_of_its_enumeration(tmp_path: Path, own: dict[str, Any]) -> None:
+    for fills in ((255, 255), (255, None)):
+        files = [written(tmp_path / f"{k}{fill}.nc", 3 * k, fill=fill, **own) for k, fill in enumerate(fills)]
+        with cfagg.aggregate(files, mask_and_scale=False) as found:
+            assert found["sky"].shape == (6,)
+            assert {name for name in found["sky"].attrs if name.startswith("flag")} == {*own}
+            npt.assert_array_equal(found["sky"].attrs.get("flag_values", 0), own.get("flag_values", 0))
+
+
+def test_an_enumeration_of_one_name_says_it_by_a_type_that_holds_all_fills(tmp_path: Path) -> None:
+    files = [written(tmp_path / f"{k}.nc", 3 * k, {"on": 1}, fill=fill) for k, fill in enumerate((None, 1))]
+    with cfagg.aggregate(files, mask_and_scale=False) as found:
+        flags, fill = np.atleast_1d(found["sky"].attrs["flag_values"]), found["sky"].attrs["_FillValue"]
+        assert (flags.dtype, flags.tolist()) == (found["sky"].dtype, [1])
+        npt.assert_array_equal(found["sky"].values, np.r_[[1] * 3, [fill] * 3])
+
+
 def test_enumerations_with_other_fills_get_a_type_that_holds_both(tmp_path: Path) -> None:
     files = [written(tmp_path / "0.nc", 0), written(tmp_path / "1.nc", 3, fill=None)]
     with cfagg.aggregate(files, mask_and_scale=False) as found:
