@@ -327,6 +327,9 @@ def check_listed(array: ZarrArray) -> None:
         problems = _meaning(array, then.packing, then.mask)
         if other.dtype != array.dtype:
             problems.append(Problem("type", f"{other.dtype.name}, now {array.dtype.name}"))
+        problems += _cuts(other.grid, array)
+        before, after = _stored_form(other), _stored_form(array)
+        problems += [Problem(k, f"{before[k]}, now {after[k]}") for k in after if before[k] != after[k]]
         if problems:
             raise StaleError(
                 f"{array.store}: the consolidated metadata in {other.store}, which xarray reads, do not say of the "
@@ -334,6 +337,20 @@ def check_listed(array: ZarrArray) -> None:
                 f"consolidate them again: zarr.consolidate_metadata({str(other.store)!r})",
                 problems,
             )
+
+
+def _stored_form(array: ZarrArray) -> dict[str, str]:
+    """Return what else makes the same stored bytes, or none, other values without an error.
+
+    It is compared as it was understood: programs spell the same codecs in several ways.
+    """
+    way = array.decoder
+    return {
+        "fill value": repr(array.fill_value),
+        "byte order": "unknown" if way is None else str(way.swap),
+        "order": canonical([array.document.get("order"), None if way is None else way.order]),
+        "chunk keys": canonical([array.prefix, array.separator]),
+    }
 
 
 def _mask(old: MaskRecord, new: MaskRecord) -> list[Problem]:

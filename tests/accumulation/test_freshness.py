@@ -343,3 +343,33 @@ def test_values_that_mean_something_else_are_refused_until_xarray_reads_them_so_
     accumulate(tmp_path, "tas", refresh=True)
     found = open_accumulated(tmp_path, "tas").sum(("time", "x"))
     np.testing.assert_allclose(found, xr.open_zarr(tmp_path).tas.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"zarr_format": 2, "dtype": ">i2"}, {"zarr_format": 3, "fill_value": 9}, {"zarr_format": 2, "order": "F"},
+        {"zarr_format": 3, "filters": [zarr.codecs.TransposeCodec(order=(1, 0))]}, {"zarr_format": 2, "chunks": (4, 2)},
+        {"zarr_format": 3, "chunk_key_encoding": {"name": "v2", "separator": "."}},
+        {"zarr_format": 3, "serializer": zarr.codecs.BytesCodec(endian="big")},
+    ],
+    ids=lambda changed: " ".join(map(str, changed)),
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore")  # consolidated metadata of version 3
+def test_an_array_that_was_made_anew_is_refused_until_xarray_reads_it_so_too(tmp_path, changed):
+    zarr_format = changed["zarr_format"]
+    names = ["time", "x"]
+    dims = {"dimension_names": names} if zarr_format == 3 else {"attributes": {"_ARRAY_DIMENSIONS": names}}
+    how = {"shape": (8, 4), "chunks": (2, 4), "dtype": "<i2", "fill_value": -1, "compressors": None, **dims}
+    group = zarr.create_group(tmp_path, zarr_format=zarr_format)
+    data = np.arange(32, dtype="i2").reshape(8, 4)
+    group.create_array("tas", **how)[:] = data
+    zarr.consolidate_metadata(tmp_path)
+    changed = {k: v for k, v in changed.items() if k != "zarr_format"}
+    group.create_array("tas", overwrite=True, **{**how, **changed})[:4] = data[:4]
+    with pytest.raises(StaleError, match=r"zarr.consolidate_metadata\('"):
+        accumulate(tmp_path, "tas", weights=None)
+    zarr.consolidate_metadata(tmp_path)
+    accumulate(tmp_path, "tas", weights=None)
+    found = open_accumulated(tmp_path, "tas").sum(("time", "x"))
+    np.testing.assert_allclose(found, xr.open_zarr(tmp_path).tas.sum(), rtol=1e-12)
