@@ -757,6 +757,28 @@ def test_what_a_killed_run_left_is_taken_back_by_the_next(
     assert len([c for c in chunks if (store / "tas" / c).is_file()]) == 4
 
 
+@pytest.mark.parametrize("shards", [None, (4, 4)])
+def test_published_chunks_are_as_they_were_until_all_is_on_disk_and_torn_new_ones_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: Any
+) -> None:
+    group, data = zarr.create_group(tmp_path), np.arange(160, dtype="i4").reshape(40, 4)
+    how: Any = {"chunks": (2, 2) if shards else (4, 2), "shards": shards, "dimension_names": ("t", "x")}
+    group.create_array("v", shape=(5, 4), dtype="i4", **how)[...] = data[:5]
+    zarr.consolidate_metadata(tmp_path)
+    former = {p: (p.stat().st_ino, p.read_bytes()) for p in (tmp_path / "v" / "c").rglob("*") if p.is_file()}
+    with monkeypatch.context() as patch:
+        kill(patch, "data")
+        with pytest.raises(KeyboardInterrupt):
+            cfagg.append(tmp_path, {"v": data[5:40]}, "t")
+    assert {p: (p.stat().st_ino, p.read_bytes()) for p in former} == former
+    new = [p for p in (tmp_path / "v" / "c").rglob("[0-9]*") if p.is_file() and p not in former]
+    assert len(new) == 8 * (1 if shards else 2)
+    for n, path in enumerate(new):
+        path.write_bytes(path.read_bytes()[: n % 3])
+    cfagg.append(tmp_path, {"v": -data[5:14]}, "t")
+    np.testing.assert_array_equal(zarr.open_group(tmp_path)["v"][...], np.concatenate([data[:5], -data[5:14]]))
+
+
 def test_what_others_wrote_after_a_killed_run_is_not_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
