@@ -192,6 +192,14 @@ def test_what_files_share_stands_once():
     assert max(map(len, many[0])) < own + 250
 
 
+def test_what_was_set_aside_comes_again_several_times(monkeypatch):
+    same = a_file(0)  # the very same objects in several files, equal to those of the first
+    files = [a_file(0), a_file(1), *(replace(same, place=str(n)) for n in range(5)), a_file(2)]
+    wanted = encode(files)
+    monkeypatch.setattr(record_book, "_TOGETHER", 2)
+    assert encode(files) == wanted
+
+
 def test_memory_for_many_files_is_little_more_than_their_records(monkeypatch):
     monkeypatch.setattr(record_book, "_TOGETHER", 16)
     monkeypatch.setattr(record_book, "_REMEMBERED", 500)

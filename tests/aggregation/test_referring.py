@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import cfagg
 from cfagg.cf.joining import describing
+from cfagg.model.dataset import Variable
 
 TIME = {"standard_name": "time", "units": "days since 2000-01-01"}
 LATITUDE = {"standard_name": "latitude", "units": "degrees_north"}
@@ -210,6 +212,34 @@ def test_two_dimensional_coordinates_that_are_too_large_to_be_kept_are_compared(
         assert len([n for n in found.variables if str(n).startswith("ta")]) == joined
         npt.assert_array_equal(found["ta"].values[:, 0, 0], [0, 1][: 3 - joined])
         npt.assert_array_equal(found["lat"].values, np.arange(6).reshape(3, 2))
+
+
+def test_all_blocks_of_a_mesh_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(describing, "_COMPARED", 3)
+    monkeypatch.setattr(Variable, "blocks", partialmethod(Variable.blocks, limit=3))
+    files = [mesh(tmp_path / f"{k}.nc", k) for k in range(3)]
+    with netCDF4.Dataset(files[2], "a") as file:
+        file["nodes"][1, 1:] = [3, 2]
+    with cfagg.aggregate(files, decode_times=False) as found:
+        assert [found[name].shape for name in ("ta", "ta_1")] == [(2, 2), (1, 2)]
+
+
+def test_places_along_reversed_coordinates_are_not_taken_for_equal_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = []
+    for k in range(2):
+        made = data("ta", ("time", "x", "y"), [[[1, 2], [3, 4]]], coordinates="lat lon")
+        made["time"] = ("f8", ("time",), [k], TIME)
+        for name, values in (("x", [0, 1]), ("y", [k, 1 - k])):
+            made[name] = ("f8", (name,), values, {"units": "m", "standard_name": f"projection_{name}_coordinate"})
+        for name, said in (("lat", LATITUDE), ("lon", LONGITUDE)):
+            made[name] = ("f8", ("x", "y"), [[0, 1], [2, 3]], said)
+        files.append(written(tmp_path / f"{k}.nc", {"time": 1, "y": 2, "x": 2}, made))
+    for limit in (1 << 20, 3):
+        monkeypatch.setattr(describing, "_COMPARED", limit)
+        with cfagg.aggregate(files, decode_times=False) as found:
+            assert [found[name].shape for name in ("ta", "ta_1")] == [(1, 2, 2)] * 2
 
 
 def test_equal_numbers_of_nodes_that_are_counted_from_elsewhere_are_other_meshes(tmp_path: Path) -> None:
