@@ -19,6 +19,7 @@ from cfagg.errors.extras import require
 from cfagg.errors.redacting import redacted
 from cfagg.formats.metadata.stores import MemoryStore
 from cfagg.storage.credentials import from_environment, setting
+from cfagg.storage.s3_settings import switched_on
 from cfagg.storage.urls import OPEN, Url
 
 __all__ = ["BRANCH", "IcechunkStore", "is_repository", "open_repository", "said", "storage_of"]
@@ -140,8 +141,8 @@ def storage_of(place: str | Url) -> Any:
         region=options.get("region") or setting("region") or "us-east-1",
         endpoint_url=endpoint,
         allow_http=bool(endpoint) and str(endpoint).startswith("http:"),
-        force_path_style=not options.get("virtual_hosted_style_request"),
-        requester_pays=bool(options.get("request_payer")),
+        force_path_style=not switched_on(options, "virtual_hosted_style_request"),
+        requester_pays=switched_on(options, "request_payer"),
         network_stream_timeout_seconds=max(1, round(float(options.get("timeout", 60)))),
         **_credentials(place, options),
     )
@@ -149,7 +150,7 @@ def storage_of(place: str | Url) -> Any:
 
 def _credentials(place: Url, options: dict[str, Any]) -> dict[str, Any]:
     """Return what signs requests: keys that were given, what gives them, or nothing."""
-    if options.get("skip_signature"):
+    if switched_on(options, "skip_signature"):
         return {"anonymous": True}
     given = {n: options[n] for n in ("access_key_id", "secret_access_key", "session_token") if options.get(n)}
     if given:

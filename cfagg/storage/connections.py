@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from cfagg.errors import AccessError, SourceError, UnsupportedError
+from cfagg.storage.bodies import Body
 from cfagg.storage.http_options import split_url
 from cfagg.storage.responses import AnswerError, Response
 
@@ -109,7 +110,7 @@ class Connection:
         self._socket: Any = None
 
     def request(
-        self, method: str, target: str, headers: Mapping[str, str], deadline: float, body: memoryview | None = None
+        self, method: str, target: str, headers: Mapping[str, str], deadline: float, body: Body | None = None
     ) -> Response:
         """Send a request and return the response, still to be read; `deadline` is by `monotonic`."""
         if self._to_proxy is not None:
@@ -128,7 +129,7 @@ class Connection:
             )
         return "\r\n".join(lines).encode()
 
-    def _asked(self, method: str, asked: bytes, deadline: float, body: memoryview | None = None) -> Response:
+    def _asked(self, method: str, asked: bytes, deadline: float, body: Body | None = None) -> Response:
         self._incoming.idle, self._incoming.deadline = False, deadline
         self._incoming.wait(self.silence)
         self._socket.sendall(asked)
@@ -137,7 +138,7 @@ class Connection:
         answer.stays = answer.stays and whole
         return answer
 
-    def _send(self, body: memoryview, deadline: float) -> bool:
+    def _send(self, body: Body, deadline: float) -> bool:
         """Send a body; `False` where the server takes no more of it, and may have said why."""
         for begin in range(0, body.nbytes, _SENT_AT_ONCE):
             left = deadline - time.monotonic()

@@ -17,6 +17,7 @@ from cfagg.storage.credentials import Credentials, from_environment, setting
 from cfagg.storage.http_options import Headers, check_options, common_options, split_url
 from cfagg.storage.remote_source import RemoteSource
 from cfagg.storage.s3_listing import MOST, Listing, listing
+from cfagg.storage.s3_settings import switched_on
 from cfagg.storage.signing import Signing, canonical_query
 from cfagg.storage.store import MAX_OBJECT, Part, State, check_key
 from cfagg.storage.transport import Reply, Signer, Transport
@@ -197,9 +198,10 @@ class S3Source(HttpSource):
             raise SourceError(
                 f"{self.path}: storage_options= has a region that is not valid: it has letters, digits and hyphens only"
             )
+        self._region = region
         self._root, self._prefix = _endpoint(bucket, region, options), prefix
         headers, timeout, deadline = common_options(url, options)
-        if options.get("request_payer"):
+        if switched_on(options, "request_payer"):
             headers = Headers({**headers.now(), "x-amz-request-payer": "requester"})
         # Where the user's settings name the server, no file has led there.
         guarded = guarded and not (options.get("endpoint") or setting("endpoint_url"))
@@ -282,7 +284,7 @@ def _signing(path: str, options: Mapping[str, Any], region: str) -> Signing | No
     """Return who signs requests, `None` where nobody does."""
     key, secret, token = (options.get(n) for n in ("access_key_id", "secret_access_key", "session_token"))
     provider = options.get("credentials")
-    if options.get("skip_signature"):
+    if switched_on(options, "skip_signature"):
         return None
     if provider is not None:
         if key is not None or secret is not None or token is not None:
@@ -315,7 +317,7 @@ def _endpoint(bucket: str, region: str, options: Mapping[str, Any]) -> str:
                 f"s3://{bucket}: storage_options= or the environment has an invalid endpoint; expected https://server"
             )
         top = str(given).rstrip("/")
-        return top if options.get("virtual_hosted_style_request") else f"{top}/{bucket}"
+        return top if switched_on(options, "virtual_hosted_style_request") else f"{top}/{bucket}"
     domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
     # A certificate for *.s3… does not cover names with dots.
     return f"https://s3.{region}.{domain}/{bucket}" if "." in bucket else f"https://{bucket}.s3.{region}.{domain}"

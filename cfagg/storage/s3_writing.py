@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import mmap
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-from cfagg.errors import FragmentReadError, LimitError, TargetError, TargetExistsError
+from cfagg.errors import CfaggError, FragmentReadError, LimitError, TargetError, TargetExistsError
+from cfagg.storage.bodies import Body, bytes_of, pieces, sha256
 from cfagg.storage.remote import S3Source
+from cfagg.storage.s3_settings import encryption
 from cfagg.storage.signing import canonical_query
-from cfagg.storage.store import MAX_OBJECT, check_key
+from cfagg.storage.store import check_key
 from cfagg.storage.transport import Reply
 
 __all__ = ["S3Target"]
@@ -32,39 +32,54 @@ _PARTS, _PART, _AT_ONCE = 10_000, 5 << 20, 12
 #: Objects that are removed by one request, and bytes of an answer that is no object.
 _REMOVED, _ANSWER = 1000, 1 << 24
 
+_ENCRYPTION = "x-amz-server-side-encryption"
+
+#: An error in an answer that began well.
+_FAILED = re.compile(rb"<(?:\w{1,20}:)?Error[\s>/]")
+
 
 class S3Target(S3Source):
     """A store at ``s3://bucket/path`` that is read and written."""
 
     def put(self, key: str, data: Any, *, create: bool = False, match: str | None = None) -> str:
         """Write an object and return its tag; see `ObjectStore.put`."""
-        body = _bytes_of(data)
+        with bytes_of(data) as body:
+            return self._put(key, body, create, match)
+
+    def _put(self, key: str, body: Body, create: bool, match: str | None) -> str:
         if not create and match is None and body.nbytes > _PART:
             return self._in_parts(key, body)
+        hidden = encryption(self.path)
         tag = match if match is None or match.startswith(('"', "W/")) else f'"{match}"'
         condition = {"if-none-match": "*"} if create else {} if tag is None else {"if-match": tag}
-        reply = self._asked(key, "PUT", body=body, headers=condition)
+        reply = self._asked(key, "PUT", body=body, headers={**condition, **hidden})
         gone = reply.status == 404 and match is not None and b"NoSuchBucket" not in reply.body
         if condition and (gone or reply.status in (304, 409, 412)):
             # An attempt whose answer was lost may have written it.
-            made = self._tag_of(key, body) if reply.again else None
+            made = self._tag_of(key, body, hidden) if reply.again else None
             if made is None:
                 raise TargetExistsError(f"{self.path}/{key} exists: somebody else writes there")
             return made
-        return self._tagged_by(key, reply).strip('"')
+        return self._tagged_by(key, self._hidden(key, reply, hidden)).strip('"')
 
-    def _tag_of(self, key: str, body: memoryview) -> str | None:
-        """Return the tag of an object that holds these bytes, `None` of any other."""
-        state = None if body.nbytes > MAX_OBJECT else self._state(key)
+    def _tag_of(self, key: str, body: Body, hidden: Mapping[str, str]) -> str | None:
+        """Return the tag of an object that holds these bytes, encrypted as was asked for; `None` of any other."""
+        state = self._state(key)
         if state is None or state.size != body.nbytes:
             return None
-        whole = self.read(key) or b""
-        return state.tag if memoryview(whole) == body and self._state(key) == state else None
+        for begin, piece in pieces(body):
+            found = self.part(key, begin, piece.nbytes)
+            if found is None or (found.tag or "").strip('"') != state.tag or piece != found.body:
+                return None
+        if hidden:
+            self._hidden(key, self._asked(key, "HEAD"), hidden)
+        return state.tag if self._state(key) == state else None
 
-    def _in_parts(self, key: str, body: memoryview) -> str:
+    def _in_parts(self, key: str, body: Body) -> str:
         """Write a large object by several requests at once; without the last one there is none."""
-        begun = self._done(key, self._asked(key, "POST", {"uploads": ""}), "Initiate").body.decode("utf-8", "replace")
-        named = re.search(r"<UploadId>([^<>&]{1,2000})</UploadId>", begun)
+        hidden = encryption(self.path)
+        begun = self._done(key, self._asked(key, "POST", {"uploads": ""}, headers=hidden), "Initiate")
+        named = re.search(r"<UploadId>([^<>&]{1,2000})</UploadId>", begun.body.decode("utf-8", "replace"))
         if named is None:
             raise TargetError(f"{self.path}/{key} cannot be written: the server gives no name for its parts")
         upload, step = {"uploadId": named[1]}, max(_PART, -(-body.nbytes // _PARTS))
@@ -75,16 +90,24 @@ class S3Target(S3Source):
             tag = escape(self._tagged_by(key, reply))
             return f"<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>"
 
+        lost = False
         try:
+            self._hidden(key, begun, hidden)
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 parts = "".join(pool.map(send, range(1, -(-body.nbytes // step) + 1)))
             whole = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
-            reply = self._done(
-                key, self._asked(key, "POST", upload, memoryview(whole)), "CompleteMultipartUploadResult"
-            )
-        except BaseException:
+            lost = True
+            reply = self._asked(key, "POST", upload, memoryview(whole))
+            lost = reply.again or reply.status == 200
+            self._done(key, reply, "CompleteMultipartUploadResult")
+        except BaseException as error:
             with suppress(TargetError):
                 self._asked(key, "DELETE", upload)
+            # It may have been put together, and the answer was lost: then there are no parts any more.
+            with suppress(CfaggError):
+                made = self._tag_of(key, body, hidden) if lost and isinstance(error, TargetError) else None
+                if made is not None:
+                    return made
             raise
         tag = re.search(r"<ETag>(?:&quot;|&#34;|\")?([^<>&\"]{1,200})", reply.body.decode("utf-8", "replace"))
         return "" if tag is None else tag[1]
@@ -92,9 +115,10 @@ class S3Target(S3Source):
     def copy(self, old: str, new: str) -> None:
         """Let the server copy an object within the store."""
         given = quote(f"{self.path.removeprefix('s3:/')}/{check_key(self.path, old)}", safe="/-_.~")
-        reply = self._asked(new, "PUT", headers={"x-amz-copy-source": given})
+        hidden = encryption(self.path)
+        reply = self._asked(new, "PUT", headers={"x-amz-copy-source": given, **hidden})
         # The answer may begin well while the server copies, and be an error all the same.
-        self._done(new, reply, "CopyObjectResult", f" to a copy of {old}")
+        self._hidden(new, self._done(new, reply, "CopyObjectResult", f" to a copy of {old}"), hidden)
 
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects; those that are not there are no error."""
@@ -117,11 +141,11 @@ class S3Target(S3Source):
         key: str,
         method: str,
         query: Mapping[str, str] | None = None,
-        body: memoryview = memoryview(b""),  # noqa: B008 - it cannot be changed
+        body: Body = memoryview(b""),  # noqa: B008 - it cannot be changed
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
         """Return the answer to a request about an object, or about the bucket where there is no key."""
-        sent = {"content-length": str(body.nbytes), "x-amz-content-sha256": hashlib.sha256(body).hexdigest()}
+        sent = {"content-length": str(body.nbytes), "x-amz-content-sha256": sha256(body)}
         asked, url = (self._transport, self._url(key)) if key else (self._listing, f"{self._root}/")
         try:
             return asked.ask(
@@ -138,21 +162,31 @@ class S3Target(S3Source):
 
     def _done(self, key: str, reply: Reply, element: str, what: str = "") -> Reply:
         """Return an answer that says that it was done, by the element that it is in."""
-        if reply.status != 200 or f"<{element}".encode() not in reply.body[:1000] or b"<Error>" in reply.body:
+        if reply.status != 200 or f"<{element}".encode() not in reply.body[:1000] or _FAILED.search(reply.body):
             raise self._unwritten(key, reply, what)
+        return reply
+
+    def _hidden(self, key: str, reply: Reply, hidden: Mapping[str, str]) -> Reply:
+        """Return an answer that says that an object is encrypted as was asked for."""
+        asked = hidden.get(_ENCRYPTION)
+        if reply.status == 200 and asked is not None and reply.headers.get(_ENCRYPTION) != asked:
+            raise TargetError(
+                f"{self.path}/{key} is not encrypted by the server with {asked}, as AWS_SERVER_SIDE_ENCRYPTION asks; "
+                "unset it, or write to a server that does it, and remove the object"
+            )
         return reply
 
     def _unwritten(self, key: str, reply: Reply, what: str = "") -> TargetError:
         told = reply.body.decode("utf-8", "replace")
         code = re.search(r"<Code>([A-Za-z]{1,60})</Code>", told)
         said = told[:200].strip() if code is None else code[1]
-        return TargetError(f"{self.path}/{key} cannot be written: the server answers {reply.status}{what}: {said}")
-
-
-def _bytes_of(data: Any) -> memoryview:
-    """Return what is written, a file as its map in memory."""
-    if not isinstance(data, Path):
-        found = memoryview(data)
-        return found.cast("B") if found.nbytes else memoryview(b"")
-    with data.open("rb") as file:
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if data.stat().st_size else b"")
+        named = re.search(r"<Region>([a-z0-9-]{1,40})</Region>", told)
+        region = named[1] if named else reply.headers.get("x-amz-bucket-region", self._region)
+        hint = (
+            ""
+            if region == self._region
+            else f"; the bucket is in the region {region!r}, give it as {self.options_name}={{'region': …}}"
+        )
+        return TargetError(
+            f"{self.path}/{key} cannot be written: the server answers {reply.status}{what}: {said}{hint}"
+        )

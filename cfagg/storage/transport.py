@@ -18,6 +18,7 @@ from urllib.parse import urljoin, urlsplit
 
 from cfagg.errors import AccessError, CfaggError, FragmentReadError, LimitError, TargetError
 from cfagg.errors.redacting import redacted
+from cfagg.storage.bodies import Body
 from cfagg.storage.connections import Connections
 from cfagg.storage.responses import Response
 from cfagg.storage.urls import covers
@@ -27,6 +28,8 @@ __all__ = ["Reply", "Signer", "Transport"]
 _REDIRECTS = {301, 302, 303, 307, 308}
 #: Answers that another attempt may better.
 _AGAIN = {429, 500, 502, 503, 504}
+#: What S3 says of a body that came too slowly, or was held up on its way.
+_TIMEOUT = b"<Code>RequestTimeout</Code>"
 _ATTEMPTS = 4
 _HOPS = 5
 #: Bytes that are read of the page that comes with an error or a redirect.
@@ -85,7 +88,7 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         *,
         limit: int,
-        body: memoryview | None = None,
+        body: Body | None = None,
     ) -> Reply:
         """Return the server's answer to a request of a percent-encoded URL and query; what has a body is not led on.
 
@@ -122,7 +125,7 @@ class Transport:
         headers: Mapping[str, str],
         limit: int,
         until: float,
-        body: memoryview | None,
+        body: Body | None,
     ) -> Reply:
         """Return the answer of the first attempt that has one."""
         last, wait = "", 0.0
@@ -143,7 +146,7 @@ class Transport:
                 if time.monotonic() >= until:
                     raise FragmentReadError(f"{url} cannot be read within {self.deadline:g} s: {last}") from error
                 continue
-            if reply.status not in _AGAIN:
+            if reply.status not in _AGAIN and not (reply.status == 400 and _TIMEOUT in reply.body):
                 return replace(reply, again=True) if attempt else reply
             last = f"the server answers {reply.status}"
             asked = _retry_after(reply.headers.get("retry-after", ""))
@@ -159,7 +162,7 @@ class Transport:
         headers: Mapping[str, str],
         limit: int,
         until: float,
-        body: memoryview | None,
+        body: Body | None,
     ) -> Reply:
         parts = urlsplit(url)
         target = f"{parts.path or '/'}{'?' + query if query else ''}"

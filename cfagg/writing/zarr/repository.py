@@ -12,6 +12,7 @@ from typing import Any
 from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.formats.icechunk import BRANCH, said, storage_of
 from cfagg.runtime.publishing import reason, sync_tree
+from cfagg.storage.s3_settings import encryption
 from cfagg.storage.urls import Url
 
 __all__ = ["Place"]
@@ -28,6 +29,11 @@ class Place:
 
     @property
     def _storage(self) -> Any:
+        if isinstance(self.where, Url) and encryption(str(self)):
+            raise TargetError(
+                f"{self} is not written: the environment asks for encryption (AWS_SERVER_SIDE_ENCRYPTION or "
+                "AWS_SSE_…), for which Icechunk's library does not ask; make it the default of the bucket and unset it"
+            )
         return storage_of(self.where if isinstance(self.where, Url) else str(self.where))
 
     def exists(self) -> bool:
