@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import uuid
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -45,6 +46,11 @@ def test_an_upload_whose_last_answer_is_lost_is_found_to_be_done(bucket, faulty,
         if request.command == "POST" and "uploadId" in request.path and len(lost) < (4 if lasting else 1):
             lost.append(request.path)
             faulty.begin("lost", 0)
+        elif lost and request.command == "POST":
+            # So S3 answers the second time; the server of the tests fails.
+            request.rfile.read(int(request.headers["Content-Length"]))
+            faulty._send(request, 404, [], b"<Error><Code>NoSuchUpload</Code></Error>")
+            return
         asked(request)
 
     monkeypatch.setattr(faulty, "answer", answer)
@@ -99,6 +105,36 @@ def test_a_large_conditional_write_whose_answer_is_lost_is_found_to_be_done(buck
     with pytest.raises(TargetExistsError):
         store.put("k", file, create=True)
     assert store.read("k") == BODY
+
+
+def test_an_interrupt_is_one_also_where_the_upload_is_done(bucket, faulty, monkeypatch) -> None:  # noqa: F811
+    store, asked = a_store(bucket, faulty), s3_writing.S3Target._asked
+
+    def interrupted(self, key, method, query=None, *more, **named):
+        reply = asked(self, key, method, query, *more, **named)
+        if method == "POST" and "uploadId" in (query or {}):
+            raise KeyboardInterrupt
+        return reply
+
+    monkeypatch.setattr(s3_writing.S3Target, "_asked", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.put("k", BODY)
+
+
+def test_what_another_wrote_without_the_encryption_that_is_asked_for_is_not_ours(bucket, faulty, monkeypatch) -> None:  # noqa: F811
+    store = a_store(bucket, faulty)
+    store.put("k", b"1")
+    monkeypatch.setenv("AWS_SERVER_SIDE_ENCRYPTION", "AES256")
+    faulty.begin("503", 0)
+    with pytest.raises(TargetError, match="not encrypted by the server"):
+        store.put("k", b"1", create=True)
+
+
+def test_a_lost_answer_is_asked_about_for_longer_than_a_second(bucket, faulty, monkeypatch) -> None:  # noqa: F811
+    store, state, clock = a_store(bucket, faulty), s3_writing.S3Target._state, count()
+    monkeypatch.setattr(s3_writing.S3Target, "_state", lambda *given: state(*given)._replace(now=next(clock)))
+    faulty.begin("lost", 0)
+    assert store.put("k", b"1", create=True) == store._state("k").tag
 
 
 _CUT_SHORT = """
