@@ -16,6 +16,7 @@ A directory that is exchanged is whole before and after: a reader sees the old g
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -52,6 +53,9 @@ from cfagg.storage.urls import Url
 
 __all__ = ["GroupStaging", "build", "consolidate", "finish_dead", "put_attributes", "working"]
 
+#: Bytes of the name of an array in that of a work directory; longer ones are told by a digest.
+_LONGEST = 160
+
 
 class GroupStaging(Staging):
     """A locked work directory for the accumulation of one array of a store, whose links are resolved."""
@@ -60,6 +64,8 @@ class GroupStaging(Staging):
         home, place = Path(os.path.realpath(store)), Path(os.path.realpath(target))
         # No two arrays of any stores share a name: it is without points after the store's.
         name = variable.replace("%", "%25").replace(".", "%2E").replace("/", "%2F")
+        if len(name.encode()) > _LONGEST:  # no other name has a % before a -
+            name = f"%-{hashlib.sha256(name.encode()).hexdigest()}"
         root, inside = _roots(home, name)
         former = [p for p in _roots(home, variable.replace("/", ".")) if name != variable and _is_of(p, variable)]
         if inside.is_dir() or not (root.exists() or renames_into(home.parent, place.parent)):

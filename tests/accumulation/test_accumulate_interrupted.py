@@ -13,6 +13,7 @@ import pytest
 import zarr
 
 from cfagg.accumulation import building, freshness, partials, source
+from cfagg.accumulation.accumulated import open_accumulated
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
@@ -361,6 +362,7 @@ def test_a_few_kills_while_a_reader_asks_leave_right_answers_or_none(tmp_path):
 @pytest.mark.parametrize(("one", "other"), [
     (("x", "a/b"), ("x", "a.b")), (("x", "a%2Fb"), ("x", "a/b")), (("x", "a%2Eb"), ("x", "a.b")),
     (("x", "y/b"), ("x.y", "b")), (("x", "y.b"), ("x.y", "b")), (("x", "a%b"), ("x", "a%25b")),
+    (("x", "a." * 60 + "b"), ("x", "a." * 60 + "c")),
 ])  # fmt: skip
 def test_no_two_arrays_share_a_work_directory(one, other, tmp_path):
     for store, _ in (one, other):
@@ -383,3 +385,10 @@ def test_a_build_of_a_former_version_is_finished_where_only_its_own_array_is_mea
     assert accumulate(store, name, resume=True).resumed > 0
     assert not former.exists()
     freshness.check(open_group(store, name))
+
+
+@pytest.mark.parametrize("name", ["a." * 60 + "b", "v" * 220])
+def test_an_array_of_a_long_name_is_accumulated(name, tmp_path):
+    zarr.create_array(tmp_path / "x", name=name, shape=(4,), chunks=(2,), dtype="f4", dimension_names=["t"])[:] = 1
+    accumulate(tmp_path / "x", name)
+    assert open_accumulated(tmp_path / "x", name).sum("t") == 4

@@ -361,15 +361,15 @@ def test_an_array_that_was_made_anew_is_refused_until_xarray_reads_it_so_too(tmp
     names = ["time", "x"]
     dims = {"dimension_names": names} if zarr_format == 3 else {"attributes": {"_ARRAY_DIMENSIONS": names}}
     how = {"shape": (8, 4), "chunks": (2, 4), "dtype": "<i2", "fill_value": -1, "compressors": None, **dims}
-    group = zarr.create_group(tmp_path, zarr_format=zarr_format)
+    group = zarr.create_group(tmp_path, zarr_format=zarr_format).create_group("g")
     data = np.arange(32, dtype="i2").reshape(8, 4)
     group.create_array("tas", **how)[:] = data
-    zarr.consolidate_metadata(tmp_path)
+    zarr.consolidate_metadata(tmp_path, path="g")
     changed = {k: v for k, v in changed.items() if k != "zarr_format"}
     group.create_array("tas", overwrite=True, **{**how, **changed})[:4] = data[:4]
     with pytest.raises(StaleError, match=r"zarr.consolidate_metadata\('"):
-        accumulate(tmp_path, "tas", weights=None)
-    zarr.consolidate_metadata(tmp_path)
-    accumulate(tmp_path, "tas", weights=None)
-    found = open_accumulated(tmp_path, "tas").sum(("time", "x"))
-    np.testing.assert_allclose(found, xr.open_zarr(tmp_path).tas.sum(), rtol=1e-12)
+        accumulate(tmp_path, "g/tas", weights=None)
+    zarr.consolidate_metadata(tmp_path, path="g")
+    accumulate(tmp_path, "g/tas", weights=None)
+    found = open_accumulated(tmp_path, "g/tas").sum(("time", "x"))
+    np.testing.assert_allclose(found, xr.open_zarr(tmp_path / "g").tas.sum(), rtol=1e-12)
