@@ -71,8 +71,14 @@ def check_index(space: Space, message: bytes, shape: Sequence[int] | None) -> La
         plain = 8 * sizes
         if (kind, size) != (_PLAIN, plain) and not (kind == _FILTERED and plain + 4 < size <= plain + 12):
             raise BrokenError
-        for _ in records(space, at, kind, size):
-            pass
+        # Of those out of order the library lists chunks that it does not find when it reads.
+        rank, before = sizes - 1, b""
+        for record in records(space, at, kind, size):
+            # As bytes numbers are in order if their highest byte comes first.
+            start = struct.pack(f">{rank}Q", *struct.unpack_from(f"<{rank}Q", record, size - 8 * rank))
+            if start <= before:
+                raise BrokenError
+            before = start
     else:
         # What the layout says of the index stands in it once more, in another order.
         head = space.take(at, _BLOCKS[mark] + 8)

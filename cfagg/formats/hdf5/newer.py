@@ -252,7 +252,10 @@ class _Blocks:
             raise UnusualError
         if bits > 64 or not _is_power(least) or not _is_power(pointers) or wanted * entry > self._space.size:
             raise UnusualError
-        (at,) = struct.unpack_from("<Q", head, 60)
+        used, made, at = struct.unpack_from("<QQQ", head, 44)
+        # Behind the last that was used the library looks at none, and it goes through all of them.
+        if not wanted <= used <= made or made * entry > self._space.size:
+            raise UnusualError
         # Groups of blocks, of which the first have no block of their own for the places.
         groups, within, offset = 1 + bits - (least.bit_length() - 1), 2 * (pointers.bit_length() - 1), (bits + 7) // 8
         data = 2 * (pointers - 1)

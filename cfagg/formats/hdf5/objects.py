@@ -113,7 +113,8 @@ class Objects:
         else:
             raise UnusualError
         self.root = int(root)
-        if base or end > self.space.size:
+        # What stands behind that end the library does not read.
+        if base or end > self.space.size or (self.space.checksum is not None and end != self.space.size):
             raise UnusualError
         return int(root)
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from typing import Any, Literal, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 
@@ -33,8 +34,8 @@ from cfagg.storage.files import Handle
 
 __all__ = ["find", "find_all", "find_every", "is_only_a_dimension"]
 
-#: Elements of REFERENCE_LIST and links that are looked at.
-_USERS, _MOST = 64, 1024
+#: Elements of REFERENCE_LIST and links that are looked at, and links where they are read for each variable again.
+_USERS, _MOST, _EACH = 64, 1024, 256
 
 #: Classes of types.
 _COMPOUND, _SEQUENCE = 6, 9
@@ -127,18 +128,22 @@ def is_only_a_dimension(handle: Handle, head: bytes, name: str) -> bool:
 
 def _found(handle: Handle, head: bytes, name: str, question: Literal["variable", "only a dimension"]) -> Any:
     """Return what is known of an object of the root group, `None` where the library has to look."""
-    if "/" in name or not name:
+    if "/" in name or not name or handle in _left:
         return None
     try:
         first = Head(handle, head)
         # Files of one length may begin alike to the last byte; of others the superblocks differ.
         again, _Last.size = first.size == _Last.size, first.size
         if not again:
-            return _parsed(first, name, question)
-        return remembered((question, name, first.size), first, lambda: _parsed(first, name, question))
+            return _parsed(handle, first, name, question)
+        return remembered((question, name, first.size), first, lambda: _parsed(handle, first, name, question))
     except (OverlapError, OSError, *ERRORS):
         # The library finds out what is wrong, and says it in its words.
         return None
+
+
+#: Files whose root group is the library's to look at: of many names all would be read for each.
+_left: WeakSet[Handle] = WeakSet()
 
 
 class _Last:
@@ -147,12 +152,16 @@ class _Last:
     size = -1
 
 
-def _parsed(first: Head, name: str, question: Literal["variable", "only a dimension"]) -> Any:
+def _parsed(handle: Handle, first: Head, name: str, question: Literal["variable", "only a dimension"]) -> Any:
     """Return the answer about an object of the root group."""
     file = _File(Objects(Space(first, checksum=compiled())))
-    root = file.objects.top()
-    # Most files of a series differ in the headers of their variables, and not in what leads to these.
-    links = remembered(("links", root, file.objects.expected), first, lambda: file.links(root))
+    try:
+        root = file.objects.top()
+        # Most files of a series differ in the headers of their variables, and not in what leads to these.
+        links = remembered(("links", root, file.objects.expected), first, lambda: file.links(root))
+    except (OverlapError, OSError, *ERRORS):
+        _left.add(handle)
+        raise
     answer = file.variable if question == "variable" else file.is_only_a_dimension
     return remembered((question, name, tuple(links.items())), first, lambda: answer(links, name))
 
@@ -189,7 +198,7 @@ class _File:
         """Return where the objects of a group stand; links by name are left out, or unusual where not `hard`."""
         stored = self.objects.links(self.object(root), hard=hard)
         links = dict(stored)
-        if len(links) < len(stored) or len(links) > _MOST:
+        if len(links) < len(stored) or len(links) > (_MOST if self._keep else _EACH):
             raise UnusualError
         self._names = {at: name for name, at in links.items()}
         return links
@@ -217,6 +226,8 @@ class _File:
         if _is_no_variable(internal) or internal.get("CLASS", "DIMENSION_SCALE") != "DIMENSION_SCALE":
             raise UnusualError
         dims = self.dimensions(links, name, shape, most, scales, named="CLASS" in internal)
+        if self.objects.space.proven:
+            _look_at_storage(messages, self.objects.space.size)
         storage = storage_of(messages, shape, dtype, name)
         return _Variable(dims, shape, dtype.newbyteorder("="), _as_netcdf4(shown, ordered=found.ordered), storage)
 
@@ -324,7 +335,7 @@ def _look_at_storage(messages: Mapping[int, bytes], end: int) -> None:
         usual = layout.size == size and (layout.at == UNDEFINED or layout.at + size <= end)
     else:
         usual = layout.class_ == CHUNKED and len(layout.chunk) == len(shape) + 1 and layout.chunk[-1] == size
-    if not usual or not all(layout.chunk):
+    if not usual or not all(layout.chunk) or prod(layout.chunk) >= 1 << 32:
         raise UnusualError
 
 

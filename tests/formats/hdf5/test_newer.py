@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 from math import prod
 
 import h5py
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from cfagg.formats.hdf5 import indexes
+from cfagg.formats.hdf5.lookup3 import compiled
 from cfagg.formats.hdf5.newer import NewerIndex
 from cfagg.formats.hdf5.objects import LAYOUT, Objects
 from cfagg.formats.hdf5.plain import storage_of
@@ -220,3 +222,13 @@ def test_layouts_without_an_index_that_is_known_are_left_to_the_library(made):
     layout[5 + layout[3] * layout[4]] = 6
     messages[LAYOUT] = bytes(layout)
     assert storage_of(messages, shape, np.dtype("<i4"), "v").tree is None
+
+
+@pytest.mark.parametrize(("at", "number"), [(44, 89), (44, 2**32), (52, 89), (52, 2**32)], ids=str)
+def test_an_array_of_other_numbers_of_elements_than_it_has_is_left_to_the_library(made, at, number):
+    raw, stored, shape, expected = made((90,), (1,), (None,), {}, whole)
+    assert listed(raw, stored, shape) == expected
+    forged, begin = bytearray(raw), stored.tree.layout.at
+    struct.pack_into("<Q", forged, begin + at, number)
+    struct.pack_into("<I", forged, begin + 68, compiled()(bytes(forged[begin : begin + 68])))
+    assert listed(bytes(forged), stored, shape) is None

@@ -203,3 +203,30 @@ def test_a_dimension_that_the_library_cannot_open_is_left_to_it(tmp_path):
     raw[contiguous + 10] ^= 1
     (tmp_path / "b.nc").write_bytes(raw)
     assert _ours(tmp_path / "b.nc") is None
+
+
+def test_values_behind_the_end_of_an_old_file_are_left_to_the_library(tmp_path):
+    raw = bytearray(_made(tmp_path / "a.nc", "flat"))
+    layouts = [m.start() for m in re.finditer(rb"\x03\x01.{6}\0\0\x10\0{7}", bytes(raw), re.DOTALL)]
+    assert len(layouts) == 1  # that of "tas", of sixteen bytes
+    raw[layouts[0] + 6] = 255
+    (tmp_path / "b.nc").write_bytes(raw)
+    with open_regular(str(tmp_path / "b.nc")) as handle:
+        assert variables.find(handle, handle.some(2**14, 0), "tas") is None
+
+
+def test_chunks_of_four_gigabytes_in_an_old_tree_are_left_to_the_library(tmp_path):
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file.create_dataset("tas", data=np.zeros((2, 3)), chunks=(2, 3), maxshape=(None, None)).attrs["units"] = "K"
+        for axis, name in enumerate(("y", "x")):
+            file.create_dataset(name, data=np.arange(2.0 + axis), chunks=(2 + axis,), maxshape=(None,)).make_scale(name)
+            file["tas"].dims[axis].attach_scale(file[name])
+    assert _ours(tmp_path / "a.nc") is not None
+    raw = bytearray((tmp_path / "a.nc").read_bytes())
+    chunk = raw.index(bytes.fromhex("020000000300000008000000"))
+    raw[chunk + 3] = raw[chunk + 6] = 1
+    (tmp_path / "b.nc").write_bytes(raw)
+    with pytest.raises((OSError, KeyError)):
+        _theirs(bytes(raw))
+    with open_regular(str(tmp_path / "b.nc")) as handle:
+        assert variables.find(handle, handle.some(2**14, 0), "tas") is None

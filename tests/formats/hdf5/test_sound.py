@@ -12,6 +12,7 @@ import pytest
 
 from cfagg.arrays.source import open_source
 from cfagg.errors import FragmentReadError, SourceError
+from cfagg.formats.hdf5.lookup3 import compiled
 from cfagg.formats.hdf5.sound import Sound
 from cfagg.formats.hdf5.space import BrokenError
 
@@ -254,3 +255,17 @@ def test_an_index_whose_layout_ends_too_early_is_refused_when_looked_at_by_itsel
     sound = Sound(bytes(raw))
     with pytest.raises(BrokenError):
         sound.index(at)
+
+
+def test_a_tree_of_chunks_out_of_order_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="v110") as file:
+        file.create_dataset("x", data=np.zeros((4, 2)), chunks=(1, 2), maxshape=(None, None))
+    raw = bytearray(path.read_bytes())
+    Sound(bytes(raw)).index(addresses(path)["x"])
+    # Records of a place and two indices: the first two change places.
+    at = raw.index(b"BTLF\0\x0a")
+    raw[at + 6 : at + 54] = raw[at + 30 : at + 54] + raw[at + 6 : at + 30]
+    struct.pack_into("<I", raw, at + 102, compiled()(bytes(raw[at : at + 102])))
+    with pytest.raises(BrokenError):
+        Sound(bytes(raw)).index(addresses(path)["x"])

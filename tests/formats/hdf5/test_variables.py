@@ -19,6 +19,7 @@ from cfagg.formats.hdf5 import library_variables as hdf5
 from cfagg.formats.hdf5 import variables
 from cfagg.formats.hdf5.head import Head
 from cfagg.formats.hdf5.indexes import positions
+from cfagg.formats.hdf5.objects import Objects
 from cfagg.formats.values import read
 from cfagg.storage.files import CONTEXT_SOURCE, Borrowed, open_regular
 from cfagg.storage.gate import admit
@@ -155,6 +156,29 @@ def test_a_file_that_is_cut_off_is_left_to_the_library(tmp_path):
     for size in (0, 7, 8, 47, 48, 300, len(whole) // 2, len(whole) - 1):
         (tmp_path / "a.nc").write_bytes(whole[:size])
         assert _found(path, "tas") is None
+
+
+def test_a_file_that_is_longer_than_it_says_is_left_to_the_library(tmp_path):
+    path = str(nca_files.fragment(tmp_path / "a.nc", "tas", np.zeros((2, 3)), ["y", "x"], {"units": "K"}))
+    assert _found(path, "tas") is not None
+    (tmp_path / "a.nc").write_bytes((tmp_path / "a.nc").read_bytes() + bytes(8))
+    assert _found(path, "tas") is None
+
+
+@pytest.mark.parametrize("libver", ["earliest", "v110"])
+def test_a_group_of_many_members_is_not_read_for_each_of_them(tmp_path, monkeypatch, libver):
+    with h5py.File(tmp_path / "a.nc", "w", libver=libver) as file:
+        for i in range(300):
+            file[f"v{i}"] = i
+    looked = []
+    links = Objects.links
+    monkeypatch.setattr(Objects, "links", lambda *a, **k: looked.append(1) or links(*a, **k))
+    with open_regular(str(tmp_path / "a.nc")) as handle:
+        head = handle.some(2**14, 0)
+        assert [variables.find(handle, head, f"v{i}") for i in range(300)] == [None] * 300
+        assert len(looked) == 1
+        # All at once they are found.
+        assert len(variables.find_all(handle, head, [f"v{i}" for i in range(300)])) == 300
 
 
 @pytest.mark.few(1)
