@@ -176,3 +176,18 @@ def test_all_readers_of_metadata_know_the_same_enumeration(tmp_path: Path, *, la
             assert enumeration_of(pickle.loads(pickle.dumps(variable.dtype))) == expected
     with netCDF4.Dataset(written(tmp_path / "b.nc", 0)) as file, open_netcdf4(file) as dataset:
         assert dataset.root.variables["sky"].enumeration == tuple((n, v) for n, v in SKY.items())
+
+
+def test_a_name_with_an_equals_sign_and_a_comma_does_not_look_like_two_names(tmp_path: Path) -> None:
+    """HDF5 takes any name: written plainly, one name of this kind would say what two others say."""
+    for k, names in enumerate(({"a": 1, "b": 2}, {"a = 1, b": 2})):
+        with h5py.File(tmp_path / f"{k}.nc", "w", track_order=True) as file:
+            time = file.create_dataset("time", data=[float(k)])
+            time.attrs.update({"standard_name": "time", "units": "days since 2000-01-01"})
+            time.make_scale("time")
+            kind = h5py.enum_dtype(names, np.uint8)
+            sky = file.create_dataset("sky", data=np.array([2], "u1").astype(kind), dtype=kind)
+            sky.attrs["standard_name"] = "cloud_type"
+            sky.dims[0].attach_scale(time)
+    with cfagg.aggregate([tmp_path / "0.nc", tmp_path / "1.nc"]) as found:
+        assert all(variable.size == 1 for name, variable in found.data_vars.items() if name.startswith("sky"))

@@ -261,7 +261,9 @@ def _enumerated(variable: Variable) -> str | None:
     names = variable.enumeration
     if names is None:
         return None
-    return f"enumeration of {variable.dtype.name} ({', '.join(f'{name} = {value}' for name, value in names)})"
+    # A name may have commas and equals signs of its own.
+    told = (f"{repr(name) if set(name) & set(',=\'"') else name} = {value}" for name, value in names)
+    return f"enumeration of {variable.dtype.name} ({', '.join(told)})"
 
 
 def _is_counted(variable: Variable) -> bool:
