@@ -232,3 +232,16 @@ def test_an_array_of_other_numbers_of_elements_than_it_has_is_left_to_the_librar
     struct.pack_into("<Q", forged, begin + at, number)
     struct.pack_into("<I", forged, begin + 68, compiled()(bytes(forged[begin : begin + 68])))
     assert listed(bytes(forged), stored, shape) is None
+
+
+@pytest.mark.parametrize(("mark", "at", "new"), [(b"FAHD", 8, 10), (b"FADB", 6, 8)], ids=str)
+def test_an_array_of_other_chunks_or_of_another_dataset_is_left_to_the_library(made, mark, at, new):
+    raw, stored, shape, expected = made((5, 7), (2, 3), (5, 7), {}, whole)
+    assert listed(raw, stored, shape) == expected
+    forged, begin = bytearray(raw), raw.index(mark)
+    # A header of 24 bytes; a block of nine places behind fourteen bytes.
+    end = begin + (24 if mark == b"FAHD" else 14 + 72)
+    struct.pack_into("<Q", forged, begin + at, new)
+    assert struct.unpack_from("<I", raw, end) == (compiled()(raw[begin:end]),)
+    struct.pack_into("<I", forged, end, compiled()(bytes(forged[begin:end])))
+    assert listed(bytes(forged), stored, shape) is None

@@ -230,3 +230,17 @@ def test_chunks_of_four_gigabytes_in_an_old_tree_are_left_to_the_library(tmp_pat
         _theirs(bytes(raw))
     with open_regular(str(tmp_path / "b.nc")) as handle:
         assert variables.find(handle, handle.some(2**14, 0), "tas") is None
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "at", "new"),
+    [("many", b"v001\0", 2, b"z"), ("flat", b"a11\0", 32, b"\2")],
+    ids=["order", "length"],
+)
+def test_names_out_of_order_and_attributes_of_other_lengths_are_left_to_the_library(tmp_path, what, name, at, new):
+    raw = bytearray(_made(tmp_path / "a.nc", what))
+    begin = raw.index(name) + at
+    assert raw[begin] in b"0\x0c"
+    raw[begin : begin + 1] = new
+    (tmp_path / "b.nc").write_bytes(raw)
+    assert _ours(tmp_path / "b.nc") is None

@@ -355,3 +355,11 @@ def test_identifiers_of_other_kinds_are_unusual() -> None:
     raises(UnusualError, lambda: of(heap()).get(b"\x30" + bytes(7)))
     assert of(heap(id_size=18)).get(b"\x21ab") == b"ab"
     raises(UnusualError, lambda: of(heap(id_size=19)).get(b"\x21ab"))
+
+
+def test_structures_without_checksums_share_no_byte() -> None:
+    space = Space(bytes(100), checksum=len)
+    assert all(space.unsealed(at, 20) for at in (0, 40, 20, 40))
+    for at, size in ((0, 10), (19, 1), (59, 2), (90, 11)):
+        with pytest.raises(UnusualError):
+            space.unsealed(at, size)
