@@ -121,18 +121,27 @@ def check_order(space: Space, layout: Layout) -> None:
     if layout.version != 3 or layout.at == UNDEFINED:
         return
     entry = _entry(len(layout.chunk))
-    waiting = [layout.at]
+    waiting: list[tuple[int, list[int] | None]] = [(layout.at, None)]
     while waiting:
-        at = waiting.pop()
+        at, first = waiting.pop()
         level, count = struct.unpack("<BH", space.take(at + 5, 3))
         size = (count + 1) * entry.itemsize - 8 if count else 0
         space.spend(24 + size)
         rows = np.frombuffer(space.take(at + 24, size) + bytes(8 if count else 0), entry)
+        places = rows["start"].tolist()
         starts = (rows["start"] // np.asarray(layout.chunk, np.int64)).tolist()
-        if any(map(operator.ge, starts, starts[1:])) or (not level and rows["start"][:-1, -1].any()):
+        # A place beyond what is signed comes out negative.
+        if (
+            rows["start"].min(initial=0) < 0
+            or any(map(operator.ge, starts, starts[1:]))
+            or (not level and rows["start"][:-1, -1].any())
+        ):
+            raise BrokenError
+        # What a node begins with is what the one above it says of it.
+        if first is not None and places[:1] != [first]:
             raise BrokenError
         if level:
-            waiting += rows["child"][:-1].tolist()
+            waiting += zip(rows["child"][:-1].tolist(), places, strict=False)
 
 
 def positions(

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
+import cfagg
 from cfagg.errors import CfaggError
 from cfagg.formats.hdf5 import library_variables, variables
 from cfagg.formats.values import read
@@ -244,3 +245,20 @@ def test_names_out_of_order_and_attributes_of_other_lengths_are_left_to_the_libr
     raw[begin : begin + 1] = new
     (tmp_path / "b.nc").write_bytes(raw)
     assert _ours(tmp_path / "b.nc") is None
+
+
+@pytest.mark.parametrize(("level", "row", "byte", "new"), [(1, 0, 1, 70), (0, 12, 7, 255)])
+def test_a_tree_with_chunks_that_the_library_does_not_find_is_refused(tmp_path, level, row, byte, new):
+    """A key unlike the first of the node below, or one beyond what is signed: chunks are listed, and read as fill."""
+    values = np.arange(1, 211.0, dtype="f4").reshape(6, 7, 5)
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file.create_dataset("tas", data=values, chunks=(1, 2, 2))
+    raw = bytearray((tmp_path / "a.nc").read_bytes())
+    nodes = [m.start() + 24 for m in re.finditer(b"TREE\x01" + bytes([level]), bytes(raw))]
+    first = min(nodes, key=lambda at: raw[at + 8])  # by the first key
+    raw[first + 48 * row + 24 + byte] = new  # in the third number of a place
+    (tmp_path / "b.nc").write_bytes(raw)
+    with h5py.File(io.BytesIO(raw)) as file:
+        assert (file["tas"][...] == 0).any()
+    with pytest.raises(CfaggError, match="index of chunks is damaged"):
+        cfagg.open_array(tmp_path / "b.nc", "tas")[...]
