@@ -1,4 +1,4 @@
-"""The partitions of an array, as columns: file, address, layout and part of what fills each cell of its matrix."""
+"""An array of members, and its partitions as columns: file, address, layout and part of what fills each cell."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.aggregation.fields import by_fields
 from cfagg.aggregation.joining import Joined
-from cfagg.aggregation.matrix import Blocks, Matrix
+from cfagg.aggregation.masters import distinct, master_of, with_missing, with_texts
+from cfagg.aggregation.matrix import Blocks, Matrix, blocks_of, matrix_of
+from cfagg.aggregation.names import Contents
 from cfagg.cf.joining import Stated
-from cfagg.model import Layout, Partitions, Strings
+from cfagg.model import Aggregation, Layout, Partitions, Strings
 
-__all__ = ["Layouts", "partitions_of"]
+__all__ = ["Arrays"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -21,22 +24,69 @@ Int64 = npt.NDArray[np.int64]
 _FORMATS = {"PP": "PP", "zarr": "zarr", "nczarr": "zarr", "Fields file": "UM", "kerchunk": "kerchunk"}
 
 
-class Layouts:
-    """Layouts and tables of names that arrays share."""
+class Arrays:
+    """Adds aggregations of members to the contents of datasets; tables of the names of files are shared."""
 
-    def __init__(self) -> None:
-        self._files: dict[bytes, tuple[Int64, Strings]] = {}
+    def __init__(self, joined: Joined, where: str, *, fields: bool) -> None:
+        self._joined = joined
+        self._where = where
+        self._fields = fields
+        self._tables: dict[bytes, tuple[Int64, Strings]] = {}
 
-    def files(self, joined: Joined, file: Int64) -> tuple[Int64, Strings]:
-        """Return codes and the table of the names of files."""
+    def add(
+        self,
+        contents: Contents,
+        name: str,
+        rows: Int64,
+        stated: Sequence[Stated],
+        sizes: Sequence[Sequence[int]],
+        axes: Sequence[int | None],
+        spans: Sequence[str],
+        orders: Sequence[Sequence[int]],
+    ) -> tuple[str, ...]:
+        """Add an aggregation to the contents: `orders` are, for each member, which of `spans` its dimensions are.
+
+        The attributes that members have differently are returned.
+        """
+        joined, boxes = self._joined, self._joined.boxes
+        own = np.asarray(sizes, np.int64).reshape(len(rows), len(spans))
+        box = int(boxes.box[rows[0]])
+        shape = tuple(int(own[0, d]) if a is None else int(boxes.extent[box, a]) for d, a in enumerate(axes))
+        several = distinct(stated)
+        master = with_missing(master_of(several), several)
+        if joined.options.concatenate:
+            master = with_texts(master, several)
+        if 0 in shape:  # there is no partition, and nothing to be read of a file
+            contents.add(name, spans, np.empty(shape, master.dtype), master.all_attributes())
+            return master.differing
+        blocks = blocks_of(boxes, rows, axes, own)
+        flips = np.zeros((len(rows), len(spans)), bool)
+        for d, axis in enumerate(axes):
+            if axis is not None:
+                flips[:, d] = boxes.flipped[rows, axis]
+        offsets = None
+        if self._fields:
+            blocks, offsets = by_fields(joined, rows, stated, blocks, flips, orders)
+        where = f"{self._where}, variable {name!r}"
+        matrix = matrix_of(blocks, shape, where)
+        partitions = _partitions(joined, rows, stated, blocks, matrix, flips, spans, orders, self._files(rows), offsets)
+        contents.variables[name] = Aggregation(
+            name, tuple(spans), shape, master.dtype, matrix.grid, partitions, master.units, master.calendar,
+            attributes=master.attributes, source=self._where,
+        )  # fmt: skip
+        return master.differing
+
+    def _files(self, rows: Int64) -> tuple[Int64, Strings]:
+        """Return codes and the table of the names of the files of members."""
+        file = self._joined.file[rows]
         key = file.tobytes()
-        if key not in self._files:
+        if key not in self._tables:
             used, codes = np.unique(file, return_inverse=True)
-            self._files[key] = codes, Strings(str(joined.scanned[k].place) for k in used.tolist())
-        return self._files[key]
+            self._tables[key] = codes, Strings(str(self._joined.scanned[k].place) for k in used.tolist())
+        return self._tables[key]
 
 
-def partitions_of(
+def _partitions(
     joined: Joined,
     rows: Int64,
     stated: Sequence[Stated],
@@ -45,8 +95,8 @@ def partitions_of(
     flips: npt.NDArray[np.bool_],
     spans: Sequence[str],
     orders: Sequence[Sequence[int]],
-    tables: Layouts,
-    offsets: Int64 | None = None,
+    named: tuple[Int64, Strings],
+    offsets: Int64 | None,
 ) -> Partitions:
     """Return the partitions.
 
@@ -56,7 +106,7 @@ def partitions_of(
     count = matrix.grid.size
     if not count:
         return Partitions.build(0, layouts=[Layout(tuple(spans))])
-    codes, files = tables.files(joined, joined.file[rows])
+    codes, files = named
     bits = flips @ (1 << np.arange(len(spans), dtype=np.int64)) if spans else np.zeros(len(rows), np.int64)
     formats = [joined.scanned[k].format for k in joined.file[rows].tolist()]
     addresses: dict[str, int] = {}

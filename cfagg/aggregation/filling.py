@@ -9,16 +9,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.aggregation.arrays import Layouts, partitions_of
-from cfagg.aggregation.fields import by_fields
+from cfagg.aggregation.arrays import Arrays
 from cfagg.aggregation.joining import Joined
-from cfagg.aggregation.masters import distinct, master_of, with_missing, with_texts
-from cfagg.aggregation.matrix import blocks_of, matrix_of
-from cfagg.aggregation.names import BOUNDS, Contents, absent, content_key, of_dimension, referring, renamed
+from cfagg.aggregation.names import (
+    BOUNDS,
+    Contents,
+    absent,
+    content_key,
+    dimension_name,
+    dimension_order,
+    names_beside,
+    note_name,
+    of_dimension,
+    referring,
+    renamed,
+)
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
 from cfagg.cf.header import plain
 from cfagg.cf.joining import Companion, Coordinate, Described, Stated, turn_of, with_units
-from cfagg.model import Aggregation
 
 __all__ = ["Builder"]
 
@@ -29,13 +37,12 @@ class Builder:
     """Adds boxes to the contents of a dataset."""
 
     def __init__(self, joined: Joined, contents: Contents, where: str, *, fields: bool = False) -> None:
-        self.fields = fields
         self.joined = joined
         self.contents = contents
         self.where = where
         self.axes = [axis.name for axis in joined.members.axes]
         self.number = {name: k for k, name in enumerate(self.axes)}
-        self.layouts = Layouts()
+        self.arrays = Arrays(joined, where, fields=fields)
         self.made: dict[Any, tuple[Assembled, Assembled | None, Any]] = {}
         #: What the array that is added uses: its key and name, and the attributes that its files give it.
         self.used: list[tuple[Any, str, Mapping[str, Any]]] = []
@@ -67,23 +74,23 @@ class Builder:
             for name, p in first.parts.items()
             if p.role == "ragged"
         )
-        order = self._dimensions(rows, described, box)
+        order = dimension_order(described, [n for n, k in self.number.items() if joined.boxes.extent[box, k] > 1])
         alike = list({(d.stated.dims, *d.along.items()): d for d in reversed(described)}.values())[::-1]
         names: dict[str, str] = {}
         dims: dict[str, str] = {}
         own: list[str | None] = []
         for identity in order:
-            beside = _beside(alike, identity)
-            called = _dim_name(alike, identity, beside)
-            own.append(self._axis(rows, described, identity, called, dims, names, beside))
+            others = names_beside(alike, identity)
+            called = dimension_name(alike, identity, others)
+            own.append(self._axis(rows, described, identity, called, dims, names, others))
         loose = [d for d in first.stated.dims if d not in first.along]
         sizes = dict(zip(first.stated.dims, first.shape, strict=True))
         for dim in loose:
             dims[f"dimension {dim}"] = names[dim] = self.contents.dimension(
                 dim, sizes[dim], self._sized(dim, sizes[dim]), set(sizes) - {dim}
             )
-        others = [i for i in self._present(described) if i not in order]
-        own = [*(self._axis(rows, described, identity, None, dims, names) for identity in others), *own]
+        scalars = [self._axis(rows, described, i, None, dims, names) for i in first.axes if i not in order]
+        own = [*scalars, *own]
         coordinates = [name for name in own if name is not None and name not in dims.values()]
         for name, mapping in first.mappings.items():
             names[mapping.name.rpartition("/")[2]] = names[name] = self._mapping(mapping)
@@ -92,24 +99,6 @@ class Builder:
             return False
         self._aggregation(rows, described, order, loose, dims, names, coordinates)
         return True
-
-    def _dimensions(self, rows: Int64, described: Sequence[Described], box: int) -> list[str]:
-        """Return the identities of the axes that are dimensions: of members, after those along which they vary."""
-        del rows
-        own: dict[str, None] = {}
-        for stated_dims, along in dict.fromkeys((d.stated.dims, tuple(d.along.items())) for d in described):
-            here = dict(along)
-            own.update(dict.fromkeys(here[dim] for dim in stated_dims if dim in here))
-        if len({d.stated.dims for d in described}) > 1:
-            most = max(described, key=lambda d: len(d.along))
-            own = dict.fromkeys([*(most.along[d] for d in most.stated.dims if d in most.along), *own])
-        extent = self.joined.boxes.extent[box]
-        new = [n for n, k in self.number.items() if extent[k] > 1 and n not in own and n in described[0].axes]
-        return [*new, *own]
-
-    @staticmethod
-    def _present(described: Sequence[Described]) -> list[str]:
-        return list(described[0].axes)
 
     def _axis(
         self,
@@ -131,7 +120,7 @@ class Builder:
             if dim is not None:
                 size = int(boxes.extent[boxes.box[rows[0]], axis])
                 dims[identity] = self.contents.dimension(dim, size, self._sized(dim, size), beside)
-                _called(names, described, identity, dims[identity])
+                note_name(names, described, identity, dims[identity])
             return None
         key = (identity, tuple(map(id, own)), boxes.start[rows, axis].tobytes())
         if key not in self.made:
@@ -159,7 +148,7 @@ class Builder:
             else:
                 new = self.contents.dimension(dim, size, ("dimension", dim, content), beside)
             dims[identity] = new
-            _called(names, described, identity, new)
+            note_name(names, described, identity, new)
             names.setdefault(dim, new)
         spans = () if dim is None else (dims[identity],)
         name = known or (dims[identity] if heads else self.contents.free(base, content))
@@ -249,7 +238,6 @@ class Builder:
             names[first.stated.name] = names[first.stated.name.rpartition("/")[2]] = name
             if self.ragged:
                 for dim, new in zip(first.stated.dims, self.contents.variables[name].dims, strict=False):
-                    names.setdefault(dim, new)
                     names[of_dimension(dim)] = new
             if first.role == "coordinates":
                 found.append(name)
@@ -316,7 +304,7 @@ class Builder:
         orders = [[new + d for d in turn] for turn in turns]
         sizes = [[1] * new + [size for _, size in sorted(zip(turn, own[r].shape, strict=True))]
                  for turn, r in zip(turns, chosen.tolist(), strict=True)]  # fmt: skip
-        self._array(name, chosen, stated, sizes, list(axes), spans, orders)
+        self.arrays.add(self.contents, name, chosen, stated, sizes, list(axes), spans, orders)
         return name, key
 
     def _content(self, own: Companion, row: int) -> bytes | tuple[int, str]:
@@ -360,8 +348,8 @@ class Builder:
             for k, n in zip(own[-1], one.shape, strict=True):
                 size[k] = n
             sizes.append(size)
-        differing = self._array(name, rows, [d.stated for d in described], sizes, axes, spans, own)
-        self.differing.append(differing)
+        stated = [d.stated for d in described]
+        self.differing.append(self.arrays.add(self.contents, name, rows, stated, sizes, axes, spans, own))
         array = self.contents.variables[name]
         attributes = {k: v for k, v in array.attributes.items() if k != "coordinates"}
         self.contents.refers[name] = {}, absent(attributes, names)
@@ -370,77 +358,6 @@ class Builder:
         if coordinates:
             attributes["coordinates"] = " ".join(dict.fromkeys(coordinates))
         self.contents.variables[name] = replace(array, attributes=attributes)
-
-    def _array(
-        self,
-        name: str,
-        rows: Int64,
-        stated: Sequence[Stated],
-        sizes: Sequence[Sequence[int]],
-        axes: Sequence[int | None],
-        spans: Sequence[str],
-        orders: Sequence[Sequence[int]],
-    ) -> tuple[str, ...]:
-        """Add an aggregation: `orders` are, for each member, which of `spans` its dimensions are.
-
-        The attributes that members have differently are returned.
-        """
-        boxes, joined = self.joined.boxes, self.joined
-        own = np.asarray(sizes, np.int64).reshape(len(rows), len(spans))
-        box = int(boxes.box[rows[0]])
-        shape = tuple(int(own[0, d]) if a is None else int(boxes.extent[box, a]) for d, a in enumerate(axes))
-        several = distinct(stated)
-        master = with_missing(master_of(several), several)
-        if joined.options.concatenate:
-            master = with_texts(master, several)
-        if 0 in shape:  # there is no partition, and nothing to be read of a file
-            self.contents.add(name, spans, np.empty(shape, master.dtype), master.all_attributes())
-            return master.differing
-        blocks = blocks_of(boxes, rows, axes, own)
-        flips = np.zeros((len(rows), len(spans)), bool)
-        for d, axis in enumerate(axes):
-            if axis is not None:
-                flips[:, d] = boxes.flipped[rows, axis]
-        offsets = None
-        if self.fields:
-            blocks, offsets = by_fields(joined, rows, stated, blocks, flips, orders)
-        where = f"{self.where}, variable {name!r}"
-        matrix = matrix_of(blocks, shape, where)
-        partitions = partitions_of(joined, rows, stated, blocks, matrix, flips, spans, orders, self.layouts, offsets)
-        self.contents.variables[name] = Aggregation(
-            name, tuple(spans), shape, master.dtype, matrix.grid, partitions, master.units, master.calendar,
-            attributes=master.attributes, source=self.where,
-        )  # fmt: skip
-        return master.differing
-
-
-def _called(names: dict[str, str], described: Sequence[Described], identity: str, new: str) -> None:
-    """Note the new name of a dimension: attributes are those of the first, in which others' names mean its own."""
-    names.update({d: new for d, i in described[0].along.items() if i == identity})
-    for one in described:
-        for dim, axis in one.along.items():
-            if axis == identity:
-                names.setdefault(dim, new)
-
-
-def _beside(described: Sequence[Described], identity: str) -> set[str]:
-    """Return what members call their other dimensions.
-
-    A dimension of the array that had such a name would be taken for that of these when they are read.
-    """
-    return {name for d in described for name in d.stated.dims if d.along.get(name) != identity}
-
-
-def _dim_name(described: Sequence[Described], identity: str, beside: Collection[str]) -> str:
-    """Return what the first member that has an axis as a dimension calls it, else its coordinate's name.
-
-    It is one that is not `beside` it, where there is such a name.
-    """
-    found: dict[str, None] = {}
-    for one in described:
-        found.update(dict.fromkeys(d for d, a in one.along.items() if a == identity and d in one.stated.dims))
-    names = [*found, described[0].axes[identity].stated.name]
-    return next((n for n in found if n not in beside), names[0]).rpartition("/")[2]
 
 
 def _frozen(attributes: Mapping[str, Any]) -> tuple[Any, ...]:

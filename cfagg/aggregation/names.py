@@ -12,10 +12,24 @@ import numpy.typing as npt
 
 from cfagg.arrays.joined_source import variable_of
 from cfagg.arrays.source import Group, Variable
+from cfagg.cf.joining import Described
 from cfagg.cf.references import DIMENSION_LISTS, KEYED, REFERRING
 from cfagg.model import Aggregation
 
-__all__ = ["BOUNDS", "REFERRING_TEXTS", "Contents", "absent", "content_key", "of_dimension", "referring", "renamed"]
+__all__ = [
+    "BOUNDS",
+    "REFERRING_TEXTS",
+    "Contents",
+    "absent",
+    "content_key",
+    "dimension_name",
+    "dimension_order",
+    "names_beside",
+    "note_name",
+    "of_dimension",
+    "referring",
+    "renamed",
+]
 
 #: Attributes with names of variables or of dimensions.
 REFERRING_TEXTS = frozenset({*REFERRING, *DIMENSION_LISTS, "mesh"}) - {
@@ -220,3 +234,47 @@ def content_key(values: npt.NDArray[Any]) -> tuple[Any, ...]:
     if values.dtype == object:
         return values.shape, tuple(values.ravel().tolist())
     return values.shape, values.dtype.str, np.ascontiguousarray(values).tobytes()
+
+
+def dimension_order(described: Sequence[Described], several: Sequence[str]) -> list[str]:
+    """Return the identities of the axes that are dimensions: of members, after those along which they vary.
+
+    `several` are the axes along which the array has more places than one.
+    """
+    own: dict[str, None] = {}
+    for stated_dims, along in dict.fromkeys((d.stated.dims, tuple(d.along.items())) for d in described):
+        here = dict(along)
+        own.update(dict.fromkeys(here[dim] for dim in stated_dims if dim in here))
+    if len({d.stated.dims for d in described}) > 1:
+        most = max(described, key=lambda d: len(d.along))
+        own = dict.fromkeys([*(most.along[d] for d in most.stated.dims if d in most.along), *own])
+    return [*(n for n in several if n not in own and n in described[0].axes), *own]
+
+
+def note_name(names: dict[str, str], described: Sequence[Described], identity: str, new: str) -> None:
+    """Note the new name of a dimension: attributes are those of the first, in which others' names mean its own."""
+    names.update({d: new for d, i in described[0].along.items() if i == identity})
+    for one in described:
+        for dim, axis in one.along.items():
+            if axis == identity:
+                names.setdefault(dim, new)
+
+
+def names_beside(described: Sequence[Described], identity: str) -> set[str]:
+    """Return what members call their other dimensions.
+
+    A dimension of the array that had such a name would be taken for that of these when they are read.
+    """
+    return {name for d in described for name in d.stated.dims if d.along.get(name) != identity}
+
+
+def dimension_name(described: Sequence[Described], identity: str, beside: Collection[str]) -> str:
+    """Return what the first member that has an axis as a dimension calls it, else its coordinate's name.
+
+    It is one that is not `beside` it, where there is such a name.
+    """
+    found: dict[str, None] = {}
+    for one in described:
+        found.update(dict.fromkeys(d for d, a in one.along.items() if a == identity and d in one.stated.dims))
+    names = [*found, described[0].axes[identity].stated.name]
+    return next((n for n in found if n not in beside), names[0]).rpartition("/")[2]
