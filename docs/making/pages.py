@@ -68,9 +68,9 @@ def commands(text: str) -> Iterator[tuple[list[str], str]]:
 def run(page: str, folder: Path) -> dict[str, bytes]:
     """Run the examples of a page beside copies of the samples; return the pictures that they draw, by name.
 
-    Python blocks share their names; a block that begins with ``>>>`` is compared with what it prints, and so is a
-    command that is followed by output, but for sizes.  TOML and JSON are parsed, and blocks with a title are written
-    to that file.
+    Python blocks share their names; a block that begins with ``>>>`` is compared with what it prints, wherever its lines
+    are broken, and so is a command that is followed by output, but for sizes.  TOML and JSON are parsed, and blocks with
+    a title are written to that file.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def _run_python(block: Block, names: dict[str, Any]) -> None:
         return
     said = io.StringIO()
     session = doctest.DocTestParser().get_doctest(block.text, names, "page", None, block.line - 1)
-    doctest.DocTestRunner().run(session, out=said.write, clear_globs=False)
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(session, out=said.write, clear_globs=False)
     names.update(session.globs)
     if said.getvalue():
         raise RuntimeError(said.getvalue())

@@ -129,7 +129,7 @@ def test_more_chunks_than_fit_into_memory_are_not_listed(tmp_path: Path) -> None
     assert both.shape == (10**15 + 5,)
     assert both[10**15 :].tolist() == [0] * 5
     for found in (lambda: many.chunks, many.to_dask, lambda: both.grid, lambda: both.chunks):
-        with pytest.raises(LimitError, match="too many"):
+        with pytest.raises(LimitError, match=r"too many|at most"):
             found()
     assert "too many chunks" in repr(both)
 

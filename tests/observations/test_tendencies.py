@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cfagg.errors import ConventionError
+from cfagg.observations import statistics
 from cfagg.observations.dates import as_duration
 from cfagg.observations.statistics import TendencyGrid, cells_of, tendencies, tendency_grid
 from tests.effort import examples
 
 
-def computed(rows, grid, first=None, last=None, **options):
+def computed(rows, grid, first=None, last=None):
     epochs = (rows[:, 0].astype("i8") * 86400 + rows[:, 1].astype("i8")).tolist()
     return tendencies(
         grid,
@@ -25,7 +26,6 @@ def computed(rows, grid, first=None, last=None, **options):
         (epochs[-1] // grid.slot + 1) * grid.slot - 1 if last is None else last,
         lambda lo, hi: (bisect_left(epochs, lo), bisect_left(epochs, hi)),
         lambda start, stop: rows[start:stop],
-        **options,
     )
 
 
@@ -72,7 +72,10 @@ def tables(draw):
 @given(tables(), st.sampled_from([("1h",), ("30min", "1h"), ("6h", "1d")]), st.sampled_from([45, 7, 0.5]))
 def test_statistics_are_those_of_all_differences(rows, steps, degrees):
     grid = grid_of(degrees, *steps)
-    for step, result in computed(rows, grid, block=4).items():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics, "_BLOCK", 4)
+        made = computed(rows, grid)
+    for step, result in made.items():
         expected = plainly(rows, grid, step).astype("f8")
         known = ~np.isnan(expected)
         assert result["nan_count"].tolist() == (~known).sum(0).tolist()

@@ -190,7 +190,7 @@ def _type(variable: Any) -> tuple[np.dtype[Any], Kind]:
     """Return the type of an encoded variable; text is taken for strings at first."""
     dtype = variable.dtype
     if dtype.metadata and "enum" in dtype.metadata:
-        return np.dtype(object), "other"
+        return np.dtype(dtype.newbyteorder("=").str, metadata={"enum": dict(dtype.metadata["enum"])}), "other"
     if dtype.kind in "iu":
         return dtype.newbyteorder("="), "integer"
     if dtype.kind == "b":
