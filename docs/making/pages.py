@@ -68,9 +68,9 @@ def commands(text: str) -> Iterator[tuple[list[str], str]]:
 def run(page: str, folder: Path) -> dict[str, bytes]:
     """Run the examples of a page beside copies of the samples; return the pictures that they draw, by name.
 
-    Python blocks share their names; a block that begins with ``>>>`` is compared with what it prints, wherever its lines
-    are broken, and so is a command that is followed by output, but for sizes.  TOML and JSON are parsed, and blocks with
-    a title are written to that file.
+    Python blocks share their names.  A block that begins with ``>>>`` is compared with what it prints, wherever its
+    lines are broken, and so is a command that is followed by output, but for sizes.  TOML and JSON are parsed, and
+    blocks with a title are written to that file.
 
     Raises
     ------
