@@ -17,7 +17,7 @@ def cloud(folder: str) -> None:
     """Name a place in an object store, which is asked for nothing."""
     from cfagg.storage.objects import ObjectStore
 
-    assert ObjectStore("s3://bucket/a.zarr", {"skip_signature": True})._store is not None
+    assert ObjectStore("gs://bucket/a.zarr", {"skip_signature": True})._store is not None
 
 
 def dask(folder: str) -> None:
