@@ -110,6 +110,7 @@ def _unread(unfinished: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
 def _run_one(rule: Rule, context: Context, result: Result) -> None:
     assert rule.function is not None  # noqa: S101 - rules without a function were left out by the caller
     kept = 0
+    severities: set[str] = set()
     try:
         for hit in rule.function(context):
             if hit.where in context.aside and not rule.code.startswith(OWN):
@@ -117,9 +118,12 @@ def _run_one(rule: Rule, context: Context, result: Result) -> None:
             kept += 1
             if kept > COUNTED:
                 break
-            if kept > KEPT:
+            severity = hit.severity or rule.severity
+            # The first of each severity is kept, wherever it comes: the status of a check depends on it.
+            if kept > KEPT and severity in severities:
                 result.dropped[rule.code] += 1
             else:
+                severities.add(severity)
                 result.findings.append(_finding(rule, hit))
     except (NotApplicable, MissingExtraError) as reason:
         result.skipped[rule.code] = str(reason)

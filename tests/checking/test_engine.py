@@ -1,0 +1,19 @@
+"""What is kept of a rule with very many findings."""
+
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+from cfagg.checking import engine
+from cfagg.checking.registry import registered
+from cfagg.findings import Hit
+
+
+def test_an_error_after_thousands_of_warnings_of_one_rule_is_kept():
+    hits = [Hit(None, None, f"warning {k}", severity="warning") for k in range(engine.KEPT + 5)]
+    hits += [Hit(None, None, "the only error", severity="error")] * 2
+    rule = replace(next(iter(registered().values())), function=lambda context: iter(hits))
+    result = SimpleNamespace(findings=[], dropped=Counter(), skipped={}, unfinished={})
+    engine._run_one(rule, SimpleNamespace(aside=()), result)
+    assert [f.message for f in result.findings if f.severity == "error"] == ["the only error"]
+    assert result.dropped[rule.code] == 6
