@@ -117,6 +117,9 @@ def _run_one(rule: Rule, context: Context, result: Result) -> None:
                 continue
             kept += 1
             if kept > COUNTED:
+                result.unfinished.setdefault(
+                    f"there are more than {COUNTED:,} findings of it, and the rest was not looked for", []
+                ).append(rule.code)
                 break
             severity = hit.severity or rule.severity
             # The first of each severity is kept, wherever it comes: the status of a check depends on it.

@@ -9,11 +9,25 @@ from cfagg.checking.registry import registered
 from cfagg.findings import Hit
 
 
-def test_an_error_after_thousands_of_warnings_of_one_rule_is_kept():
-    hits = [Hit(None, None, f"warning {k}", severity="warning") for k in range(engine.KEPT + 5)]
-    hits += [Hit(None, None, "the only error", severity="error")] * 2
+def ran(hits):
     rule = replace(next(iter(registered().values())), function=lambda context: iter(hits))
     result = SimpleNamespace(findings=[], dropped=Counter(), skipped={}, unfinished={})
     engine._run_one(rule, SimpleNamespace(aside=()), result)
+    return rule.code, result
+
+
+def test_an_error_after_thousands_of_warnings_of_one_rule_is_kept():
+    hits = [Hit(None, None, f"warning {k}", severity="warning") for k in range(engine.KEPT + 5)]
+    hits += [Hit(None, None, "the only error", severity="error")] * 2
+    code, result = ran(hits)
     assert [f.message for f in result.findings if f.severity == "error"] == ["the only error"]
-    assert result.dropped[rule.code] == 6
+    assert result.dropped[code] == 6
+
+
+def test_a_rule_that_is_left_early_says_so(monkeypatch):
+    monkeypatch.setattr(engine, "COUNTED", 1500)
+    hits = [Hit(None, None, f"warning {k}", severity="warning") for k in range(1501)]
+    code, result = ran(hits)
+    assert result.unfinished == {"there are more than 1,500 findings of it, and the rest was not looked for": [code]}
+    _, complete = ran(hits[:1500])
+    assert complete.unfinished == {}
