@@ -51,6 +51,9 @@ def main() -> int:
     for name in NAMES:
         if args.names and not any(part in name for part in args.names):
             continue
+        if not (args.other / f"tests/benchmarks/{name}.py").exists():
+            print(f"{name} is not in {args.other}", file=sys.stderr)
+            continue
         ratios: dict[str, list[float]] = {}
         for _ in range(args.pairs):
             there, here = (figures(path, name, args.small) for path in (args.other.resolve(), HERE))
