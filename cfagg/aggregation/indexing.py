@@ -295,9 +295,30 @@ def _written(
         chunks=int(made.offset.values.size),
         unchanged=len(same),
         changed=tuple(changed),
-        left_out=(*wanted.left, *(f"{path}: {address}" for path, address in lacking)),
+        left_out=(*wanted.left, *_lacking(lacking)),
         notes=tuple(notes),
     )
+
+
+def _lacking(places: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield what an index does not have of files: why one that cannot be read at all is not in it, else variables."""
+    whys: dict[str, str] = {}
+    for path, address in places:
+        if path not in whys:
+            whys[path] = why = _unreadable(path)
+            if why:
+                yield why
+        if not whys[path]:
+            yield f"{path}: {address}"
+
+
+def _unreadable(path: str) -> str:
+    """Return why a file cannot be read; nothing where it can."""
+    try:
+        _opened(path, ())
+    except CfaggError as error:
+        return error.message if path in error.message else f"{path}: {error.message}"
+    return ""
 
 
 def _described(made: Index, previous: Index) -> Index:

@@ -163,7 +163,7 @@ def _write_here(
     if refused:
         raise _refusal(refused, target)
     kept = {path: work for path, work in works.items() if not work.left_out}
-    made = {path: fragments.names_of(work, path) for path, work in kept.items()}
+    made = fragments.names_of(kept)
     folder = fragments.place_for(target.path)
     with written(target.path) as aside:
         if any(work.rows.size for work in kept.values()):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +97,21 @@ def _is_fragment(path: Path) -> bool:
     return path.suffix == ".nc" and path.is_file() and not path.is_symlink()
 
 
-def names_of(work: Work, path: str) -> list[str]:
-    """Return the names of the fragments of an aggregation."""
-    stem = path.strip("/").replace("/", ".")
+def names_of(works: Mapping[str, Work]) -> dict[str, list[str]]:
+    """Return the names of the fragments of aggregations by their paths: no two have one, whatever case counts for."""
+    found: dict[str, list[str]] = {}
+    taken: set[str] = set()
+    for path, work in works.items():
+        base = path.strip("/").replace("/", ".")
+        stems = chain([base], (f"{base}_{n}" for n in count(1)))  # the variable `a.b` is called as `b` of the group `a`
+        names = next(n for n in (_names(work, stem) for stem in stems) if taken.isdisjoint(map(str.casefold, n)))
+        taken.update(map(str.casefold, names))
+        found[path] = names
+    return found
+
+
+def _names(work: Work, stem: str) -> list[str]:
+    """Return the names of the fragments of one aggregation."""
     matrix = work.aggregation.grid.matrix_shape
     if not matrix:
         return [f"{stem}.nc"] * work.rows.size

@@ -110,6 +110,21 @@ def test_an_index_is_made_beside_the_file_and_read_by(days: Path, monkeypatch: p
     assert opened != []
 
 
+@pytest.mark.parametrize(("content", "said"), [(None, "there is no file"), (b"no netCDF file", "not")])
+def test_an_index_of_an_aggregation_says_why_it_does_not_have_a_fragment(
+    days: Path, content: bytes | None, said: str
+) -> None:
+    path = days / "3.nc"
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    report = cfagg.index(days / "all.nc")
+    assert report.files == 5 + (content is not None)
+    (left,) = report.left_out
+    assert str(path) in left
+    assert said in left.replace(str(path), "")
+
+
 def test_an_index_somewhere_else_is_read_by_name(days: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (days / "elsewhere").mkdir()
     cfagg.index(days / "all.nc", output=days / "elsewhere" / "x")
@@ -213,13 +228,6 @@ def test_a_changed_file_is_read_as_it_is_with_one_warning(days: Path) -> None:
     with pytest.warns(StaleIndexWarning, match="cfagg index") as caught:
         assert np.array_equal(cfagg.read(days / "all.nc").tas, values_of(days))
     assert len(caught) == 1
-
-
-def test_what_cannot_be_indexed_is_listed(days: Path) -> None:
-    (days / "5.nc").unlink()
-    report = cfagg.index(days / "all.nc")
-    assert report.files == 5
-    assert report.left_out == (f"{days / '5.nc'}: tas",)
 
 
 def test_an_index_that_is_not_there_is_an_error(days: Path) -> None:

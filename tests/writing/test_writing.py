@@ -625,6 +625,20 @@ def test_attributes_of_computed_arrays_that_a_convention_needs_for_itself_are_lo
     assert cfagg.read(tmp_path / "b.nc")["tas"].values.tolist() == [0, 1, 2]
 
 
+def test_variables_whose_names_run_together_have_fragments_of_their_own(tmp_path):
+    given = {
+        "t": (("y", "x"), np.arange(4.0).reshape(2, 2)),
+        "t.0": ("x", [4.0, 5.0]),
+        "T": (("y", "x"), np.ones((2, 2))),
+    }
+    cfagg.write(xr.Dataset(given).chunk(1), tmp_path / "c.nc")
+    made = {p.name.casefold() for p in (tmp_path / "c.nc.fragments").iterdir()}
+    assert len(made) == 10
+    found = cfagg.read(tmp_path / "c.nc")
+    for name, (_, values) in given.items():
+        assert np.array_equal(found[name], values)
+
+
 def test_files_of_others_beside_the_target_stay(tmp_path):
     (tmp_path / "b.nc.fragments").mkdir()
     (tmp_path / "b.nc.fragments/mine.txt").write_text("mine")
