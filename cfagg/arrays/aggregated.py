@@ -205,15 +205,16 @@ class AggregationReader(Reader):
         """Return how a selection of partition `i` is read and conformed; `None` where its file has to be asked."""
         if mark_of(located.header.attributes, located.header.dims) is not None:
             return None
-        self._fragments.check_format(i, self._fragments.where(i))
+        where = self._fragments.where(i)
+        self._fragments.check_format(i, where)
         if located.packing is not None:
             fitted = self._fragments.fitted_field(i, located)
             if fitted is None:
                 return None
             located = fitted
-            fragment = self._fragments.field(located, self._fragments.where(i))
+            fragment = self._fragments.field(located, where)
         else:
-            fragment = self._fragments.made(i, located)
+            fragment = self._fragments.made(i, located, where)
         recipe = self._recipe(i, fragment)
         return recipe, *self._compose(i, fragment, recipe, source), located
 

@@ -140,7 +140,7 @@ class Fragments:
             return open_field(self.aggregation, i, path, where, judge, self._identity, self.word_size)
         if address is None:
             address = self._numbered(i, path, where)
-        own = partitions.file_name(i) is None
+        own = bool(partitions.file[i] < 0)
         context = Context(where)
         of_name = Context(f"{where}: {address!r} is no address of a field") if field_wanted else context
         group = self.group if own else "/"
@@ -150,8 +150,8 @@ class Fragments:
             judge(handle.real)
             found = self.lookup.stored(handle, path, address, group)
         if found is not None:
-            return self.made(i, found, partial(locate, path, address, of_name, group, judge))
-        return self.made(i, locate(path, address, of_name, group, judge))
+            return self.made(i, found, where, partial(locate, path, address, of_name, group, judge))
+        return self.made(i, locate(path, address, of_name, group, judge), where)
 
     def _opened_field(self, i: int, path: str, where: str) -> Fragment:
         from cfagg.arrays.fields import open_field
@@ -188,9 +188,11 @@ class Fragments:
 
         return Fragment(located.header, located.header.shape, values, where)
 
-    def made(self, i: int, located: StoredVariable, again: Callable[[], StoredVariable] | None = None) -> Fragment:
+    def made(
+        self, i: int, located: StoredVariable, where: str, again: Callable[[], StoredVariable] | None = None
+    ) -> Fragment:
         """Return the sub-array of partition `i` that was found; `again` finds it without the index that told it."""
-        where, own, address = self.where(i), self.aggregation.partitions.file_name(i) is None, located.address
+        own, address = bool(self.aggregation.partitions.file[i] < 0), located.address
         context = Context(where)
         self._check_state(i, located.key)
         if mark_of(located.header.attributes, located.header.dims) is not None:
@@ -220,8 +222,10 @@ class Fragments:
 
     def _check_state(self, i: int, key: FileKey) -> None:
         """Refuse a file that is another one than was scanned: its values would stand at the coordinates of that."""
+        if not isinstance(self.access, NamedAccess):
+            return
         name = self.aggregation.partitions.file_name(i)
-        if not isinstance(self.access, NamedAccess) or name is None or is_url(name):
+        if name is None or is_url(name):
             return
         if self.access.states.is_changed(name, key.size, key.modified, key.inode):
             raise FragmentMismatchError(
