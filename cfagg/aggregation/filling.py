@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -69,11 +70,7 @@ class Builder:
         box = int(boxes.box[rows[0]])
         described = [joined.described[row] for row in rows.tolist()]
         first = described[0]
-        self.ragged = tuple(
-            (name, content_key(p.values) if p.values is not None else self._content(p, int(rows[0])))
-            for name, p in first.parts.items()
-            if p.role == "ragged"
-        )
+        self.ragged = self._ragged(rows, described)
         order = dimension_order(described, [n for n, k in self.number.items() if joined.boxes.extent[box, k] > 1])
         alike = list({(d.stated.dims, *d.along.items()): d for d in reversed(described)}.values())[::-1]
         names: dict[str, str] = {}
@@ -89,7 +86,14 @@ class Builder:
             dims[f"dimension {dim}"] = names[dim] = self.contents.dimension(
                 dim, sizes[dim], self._sized(dim, sizes[dim]), set(sizes) - {dim}
             )
-        scalars = [self._axis(rows, described, i, None, dims, names) for i in first.axes if i not in order]
+        # Of features, and what has a range for each of them, the array itself may have no dimension.
+        beside = {i: dimension_name(alike, i, ()) for i in first.axes if i not in order and i in first.along.values()}
+        for identity, called in beside.items():
+            self._axis(rows, described, identity, called, dims, names)
+            names.update({of_dimension(d): dims[identity] for d, i in first.along.items() if i == identity})
+        scalars = [
+            self._axis(rows, described, i, None, dims, names) for i in first.axes if i not in order and i not in beside
+        ]
         own = [*scalars, *own]
         coordinates = [name for name in own if name is not None and name not in dims.values()]
         for name, mapping in first.mappings.items():
@@ -233,6 +237,9 @@ class Builder:
         conformable = {id(d.parts): with_units(d.parts) for d in described}
         for identity, first in described[0].parts.items():
             own = dict(zip(rows.tolist(), (conformable[id(d.parts)][identity] for d in described), strict=True))
+            of = first.stated.text("instance_dimension") or "" if first.role == "ragged" else ""
+            if of in described[0].along and len(own) > 1:
+                own = self._shifted(own, described[0].along[of])
             name, key = self._companion(rows, own, dims, said=first.stated)
             self._uses(key, name, first.stated.attributes)
             names[first.stated.name] = names[first.stated.name.rpartition("/")[2]] = name
@@ -242,6 +249,37 @@ class Builder:
             if first.role == "coordinates":
                 found.append(name)
         return found
+
+    def _ragged(self, rows: Int64, described: Sequence[Described]) -> tuple[Any, ...]:
+        """Return what stands for how features are stored, where an array is ragged."""
+        digest = blake2b(digest_size=16)
+        for row, one in zip(rows.tolist(), described, strict=True):
+            roots = {one.axes[own.within] for own in one.axes.values() if own.within} if self._is_ragged(one) else ()
+            for own in (*roots, *(p for p in one.parts.values() if p.role == "ragged")):
+                said = content_key(own.values) if own.values is not None else self._content(own, row)
+                digest.update(repr(said).encode())
+        return (digest.digest(),) if self._is_ragged(described[0]) else ()
+
+    @staticmethod
+    def _is_ragged(one: Described) -> bool:
+        return any(p.role == "ragged" for p in one.parts.values())
+
+    def _shifted(self, own: Mapping[int, Companion], axis: str) -> dict[int, Companion]:
+        """Return indices of features of single members as those of the features of all."""
+        boxes, k = self.joined.boxes, self.number[axis]
+        most = int(max(boxes.start[row, k] + boxes.count[row, k] for row in own))
+        out = {}
+        for row, part in own.items():
+            stated, values = part.stated, part.values
+            dtype = np.promote_types(stated.dtype.newbyteorder("="), np.min_scalar_type(-most))
+            declared = {n: dtype.type(v) for n, v in stated.attributes.items() if n in ("_FillValue", "missing_value")}
+            stated = replace(stated, dtype=dtype, attributes={**stated.attributes, **declared})
+            if values is not None:
+                values = values.astype(dtype)
+                inside = (values >= 0) & (values < boxes.count[row, k])
+                values = np.where(inside, values + dtype.type(boxes.start[row, k]), values)
+            out[row] = replace(part, stated=stated, values=values)
+        return out
 
     def _companion(
         self, rows: Int64, own: Mapping[int, Companion], dims: Mapping[str, str], said: Stated

@@ -9,8 +9,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.joining import Boxes, Described, Members, Options, in_one_calendar, join, members_of, tied, turned
-from cfagg.errors import OptionError
+from cfagg.cf.joining import (
+    Boxes,
+    Described,
+    Members,
+    Options,
+    in_one_calendar,
+    join,
+    members_of,
+    tied,
+    turned,
+    with_samples,
+    without_features,
+)
+from cfagg.errors import ConventionError, OptionError
 
 if TYPE_CHECKING:
     from cfagg.aggregation.scanning import Scanned
@@ -51,7 +63,13 @@ def join_files(scanned: Sequence[Scanned], options: Options | None = None) -> Jo
     def named(row: int) -> str:
         return f"{described[row].stated.name!r} of {scanned[file[row]].place!r}"
 
-    return Joined(scanned, file, described, members, join(members, options, named), options)
+    for attempt in range(3):
+        boxes = join(members, options, named)
+        grown, placed, apart = with_samples(described, members, boxes)
+        if not apart.size:
+            return Joined(scanned, file, described, grown, placed, options)
+        members = without_features(described, members, apart, alone=attempt > 0)
+    raise ConventionError("ranges of features were joined that do not follow each other; report this")
 
 
 def _check_axes(members: Members, options: Options) -> None:

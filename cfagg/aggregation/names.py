@@ -248,7 +248,9 @@ def dimension_order(described: Sequence[Described], several: Sequence[str]) -> l
     if len({d.stated.dims for d in described}) > 1:
         most = max(described, key=lambda d: len(d.along))
         own = dict.fromkeys([*(most.along[d] for d in most.stated.dims if d in most.along), *own])
-    return [*(n for n in several if n not in own and n in described[0].axes), *own]
+    # Those of other variables, such as of the features of a ragged array, are none.
+    known = described[0].axes.keys() - described[0].along.values()
+    return [*(n for n in several if n not in own and n in known), *own]
 
 
 def note_name(names: dict[str, str], described: Sequence[Described], identity: str, new: str) -> None:
@@ -276,5 +278,6 @@ def dimension_name(described: Sequence[Described], identity: str, beside: Collec
     found: dict[str, None] = {}
     for one in described:
         found.update(dict.fromkeys(d for d, a in one.along.items() if a == identity and d in one.stated.dims))
+    found |= dict.fromkeys(d for d, a in described[0].along.items() if a == identity)  # of features, say
     names = [*found, described[0].axes[identity].stated.name]
     return next((n for n in found if n not in beside), names[0]).rpartition("/")[2]

@@ -31,7 +31,7 @@ FORMS: dict[str, Any] = {
     "one feature": (lambda *a: one_feature(*a, levels=False), 1, {}),
     "features on levels": (lambda *a: many_features(*a, levels=True), 3, dict.fromkeys(KINDS, 1)),
     "features": (lambda *a: many_features(*a, levels=False), 3, dict.fromkeys(KINDS, 1)),
-    "ragged": (ragged, 3, {}),
+    "ragged": (ragged, 3, dict.fromkeys(KINDS, 1)),
 }
 HOW = [{}, {"fill": 1e20, "heights": "km", "packed": True}, {"down": True, "since": "hours since 2000-01-01"}]
 
@@ -79,19 +79,19 @@ def test_ragged_arrays_of_several_files_say_why_they_are_apart(tmp_path: Path) -
     rng = np.random.default_rng(1)
     files = []
     for k in range(2):
-        own = [profile("AB"[k], t, "timeSeriesProfile", "ragged", rng) for t in (0, 1)]
+        own = [profile("A", t + k, "timeSeriesProfile", "ragged", rng) for t in (0, 3)]
         files.append(ragged(tmp_path / f"{k}.nc", own, How()))
     (answer,) = cfagg.aggregate(files).cfagg.report.why(0, 1).answers
-    assert answer.rule == "problem"
-    assert "'obs' is that of a ragged array" in str(answer)
-    assert "write each feature to a file" in answer.remedy
+    assert (answer.rule, answer.what) == ("features", "timeseries_id")
+    assert "both have timeseries_id A" in str(answer)
+    assert "put all samples of a feature into one file" in answer.remedy
 
 
 def test_variables_of_one_ragged_file_share_the_counts_of_its_features(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     files = []
     for k in range(2):
-        own = [profile("AB"[k], t, "trajectoryProfile", "ragged", rng) for t in (0, 1)]
+        own = [profile("A", t + k, "trajectoryProfile", "ragged", rng) for t in (0, 3)]
         files.append(ragged(tmp_path / f"{k}.nc", own, How("trajectoryProfile")))
         with netCDF4.Dataset(files[-1], "a") as file:
             other = file.createVariable("hur", "f8", ("obs",))

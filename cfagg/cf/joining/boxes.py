@@ -102,7 +102,7 @@ def join(members: Members, options: Options | None = None, named: Callable[[int]
     dropped, instead, used = np.zeros(n, bool), np.arange(n), {}
     if options.on_overlap in ("error", "first", "last"):
         counted = [axis.name.partition(" of ")[2] for axis in members.axes if axis.counted]
-        made = resolved(rows, sets, options.on_overlap, [part.name in counted for part in members.parts.values()])
+        made = resolved(rows, sets, options.on_overlap, [p.ranged or p.name in counted for p in members.parts.values()])
         if options.on_overlap == "error":
             _refuse(members, made, named or (lambda row: f"member {row}"))
         else:

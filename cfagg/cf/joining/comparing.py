@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining.cells import condition_of
-from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
+from cfagg.cf.joining.described import WITHIN, Companion, Coordinate, Described, Stated
 from cfagg.cf.joining.equality import close_values, equal_arrays, numbered_texts
 from cfagg.cf.joining.identities import DATASETS, frozen, units_key
 from cfagg.cf.joining.lining_up import Entry, lined_up
 from cfagg.cf.joining.members import Axis, Int64, Members, Part, Points
 from cfagg.cf.joining.mixing import mixed
 from cfagg.cf.joining.options import Options
-from cfagg.cf.joining.values import canonical_values, first_difference, in_units_of, meant, shown, with_units
+from cfagg.cf.joining.values import canonical_values, first_difference, in_units_of, meant, plain, shown, with_units
 
 __all__ = ["members_of"]
 
@@ -34,7 +34,8 @@ def members_of(described: Sequence[Described], options: Options | None = None) -
     options = options or Options()
     signature, labels = _signatures(described)
     axes = []
-    for name in dict.fromkeys(n for a in _distinct(d.axes for d in described)[1] for n in a):
+    each = _distinct(d.axes for d in described)[1]
+    for name in dict.fromkeys(n for a in each for n, own in a.items() if not own.within):
         axis, cells = _axis(name, described, options)
         axes.append(axis)
         if cells is not None:
@@ -125,16 +126,17 @@ def _axis(
     """
     # Variables of a file mostly share their axes and what belongs to them.
     both, pairs = _pairs(described)
-    keys: dict[tuple[int, ...], int] = {}
+    keys: dict[tuple[Hashable, ...], int] = {}
     entries: list[Entry] = []
     number = []
     for axes, parts in pairs:
         coordinate = axes.get(name)
         along = {} if coordinate is None else _along(name, coordinate, parts)
-        key = (id(coordinate), *map(id, along.values()))
+        loose = any(one.within == name for one in axes.values())
+        key = (loose, id(coordinate), *map(id, along.values()))
         if key not in keys:
             keys[key] = len(entries)
-            entries.append(Entry(coordinate, with_units(along)))
+            entries.append(Entry(coordinate, with_units(along), loose))
         number.append(keys[key])
     code = np.array(number, np.int64)[both] if both.size else np.zeros(0, np.int64)
     found = lined_up(entries, options)
@@ -149,6 +151,7 @@ def _axis(
         differing=partial(_differing, name, entries),
         base=found.base,
         counted=any(e.coordinate is not None and e.coordinate.index for e in entries),
+        label=partial(_label, entries),
     )
     cells = None
     if options.cells:
@@ -186,6 +189,12 @@ def _is_along(part: Companion, name: str, size: int) -> bool:
     if axes != [name] or part.axes[0] != name or part.values is None:
         return False
     return not part.shape if not part.stated.dims[: len(part.shape)] else part.shape[:1] == (size,)
+
+
+def _label(entries: Sequence[Entry], code: int, place: int) -> Any:
+    """Return one of the coordinates of a code."""
+    own = entries[code].coordinate
+    return None if own is None else plain(own.values[place])
 
 
 def _differing(name: str, entries: Sequence[Entry], a: int, b: int) -> tuple[str, Any, Any]:
@@ -230,7 +239,7 @@ def _part(
             # Equal numbers are other bounds where their coordinates have other units.
             key = id(part), id(parts.get(name.removeprefix("bounds of ")))
             part = made[key] if key in made else made.setdefault(key, with_units(parts)[name])
-        if part is not None and any(_is_along(part, a, len(of[a].values)) for a in along[:1] if a in of):
+        if part is not None and any(_is_along(part, a, len(of[a].values)) for a in along[:1] if a in of and a in axes):
             part = None
         found.append(part)
     if all(p is None for p in found):
@@ -250,8 +259,11 @@ def _part(
     code = equal_arrays(arrays, options.rtol, options.atol)
     column = code[own][both] if both.size else code
     sums = _sums(distinct, arrays, own[both] if both.size else own, axes, options)
-    spans = frozenset(a for a in along if a)
-    return Part(column, spans, sums, partial(_differing_part, distinct, own[both] if both.size else own), name)
+    # What features have a range of goes with these.
+    inner = {a: a.partition(WITHIN)[2] for a in along if WITHIN in a and a not in axes}
+    spans = frozenset(inner.get(a, a) for a in along if a)
+    differing = partial(_differing_part, distinct, own[both] if both.size else own)
+    return Part(column, spans, sums, differing, name, ranged=bool(inner))
 
 
 def _differing_part(distinct: Sequence[Companion | None], own: Int64, a: int, b: int) -> tuple[Any, Any]:

@@ -11,7 +11,10 @@ import numpy.typing as npt
 
 from cfagg.model.dataset import AttributeValue, Kind
 
-__all__ = ["Companion", "Coordinate", "Described", "Stated"]
+__all__ = ["WITHIN", "Companion", "Coordinate", "Described", "Stated"]
+
+#: Stands in the identity of an axis between what it counts and the axis of what has a range of it each.
+WITHIN = " within "
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
@@ -46,6 +49,11 @@ class Coordinate:
     bounds_stated: Stated | None = None
     index: bool = False
     promoted: bool = False
+
+    @property
+    def within(self) -> str:
+        """The axis whose places decide where its own are: that of the features of a ragged array or of geometries."""
+        return self.identity.partition(WITHIN)[2] if self.index else ""
 
     @property
     def units(self) -> str | None:

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
+from cfagg.cf.joining.described import WITHIN, Companion, Coordinate, Described, Stated
 from cfagg.cf.joining.identities import frozen
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, around
@@ -171,9 +171,11 @@ class _File:
 
     def _axis(self, plan: AxisPlan, variable: Variable) -> Coordinate:
         if plan.dimension is not None:
-            name, size = variable.dims[plan.dimension], variable.shape[plan.dimension]
+            of = variable if plan.variable is None else self._variables[plan.variable]
+            name, size = of.dims[plan.dimension], of.shape[plan.dimension]
+            places = np.zeros(size, np.int8) if WITHIN in plan.identity else np.arange(size)  # those are never compared
             stated = _made_up(name, (name,), np.dtype(np.int64))
-            return _coordinate(plan.identity, stated, np.arange(size), None, None, True, False)
+            return _coordinate(plan.identity, stated, places, None, None, True, False)
         if plan.variable is None:
             values = _as_array(_attribute(variable, plan.attribute or ""))
             return _coordinate(
@@ -181,8 +183,8 @@ class _File:
             )
         values = np.atleast_1d(self._read(plan.variable))
         bounds = None if plan.bounds is None else self._read(plan.bounds)
-        of = None if plan.bounds is None else self._stated(plan.bounds)
-        return _coordinate(plan.identity, self._stated(plan.variable), values, bounds, of, False, False)
+        said = None if plan.bounds is None else self._stated(plan.bounds)
+        return _coordinate(plan.identity, self._stated(plan.variable), values, bounds, said, False, False)
 
     def _parts(self, plan: FieldPlan, variable: Variable) -> dict[str, Companion]:
         counted = {"", *(a.identity for a in plan.axes if a.dimension is not None)}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from cfagg.cf.joining.described import WITHIN
 from cfagg.cf.joining.identities import identity, length, unusable
+from cfagg.cf.joining.links import Link, is_plain, links_of
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import ROLES, AxisPlan, PartPlan, Variables
 from cfagg.cf.kinds_of_units import is_reference_time
@@ -34,6 +36,7 @@ class Gathering:
     problems: list[str] = field(default_factory=list)
     said: dict[str, Hashable] = field(default_factory=dict)
     taken: set[Variable] = field(default_factory=set)
+    counting: dict[Variable, str] = field(default_factory=dict)
 
     def _find(self, name: str, source: Variable | None = None) -> Variable | None:
         found, _ = self.resolver.variable(name, (source or self.variable).group)
@@ -90,7 +93,10 @@ class Gathering:
     def _along(self, coordinates: list[Variable]) -> None:
         """Find the coordinate of each dimension."""
         variable = self.variable
+        links, features = self._features(coordinates)
         for position, dimension in enumerate(variable.dims):
+            if links and dimension == links[0].inner:
+                continue
             own = [v for v in coordinates if length(v) == (dimension,)]
             known = [v for v in own if (i := self._identity(v)) is not None and i not in self.axes]
             if not any(v.is_coordinate for v in known):
@@ -105,10 +111,70 @@ class Gathering:
             elif own:  # it is joined with nothing, and keeps its coordinate
                 self._axis(own[0])
                 self.problems.append(f"its dimension {dimension!r} has no coordinate with a standard name")
+        if features is not None:
+            self._samples(links, features)
+            return
+        self._nodes()
         shared = [d for d in variable.dims if d in self.known.shared]
-        self.problems += [f"its dimension {d!r} is that of a ragged array" for d in shared]
+        self.problems += [f"its dimension {d!r} is that of a ragged array whose features have no names" for d in shared]
         for other in (*self.known.ragged, *self.known.identifiers) if shared else ():
             self._part("ragged", other)
+
+    def _features(self, coordinates: list[Variable]) -> tuple[list[Link], Variable | None]:
+        """Return what leads from samples of a ragged array to its features, and by what these are known."""
+        links = links_of(self.variable, self.known)
+        if not links:
+            return [], None
+        features = links[-1].outer
+        if any(all(link.inner not in v.dims for v in (self.variable, *(k.variable for k in links))) for link in links):
+            return [], None
+        several = [v for v in dict.fromkeys((*self.known.identifiers, *coordinates)) if length(v) == (features,)]
+        found = [v for v in several if self._identity(v) is not None and self._is_usable(v, "its coordinate")]
+        found.sort(key=lambda v: (v.text("cf_role") not in ROLES, not _is_time(v)))
+        return (links, found[0]) if found else ([], None)
+
+    def _samples(self, links: list[Link], features: Variable) -> None:
+        """Take the features of a ragged array as an axis, and what leads to them from samples."""
+        self._axis(features)
+        root = next(reversed(self.axes))
+        for link, kind in zip(links, ("samples", "profiles"), strict=False):
+            self._within(kind, link.inner, root, self.variable, *(other.variable for other in links))
+        for link in links:
+            kind = "count" if link.counts else "index"
+            self._part("ragged", link.variable, name=f"{kind} of {self.along[link.inner]}")
+        for other in self.known.identifiers:
+            if length(other) in [(link.inner,) for link in links]:
+                self._part("ragged", other)
+        self.said["ragged array"] = tuple("counts" if link.counts else "indices" for link in links)
+
+    def _within(self, kind: str, dimension: str, root: str, *spanning: Variable) -> None:
+        """Take a dimension as an axis of which each place of another has a range, as the first that spans it has it."""
+        name = f"{kind}{WITHIN}{root}"
+        of = next(v for v in spanning if dimension in v.dims)
+        number = None if of is self.variable else self.known.number[of]
+        self.axes[name] = AxisPlan(name, number, dimension=of.dims.index(dimension))
+        self.along[dimension] = name
+
+    def _nodes(self) -> None:
+        """Take the nodes of geometries as an axis, and their parts."""
+        container = self._find(self.variable.text("geometry") or "")
+        if container is None:
+            return
+        counts, sizes, nodes = (
+            [v for word in container.words(name) if (v := self._find(word, container)) is not None]
+            for name in ("node_count", "part_node_count", "node_coordinates")
+        )
+        if len(counts) != 1 or not is_plain(counts[0]) or len(counts[0].dims) != 1 or not nodes:
+            return
+        root, dims = self.along.get(counts[0].dims[0], ""), nodes[0].dims
+        if root not in self.of or len(dims) != 1 or dims[0] in self.along or any(v.dims != dims for v in nodes):
+            return
+        self._within("nodes", dims[0], root, *nodes)
+        self.counting[counts[0]] = f"count of {self.along[dims[0]]}"
+        dims = sizes[0].dims if len(sizes) == 1 and is_plain(sizes[0]) else ()
+        if len(dims) == 1 and dims[0] not in self.along:
+            self._within("parts", dims[0], root, *sizes)
+            self.counting[sizes[0]] = f"size of {self.along[dims[0]]}"
 
     def _unnamed(self, dimension: str, coordinates: list[Variable]) -> str | None:
         """Return by what a dimension without an own coordinate is known."""
@@ -180,7 +246,8 @@ class Gathering:
                 self.axes[name] = AxisPlan(name, attribute=name)
         for name in self.options.field_ancillaries:
             if name in own or name in self.around:
-                self.parts[name] = PartPlan(name, "ancillary_variables", tuple(self.axes), attribute=name)
+                axes = tuple(n for n in self.axes if WITHIN not in n)
+                self.parts[name] = PartPlan(name, "ancillary_variables", axes, attribute=name)
 
     def _part(self, role: str, other: Variable, behind: tuple[str, ...] = (), name: str | None = None) -> None:
         """Take another variable as something that belongs to this one."""

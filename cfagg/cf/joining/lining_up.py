@@ -32,6 +32,8 @@ class Entry:
 
     coordinate: Coordinate | None
     along: Mapping[str, Companion]
+    #: Whether they are labels, which stand in any order, whatever they are.
+    labels: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -142,7 +144,7 @@ class _Kind:
         both = np.zeros((2, n), bool)
         both[0, self._of[1:][inner & (step > 0)]] = True
         both[1, self._of[1:][inner & (step < 0)]] = True
-        self.unordered = both.all(axis=0) | text
+        self.unordered = both.all(axis=0) | text | [e.labels for e in entries]
         self.point = point
         if (inner & (step == 0)).any() or self.unordered.any():
             # A point that a coordinate has twice is two points.

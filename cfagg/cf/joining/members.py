@@ -69,6 +69,10 @@ class Axis:
         The metadata in whose units the coordinates of each code are.
     counted : bool
         Whether it only counts the places along a dimension: equal numbers are no coordinates in common.
+    within : str
+        The axis whose places decide where those of this are; `code` then says which members have it.
+    label : callable, optional
+        Returns one of the coordinates of a code, for reasons.
     """
 
     name: str
@@ -81,6 +85,8 @@ class Axis:
     differing: Callable[[int, int], tuple[str, Any, Any]] | None = None
     base: Sequence[Any] = ()
     counted: bool = False
+    within: str = ""
+    label: Callable[[int, int], Any] | None = None
 
     @classmethod
     def of_points(cls, name: str, code: Int64, value: npt.NDArray[Any]) -> Axis:
@@ -106,6 +112,8 @@ class Part:
     sums: npt.NDArray[np.uint64] | None = None
     differing: Callable[[int, int], tuple[Any, Any]] | None = None
     name: str = ""
+    #: Whether it stands along what each place of an axis has a range of.
+    ranged: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -15,7 +15,10 @@ ROLES = ("timeseries_id", "trajectory_id", "profile_id")
 
 @dataclass(frozen=True, slots=True)
 class AxisPlan:
-    """Where a coordinate stands: the number of its variable and of its bounds; else its dimension, or its attribute."""
+    """Where a coordinate stands: the number of its variable and of its bounds; else its dimension, or its attribute.
+
+    With both, it only counts the places along the dimension that the variable has there.
+    """
 
     identity: str
     variable: int | None = None

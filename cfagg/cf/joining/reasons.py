@@ -33,6 +33,7 @@ Rule = Literal[
     "gap",
     "crowded",
     "incomplete",
+    "features",
 ]
 
 _SENTENCES = {
@@ -50,6 +51,7 @@ _SENTENCES = {
     "gap": "there is a gap between their cells along {what}, or they have no bounds: {a} and {b}",
     "crowded": "others that would be joined with them overlap along {what}: {a} and {b}",
     "incomplete": "joined along {what} they would be an array with missing parts: {a} and {b}",
+    "features": "both have {what} {a}, and a ragged array has all samples of a feature together",
 }
 
 
@@ -114,6 +116,9 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
             if column[a] != column[b]:
                 return Reason("attribute", name, label[column[a]], label[column[b]])
     differ = [axis for axis in members.axes if axis.code[a] != axis.code[b] and not _same(axis, a, b, options)]
+    features = _of_features(members, differ, a, b, options)
+    if features is not None:
+        return features
     if not differ:
         for name, part in members.parts.items():
             if part.code[a] != part.code[b]:
@@ -137,6 +142,19 @@ def _why(members: Members, boxes: Boxes, a: int, b: int, options: Options) -> Re
     return _along(members, axis, a, b, options)
 
 
+def _of_features(members: Members, differ: list[Axis], a: int, b: int, options: Options) -> Reason | None:
+    """Return the first feature that two ragged arrays have in common, where nothing else keeps them apart."""
+    roots = [x.within for x in members.axes if x.within and x.name.startswith("samples") and x.code[a] and x.code[b]]
+    if not roots or any(axis.name != roots[0] for axis in differ):
+        return None
+    root = next(axis for axis in members.axes if axis.name == roots[0])
+    shared = np.flatnonzero(np.isin(_values(root, a, options), _values(root, b, options)))
+    if root.label is None or not shared.size:
+        return None
+    label = root.label(int(root.code[a]), int(shared[0]))
+    return Reason("features", root.name, label, label)
+
+
 def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Reason:
     """Return why two members are apart that differ along one axis alone."""
     one, other = ((plain(axis.first[i]), plain(axis.last[i])) for i in (a, b))
@@ -152,10 +170,12 @@ def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Re
     rule = _of_cells(members, axis, *((a, b) if mine.min() <= theirs.min() else (b, a)), options)
     if rule is not None:
         one, other = (tuple(plain(ends[i]) for ends in axis.cells()) for i in (a, b))
-    clash = None if rule is not None or loose else _clash(members, axis, a, options)
+    clash = None if rule is not None or options.interleave else _clash(members, axis, a, options, loose=bool(loose))
     if clash is not None:
         one, other = ((plain(axis.first[i]), plain(axis.last[i])) for i in clash)
-        remedy = f"{_apart_from(axis, *clash, options)}; or leave one of those two out"
+        features = any(x.within == axis.name and x.code[a] for x in members.axes)
+        way = remedy_of("features", "", None, None, options) if features else _apart_from(axis, *clash, options)
+        remedy = f"{way}; or leave one of those two out"
         return Reason("crowded", axis.name, one, other, others=clash, remedy=remedy)
     return Reason(rule or "incomplete", axis.name, one, other)
 
@@ -177,9 +197,19 @@ def _apart_from(axis: Axis, a: int, b: int, options: Options) -> str:
     return "on_overlap='first' or on_overlap='last' says whose values to take where they have coordinates in common"
 
 
-def _clash(members: Members, axis: Axis, member: int, options: Options) -> tuple[int, int] | None:
-    """Return two that overlap along an axis, of all that would be joined with a member along it."""
+def _clash(members: Members, axis: Axis, member: int, options: Options, *, loose: bool) -> tuple[int, int] | None:
+    """Return two that overlap along an axis, of all that would be joined with a member along it.
+
+    Of labels, which have no order, only equal ones overlap.
+    """
     like = np.flatnonzero(_like(members, axis, member, options))
+    if loose:
+        own = points_of(axis, options)
+        at, turn = own.pooled(_codes(axis, own)[like])
+        order = np.lexsort((turn, own.value[at]))
+        value, turn = own.value[at][order], turn[order]
+        found = np.flatnonzero((value[1:] == value[:-1]) & (turn[1:] != turn[:-1]))
+        return (int(like[turn[found[0]]]), int(like[turn[found[0] + 1]])) if found.size else None
     order = like[np.argsort(axis.first[like], kind="stable")]
     first, last = axis.first[order], axis.last[order]
     behind = np.flatnonzero(first[1:] <= np.maximum.accumulate(last)[:-1])

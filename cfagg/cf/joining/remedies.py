@@ -6,6 +6,7 @@ from typing import Any
 
 from cfagg.cf.calendars import REFORMED
 from cfagg.cf.joining.options import Options
+from cfagg.cf.joining.samples import FEATURES
 
 __all__ = ["remedy_of"]
 
@@ -23,6 +24,7 @@ _BY_RULE = {
     "cells": "correct {what} in one of the files; rtol= and atol= say how far they may differ",
     "cells overlap": "leave out overlap=False, or correct the bounds",
     "gap": "leave out contiguous=True, or add the files in between; cells without bounds need them",
+    "features": "put all samples of a feature into one file, or all features into arrays with a dimension for them",
     "incomplete": "add the files that are missing, or leave out those that fill only a part along another axis",
 }
 
@@ -37,6 +39,7 @@ _BY_COLUMN = {
     "axes": "give both the same kinds of coordinates: standard names, units, calendars, and bounds for both or neither",
     "other coordinates and ancillary variables": "add to one what only the other has, or take its name out of the "
     "attribute, such as coordinates or ancillary_variables",
+    FEATURES: "put each feature into one file alone, and correct counts and indices that are not those of its samples",
     "names of attributes": "leave out exist_all=True or equal_all=True, or name the attributes in ignore=",
     "type": "text, numbers and enumerations of other names or numbers are never one array: give them different names, "
     "or write all as one type",
@@ -51,7 +54,7 @@ _BY_PROBLEM = (
     ("is not there", "add what is named, or take its name out of the attribute coordinates"),
     ("has no elements", "leave the file out"),
     ("type is defined by its file", "write it as numbers or text"),
-    ("ragged array", "write each feature to a file, or all to one array with a dimension for features"),
+    ("ragged array", "give its features names by a variable with cf_role, and counts or indices that are integers"),
     ("is subsampled", "write the coordinate in full"),
     ("are no bounds of", "correct the attribute bounds, or the dimensions of what it names"),
 )  # fmt: skip

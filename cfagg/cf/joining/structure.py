@@ -61,7 +61,7 @@ def _of_itself(plans: Sequence[AxisPlan | PartPlan], variable: Variable) -> tupl
     """Return what of axes or parts is of the variable itself: its dimensions, or all of it for its attributes."""
     if any(p.attribute is not None for p in plans):
         return (id(variable),)
-    own = [p.dimension for p in plans if isinstance(p, AxisPlan) and p.dimension is not None]
+    own = [p.dimension for p in plans if isinstance(p, AxisPlan) and p.dimension is not None and p.variable is None]
     return tuple(id(variable.dimensions[position]) for position in own)
 
 
@@ -131,7 +131,7 @@ class _Field(Gathering):
                 for word in container.words(attribute):
                     own = self._find(word, container)
                     if own is not None:
-                        self._part("geometry", own)
+                        self._part("geometry", own, name=self.counting.get(own))
         return container
 
     def _mesh(self) -> Variable | None:
