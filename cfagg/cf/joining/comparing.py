@@ -152,6 +152,7 @@ def _axis(
         base=found.base,
         counted=any(e.coordinate is not None and e.coordinate.index for e in entries),
         label=partial(_label, entries),
+        size=found.size,
     )
     cells = None
     if options.cells:
@@ -181,14 +182,14 @@ def _pairs(
 
 def _along(name: str, coordinate: Coordinate, parts: Mapping[str, Companion]) -> dict[str, Companion]:
     """Return what stands along one axis alone, value by value."""
-    return {n: p for n, p in sorted(parts.items()) if _is_along(p, name, len(coordinate.values))}
+    return {n: p for n, p in sorted(parts.items()) if _is_along(p, name, coordinate)}
 
 
-def _is_along(part: Companion, name: str, size: int) -> bool:
+def _is_along(part: Companion, name: str, of: Coordinate) -> bool:
     axes = [a for a in part.axes if a]
-    if axes != [name] or part.axes[0] != name or part.values is None:
+    if axes != [name] or part.axes[0] != name or part.values is None or of.index:
         return False
-    return not part.shape if not part.stated.dims[: len(part.shape)] else part.shape[:1] == (size,)
+    return not part.shape if not part.stated.dims[: len(part.shape)] else part.shape[:1] == of.values.shape
 
 
 def _label(entries: Sequence[Entry], code: int, place: int) -> Any:
@@ -239,7 +240,7 @@ def _part(
             # Equal numbers are other bounds where their coordinates have other units.
             key = id(part), id(parts.get(name.removeprefix("bounds of ")))
             part = made[key] if key in made else made.setdefault(key, with_units(parts)[name])
-        if part is not None and any(_is_along(part, a, len(of[a].values)) for a in along[:1] if a in of and a in axes):
+        if part is not None and any(_is_along(part, a, of[a]) for a in along[:1] if a in of):
             part = None
         found.append(part)
     if all(p is None for p in found):
@@ -323,7 +324,10 @@ def _sums(
             if name:
                 code = next(turn)
                 points: Any = axes[name].points
+                own_size = axes[name].size
+                counted = 1 if own_size is None else int(own_size[code])
                 place = points.point[points.offset[code] : points.offset[code + 1]]
+                place = np.arange(counted) if counted > 1 else place
             if place.size != size:
                 return None
             columns.append(place.reshape([-1 if i == d else 1 for i in range(len(shape))] if d < len(shape) else ()))

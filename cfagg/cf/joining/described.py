@@ -38,7 +38,8 @@ class Coordinate:
     """A coordinate with its bounds along one dimension, or none, as stored; text has type `object`.
 
     One without dimensions is of an axis of size 1 that is no dimension of the variable. `index` says that it only
-    counts the places along a dimension: there is no such variable, and nothing is ever joined along it. One whose name
+    counts the places along a dimension: there is no such variable, nothing is ever joined along it, and its values say
+    nothing but how many there are. One whose name
     is that of an attribute (`promoted`) holds the value of the attribute: neither is there such a variable.
     """
 

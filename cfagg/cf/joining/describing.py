@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.cf.joining.described import WITHIN, Companion, Coordinate, Described, Stated
+from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated
 from cfagg.cf.joining.identities import frozen
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.plans import AxisPlan, FieldPlan, PartPlan, Variables, around
@@ -37,6 +37,9 @@ _MOST = 512
 
 #: As many values of what is other in each file are kept, and of anything; as many are read at all, to compare them.
 _KEPT, _COMPARED, _READ = 1 << 14, 1 << 22, 1 << 28
+
+#: As many of these are in memory at once.
+_AT_ONCE = 1 << 20
 
 #: Attributes that say what numbers stand for.
 _MEANING = ("units", "calendar", *STORAGE_ATTRIBUTES)
@@ -173,9 +176,9 @@ class _File:
         if plan.dimension is not None:
             of = variable if plan.variable is None else self._variables[plan.variable]
             name, size = of.dims[plan.dimension], of.shape[plan.dimension]
-            places = np.zeros(size, np.int8) if WITHIN in plan.identity else np.arange(size)  # those are never compared
             stated = _made_up(name, (name,), np.dtype(np.int64))
-            return _coordinate(plan.identity, stated, places, None, None, True, False)
+            # How many there are counts, which they are does not.
+            return _coordinate(plan.identity, stated, np.zeros(size, np.int8), None, None, True, False)
         if plan.variable is None:
             values = _as_array(_attribute(variable, plan.attribute or ""))
             return _coordinate(
@@ -271,7 +274,7 @@ def _digest_in_blocks(own: Variable, stated: Stated, plan: PartPlan) -> bytes:
     said = own.shape, () if mesh else (stated.dtype.str, *(frozen(own.attributes.get(name)) for name in _MEANING))
     found = blake2b(repr(said).encode(), digest_size=16)
     with suppress(LimitError):
-        for block in own.blocks():
+        for block in own.blocks(_AT_ONCE):
             part = meant(Companion(stated, block.shape, (), block, plan.role)) if mesh else block
             found.update(np.ascontiguousarray(part))
         return found.digest()

@@ -50,6 +50,8 @@ class LinedUp:
     high: npt.NDArray[np.float64]
     #: For each entry the metadata of the coordinate in whose units they are.
     base: Sequence[Stated | None]
+    #: For each how many places it has, where all are one point as they are only counted.
+    size: Int64 | None
 
 
 def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
@@ -57,8 +59,9 @@ def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
 
     Coordinates of another kind have other points: those of other dimensions of units, calendars or numbers of bounds.
     """
-    sizes = [1 if e.coordinate is None else len(e.coordinate.values) for e in entries]
-    offset = np.cumsum([0, *sizes])
+    counted = [e.coordinate is not None and e.coordinate.index for e in entries]
+    own = [1 if e.coordinate is None else len(e.coordinate.values) for e in entries]
+    offset = np.cumsum([0, *(1 if once else n for once, n in zip(counted, own, strict=True))])
     point, value = np.zeros((2, int(offset[-1])), np.int64)
     unordered = np.zeros(len(entries), bool)
     first, last = (np.zeros(len(entries), object) for _ in range(2))
@@ -69,7 +72,7 @@ def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
         kinds.setdefault(_kind(entry), []).append(k)
     points = values = np.int64(0)
     for members in kinds.values():
-        made = _Kind([entries[k] for k in members], options)
+        made = (_Counted if counted[members[0]] else _Kind)([entries[k] for k in members], options)
         at = np.concatenate([np.arange(offset[k], offset[k + 1]) for k in members]).astype(np.int64)
         point[at], value[at] = made.point + points, made.value + values
         points, values = point[at].max(initial=points) + 1, value[at].max(initial=values) + 1
@@ -80,7 +83,10 @@ def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
             base[k] = made.base
     if all(isinstance(v, (int, float)) or v is None for v in first.tolist()):
         first, last = first.astype(np.float64), last.astype(np.float64)
-    return LinedUp(offset, point, value, unordered, first, last, low, high, base)
+    size = (
+        np.array([n if once else 1 for once, n in zip(counted, own, strict=True)], np.int64) if any(counted) else None
+    )
+    return LinedUp(offset, point, value, unordered, first, last, low, high, base, size)
 
 
 def _kind(entry: Entry) -> Hashable:
@@ -96,6 +102,19 @@ def _kind(entry: Entry) -> Hashable:
         if p.values is not None
     )
     return units, own.index, bounds, along
+
+
+class _Counted:
+    """Places that are only counted: of so many each is another point, in the same place."""
+
+    def __init__(self, entries: Sequence[Entry], _: Options) -> None:
+        coordinates = [e.coordinate for e in entries if e.coordinate is not None]
+        sizes = np.array([len(c.values) for c in coordinates], np.int64)
+        self.base = coordinates[0].stated
+        self.point, self.value = codes(sizes), np.zeros(sizes.size, np.int64)
+        self.unordered = np.zeros(sizes.size, bool)
+        self.first, self.last = [0] * sizes.size, (sizes - 1).tolist()
+        self.low, self.high = np.full((2, sizes.size), np.nan)
 
 
 class _Kind:

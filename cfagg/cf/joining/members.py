@@ -73,6 +73,8 @@ class Axis:
         The axis whose places decide where those of this are; `code` then says which members have it.
     label : callable, optional
         Returns one of the coordinates of a code, for reasons.
+    size : int64 array, optional
+        How many places each code has of which all are one point, as nothing is joined among them; others have one.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Axis:
     counted: bool = False
     within: str = ""
     label: Callable[[int, int], Any] | None = None
+    size: Int64 | None = None
 
     @classmethod
     def of_points(cls, name: str, code: Int64, value: npt.NDArray[Any]) -> Axis:

@@ -160,7 +160,7 @@ def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Re
     one, other = ((plain(axis.first[i]), plain(axis.last[i])) for i in (a, b))
     mine, theirs = (_values(axis, i, options) for i in (a, b))
     shared = np.intersect1d(mine, theirs)
-    if axis.differing is not None and mine.size == theirs.size == shared.size:
+    if axis.differing is not None and mine.size == theirs.size == shared.size and not axis.counted:
         # The coordinates themselves are equal, and their cells are not.
         return Reason("cells", *axis.differing(int(axis.code[a]), int(axis.code[b])), axis.name)
     own = points_of(axis, options)

@@ -34,7 +34,7 @@ class Sets:
 
     def __init__(self, axis: Axis, options: Options) -> None:
         self.points = points_of(axis, options)
-        self.counted = axis.counted
+        self.counted, self.size = axis.counted, axis.size
         self.code = axis.code if axis.points is not None else codes(axis.code)
         self.value_of: Int64 = np.zeros(int(self.points.point.max(initial=-1)) + 1, np.int64)
         self.value_of[self.points.point] = self.points.value

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cfagg.cf.joining import Described, Options
+from cfagg.cf.joining import Described, Options, join, members_of
 from cfagg.model.dataset import Group
 from tests.cf.joining.datasets import LATITUDE, LONGITUDE, TAS, TIME, add, boxes_of, described, reason
 
@@ -219,6 +219,25 @@ def test_meshes_are_compared_by_their_topology() -> None:
     found = reason(meshed(0, faces), meshed(1, [[0, 1, 2], [0, 2, 3]]))
     assert (found.rule, found.a, found.b) == ("part", 1, 0)
     assert found.what == "face_node_connectivity 0 of the mesh"
+
+
+def test_places_that_are_only_counted_take_no_memory_each() -> None:
+    def along_faces(time: float, size: int) -> Described:
+        root = Group()
+        add(root, "time", ("time",), [time], **TIME)
+        add(root, "point", ("point",), np.arange(size), compress="lat lon")
+        add(root, "tas", ("time", "point"), np.zeros((1, size), "f4"), **TAS)
+        return described(root)
+
+    size = 100_000
+    members = members_of([along_faces(0, size), along_faces(1, size), along_faces(2, size + 1)])
+    (axis,) = (a for a in members.axes if a.counted)
+    assert axis.points is not None
+    assert axis.points.point.size == axis.points.value.size == 2
+    boxes = join(members)
+    k = members.axes.index(axis)
+    assert boxes.box.tolist() == [0, 0, 1]
+    assert (boxes.extent[:, k].tolist(), boxes.count[:, k].tolist()) == ([size, size + 1], [size, size, size + 1])
 
 
 def outlined(time: float, longitude: float) -> Described:
