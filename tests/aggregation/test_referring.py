@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 
 import cfagg
 from cfagg.cf.joining import describing
-from cfagg.model.dataset import Variable
 
 TIME = {"standard_name": "time", "units": "days since 2000-01-01"}
 LATITUDE = {"standard_name": "latitude", "units": "degrees_north"}
@@ -216,7 +214,7 @@ def test_two_dimensional_coordinates_that_are_too_large_to_be_kept_are_compared(
 
 def test_all_blocks_of_a_mesh_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(describing, "_COMPARED", 3)
-    monkeypatch.setattr(Variable, "blocks", partialmethod(Variable.blocks, limit=3))
+    monkeypatch.setattr(describing, "_AT_ONCE", 3)
     files = [mesh(tmp_path / f"{k}.nc", k) for k in range(3)]
     with netCDF4.Dataset(files[2], "a") as file:
         file["nodes"][1, 1:] = [3, 2]

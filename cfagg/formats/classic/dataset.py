@@ -76,9 +76,10 @@ def _root(header: raw.Header, data: bytes, handle: Handle) -> Group:
     return root
 
 
-#: Attributes of variables of many files, by their bytes; how many bytes are remembered, and of one variable.
+#: Attributes of variables of many files, by their bytes; how many bytes are remembered, and of one variable. Those of
+#: whole files are mostly others in each, and as many as there are files: what is remembered has to stay small.
 _known: dict[tuple[tuple[bytes, int, bytes], ...], SharedAttributes] = {}
-_MOST, _LONGEST = 1 << 24, 1 << 14
+_MOST, _LONGEST, _EACH = 1 << 22, 1 << 14, 1 << 10
 
 
 class _Remembered:
@@ -92,7 +93,7 @@ def _attributes(stored: list[raw.Attribute], data: bytes) -> dict[str, Attribute
     key = tuple([(a.name, a.type, data[a.begin : a.end]) for a in stored])
     found = _known.get(key)
     if found is None:
-        _Remembered.bytes += 256 + sum(len(name) + len(value) for name, _, value in key)
+        _Remembered.bytes += _EACH + 2 * sum(len(name) + len(value) for name, _, value in key)
         if _Remembered.bytes > _MOST:
             _known.clear()
             _Remembered.bytes = 0
