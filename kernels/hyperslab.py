@@ -24,14 +24,9 @@ from cfagg.kernels.jit import jit
 from cfagg.kernels.odometer import compute_linear_offset, odometer_indices, odometer_more, odometer_new, odometer_next
 
 __all__ = [
-    "SliceIndex",
-    "SliceIndices",
-    "apply_chunk_indices",
-    "compute_all_slice_projections",
-    "compute_perslice_projections",
-    "evaluate_slices",
-    "get_data",
-]
+    "SliceIndex", "SliceIndices", "apply_chunk_indices", "compute_all_slice_projections",
+    "compute_perslice_projections", "evaluate_slices", "get_data",
+]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
 

@@ -34,17 +34,9 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "HEAD",
-    "MAX_PACKED",
-    "PART",
-    "entries_of_rows",
-    "epochs_of_rows",
-    "pack_page",
-    "page_words",
-    "row_in_page",
-    "rows_in_pages",
+    "HEAD", "PART", "entries_of_rows", "epochs_of_rows", "pack_page", "page_words", "row_in_page", "rows_in_pages",
     "unpack_page",
-]
+]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
 

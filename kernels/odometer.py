@@ -14,13 +14,8 @@ import numpy.typing as npt
 from cfagg.kernels.jit import jit
 
 __all__ = [
-    "compute_linear_offset",
-    "cross_product",
-    "odometer_indices",
-    "odometer_more",
-    "odometer_new",
-    "odometer_next",
-]
+    "compute_linear_offset", "cross_product", "odometer_indices", "odometer_more", "odometer_new", "odometer_next",
+]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
 

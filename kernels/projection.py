@@ -45,25 +45,11 @@ from cfagg.kernels.odometer import (
 )
 
 __all__ = [
-    "SliceIndex",
-    "SliceIndices",
-    "apply_chunk_indices",
-    "compute_all_slice_projections",
-    "compute_linear_offset",
-    "compute_perslice_projections",
-    "cross_product",
-    "evaluate_slices",
-    "get_data",
-    "odometer_indices",
-    "odometer_more",
-    "odometer_new",
-    "odometer_next",
-    "project_index_edges",
-    "project_index_regular",
-    "project_slice_edges",
-    "project_slice_regular",
-    "stable_order",
-]
+    "SliceIndex", "SliceIndices", "apply_chunk_indices", "compute_all_slice_projections", "compute_linear_offset",
+    "compute_perslice_projections", "cross_product", "evaluate_slices", "get_data", "odometer_indices", "odometer_more",
+    "odometer_new", "odometer_next", "project_index_edges", "project_index_regular", "project_slice_edges",
+    "project_slice_regular", "stable_order",
+]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""What users hold: an array with its accumulation, asked for statistics over any range of any dimensions."""
+"""An array with its accumulation, which answers statistics over any range of any dimensions."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Accumulated(Statistics):
         Raises
         ------
         SelectionError
-            No such coordinate, or none with dates.
+            There is no such coordinate, or it holds no dates.
         """
         return Statistics(self._group, self._labels, grouping_of(self._labels, key), self._trust_for)
 
@@ -120,7 +120,7 @@ class Accumulated(Statistics):
             ``isel``, ``sel`` and others, as of `mean`.
         """
         if statistic not in METHODS and statistic != "count":
-            raise SelectionError(f"no statistic {statistic!r}; {', '.join([*METHODS, 'count'])} are known")
+            raise SelectionError(f"no statistic {statistic!r}; expected one of {', '.join([*METHODS, 'count'])}")
         time, dates = time_coordinate(self._labels)
         dims = (time,) if dim is None else (time, dim) if isinstance(dim, str) else dim if dim is ... else (time, *dim)
         return getattr(self.groupby(f"{dates}.{by}"), statistic)(dims, **options)
@@ -139,11 +139,11 @@ class Accumulated(Statistics):
         Parameters
         ----------
         by : str
-            As of `climatology`.
+            As for `climatology`.
         dim : str, sequence of str or ..., optional
-            Dimensions that are averaged over besides; not that of time.
+            Further dimensions to average over, apart from time.
         reference : slice of labels, optional
-            Part of the series that the climatology is made of; all that is selected by default.
+            Part of the series from which the climatology is computed; by default all that is selected.
         each : {"period", "step"}
             One value for every unbroken stretch of time in one group, such as January 1990 or the winter of 1990,
             or one for each time step.  The label of a stretch is its first time.
@@ -155,7 +155,8 @@ class Accumulated(Statistics):
         labels, keep_attrs = self._labels, options.pop("keep_attrs", True)
         if options.pop("explain", False):
             raise SelectionError(
-                "an anomaly is the difference of two means; explain climatology() and groupby() instead"
+                "an anomaly is the difference of two means and cannot be explained; explain climatology() or groupby() "
+                "instead"
             )
         time, dates = time_coordinate(labels)
         key = grouping_of(labels, f"{dates}.{by}")
@@ -165,7 +166,9 @@ class Accumulated(Statistics):
             raise SelectionError(f"anomalies need a range along {time!r}; one position of it was selected")
         groups, positions = key.of(picked.get(time))
         if (np.diff(positions) <= 0).any():
-            raise SelectionError(f"anomalies need ascending positions along {time!r}: select each once")
+            raise SelectionError(
+                f"anomalies need ascending positions along {time!r}: select each position once, in order"
+            )
         first, codes = periods(groups) if each == "period" else steps(groups)
         if each == "step":
             part = self.answer("mean", dims, {**picked, time: positions[first]}, keep_attrs=keep_attrs)
@@ -230,16 +233,16 @@ def open_accumulated(
         The weights of the cells, as `accumulate` takes them, where another program wrote weighted sums without the
         weights: they are compared with the sums.  Without them ranges are answered that begin and end where sums do.
     adopt : bool
-        Whether the store may be a copy of the one that was accumulated: stored objects that are not the very files that
-        were read are read once now, and taken for them if their contents are the same.  Nothing is written; see
-        ``accumulate(..., adopt=True)`` for stores that can be written to.
+        Whether the store may be a copy of the one that was accumulated.  Stored objects other than the files that were
+        summed are then read once, and accepted if their contents are the same.  Nothing is written; for stores that can
+        be written to, use ``accumulate(..., adopt=True)``.
     trust_for : float
         Seconds for which one check of a stored object is trusted.  By default every answer checks all objects on
         which it depends, which takes some microseconds for each.
     allow : iterable of path, optional
-        Directories and files outside the store that links in it may lead to; of a URL, where it may redirect to.
+        Directories and files outside the store that its links may lead to; for a URL, where it may be redirected to.
     storage_options : mapping, optional
-        Of a URL, as for `cfagg.read`.
+        For a URL, as for `cfagg.read`.
 
     Returns
     -------
@@ -251,8 +254,8 @@ def open_accumulated(
     NotAccumulatedError
         The array has no accumulation.
     StaleError
-        The array is described in another way than when it was accumulated, or a coordinate has changed; with `adopt`,
-        or some stored object has other contents.
+        The description of the array or a coordinate has changed since it was accumulated; with `adopt`, also if the
+        contents of a stored object have changed.
     OptionError
         `trust_for` is not a number of seconds, or `weights` are not those of the accumulation.
     SourceError
@@ -297,6 +300,6 @@ def open_accumulated(
             labels = labels_of(group)
         finally:
             stack.close()
-            # Now, so that the labels are those of the data; and if they cannot be read, this may be why.
+            # After the labels were read, so that they are those of the data; if reading failed, this may be why.
             check(group)
     return Accumulated(group, labels, trusted)

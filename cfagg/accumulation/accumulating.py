@@ -98,25 +98,25 @@ def accumulate(
         Finish a killed or failed build with the same options.  Appending and refreshing do so by themselves.
     adopt : bool
         Build nothing: take the stored objects that are there now for those that were summed, if their contents are the
-        same, as in a copy of a store.  Objects that are not the very files that were read are read once; where all are
-        the same the accumulation answers again, else `StaleError` names those that are not.  No other option but
-        `progress` and `allow` is looked at.
+        same, as in a copy of a store.  Objects other than the files that were summed are read once; if all are the
+        same, the accumulation answers again, else `StaleError` names those that differ.  Of the other options only
+        `progress` and `allow` apply.
     dry_run : bool
         Write nothing and read no data; report what would be written.
     workers : int, optional
-        Threads; by default one per processor, and of a store on another machine sixteen that read, as far as their
-        chunks fit in memory: most of them wait for answers.
+        Threads; by default one per processor.  A store on another machine is read by sixteen, as far as their chunks
+        fit in memory, because most of them wait for answers.
     memory : int or str
         Bytes that chunks may take while they are summed, such as ``"1GiB"``.
     client : distributed.Client or str, optional
         A Dask cluster, or the address of its scheduler, whose workers see the store by the same path.  They read and
         sum the chunks; everything is written from here.
     allow : iterable of path, optional
-        Directories and files outside the store that links in it may lead to.
+        Directories and files outside the store that its links may lead to.
     progress : callable, optional
         Called as ``progress(done, total)`` with bytes of data.
     storage_options : mapping, optional
-        Of a URL, as for `cfagg.read`.
+        For a URL, as for `cfagg.read`.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def accumulate(
     NotAccumulatedError
         There is none to append to or to refresh.
     StaleError
-        The array was written while it was read, or has changed so that nothing can be appended.
+        The array was written to while it was read, or has changed so that nothing can be appended.
     TargetError
         The group cannot be written.
 
@@ -191,7 +191,7 @@ def carry_out(
     dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Do what was asked for."""
+    """Plan what an order asks for, and do it."""
     there, places, budget = isinstance(order.store, Url), order.allow, order.memory
     plan = plan_build(order)
     if dry_run or plan.action is Action.NOTHING:

@@ -1,7 +1,7 @@
-"""Carrying out a plan: every chunk read once, and what it gives added to the results.
+"""Carrying out a plan: every chunk is read once, and its contributions are added to the results.
 
-All terms that need a chunk are applied to it while it is in memory.  Large plans run in threads.  Results are added in
-one order whatever the number of threads, so that the same query gives the same digits.
+All terms that need a chunk are applied to it while it is in memory.  Large plans run in threads.  Contributions are
+always added in the same order, so that a query gives the same digits with any number of threads.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = ["Sum", "add_up", "cells_of", "chunks", "cut", "hull", "in_order", "we
 
 Array = npt.NDArray[Any]
 Place = tuple[slice | npt.NDArray[np.int64], ...]
-#: What a chunk gives: quantity, place in the result, what is added there, and its low part.
+#: The contribution of a chunk: quantity, place in the result, what is added there, and its low part.
 Addend = tuple[str, Place, Array, Array | None]
 
-#: Plans that are estimated to take longer than this, in nanoseconds, are worth starting threads for.  Smaller ones
-#: mostly copy from the system's memory, where threads stand in each other's way.
+#: Nanoseconds from which a plan is worth starting threads for.  Shorter plans mostly copy memory, where threads hinder
+#: each other.
 _THREADS_FROM = 15e6
 
-#: Jobs for a thread take about so long together, and are no more than so many.
+#: Duration and largest number of the jobs that a thread is given at a time.
 _BATCH_SECONDS, _BATCH = 2e-3, 16
 
 
@@ -56,9 +56,9 @@ class Sum:
     low: dict[str, Array] = field(default_factory=dict)
     #: Quantities to which something was added.
     begun: set[str] = field(default_factory=set)
-    #: Integers of at most these sizes were added, whatever cancelled.
+    #: Upper bounds of the integers that were added, without regard to cancellation.
     bounds: list[float] = field(default_factory=list)
-    #: By reading of stored sums, the largest magnitude that was met, if asked for.
+    #: Largest magnitude among the stored sums of each reading, if asked for.
     peaks: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Sum:
 
     @property
     def bound(self) -> float:
-        """No sum of integers is larger."""
+        """Upper bound of the sums of integers."""
         return math.fsum(self.bounds)
 
     @property
@@ -87,7 +87,7 @@ class Sum:
         return mask_of(self.group.dtype, self.group.mask, None if outliers is None else outliers.limit)
 
     def add(self, addend: Addend) -> None:
-        """Add what a chunk gives."""
+        """Add the contribution of a chunk."""
         quantity, place, values, low = addend
         target = self.high[quantity]
         if (
@@ -96,7 +96,7 @@ class Sum:
             and (values.shape, values.dtype) == (target.shape, target.dtype)
             and all(isinstance(p, slice) for p in place)
         ):
-            # Fresh memory is dear: the first results are what the others are added to.
+            # Fresh memory is expensive: the array of the first results is the one that the others are added to.
             self.high[quantity] = values
             self.begun.add(quantity)
             return
@@ -148,7 +148,7 @@ def in_order[J, R](work: Callable[[J], R], jobs: Iterator[J], cost: float) -> It
         start = time.perf_counter()
         return [work(job) for job in some], time.perf_counter() - start
 
-    # Handing a job to a thread takes longer than many a job: what is quick goes by several at a time.
+    # Handing over a job can take longer than the job itself: threads are given several quick ones at a time.
     batch = 1
     waiting: deque[Future[tuple[list[R], float]]] = deque()
     with ThreadPoolExecutor(workers) as pool:
@@ -193,7 +193,7 @@ def chunks(reading: Reading) -> Iterator[tuple[tuple[int, ...], list[tuple[Local
 
 
 def hull(terms: Sequence[tuple[Local, ...]]) -> tuple[slice, ...]:
-    """Return the box of a chunk that holds what all terms take."""
+    """Return the smallest box of a chunk that holds what all terms take."""
     return tuple(slice(min(t.low for t in axis), max(t.high for t in axis)) for axis in zip(*terms, strict=True))
 
 
@@ -203,7 +203,7 @@ def cut(term: Sequence[Local], box: Sequence[slice]) -> tuple[slice, ...]:
 
 
 def _reach(term: Sequence[Local]) -> float:
-    """Return how often an element may be added at most to one of a term's results."""
+    """Return an upper bound of how often an element is added to one of a term's results."""
     out = 1.0
     for local in term:
         if local.take is None:
@@ -243,7 +243,7 @@ def _from_source(
 
 
 def cells_of(group: Group, index: tuple[int, ...], box: tuple[slice, ...]) -> Array:
-    """Return stored values of a box of a chunk of the array, in the type as which they are read."""
+    """Return the stored values of a box of a chunk of the array, in the type in which they are read."""
     array = group.source
     if group.read is not None:
         group.read.add(tuple(index))

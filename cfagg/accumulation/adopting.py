@@ -1,7 +1,7 @@
-"""Adopting what is stored now: an accumulation of a store with the same contents as the one that was summed.
+"""Adopting a copy of a store whose contents are the same as those of the store that was summed.
 
-A copy of a store has other times and inodes than the original.  Objects whose stamps differ are read once and their
-checksums compared with those that the build kept; where all are equal their new stamps take the place of the old ones.
+A copy has other times and inodes than the original.  Objects whose stamps differ are read once, and their checksums
+are compared with those that the build kept; if all are equal, their new stamps replace the old ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.building import GroupStaging, consolidate, finish_dead, put_attributes
 from cfagg.accumulation.description import Neighbour, differences_of, neighbours_of, table_of
-from cfagg.accumulation.group import Group, Looks, adopt_command, group_path, stale
+from cfagg.accumulation.group import Group, Looks, adopt_command, command, group_path, stale
 from cfagg.accumulation.growing import ROWS, STAMPS
 from cfagg.accumulation.growth_tables import stamp_rows, write_table
 from cfagg.accumulation.in_objects import Place
@@ -49,7 +49,7 @@ _NAMED = 15
 
 
 def adopted(group: Group) -> Group:
-    """Return an accumulation that takes the objects that are there now for those summed; nothing is written."""
+    """Return an accumulation that accepts the objects that are there now; nothing is written."""
     table = _table(group, None)[0]
     return group.copied(adopted=table, objects=table, looks=Looks())
 
@@ -57,7 +57,7 @@ def adopted(group: Group) -> Group:
 def adopt_copy(
     store: str | os.PathLike[str], variable: str, progress: Progress | None = None, allow: Sequence[str] = ()
 ) -> Report:
-    """Write the stamps of the objects that are there now into an accumulation, where their contents are the same."""
+    """Write the stamps of the objects that are there now into an accumulation, if their contents are the same."""
     source = open_array(store, variable, allow=allow)
     if isinstance(source.store, Url):
         finish_there(source, place_of_array(source))
@@ -106,10 +106,7 @@ def _report(group: Group, table: Int64, read: int, size: int) -> Report:
 
 
 def renew(group: Group, neighbours: tuple[Neighbour, ...], aside: Path | None) -> None:
-    """Write what is known of related arrays anew, where the sums are right whatever was done to these.
-
-    Without a directory `aside`, in an object store.
-    """
+    """Record related arrays as they are now, where the sums hold all the same; in an object store without `aside`."""
     count = group.source.objects.size
     table = np.concatenate([group.objects[:count], table_of(neighbours)])
     for neighbour in neighbours:
@@ -125,8 +122,9 @@ def _table(group: Group, progress: Progress | None) -> tuple[Int64, int, int]:
     extra = group.extra
     if extra is None:
         raise NotAccumulatedError(
-            f"{group.store}: the accumulation of {group.variable!r} is of another program and keeps no checksums, so "
-            "nothing can be adopted; replace it with: cfagg accumulate --overwrite"
+            f"{group.store}: the accumulation of {group.variable!r} was written by another program and keeps no "
+            "checksums, so it cannot be adopted; replace it with: "
+            f"{command(group.store, group.variable, '--overwrite')}"
         )
     if group.differences:
         raise stale(group, group.differences.problems)
@@ -165,8 +163,8 @@ def _table(group: Group, progress: Progress | None) -> tuple[Int64, int, int]:
                 progress(done, total)
         if which and compare(now[which], stamps(array, np.array(which))):
             raise StaleError(
-                f"{group.store}: {array.path!r} was written while it was compared; run again when it is not being "
-                f"written: {adopt_command(group.store, group.variable)}"
+                f"{group.store}: {array.path!r} was written to while it was compared; run again when nothing writes "
+                f"to it: {adopt_command(group.store, group.variable)}"
             )
         table[place : place + len(now), :4] = now
     if problems:
@@ -179,7 +177,7 @@ def _difference(old: Int64, found: tuple[int, int] | None) -> str:
     if found is None:
         return "no longer stored"
     if old[0] < 0:
-        return "made since"
+        return "stored since"
     return f"{old[0]:,} bytes before, now {found[0]:,}" if found[0] != old[0] else "has other contents"
 
 
@@ -196,7 +194,7 @@ def _write(group: Group, table: Int64, neighbours: tuple[Neighbour, ...] | None,
     except BaseException:
         with contextlib.suppress(CfaggError, OSError):
             now = read_group(source.store, group.path, source.zarr_format, source.allow)
-            # As long as the attributes are those of before, nothing names the new array.
+            # As long as the attributes are unchanged, nothing names the new array.
             if now is not None and now.identity == document.identity:
                 remove(folder / name)
         raise
@@ -218,16 +216,18 @@ def _write_there(group: Group, table: Int64, neighbours: tuple[Neighbour, ...] |
 
 
 def _document(group: Group) -> Document:
-    """Return the attributes of a group that are there now; they have to be those that it was opened with."""
+    """Return the attributes of a group, which must not have changed since it was opened."""
     source = group.source
     document = read_group(source.store, group.path, source.zarr_format, source.allow)
     if document is None or document.identity != group.identity:
-        raise StaleError(f"{group.store}: the accumulation of {group.variable!r} was written meanwhile; run again")
+        raise StaleError(
+            f"{group.store}: the accumulation of {group.variable!r} was written by another process meanwhile; run again"
+        )
     return document
 
 
 def _stamps(group: Group) -> str:
-    """Return the name of the array of stamps of an accumulation of our own."""
+    """Return the name of the array of stamps."""
     assert group.extra is not None  # noqa: S101  (its table was read)
     return group.extra.stamps
 

@@ -1,7 +1,7 @@
 """What a build of sums is going to do, decided without reading data.
 
 `plan_build` gathers what the accumulation is made from (`Input`) and what is there already (`State`); `decide` alone
-says which `Action` follows; the plan of it names the chunks to read, what is computed of them, and the arrays to write.
+chooses the `Action`; its plan names the chunks to read, what is computed from them, and the arrays to write.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Action(Enum):
     BUILD = "built"
     REBUILD = "rebuilt"
     APPEND = "appended"
-    #: Nothing is summed, and what is known of related arrays is written anew.
+    #: Nothing is summed; only the record of related arrays is written anew.
     RENEW = "renewed"
     NOTHING = "up to date"
 
     @property
     def word(self) -> str:
-        """What reports say of it."""
+        """The action in the words of reports."""
         return Action.NOTHING.value if self is Action.RENEW else self.value
 
     @property
@@ -67,7 +67,7 @@ class State:
     exists: bool
     #: Whether the array and the weights are those that were summed.
     fresh: bool = False
-    #: Whether coordinates, or what weights were made from, are others.
+    #: Whether coordinates, or the arrays that weights were made from, have changed.
     related_changed: bool = False
     #: Whether the existing accumulation has the settings that are asked for.
     alike: bool = False
@@ -117,7 +117,7 @@ class Plan(Input):
     notes: tuple[str, ...] = ()
 
     def identity(self) -> dict[str, Any]:
-        """Return what must be the same for a build to be finished by another run."""
+        """Return what must be the same if another run is to finish the build."""
         array, meaning = self.array, self.recipe.meaning
         grid = [list(map(int, np.diff(e))) if isinstance(e, np.ndarray) else e.chunk for e in array.grid.axes]
         return {
@@ -139,12 +139,14 @@ def plan_build(order: Order) -> Plan:
     array = open_array(order.store, order.variable, allow=order.allow)
     where = f"{array.store}: array {array.path!r}"
     if not array.path:
-        raise UnsupportedError(f"{array.store} is itself an array; an accumulation stands beside an array in a group")
+        raise UnsupportedError(
+            f"{array.store} is itself an array; an accumulation is stored beside its array, which must be in a group"
+        )
     reserved = [d for d in array.dims if not is_dimension(d)]
     if reserved:
         raise UnsupportedError(
-            f"{where} has the dimension {reserved[0]!r}; the convention (ZEP 5) keeps names with line breaks, and "
-            f"those that begin with {', '.join(KINDS)}, from dimensions: rename it"
+            f"{where} has the dimension {reserved[0]!r}; the convention (ZEP 5) does not allow dimensions whose names "
+            f"contain line breaks or begin with {', '.join(KINDS)}: rename it"
         )
     meaning = read_meaning(array)
     check_listed(array)
@@ -160,7 +162,7 @@ def _plan_new(order: Order, array: ZarrArray, meaning: Meaning, existing: tuple[
         default.append(pair)  # type: ignore[arg-type]
     integer = meaning.dtype.kind in "iu" and order.weights is None
     settings = Settings.build(order, where, array.dims, default, integer=integer)
-    # Before weights are read: what is written from here on is found when the sums are done.
+    # Before weights are read: what is written from here on is noticed when the sums are done.
     related = find_neighbours(array, order.weights)
     given = Input(array, meaning, settings, find_weights(array, order.weights, order.memory), related)
     state = State(exists=existing is not None)
@@ -234,18 +236,18 @@ def settings_of(group: Group, extra: Extra) -> Settings:
 
 
 def _find_basis(group: Group, array: ZarrArray, stride: tuple[int, ...], found: Changes) -> Basis | None:
-    """Return what stays of an accumulation whose array has grown along one dimension and is the same before."""
+    """Return what stays of an accumulation whose array has grown along one dimension and is otherwise unchanged."""
     where = f"{group.store}: array {group.variable!r}"
     extra = group.extra
     if extra is None or found.other or len(found.grown) != 1 or found.written is None:
         raise StaleError(
-            f"{where} has not only grown along one dimension since its accumulation was built, so nothing can be "
-            "appended; rebuild it with refresh=True (--refresh)",
+            f"{where} has changed otherwise than by growing along one dimension since its accumulation was built, so "
+            "nothing can be appended; rebuild it with refresh=True (--refresh)",
             found.problems,
         )
     (dim,) = found.grown
     axis, old = array.dims.index(dim), extra.source.shape[array.dims.index(dim)]
-    # Objects that lie within the old array as a whole; one at its end may have been filled up since.
+    # Objects that lie entirely within the old array; one at its end may have been filled up since.
     early = found.written[found.written[:, axis] < whole_objects(array, axis, old)]
     if len(early):
         raise StaleError(
@@ -272,8 +274,8 @@ def _same_weights(basis: Basis | None, group: Group, weights: Weights | None, wh
         same = weights_stay(group, weights, cut)
     if not same:
         raise StaleError(
-            f"{where}: the weights have changed since its accumulation was built, so nothing can be appended; build it "
-            "anew with refresh=True (--refresh)"
+            f"{where}: the weights have changed since its accumulation was built, so nothing can be appended; rebuild "
+            "it with refresh=True (--refresh)"
         )
 
 
@@ -285,10 +287,7 @@ def assemble(
     grows: int | None = None,
     suffix: str | None = None,
 ) -> Plan:
-    """Return a plan with the chunks to read, what is computed of them, and the arrays to write.
-
-    The names of these end with the `suffix`: in object stores with a new one, if none is given.
-    """
+    """Return a plan; names of arrays end with the `suffix`, in object stores with a new one if none is given."""
     array, settings, weights, mask = given.array, given.settings, given.weights, given.meaning.mask
     window = Window(array) if basis is None else Window(array, basis.axis, basis.chunk)
     every = tuple(range(array.ndim))
@@ -318,7 +317,7 @@ def assemble(
     folder = Path(node_folder(array.store, group_path(array.path)))
     notes = []
     if mask.valid_min is not None or mask.valid_max is not None:
-        notes.append("values outside the valid range that the attributes give count as missing; xarray keeps them")
+        notes.append("values outside the valid range given by the attributes count as missing; xarray keeps them")
     return Plan(**vars(given), folder=folder, existing=existing, recipe=recipe, layout=layout, basis=basis,
                 action=action, notes=tuple(notes))  # fmt: skip
 
@@ -328,7 +327,7 @@ def _chunks_of(array: ZarrArray) -> tuple[int, ...]:
 
 
 def existing_group(array: ZarrArray) -> tuple[int, ...] | None:
-    """Return what tells the existing group from others, None where there is none."""
+    """Return what identifies the existing group, `None` where there is none."""
     if isinstance(array.store, Url):
         name = "zarr.json" if array.zarr_format == 3 else ".zattrs"
         return read_identity(node_folder(array.store, group_path(array.path)), name, array.store)

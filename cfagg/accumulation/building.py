@@ -53,7 +53,7 @@ from cfagg.storage.urls import Url
 
 __all__ = ["GroupStaging", "build", "consolidate", "finish_dead", "put_attributes", "working"]
 
-#: Bytes of the name of an array in that of a work directory; longer ones are told by a digest.
+#: Bytes of the name of an array in that of a work directory; longer names are replaced by a digest.
 _LONGEST = 160
 
 
@@ -62,7 +62,7 @@ class GroupStaging(Staging):
 
     def __init__(self, store: str | os.PathLike[str], variable: str, target: str | os.PathLike[str]) -> None:
         home, place = Path(os.path.realpath(store)), Path(os.path.realpath(target))
-        # No two arrays of any stores share a name: it is without points after the store's.
+        # Without dots after the store's name, no two arrays of any stores share a work directory.
         name = variable.replace("%", "%25").replace(".", "%2E").replace("/", "%2F")
         if len(name.encode()) > _LONGEST:  # no other name has a % before a -
             name = f"%-{hashlib.sha256(name.encode()).hexdigest()}"
@@ -79,7 +79,7 @@ class GroupStaging(Staging):
         self._record = self.root / "increment"
 
     def enter(self) -> None:
-        """Make the directory and lock it; tidy what a killed process left of an exchange."""
+        """Make the directory and lock it; tidy up what a killed process left of an exchange."""
         self.hold()
         try:
             if self.published:
@@ -97,7 +97,7 @@ class GroupStaging(Staging):
         return there and not self.published
 
     def make(self, increment: Increment, array: ZarrArray) -> None:
-        """Change the group in its place: whoever is killed meanwhile leaves it to be finished."""
+        """Change the group in its place; if the process is killed meanwhile, another one can finish."""
         write_synced(self._record, increment.encoded())
         sync_directory(self.root.parent)
         if not self._make(increment, array):
@@ -116,7 +116,7 @@ class GroupStaging(Staging):
 
     def _make(self, increment: Increment, array: ZarrArray) -> bool:
         made = increment.apply(array, place_of_array(array))
-        # Not forced to disk: a record that a power loss brings back tells of what is there, and changes nothing.
+        # Not forced to disk: a record that a power loss brings back describes what is there, and changes nothing.
         self._record.unlink()
         return made
 
@@ -188,7 +188,7 @@ def build(
         records, good = journal.read()
         if not good.all():
             raise TargetError(
-                f"the partial sums of array {plan.array.path!r} were changed by another program; run again"
+                f"{array.store}: the partial sums of array {array.path!r} were changed by another program; run again"
             )
         missing, nonfinite = _excluded(plan, records)
         judgement = judge(recipe, records, plan.basis)
@@ -227,7 +227,7 @@ def _roots(home: Path, name: str) -> tuple[Path, Path]:
 
 
 def _is_of(root: Path, variable: str) -> bool:
-    """Whether work on an array was left in a directory by a former version, in which several could have its name."""
+    """Whether a directory was left by work on this array, by an older version in which several arrays shared names."""
     try:
         if Journal.array_in(root) == variable:
             return True
@@ -238,7 +238,7 @@ def _is_of(root: Path, variable: str) -> bool:
 
 
 def _goes_on(plan: Plan, order: Order, shop: GroupStaging, identity: dict[str, Any], count: int) -> bool:
-    """Whether an unfinished build is finished; refuse to throw one away unasked."""
+    """Whether to finish an unfinished build; refuse to discard one unless asked to."""
     if not shop.unfinished:
         return False
     if Journal.belongs(shop.root, identity, count) and (order.resume or order.append or order.refresh):
@@ -246,17 +246,17 @@ def _goes_on(plan: Plan, order: Order, shop: GroupStaging, identity: dict[str, A
     if order.append or order.refresh or order.overwrite:
         return False
     if order.resume:
-        # It says what is different.
+        # Raises an error that says what is different.
         Journal.resume(shop.root, identity, count, plan.recipe.record_type).close()
         return True
     raise TargetExistsError(
-        f"an unfinished accumulation of array {plan.array.path!r} is there; finish it with resume=True (--resume) or "
-        "start again with overwrite=True (--overwrite)"
+        f"{plan.array.store}: there is an unfinished accumulation of array {plan.array.path!r}; finish it with "
+        "resume=True (--resume) or start again with overwrite=True (--overwrite)"
     )
 
 
 def _trusted(recipe: Recipe, journal: Journal, scratch: Scratch, seen: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return which chunks an earlier run has done: whole records, unchanged objects, undamaged partial sums."""
+    """Return which chunks an earlier run has finished: whole records, unchanged objects, undamaged partial sums."""
     records, good = journal.read()
     now = seen[recipe.window.objects]
     for column, name in enumerate(("size", "time", "changed", "inode")):
@@ -295,7 +295,7 @@ def _excluded(plan: Plan, records: npt.NDArray[Any]) -> tuple[int, int]:
     basis = plan.basis
     if basis is not None and basis.group.extra is not None:
         missing += missing_before(basis, plan.layout)
-        # Where it is not known which of them stay, those of chunks that are read again count twice; never too few do.
+        # Where it is not known which of them stay, those of chunks that are read again count twice, so never too few.
         nonfinite = min(missing, nonfinite + infinite_before(basis))
     return missing, nonfinite
 
@@ -303,7 +303,7 @@ def _excluded(plan: Plan, records: npt.NDArray[Any]) -> tuple[int, int]:
 def put_attributes(
     array: ZarrArray, folder: Path, attributes: dict[str, Any], documents: Mapping[str, Any], aside: Path
 ) -> None:
-    """Write other attributes of a group that is in its place, and what they change of consolidated metadata."""
+    """Replace the attributes of a group, and bring consolidated metadata up to date."""
     group = group_documents(attributes, array.zarr_format)
     for name, document in group.items():
         # The marker of a group of Zarr version 2 is there and stays.
@@ -315,9 +315,9 @@ def put_attributes(
 
 
 def renew(array: ZarrArray, documents: Mapping[str, Mapping[str, Any]], aside: Path) -> None:
-    """Put the new group into consolidated metadata, of the store and of groups above the array, where there are any."""
+    """Put the new group into the consolidated metadata of the store and of groups above the array, if there are any."""
     if isinstance(array.store, Url):
-        return  # once it is there
+        return  # done when the group is published
     parts = group_path(array.path).split("/")
     for depth in range(len(parts)):
         above = Path(node_folder(array.store, "/".join(parts[:depth])))
@@ -325,7 +325,7 @@ def renew(array: ZarrArray, documents: Mapping[str, Mapping[str, Any]], aside: P
 
 
 def _finish(shop: GroupStaging, array: ZarrArray) -> None:
-    """Finish what a killed process had put in place, whose consolidated metadata may be those of the former group."""
+    """Finish what a killed process had put in place; consolidated metadata may still be those of the former group."""
     if not shop.published:
         return
     consolidate(array, shop.target, shop.root)
@@ -333,7 +333,7 @@ def _finish(shop: GroupStaging, array: ZarrArray) -> None:
 
 
 def consolidate(array: ZarrArray, folder: Path, aside: Path) -> None:
-    """Put a group that is in its place into consolidated metadata that tell of another state of it."""
+    """Bring consolidated metadata up to date with a group that is in its place."""
     if folder.is_dir():
         renew(array, read_documents(folder, array.zarr_format), aside)
 
@@ -345,12 +345,12 @@ def finish_dead(shop: GroupStaging, array: ZarrArray) -> None:
     try:
         shop.enter()
     except TargetError:
-        return  # another process is at work, or it was not made by us; whoever wants to build here is told so
+        return  # another process is at work, or the directory is not ours: an attempt to build here will say so
     try:
         shop.finish_increment(array)
         if not shop.published:
-            # Its attributes may have been written, and not put into consolidated metadata.  A group that cannot be read
-            # is told of by whoever needs it.
+            # Its attributes may have been written without renewing consolidated metadata.  A group that cannot be read
+            # is reported when it is needed.
             with suppress(CfaggError):
                 consolidate(array, shop.target, shop.root)
         _finish(shop, array)
@@ -362,7 +362,7 @@ def finish_dead(shop: GroupStaging, array: ZarrArray) -> None:
 
 @contextmanager
 def working(shop: GroupStaging, plan: Plan, order: Order) -> Iterator[None]:
-    """Hold the work directory; say in one sentence what the system refused, and leave nothing useless behind."""
+    """Hold the work directory; turn errors of the system into one sentence, and leave nothing useless behind."""
     shop.enter()
     more = " and overwrite=True (--overwrite)" if order.overwrite and plan.existing else ""
     again = "by the same call" if order.append or order.refresh else f"with resume=True (--resume){more}"
@@ -375,11 +375,11 @@ def working(shop: GroupStaging, plan: Plan, order: Order) -> Iterator[None]:
         rest = hint if is_known(lambda: shop.unfinished) else ""
         raise KeyboardInterrupt(f"interrupted: {plan.folder} {what}{rest}") from None
     except LimitError:
-        # The same data will not do better next time.
+        # The same data would exceed the limit again.
         shop.clear()
         raise
     except AccessError:
-        # It is refused until other places are allowed; then it is another run.
+        # Refused until other places are allowed, which is another run.
         shop.take_back()
         raise
     except CfaggError:

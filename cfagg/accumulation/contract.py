@@ -1,4 +1,4 @@
-"""A term of a query applied to one chunk: kept positions taken, segments summed and added to their groups."""
+"""Applying a term of a query to one chunk: kept positions are taken, segments are summed and added to their groups."""
 
 from __future__ import annotations
 
@@ -14,33 +14,24 @@ from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.cumulative.plain import add_exactly, double_sum
 from cfagg.kernels.ranges import box_sums, sum_over
 
-__all__ = [
-    "contract_pair",
-    "contract_raw",
-    "contract_stored",
-    "folds_of",
-    "index_of",
-    "multiply_exactly",
-    "place_of",
-    "taken",
-]
+__all__ = ["contract_pair", "contract_raw", "contract_stored", "folds_of", "index_of", "place_of", "taken"]
 
 Array = npt.NDArray[Any]
 Axes = tuple[int, ...]
 #: From a box and the axes to sum, to arrays with these axes of length 1.
 Reduce = Callable[[tuple[slice, ...], Axes], tuple[Array, ...]]
 
-#: Up to so many pairs of segment and group, every combination of segments is summed in one go.
+#: Up to this number of pairs of segment and group, every combination of segments is summed in one go.
 _FEW = 64
 
-#: Sums over single segments are made by one call each where they are at least so long, else all in one call.
+#: Segments of at least this length are summed by one call each, shorter ones all in one call.
 _LONG = 2048
 
 
 def contract_raw(
     block: Array, term: Sequence[Local], mask: Mask | None, weights: Array | None, *, integer: bool
 ) -> tuple[Array, Array | None, Array]:
-    """Return total, weight and count of what one term takes of a block, exactly the ranges ``low..high`` of `term`."""
+    """Return total, weight and count of what one term takes of a block that spans its ranges ``low..high``."""
     block = taken(block, term)
     weights = None if weights is None else taken(weights, term, spread=True)
 
@@ -197,7 +188,7 @@ def _distribute(sums: Array, axis: int, local: Local) -> Array:
 
 
 def _by_rows(block: Array, mask: Mask | None, weights: Array | None, integer: bool) -> Callable[[], tuple[Array, ...]]:
-    """Return what makes the summands of all elements of a small block: values, ones and weights."""
+    """Return a function that makes the summands of all elements of a small block: values, ones and weights."""
 
     def rows() -> tuple[Array, ...]:
         valid = np.ones(block.shape, bool) if mask is None else mask.valid(block)

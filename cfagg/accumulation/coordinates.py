@@ -1,7 +1,7 @@
 """The coordinates of one array of a Zarr store, decoded by xarray.
 
-Where xarray cannot open the group that holds the array, as another array in it is of a kind that it does not know or
-names no dimensions, the array's own coordinates are read one by one.
+Where xarray cannot open the group, because another array in it is of an unknown kind or names no dimensions, the
+coordinates of the array are read one by one.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ __all__ = ["labelled_array"]
 #: What xarray, or zarr-python under it, raises for what it cannot open.
 _FAILURES = (AttributeError, KeyError, ValueError, TypeError, OSError, NotImplementedError, RuntimeError)
 
-#: Coordinates with more elements are left to xarray, which reads what is asked for.
+#: Coordinates with more elements are left to xarray, which reads them lazily.
 _LARGE = 1 << 22
 
-#: Attributes that xarray takes for decoding, so that they are none of the array that it shows.
+#: Attributes that xarray uses for decoding, and does not show among those of the array.
 _DECODING = ("_ARRAY_DIMENSIONS", "dtype", *DECODING_ATTRIBUTES)
 
 
@@ -62,7 +62,7 @@ def labelled_array(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray:
 
 def _read_here(source: ZarrArray, dims: tuple[str, ...]) -> xr.DataArray | None:
     """Return what xarray shows, `None` for unusual groups: text, arrays without dimension names, large coordinates."""
-    # Read without zarr-python, whose loading would take longer than most questions.
+    # Read without zarr-python, whose import would take longer than most queries.
     arrays = _arrays_beside(source)
     if arrays is None or source.dims != dims:
         return None
@@ -136,7 +136,7 @@ def _arrays_beside(source: ZarrArray) -> dict[str, ZarrArray] | None:
 
 
 def _names_in(store: str, folder: str) -> list[str] | None:
-    """Return the names of what may be arrays in a group, `None` where a web server does not tell them."""
+    """Return the names of what may be arrays in a group, `None` if a web server does not list them."""
     if not isinstance(store, Url):
         with os.scandir(folder) as entries:
             return sorted(e.name for e in entries if not e.name.startswith("."))
@@ -181,7 +181,7 @@ def _values(array: ZarrArray) -> npt.NDArray[Any]:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Let zarr-python open variable-length chunks, which it warns of, and names of dates that do not matter here."""
+    """Let zarr-python open variable-length chunks without its warnings."""
     with unequal_chunks(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -232,6 +232,6 @@ def _coordinate(source: ZarrArray, dims: tuple[str, ...], name: str) -> xr.Varia
     sizes = dict(zip(dims, source.shape, strict=True))
     if len(own) != array.ndim or any(sizes.get(d) != n for d, n in zip(own, array.shape, strict=True)):
         return None
-    # The fill value of a v2 array is often 0 and is not heeded: a coordinate has no missing values (CF section 2.5.1).
+    # The fill value of a v2 array is often 0 and is ignored: a coordinate has no missing values (CF section 2.5.1).
     decoded = decoded_array(source.store, path, source.allow)
     return xr.Variable(tuple(own), array[...] if decoded is None else _values(decoded), attrs)

@@ -1,4 +1,4 @@
-"""Whether an array, and those on which answers depend besides, are still described as when it was accumulated."""
+"""Whether an array, and others on which answers depend, are still described as when it was accumulated."""
 
 from __future__ import annotations
 
@@ -35,26 +35,16 @@ from cfagg.formats.zarr.metadata import ZarrArray, current_signature, open_array
 from cfagg.model import Grid, Regular
 
 __all__ = [
-    "Differences",
-    "Neighbour",
-    "check_listed",
-    "differences",
-    "differences_of",
-    "differences_since",
-    "encoding_of",
-    "find_neighbours",
-    "label_of",
-    "names_none",
-    "neighbours_of",
-    "table_of",
-]
+    "Differences", "Neighbour", "check_listed", "differences", "differences_of", "differences_since", "encoding_of",
+    "find_neighbours", "label_of", "names_none", "neighbours_of", "table_of",
+]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
 
 #: Attributes of a coordinate, or of weights, that change what its values mean.
 _DECISIVE = ("units", "calendar", "standard_name", "bounds", "dtype", *STORAGE_ATTRIBUTES)
 
-#: Parts of metadata that are looked at otherwise, or do not matter.
+#: Parts of metadata that are compared elsewhere, or do not matter.
 _IDLE = ("attributes", "consolidated_metadata", "dimension_names", "node_type", "storage_transformers")
 
 
@@ -64,40 +54,36 @@ class Neighbour:
 
     path: str
     use: str
-    #: None where there is none, so that something else is used in its place; `failure` says why.
+    #: `None` where it cannot be opened, so that something else is used in its place; `failure` says why.
     array: ZarrArray | None
-    #: Of its objects at one moment, shape (objects, 4); none where they were not asked for.
+    #: Stamps of its objects at one moment, shape (objects, 4); no rows where they were not asked for.
     stamps: Int64
     failure: str = ""
 
     @property
     def record(self) -> Related:
-        """What a group keeps of it, besides the stamps."""
+        """What a group records about it, besides the stamps."""
         if self.array is None:
             return Related(self.path, self.use, Table(), 0)
         return Related(self.path, self.use, description_of(self.array), self.array.objects.size)
 
     def current(self, source: ZarrArray) -> Neighbour:
-        """Return it as it is now; the same where its metadata are."""
+        """Return the array as it is now; `self` if its metadata have not changed."""
         if self.array is None:
-            return (
-                self
-                if opened(source, self.path, any_type=True) is None
-                else _neighbour(source, self.path, self.use, look=False)
-            )
-        if current_signature(self.array) == self.array.signature:
-            return self
-        return _neighbour(source, self.path, self.use, look=False)
+            same = opened(source, self.path, any_type=True) is None
+        else:
+            same = current_signature(self.array) == self.array.signature
+        return self if same else _neighbour(source, self.path, self.use, look=False)
 
     def unchanged(self, source: ZarrArray) -> None:
-        """Refuse what was written since its stamps were taken."""
+        """Raise an error if it was written since its stamps were taken."""
         now = self.current(source)
         if now is not self or (self.array is not None and compare(self.stamps, stamps(self.array))):
-            raise StaleError(f"{source.store}: {self.path!r} was written while the array was accumulated; run again")
+            raise StaleError(f"{source.store}: {self.path!r} was written to while the array was accumulated; run again")
 
 
 def encoding_of(array: ZarrArray, weights: str | None) -> Table[str, str]:
-    """Return what of an array's metadata decides which values its stored bytes are; its grid apart."""
+    """Return the metadata of an array, apart from its grid, that decide which values its stored bytes stand for."""
     document = array.document
     names = ("zarr_format", "data_type", "dtype", "fill_value", "codecs", "compressor", "filters", "order")
     out = {name: canonical(document[name]) for name in names if name in document}
@@ -108,7 +94,7 @@ def encoding_of(array: ZarrArray, weights: str | None) -> Table[str, str]:
 
 
 def description_of(array: ZarrArray) -> Table[str, str]:
-    """Return what of the metadata of a related array decides its values and their meaning."""
+    """Return the metadata of a related array that decide its values and their meaning."""
     out = {name: canonical(value) for name, value in array.document.items() if name not in _IDLE}
     out["dims"] = canonical(list(array.dims))
     out |= {name: canonical(array.attributes[name]) for name in _DECISIVE if name in array.attributes}
@@ -117,7 +103,7 @@ def description_of(array: ZarrArray) -> Table[str, str]:
 
 def find_neighbours(source: ZarrArray, weights: Any) -> tuple[Neighbour, ...]:
     """Return the related arrays of an array that is going to be accumulated, with their stamps."""
-    # To be called before any of them is read, so that what is written meanwhile is found (`Neighbour.unchanged`).
+    # To be called before any of them is read, so that changes meanwhile are noticed (`Neighbour.unchanged`).
     uses = dict.fromkeys(_coordinates(source), "coordinate")
     if isinstance(weights, str):
         for path in _areas(source) if weights == "area" else _variable(source, weights):
@@ -148,12 +134,12 @@ def _checksums(array: ZarrArray) -> Int64:
 
 
 def differences_of(neighbour: Neighbour, then: Related) -> list[Problem]:
-    """Return what is described in another way than when the accumulation was built."""
+    """Return how the description of a related array differs from that at the time of the build."""
     where = label_of(then)
     if neighbour.array is None:
         return [Problem(where, f"no longer there, or damaged: {neighbour.failure}")] if then.description else []
     if not then.description:
-        return [Problem(where, "made since; weights would be taken from it")]
+        return [Problem(where, "created since; weights would be taken from it")]
     now = neighbour.record
     names = dict.fromkeys([*then.description, *now.description])
     return [
@@ -164,7 +150,7 @@ def differences_of(neighbour: Neighbour, then: Related) -> list[Problem]:
 
 
 def label_of(related: Related) -> str:
-    """Return what a related array is, in words."""
+    """Return the use and path of a related array in words."""
     return f"{'coordinate' if related.use == 'coordinate' else 'weights from'} {related.path!r}"
 
 
@@ -178,7 +164,7 @@ def _neighbour(source: ZarrArray, path: str, use: str, *, look: bool) -> Neighbo
 
 
 def _coordinates(source: ZarrArray) -> list[str]:
-    """Return paths where coordinates of an array may be: those of its dimensions, and those that it names."""
+    """Return paths at which coordinates of an array may be: those of its dimensions, and those that it names."""
     names = dict.fromkeys([*source.dims, *coordinate_names(source)])
     return [path_beside(source, name) for name in names if name != source.name]
 
@@ -189,7 +175,7 @@ def _variable(source: ZarrArray, name: str) -> list[str]:
 
 
 def _measures(source: ZarrArray) -> list[str]:
-    """Return the path of the variable that is said to hold the areas of cells, there or not."""
+    """Return the path of the variable that attributes name for the areas of cells, whether it exists or not."""
     measure = area_measure(source)
     return [] if measure is None else [path_beside(source, measure)]
 
@@ -213,7 +199,7 @@ def _areas(source: ZarrArray) -> list[str]:
 
 @dataclass(frozen=True)
 class Differences:
-    """What is described in another way than when the accumulation was built, in words."""
+    """How the description of an array differs from that at the time of the build."""
 
     problems: tuple[Problem, ...] = ()
     #: Dimensions that are longer now: their size then and now.
@@ -232,7 +218,7 @@ def differences(source: ZarrArray, extra: Extra) -> Differences:
 
 
 def differences_since(then: ZarrArray, now: ZarrArray) -> Differences:
-    """Return what differs between an array and what it was when the group of another writer was opened."""
+    """Return what has changed of an array since the group of another writer was opened."""
     if then.ndim == now.ndim and names_none(now):
         now = replace(now, dims=then.dims)
     described = Source.of(then.name, then.dims, then.grid, then.dtype, encoding_of(then, None), then.objects.size)
@@ -261,12 +247,12 @@ def _differences(
 
 
 def names_none(array: ZarrArray) -> bool:
-    """Return whether an array does not name its dimensions itself."""
+    """Return whether an array does not name its dimensions."""
     return array.dims == tuple(f"dim_{d}" for d in range(array.ndim)) and "_ARRAY_DIMENSIONS" not in array.attributes
 
 
 def _encoding(source: ZarrArray, then: Mapping[str, str], weights: str | None) -> list[Problem]:
-    """Return what else decides which values the stored bytes are, and has changed."""
+    """Return what has changed of the encoding of stored bytes."""
     now = encoding_of(source, weights)
     return [
         Problem(name, f"{shorten(then.get(name, 'absent'))}, now {shorten(now.get(name, 'absent'))}")
@@ -276,7 +262,7 @@ def _encoding(source: ZarrArray, then: Mapping[str, str], weights: str | None) -
 
 
 def _cuts(then: Grid, source: ZarrArray) -> list[Problem]:
-    """Return along which dimensions chunks are others than they were."""
+    """Return the dimensions along which the chunks have changed."""
     return [
         Problem("chunks", f"along {d!r} {_chunks(then, i)}, now {_chunks(source.grid, i)}")
         for i, d in enumerate(source.dims)
@@ -285,11 +271,11 @@ def _cuts(then: Grid, source: ZarrArray) -> list[Problem]:
 
 
 def _same_chunks(then: Grid, now: Grid, axis: int) -> bool:
-    """Return whether chunks are the same as far as both arrays reach."""
+    """Return whether chunks are the same within the shape that both arrays have in common."""
     a, b = then.axes[axis], now.axes[axis]
     if isinstance(a, Regular) and isinstance(b, Regular):
         return a.chunk == b.chunk
-    if then.matrix_shape[axis] > limits.MAX_PARTITIONS:  # no true array, and too many edges to list
+    if then.matrix_shape[axis] > limits.MAX_PARTITIONS:  # not a genuine array, and too many edges to list
         return False
     n = min(then.shape[axis], now.shape[axis])
     # The chunk at the common end may reach beyond it in one of them.
@@ -306,7 +292,7 @@ def _chunks(grid: Grid, axis: int) -> str:
 
 
 def _meaning(source: ZarrArray, packing: Packing | None, mask: MaskRecord) -> list[Problem]:
-    """Return what decides how stored values are read, and has changed."""
+    """Return what has changed of the attributes that decide how stored values are read."""
     try:
         now = read_meaning(source)
     except (ConformError, UnsupportedError) as error:
@@ -321,7 +307,7 @@ def _meaning(source: ZarrArray, packing: Packing | None, mask: MaskRecord) -> li
 
 
 def check_listed(array: ZarrArray) -> None:
-    """Refuse an array whose values xarray reads otherwise, because consolidated metadata are older than its own."""
+    """Refuse an array that xarray reads differently, because consolidated metadata are older than its own."""
     for other in listed(array):
         then = read_meaning(other)
         problems = _meaning(array, then.packing, then.mask)
@@ -332,18 +318,15 @@ def check_listed(array: ZarrArray) -> None:
         problems += [Problem(k, f"{before[k]}, now {after[k]}") for k in after if before[k] != after[k]]
         if problems:
             raise StaleError(
-                f"{array.store}: the consolidated metadata in {other.store}, which xarray reads, do not say of the "
-                f"values of array {array.path!r} what its own metadata say now, so sums would be others than xarray's; "
-                f"consolidate them again: zarr.consolidate_metadata({str(other.store)!r})",
+                f"{array.store}: the consolidated metadata in {other.store}, which xarray reads, differ from the "
+                f"metadata of array {array.path!r}, so that sums would differ from xarray's; consolidate them again: "
+                f"zarr.consolidate_metadata({str(other.store)!r})",
                 problems,
             )
 
 
 def _stored_form(array: ZarrArray) -> dict[str, str]:
-    """Return what else makes the same stored bytes, or none, other values without an error.
-
-    It is compared as it was understood: programs spell the same codecs in several ways.
-    """
+    """Return what else decides the values of stored bytes, as it was understood: codecs have several spellings."""
     way = array.decoder
     return {
         "fill value": repr(array.fill_value),
@@ -354,7 +337,7 @@ def _stored_form(array: ZarrArray) -> dict[str, str]:
 
 
 def _mask(old: MaskRecord, new: MaskRecord) -> list[Problem]:
-    """Return what decides which values are missing, and has changed; 5 and 5.0 are the same value."""
+    """Return what has changed of the attributes that say which values are missing; 5 and 5.0 are the same value."""
     problems = []
     # NaN always means missing.
     before, after = ({v for v in m.fills if v == v} for m in (old, new))  # noqa: PLR0124

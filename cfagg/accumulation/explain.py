@@ -23,14 +23,14 @@ from cfagg.formats.zarr import ZarrArray, chunk_bytes
 
 __all__ = ["Explanation", "Step", "explain"]
 
-#: What each statistic that follows from sums needs.
+#: What is needed for each statistic that is computed from sums.
 _NEEDS: dict[str, tuple[Quantity, ...]] = {
     "sum": ("data", "weights"),
     "mean": ("data", "weights"),
     "count": ("counts",),
 }
 
-#: The stored sizes of so many chunks are looked up; beyond, the rest is taken to be like these.
+#: Number of chunks whose stored sizes are looked up; the rest are taken to be like these.
 _LOOKED_UP = 20_000
 
 #: What is said where the answer decides what is read.
@@ -82,8 +82,8 @@ class Explanation:
     instead : Step
         What would be read without an accumulation.
     proven : bool
-        Whether it is known before anything is read that sums give the answer.  Else the cells of some ranges may be
-        read besides, at most those of `instead`: where rounding may have taken too much of a difference of sums.
+        Whether it is certain before anything is read that sums give the answer.  If not, cells of some ranges may be
+        read as well, at most those of `instead`, where too many digits of a difference of sums were lost to rounding.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Explanation:
         return sum(s.bytes for s in self.steps)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the same as JSON types."""
+        """Return the explanation in JSON types."""
         return {
             "variable": self.variable,
             "statistic": self.statistic,

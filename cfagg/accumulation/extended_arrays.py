@@ -1,4 +1,4 @@
-"""What is written of the arrays of a group that is there: kept in memory until all of it is known."""
+"""What is written to an existing group, kept in memory until all of it is known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Axes = tuple[int, ...]
 
 
 class Writes(Target):
-    """What is written of a group that is there: nothing of that before all of it is known."""
+    """What is written to an existing group: nothing reaches the store before all of it is known."""
 
     in_place = True
 
@@ -36,7 +36,7 @@ class Writes(Target):
         self._before = {name: place[2] for name, place in extra.checks.places.items()}
         self._before |= {name: own[0] for name, own in extra.checks.own.items()}
         self._old = {array.name: array for sums in group.sums.values() for array in sums.each()}
-        #: Statistics as they are, by name: of which mapping, and which of it.
+        #: Existing statistics by name: the arrays of their level, and the kind among these.
         self._statistics = {
             name: (level.arrays, kind)
             for level, kind, name in (
@@ -56,14 +56,14 @@ class Writes(Target):
         self.metadata[spec.name] = self._before[spec.name]
 
     def _there(self, name: str) -> ZarrArray | None:
-        """Return an array that grows as it is, `None` where it is new."""
+        """Return the existing array of a name, `None` if it is new."""
         if name in self._statistics:
             arrays, kind = self._statistics[name]
             return arrays[kind]
         return self._old.get(name)
 
     def create(self, spec: ArraySpec) -> None:
-        """Write the metadata of an array, where they are not those that are there."""
+        """Write the metadata of an array, unless they are unchanged."""
         attributes = {**spec.attributes, BUILD: self.build}
         documents = array_documents(replace(spec, attributes=attributes), self.codec, self.zarr_format)
         self.documents[spec.name] = documents

@@ -1,6 +1,6 @@
-"""The two tables of a group that is extended in its place: the rows that are appended to them.
+"""The rows that are appended to the two tables of a group that is extended in its place.
 
-Rows of what was written this time, and of what stands now and did not before; see `cfagg.accumulation.growing`.
+They describe what was written this time, and what has become final with it; see `cfagg.accumulation.growing`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def extended_tables(
     related: tuple[Related, ...],
     infinite: int,
 ) -> tuple[Checks, Growth]:
-    """Append to both tables, and return by what the group is known then."""
+    """Append to both tables, and return the checks and the growth record of the group."""
     extra, layout, array, basis = group.extra, plan.layout, plan.array, plan.basis
     assert extra is not None  # noqa: S101  (the group grows)
     assert group.table is not None  # noqa: S101
@@ -70,14 +70,14 @@ def extended_tables(
 
 
 def _opened(group: Group, name: str) -> ZarrArray:
-    """Return the array of the table of checksums."""
+    """Return an array of the group by its name."""
     return open_array(group.source.store, f"{group.path}/{name}", allow=group.source.allow)
 
 
 def _check_rows(
     layout: Layout, basis: Basis, plan: Plan, ids: Mapping[str, int], writes: Writes, book: GrowingTable
 ) -> Rows:
-    """Return the rows of chunks that stand now and did not before, and of those that do not."""
+    """Return the rows of chunks that have become final, and of those that may still change."""
     axis, after = basis.axis, next_standing(plan.array, layout)
     stand, move = [], []
     for spec, axes, level in layout.growing():
@@ -116,7 +116,7 @@ def _stamp_rows(
     checksums: Int64,
     related: tuple[Related, ...],
 ) -> Rows:
-    """Return the rows of objects that stand now and did not before, and of those that do not; `count` were there."""
+    """Return the rows of objects that have become final, and of those that may change; `count` were there before."""
     which, numbers = split(table.moving[:, 0])
     own = numbers[which == 0]
     stand, _ = own_row_counts(array, axis)

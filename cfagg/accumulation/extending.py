@@ -1,7 +1,8 @@
 """Extending a group that grows in place by what has been appended to its array, at a cost that does not grow with it.
 
-Only what has been appended is read, with what of the array before it does not stand yet.  Of the group's own arrays the
-last chunks are written again and new ones are added; rows are appended to the tables of stamps and checksums.
+Only what has been appended is read, together with the end of the array before it that was not final.  Of the group's
+own arrays the last chunks are written again and new ones are added; rows are appended to the tables of stamps and
+checksums.
 """
 
 from __future__ import annotations
@@ -60,14 +61,14 @@ class Extension:
     related: tuple[Related, ...]
 
     def unchanged(self) -> None:
-        """Refuse it where something was written since it was read."""
+        """Raise an error if anything was written since it was read."""
         unchanged(self.plan.array, self.seen, self.which)
         for each in self.related:
             each.unchanged(self.plan.array)
 
 
 def extend(group: Group, threads: int, memory: int) -> Extension:
-    """Return what extends a group whose array has grown; `NotInPlaceError` where that is not enough."""
+    """Return what extends a group whose array has grown; raise `NotInPlaceError` where that is not enough."""
     related = still(group)
     plan = _plan(group, related)
     basis, recipe, array = plan.basis, plan.recipe, plan.array
@@ -165,7 +166,7 @@ def _excluded(basis: Basis, records: npt.NDArray[Any]) -> tuple[int, int]:
 
 
 def _missing_after(basis: Basis) -> int:
-    """Return how many elements are missing in what does not stand, as the group counts them."""
+    """Return how many elements are missing, by the counts of the group, in the part that is not final."""
     group, axis = basis.group, basis.axis
     extra = group.extra
     assert extra is not None  # noqa: S101  (the group grows)
@@ -197,7 +198,7 @@ def _missing_after(basis: Basis) -> int:
 
 
 def _extend_levels(partial: PartialSums, basis: Basis, writes: Writes) -> None:
-    """Write what is new of the statistics of chunks, and of the pyramid above them as far as its cells are whole."""
+    """Write the new statistics of chunks, and the whole cells of the pyramid above them."""
     by_axes: dict[Axes, list[Level[ArraySpec]]] = {}
     for level in partial.layout.levels:
         by_axes.setdefault(level.axes, []).append(level)
@@ -217,7 +218,7 @@ def _extend_level(
     basis: Basis,
     writes: Writes,
 ) -> tuple[int, dict[str, npt.NDArray[Any]]]:
-    """Write what is new of one level, and return from where on which of it is in memory; `below` is so of the last."""
+    """Write what is new of a level, and return where it begins, and its values; `start` and `below` are of the last."""
     axis, spec, group = basis.axis, specs.arrays["count"], basis.group
     known = {v.level: v.arrays for v in group.statistics[tuple(group.dims[a] for a in specs.axes)]}
     old = known.get(specs.level, {})

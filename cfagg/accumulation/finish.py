@@ -60,7 +60,7 @@ class LevelTask:
 
 
 def _level_tasks(layout: Layout, level: int, target: Target) -> Iterator[LevelTask]:
-    """Yield the tasks of one level, which is made of the one below: that is written whole by then."""
+    """Yield the tasks of one level, which is computed from the finished level below."""
     for specs in layout.levels:
         if specs.level != level:
             continue
@@ -101,7 +101,7 @@ def run_level(task: LevelTask, partial: PartialSums, target: Target) -> None:
 
 
 def lowest(specs: Level[ArraySpec], box: Box, partial: PartialSums) -> dict[str, npt.NDArray[Any]]:
-    """Return statistics per chunk from the pass over the data."""
+    """Return the statistics of chunks, from the pass over the data."""
     window, axes = partial.recipe.window, specs.axes
     local = tuple(
         (a - window.first_chunk(i), b - window.first_chunk(i))
@@ -143,7 +143,7 @@ def _higher(
 def merged(
     specs: Level[ArraySpec], cells: Mapping[str, npt.NDArray[Any]], partial: PartialSums
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return statistics of groups of cells, those of the level below."""
+    """Return statistics of groups of cells of the level below."""
     count = cells["count"]
     nothing = np.zeros(count.shape)
     level = Statistics(
@@ -183,7 +183,7 @@ def finish(
             target.create(spec)
     tasks: Iterator[Task] = chain.from_iterable(sum_tasks(s, excluded=partial.excluded) for s in layout.sums)
     _share(lambda task: run_task(task, partial, target), tasks, workers)
-    # Statistics are of all cells: nothing is subtracted from them.
+    # Statistics include all cells: nothing is subtracted from them.
     partial = replace(partial, repairs=None)
     depth = max((v.level for v in layout.levels), default=-1)
     for level in range(depth + 1):
@@ -272,7 +272,7 @@ def describe(plan: Plan, target: Target, missing: int, nonfinite: int, judgement
 
 
 def _checks(layout: Layout, target: Target, *, counts: bool) -> Checks:
-    """Return by what the arrays that were written are known."""
+    """Return the checksums by which the written arrays are known."""
     places = {
         name: (place, len(target.checksums[name]), target.metadata[name])
         for name, place in layout.places(counts=counts).items()
@@ -302,7 +302,7 @@ def missing_before(basis: Basis, layout: Layout) -> int:
     counts = sums.arrays.get("counts")
     if counts is None:
         return 0
-    # The last sample holds all; of what is at full resolution, the part that stays is added up.
+    # The last sample holds the whole sum; along axes at full resolution, the part that stays is added up.
     box = [(n - 1, n) if a in specs.axes else (0, n) for a, n in enumerate(counts.shape)]
     limit = basis.limit(specs.axes)
     box[basis.axis] = (limit - 1, limit) if basis.axis in specs.axes else (0, limit)

@@ -1,14 +1,14 @@
 """Accumulation groups of other writers: those that follow the convention alone, as NASA's published generator does.
 
-Such a group does not say which cells it counted, what its weights are, or of which data it is.  It is opened as far as
-a few chunks of the data confirm it (`foreign_check`), and what is known to be wrong with it is named.  What that
-generator does otherwise than the convention would have it:
+Such a group does not say which cells it counted, what its weights are, or to which data it belongs.  It is opened as
+far as a few chunks of the data confirm it (`foreign_check`), and what is known to be wrong with it is named.  That
+generator departs from the convention in these points:
 
-- it drops the part of a dimension behind the last whole stride of whole chunks; that part is read from the data;
+- it drops the part of a dimension after the last whole stride of whole chunks; that part is read from the data;
 - it counts every value not below the array's fill value, the fill value itself included, and lets NaN into its sums;
 - it keeps sums in the type of the data, and some of them as differences under a filter of its own (`foreign_arrays`);
 - along time, the first sum is always that over two chunks, whatever the stride;
-- it names the array's dimensions nowhere but in the group.
+- it names the array's dimensions in the group only.
 
 Source: ``nasa/zarr-accumulation-generation`` as published in 2023, read and run, for its format.
 """
@@ -52,7 +52,7 @@ _UNSURE = (
     "they are now cannot be checked"
 )
 
-#: An array of no more bytes is read whole where its masks can be told apart in no other way.
+#: Bytes up to which an array is read whole where its masks cannot be told apart otherwise.
 _SCANNED = 2**28
 
 
@@ -74,7 +74,7 @@ def open_foreign(
         if sums is not None:
             found[combination] = sums
     if given is not None and not weighted:
-        raise OptionError(f"{where} holds sums without weights; leave weights= out")
+        raise OptionError(f"{where} holds unweighted sums; leave out weights=")
     generated = any(has_deltas(s.arrays.data) for s in found.values()) or _has_leftovers(source, path, combinations)
     weights: CellWeights | None = None
     trial = _Trial(meaning.mask)
@@ -86,7 +86,7 @@ def open_foreign(
     problems += trial.problems
     remarks = [*_remarks(source, mask, meaning, weights, generated), *_roundings(source, found, samples)]
     if samples and newest(source) > max(newest(found[c].arrays.data) for c in samples):
-        remarks.insert(0, "some of the data were written after the sums")
+        remarks.insert(0, "some data were written after the sums")
     bare = [c for c in samples if found[c].arrays.weights is None]
     if bare and (why := _may_lack_any(source, meaning, mask)):
         problems += [Problem("+".join(c), f"sums of the data without _WEIGHTS, {why}") for c in bare]
@@ -139,21 +139,21 @@ def _with_dims(source: ZarrArray, attributes: Mapping[str, Any]) -> ZarrArray:
         coordinate = beside(source, name)
         if coordinate is not None and coordinate.shape != (length,):
             raise ConventionError(
-                f"{source.store}: {source.path!r} names no dimensions, and those of its accumulation, {list(names)}, "
-                f"do not fit its shape {source.shape}: {name!r} has shape {coordinate.shape}; add _ARRAY_DIMENSIONS to "
-                "the array"
+                f"{source.store}: {source.path!r} does not name its dimensions, and those of its accumulation, "
+                f"{list(names)}, do not fit its shape {source.shape}: {name!r} has shape {coordinate.shape}; add "
+                "_ARRAY_DIMENSIONS to the array"
             )
     return replace(source, dims=names)
 
 
 def _has_leftovers(source: ZarrArray, path: str, combinations: Combinations) -> bool:
-    """Return whether arrays stand in the group that only NASA's generator leaves there."""
+    """Return whether the group holds temporary arrays that only NASA's generator leaves behind."""
     folder = node_folder(source.store, path)
     return any(is_there(f"{folder}/{name}_temp", ".zarray", source.store) for name in combinations.arrays)
 
 
 def _candidates(source: ZarrArray, given: Any) -> tuple[CellWeights, ...]:
-    """Return the weights that the sums may have, the likeliest first."""
+    """Return the weights that the sums may have been made with, the likeliest first."""
     if given is not None:
         found = find_weights(source, given, _SCANNED)
         return (CellWeights(found.axes, given=found.values),) if found is not None else ()
@@ -203,7 +203,7 @@ def _confirm(
                 contradicted |= reasons[0].of_data
                 other_weights |= reasons[0].of_weights
         if len(confirmed) > len(best.samples) or not best.problems:
-            # Sums that contradict the data tell that these were rewritten, or counted in another way throughout.
+            # Sums that contradict the data show that these were rewritten, or counted in another way throughout.
             best = _Trial(mask, {} if contradicted else confirmed, wrong, other_weights)
         if not wrong:
             break
@@ -211,11 +211,11 @@ def _confirm(
 
 
 def _counts_missing(source: ZarrArray, meaning: Meaning, counted: MaskRecord) -> str | None:
-    """Return what is wrong where cells that the array declares missing were counted by "not below the fill value"."""
+    """Return what is wrong if cells that the array declares missing were counted as "not below the fill value"."""
     declared = meaning.mask
     fill = source.fill_value
     if fill == 0:
-        # Zarr's own default: nobody chose it to mean missing.
+        # Zarr's default, which nobody chose to mean missing.
         declared = replace(declared, fills=tuple(f for f in declared.fills if f != 0))
     marks = [f for f in declared.fills if f >= fill]
     bounded = declared.valid_max is not None or (declared.valid_min is not None and declared.valid_min > fill)
@@ -227,48 +227,50 @@ def _counts_missing(source: ZarrArray, meaning: Meaning, counted: MaskRecord) ->
             return None
         return f"cells that are missing were counted as data ({what})"
     return (
-        f"every cell not below the fill value {fill} was counted as data, also missing ones ({what}); whether "
-        f"there are any was not looked up in {size_text(source.size * source.dtype.itemsize)}"
+        f"every cell not below the fill value {fill} was counted as data, even if missing ({what}); the array of "
+        f"{size_text(source.size * source.dtype.itemsize)} is too large to look for such cells"
     )
 
 
 def _may_lack_any(source: ZarrArray, meaning: Meaning, mask: MaskRecord) -> str | None:
-    """Return why it is not known that nothing is missing; only then sums without counts give means."""
+    """Return why values may be missing, in which case sums without counts give no means; `None` if none can be."""
     if source.dtype.kind in "biu" and mask == MaskRecord(unsigned=mask.unsigned):
         return None
     if source.size * source.dtype.itemsize > _SCANNED:
         size = source.size * source.dtype.itemsize / 2**30
-        return f"and whether any value is missing was not looked up in {size:.1f} GiB"
+        return f"and the array of {size:.1f} GiB is too large to look for missing values"
     return "and values are missing" if holds(source, meaning.dtype, None, mask) else None
 
 
 def _remarks(
     source: ZarrArray, mask: MaskRecord, meaning: Meaning, weights: CellWeights | None, generated: bool
 ) -> list[str]:
-    """Return what is to be known of how values were counted."""
-    out = ["NASA's generator seems to have written it"] if generated else []
+    """Return what a user should know about how values were counted."""
+    out = ["it seems to have been written by NASA's generator"] if generated else []
     if weights is not None and weights.latitude is not None:
         out.append(f"weights are taken to be the cosine of {weights.latitude!r}")
     elif weights is not None and not weights.known:
-        out.append("its weights are not known, so that only ranges from sample to sample are answered")
+        out.append("its weights are unknown, so only ranges that begin and end at samples are answered")
     if mask != meaning.mask:
-        out.append(f"values of {source.fill_value} and above count, lower ones and NaN are missing")
+        out.append(f"values of {source.fill_value} and above count as data, lower ones and NaN as missing")
     return out
 
 
 def _roundings(source: ZarrArray, found: Mapping[Dims, StoredSums], samples: Mapping[Dims, Samples]) -> list[str]:
-    """Return what the numbers and places of the samples cost."""
+    """Return what the precision and places of the samples mean for answers."""
     out = []
     worst: dict[str, float] = {}
     for combination, places in samples.items():
         label = "+".join(combination)
         arrays = found[combination].arrays
         if places is not found[combination].places[0]:
-            out.append(f"sums along {label} begin with that over two chunks, whatever the stride")
+            out.append(f"the first sum along {label} is over two chunks, whatever the stride")
         for d, positions in zip(source.dims, places, strict=True):
             length = source.shape[source.dims.index(d)]
             if positions is not None and positions[-1] < length:
-                out.append(f"the last {length - int(positions[-1])} of {d!r} are not in the sums along {label}")
+                out.append(
+                    f"the last {length - int(positions[-1])} positions of {d!r} are not in the sums along {label}"
+                )
         count = max(len(p) for p in places if p is not None)
         for array in (arrays.data, arrays.weights):
             stored = np.dtype("f8") if array is None else stored_type(array)

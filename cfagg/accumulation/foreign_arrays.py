@@ -1,8 +1,8 @@
-"""Arrays of an accumulation that another program wrote: those that are whole, their samples, and missing weights.
+"""Arrays of an accumulation that another program wrote: which are complete, their samples, and missing weights.
 
 NASA's generator of accumulations writes some arrays through the filter ``accumulation_delta_filter``, as differences
-along the accumulated dimension.  No Zarr library knows it, and its own decoder needs the shape of a chunk, which a
-filter of Zarr v2 is not told.  The metadata of the array have it.
+along the accumulated dimension.  No Zarr library knows this filter, and its own decoder needs the shape of a chunk,
+which filters of Zarr v2 are not given; here it is taken from the metadata of the array.
 """
 
 from __future__ import annotations
@@ -30,16 +30,7 @@ from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.formats.zarr.numeric import Step
 from cfagg.formats.zarr.stamps import stamps
 
-__all__ = [
-    "Samples",
-    "StoredSums",
-    "find_latitude",
-    "has_deltas",
-    "newest",
-    "read_stored_sums",
-    "stored_type",
-    "undo_deltas",
-]
+__all__ = ["Samples", "StoredSums", "find_latitude", "has_deltas", "newest", "read_stored_sums", "stored_type"]
 
 #: The filter's name in ``.zarray``.
 FILTER = "accumulation_delta_filter"
@@ -62,7 +53,7 @@ class DeltaArray(ZarrArray):
 
         def add_up(raw: Any, fewest: int, most: int) -> Any:  # noqa: ARG001
             deltas = elements(raw, stored, prod(shape)).reshape(shape)
-            # In more digits than stored: adding up does not round once more.
+            # In more digits than stored, so that adding up does not round once more.
             return np.cumsum(deltas, axis=axis, dtype=self.dtype).view(np.uint8).reshape(-1)
 
         nbytes = prod(shape) * stored.itemsize
@@ -70,7 +61,7 @@ class DeltaArray(ZarrArray):
 
 
 def elements(raw: Any, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
-    """Return decoded bytes as so many elements, or raise `DamagedError`."""
+    """Return decoded bytes as `count` elements, or raise `DamagedError`."""
     found = memoryview(raw).nbytes
     if found != count * dtype.itemsize:
         raise DamagedError(f"it decodes to {found:,} bytes, expected {count * dtype.itemsize:,}")
@@ -84,29 +75,31 @@ def has_deltas(array: ZarrArray) -> bool:
 
 
 def stored_type(array: ZarrArray) -> np.dtype[Any]:
-    """Return the type in which the elements of an array are stored, also where they are read in another."""
+    """Return the type in which the elements of an array are stored, even if they are read in another."""
     return np.dtype(array.document["dtype"]) if isinstance(array, DeltaArray) else array.dtype
 
 
 def undo_deltas(array: ZarrArray) -> ZarrArray:
-    """Return an array that reads as sums where it is stored as their differences, any other as it is."""
+    """Return an array that reads as sums if it is stored as their differences, any other array unchanged."""
     if not has_deltas(array):
         return array
     first, *others = array.document["filters"]
     where = f"{array.store}: array {array.path!r}"
     if not isinstance(first, dict) or first.get("id") != FILTER or array.dtype.kind not in "iuf":
-        raise UnsupportedError(f"{where}: the filter {FILTER} is only read where it is the first one, and of numbers")
+        raise UnsupportedError(
+            f"{where}: the filter {FILTER} can only be read as the first filter of an array of numbers"
+        )
     axis = _axis(first)
     if axis is None or axis >= array.ndim:
         raise UnsupportedError(f"{where}: the filter {FILTER} does not say its axis; found {shorten(first)}")
     if _others(array.document, others, array.dtype) is None:
-        raise UnsupportedError(f"{where}: uses a codec besides {FILTER} that is not read")
+        raise UnsupportedError(f"{where}: uses a codec besides {FILTER} that is not supported")
     wide = replace(array, dtype=np.dtype("f8" if array.dtype.kind == "f" else "i8"))
     return DeltaArray(**{f.name: getattr(wide, f.name) for f in fields(wide)})
 
 
 def _others(document: Mapping[str, Any], filters: list[Any], dtype: np.dtype[Any]) -> Decoder | None:
-    """Return how the other codecs are undone, `None` where one of them is not done here."""
+    """Return the decoder of the other codecs, `None` if one of them is not supported."""
     found = decoder({**document, "filters": filters}, 2, dtype)
     return None if found is None or found.order is not None else found
 
@@ -129,7 +122,7 @@ def find_latitude(source: ZarrArray) -> CellWeights | None:
             found = np.cos(np.deg2rad(read_cells(coordinate, [(0, length)]).astype(np.float64)))
         except FragmentReadError:
             continue
-        # A pole may be a little below 0 by rounding; a longitude is far below.
+        # The cosine at a pole may be a little below 0 by rounding; those of longitudes reach far below.
         if np.isfinite(found).all() and (found >= -1e-7).all():
             found.flags.writeable = False
             return CellWeights((axis,), given=found, latitude=coordinate.name)
@@ -137,7 +130,7 @@ def find_latitude(source: ZarrArray) -> CellWeights | None:
 
 
 def _is_latitude(name: str, coordinate: ZarrArray) -> bool:
-    """Return whether a coordinate is one, by its name or attributes, and holds degrees as they are stored."""
+    """Return whether a coordinate is a latitude, by its name or attributes, stored in unpacked degrees."""
     named = COMMON_NAMES.get(name.lower()) == "latitude" or place_of(coordinate.attributes) == "latitude"
     return named and coordinate.dtype.kind in "iuf" and "scale_factor" not in coordinate.attributes
 
@@ -147,7 +140,7 @@ Samples = tuple[npt.NDArray[np.int64] | None, ...]
 
 @dataclass(frozen=True)
 class StoredSums:
-    """The sums of one combination that are well formed, with the places where its samples may be, likeliest first."""
+    """The well-formed sums of one combination, and the places where its samples may be, likeliest first."""
 
     arrays: Sums[ZarrArray]
     places: tuple[Samples, ...]
@@ -161,7 +154,7 @@ def read_stored_sums(
     data_name = names.weighted if weighted else names.unweighted
     if data_name is None or (names.weights is None and weighted):
         kinds = f"{'_DATA_WEIGHTED' if weighted else '_DATA_UNWEIGHTED'} and _WEIGHTS"
-        problems.append(Problem(label, f"{kinds} expected, found {' and '.join(names.as_dict())}"))
+        problems.append(Problem(label, f"expected {kinds}, found {' and '.join(names.as_dict())}"))
         return None
     opened = [_open(source, path, combination, n, problems) for n in (data_name, names.weights) if n is not None]
     found = [pair for pair in opened if pair is not None]
@@ -171,14 +164,14 @@ def read_stored_sums(
     before = len(problems)
     if counts is not None and (data.dims, data.shape, stride) != (counts.dims, counts.shape, found[1][1]):
         what = f"dimensions {counts.dims}, shape {counts.shape} and strides {found[1][1]}"
-        expected = f"{data.dims}, {data.shape} and {stride} as of {data_name!r}"
+        expected = f"{data.dims}, {data.shape} and {stride} like {data_name!r}"
         problems.append(Problem(counts.name, f"{what}, not {expected}"))
     # Sums of weights may be whole numbers where these hardly overflow.
     elif weighted and (
         data.dtype.kind != "f" or (counts is not None and counts.dtype.kind != "f" and counts.dtype.itemsize < 8)
     ):
         whole = next(a.dtype.name for a, _ in found if a.dtype.kind != "f")
-        problems.append(Problem(label, f"weighted sums that were cut to whole numbers ({whole}): no use"))
+        problems.append(Problem(label, f"weighted sums that were truncated to whole numbers ({whole}) are of no use"))
     else:
         # Real sums of any real numbers are as good as they can be.
         info = None if source.dtype.kind == "f" else np.iinfo(source.dtype)
@@ -186,7 +179,7 @@ def read_stored_sums(
         for (array, _), low, high in zip(found, (least, 0), (most, 1), strict=False):
             size = None if array.dtype.kind == "f" else np.iinfo(array.dtype)
             if size is not None and not (size.min <= low * source.size and high * source.size <= size.max):
-                message = f"sums that {array.dtype.name} may not hold: an overflow would not show"
+                message = f"sums may exceed {array.dtype.name}, and an overflow could not be detected"
                 problems.append(Problem(array.name, message))
                 return None
     if len(problems) > before:
@@ -206,7 +199,7 @@ def read_stored_sums(
 def _open(
     source: ZarrArray, path: str, combination: Dims, name: str, problems: list[Problem]
 ) -> tuple[ZarrArray, tuple[int, ...]] | None:
-    """Return one array of sums and its strides, whole and with attributes that fit the group, or note why not."""
+    """Return an array of sums whose attributes fit the group, and its strides, or note why not."""
     array = find(source, path, name, problems)
     attributes = None if array is None else parsed(array, source.dims, combination, problems)
     if array is None or attributes is None:
@@ -217,20 +210,20 @@ def _open(
         problems.append(Problem(name, str(error)))
         return None
     if array.dtype.kind not in "iuf":
-        problems.append(Problem(name, f"numbers expected, found {array.dtype.name}"))
+        problems.append(Problem(name, f"expected numbers, found {array.dtype.name}"))
         return None
     return array, attributes.stride
 
 
 def newest(array: ZarrArray) -> int:
-    """Return when the youngest stored object of an array was written, in nanoseconds."""
+    """Return the time at which the newest stored object of an array was written, in nanoseconds."""
     return int(stamps(array)[:, 1].max(initial=0))
 
 
 def _places(
     source: ZarrArray, axes: tuple[int, ...], data: ZarrArray, strides: tuple[int, ...], problems: list[Problem]
 ) -> tuple[Samples, ...] | None:
-    """Return where samples stand by the convention, and where the generator puts them, or note a wrong shape."""
+    """Return where samples are by the convention, and where the generator puts them, or note a wrong shape."""
     before = len(problems)
     regular: list[npt.NDArray[np.int64] | None] = [None] * source.ndim
     early: list[npt.NDArray[np.int64] | None] = [None] * source.ndim
@@ -238,15 +231,15 @@ def _places(
         length, dim = source.shape[axis], source.dims[axis]
         if not stride:
             if size != length:
-                problems.append(Problem(data.name, f"size {length} along {dim!r} expected, found {size}"))
+                problems.append(Problem(data.name, f"expected size {length} along {dim!r}, found {size}"))
             continue
         whole = sample_positions(source.grid.axes[axis], length, stride)
         edges = source.grid.edges[axis]  # `open_foreign` has made sure that there are not too many
-        # Chunks that are not whole at the array's end may have been dropped, and strides that are not.
+        # Partial chunks and strides at the end of the array may have been dropped.
         fewest = (int(np.searchsorted(edges, length, side="right")) - 1) // stride
         if not max(fewest, 1) <= size <= len(whole):
             expected = f"{fewest} to {len(whole)}" if fewest < len(whole) else str(fewest)
-            problems.append(Problem(data.name, f"{expected} samples along {dim!r} expected, found {size}"))
+            problems.append(Problem(data.name, f"expected {expected} samples along {dim!r}, found {size}"))
             continue
         regular[axis] = whole[:size]
         # Over the first two chunks, then one more stride each.

@@ -1,8 +1,8 @@
-"""Sums of other writers against the data: a few chunks added up and compared.
+"""Comparing the sums of other writers with the data: a few chunks are added up.
 
 A group without cfagg's own attribute says neither how its data were masked and weighted nor that they are still the
-same.  What it holds at its first, middle and last chunks tells most mistakes: other weights, missing values counted,
-samples at other places, parts that were never written, data that were rewritten.
+same.  Its sums at the first, middle and last chunks reveal most mistakes: other weights, missing values that were
+counted, samples at other places, parts that were never written, data that were rewritten.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 Range = tuple[int, int]
 Box = tuple[Range, ...]
 
-#: Elements that one comparison adds up at most, and bytes of chunks that it decodes for them.
+#: Most elements that one comparison adds up, and most bytes of chunks that it decodes for them.
 _ELEMENTS, _BYTES = 2**22, 2**29
 
 
@@ -46,9 +46,9 @@ class Mismatch:
     """What is wrong with some sums."""
 
     message: str
-    #: Whether they contradict the data, which tells against all sums of the group; else only against these.
+    #: Whether they contradict the data, which discredits all sums of the group instead of these only.
     of_data: bool = True
-    #: Whether sums of weights differ, so that the weights may be others than those supposed.
+    #: Whether sums of weights differ, so that the weights may not be the assumed ones.
     of_weights: bool = False
 
 
@@ -59,7 +59,7 @@ def valid_cells(values: Array, mask: MaskRecord) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Stored:
-    """What stored sums give for a box: the difference of two, and how much of it rounding may have taken."""
+    """The sum over a box by the difference of two stored sums, and their size, which bounds its rounding error."""
 
     array: ZarrArray
     value: Array
@@ -67,7 +67,7 @@ class Stored:
 
     @property
     def rounding(self) -> float:
-        """By what part of itself a sum may differ, in the type it is stored in and however it was added up."""
+        """Relative error of a sum, by the type in which it is stored, however it was added up."""
         stored = stored_type(self.array)
         return max(64 * float(np.finfo(stored).eps), 1e-11) if stored.kind == "f" else 1e-12
 
@@ -121,7 +121,7 @@ class Comparison:
     def _by_bounds(
         self, box: Box, index: dict[int, int], weight: Stored, total: Stored, values: Array, valid: Array
     ) -> Mismatch | None:
-        """Compare with what sums of any weights that are not negative have in common."""
+        """Compare with what holds for sums with any weights that are not negative."""
         # A mean lies between the smallest and the largest of its values.  Where the sums of weights show that cells
         # weigh the same all along the summed dimension, the sums of the data follow from them.
         axes = tuple(index)
@@ -129,13 +129,13 @@ class Comparison:
         raw, size, count = (x.sum(axis=axes, keepdims=True) for x in (real, np.abs(real), valid.astype(np.float64)))
         lost = weight.rounding * weight.size
         if (wrong := weight.value < -lost).any() or (wrong := (count == 0) & (np.abs(weight.value) > lost)).any():
-            return self._wrong("sum of weights", weight, box, index, wrong, "a negative number, or of no cells")
+            return self._wrong("sum of weights", weight, box, index, wrong, "which is negative, or a sum over no cells")
         low = np.where(count > 0, np.where(valid, values, np.inf).min(axis=axes, keepdims=True), 0.0)
         high = np.where(count > 0, np.where(valid, values, -np.inf).max(axis=axes, keepdims=True), 0.0)
         allowed = total.rounding * (total.size + np.maximum(np.abs(low), np.abs(high)) * weight.size)
         wrong = (total.value < low * weight.value - allowed) | (total.value > high * weight.value + allowed)
         if wrong.any():
-            return self._wrong("sum", total, box, index, wrong, "which no weights give")
+            return self._wrong("sum", total, box, index, wrong, "which no weights can give")
         one = np.divide(weight.value, count, out=np.zeros(count.shape), where=count > 0)
         same = self._same(box, index, one, lost / np.maximum(count, 1))
         wrong = same & (np.abs(total.value - one * raw) > allowed + total.rounding * one * size)
@@ -145,7 +145,7 @@ class Comparison:
         return None
 
     def _same(self, box: Box, index: dict[int, int], one: Array, lost: Array) -> Array:
-        """Return where cells weigh the same in two ranges of one dimension."""
+        """Return where cells have the same weight in two ranges of one dimension."""
         rest = tuple(r for d, r in enumerate(box) if d not in index)
         before = self.found.setdefault(rest, one)
         if before is one or len(index) != 1:
@@ -153,7 +153,7 @@ class Comparison:
         return (one > 0) & (np.abs(before - one) <= 4 * lost + 1e-12 * one)
 
     def _stored(self, array: ZarrArray, box: Box, index: dict[int, int]) -> Stored:
-        """Return what stored sums give for a box, axes in the order of the source."""
+        """Return the stored sum over a box, with axes in the order of the source."""
         axes = self.arrays.axes
 
         def at(back: int) -> Array:
@@ -207,7 +207,7 @@ def check_sums(source: ZarrArray, arrays: SumArrays, samples: Samples, terms: Te
     for ranges, index, place in places:
         box = _box(source, ranges, place)
         if box is None:
-            return Mismatch("its first sums are of more data than is quickly added up to check them", of_data=False)
+            return Mismatch("its first sums are over too much data to be checked quickly", of_data=False)
         if (key := (box, tuple(index.values()))) in seen:
             continue
         seen.add(key)
@@ -240,7 +240,7 @@ def _box(source: ZarrArray, ranges: dict[int, Range], place: float) -> Box | Non
     if chunks * cells * source.dtype.itemsize > _BYTES:
         return None
     free = [d for d in range(len(box)) if d not in ranges]
-    # The far end stays: it is what a writer may have left out.
+    # The far end is kept, since a writer may have left it out.
     while free and prod(b - a for a, b in box) > _ELEMENTS:
         d = max(free, key=lambda d: box[d][1] - box[d][0])
         a, b = box[d]

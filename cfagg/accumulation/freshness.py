@@ -1,8 +1,8 @@
-"""Whether an accumulation still belongs to its data: asked at every answer, and answered from the files themselves.
+"""Whether an accumulation still belongs to its data, which is checked with every answer by the files themselves.
 
-The array's own metadata are read again, never consolidated ones, and so are those of coordinates and of what weights
-were made from.  Of every stored object on which the answer depends, size, times and inode are compared with those of
-the moment when its values were summed.  Nothing is hashed here, and nothing is written.
+The metadata of the array, never consolidated ones, are read again, and so are those of coordinates and of the arrays
+that weights were made from.  For every stored object on which the answer depends, size, times and inode are compared
+with those at the time when its values were summed.  Nothing is hashed here, and nothing is written.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ __all__ = ["Changes", "changes", "check", "check_trust", "is_replaced", "touched
 
 Int64 = npt.NDArray[np.int64]
 
-#: So many objects that were written since are named one by one.
+#: Number of changed objects that are named one by one.
 _NAMED = 15
 
-#: Related arrays on another machine that are asked for at the same time.
+#: Related arrays on another machine that are requested at the same time.
 _AT_ONCE = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What is no longer as it was when an accumulation was built."""
+    """What has changed since an accumulation was built."""
 
     problems: tuple[Problem, ...]
     #: Dimensions that are longer now: their size then and now.
     grown: Mapping[str, tuple[int, int]]
     #: Whether anything else in the description changed: dimensions, type, chunks, packing, missing values.
     other: bool
-    #: Index of each object written, made or removed since, among those of then; None where not known.
+    #: Index of each object written, created or removed since, among those at the build; `None` where not known.
     written: Int64 | None
-    #: What changed of coordinates and of what weights were made from.
+    #: What changed of coordinates and of the arrays that weights were made from.
     related: tuple[Problem, ...] = field(default=())
 
     def __bool__(self) -> bool:
@@ -74,11 +74,11 @@ class Changes:
 
 
 def check(group: Group, request: Request | None = None, trust_for: float = 0.0) -> None:
-    """Raise `StaleError` if what an answer depends on is not as it was when the accumulation was built."""
-    # To be called when the data of a query have been read, not before: what was written before they were read has
-    # another stamp now, and so has what was written since, as change times never go back and inodes in use are not
-    # given away.  Stamps that are those of the build prove that no object was written from then until now.
-    # Of a group of another writer nothing can be compared but what the group was opened with.
+    """Raise `StaleError` if anything on which an answer depends has changed since the accumulation was built."""
+    # To be called after the data of a query have been read: an object that was written before or during the reading
+    # has another stamp now, since change times never go back and inodes in use are not reused.  Stamps equal to those
+    # of the build prove that no object was written from then until now.  For a group of another writer, only the
+    # state in which it was opened can be compared.
     looks, now = group.looks, time.monotonic()
     if now - looks.described >= trust_for:
         _check_description(group)
@@ -106,7 +106,7 @@ def check(group: Group, request: Request | None = None, trust_for: float = 0.0) 
 
 
 def check_trust(trust_for: float) -> float:
-    """Return seconds for which a look may hold."""
+    """Return the seconds for which one check is trusted."""
     given: object = trust_for
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < math.inf:
         raise OptionError(f"trust_for={given!r} is not a number of seconds; give 0 or more")
@@ -114,7 +114,7 @@ def check_trust(trust_for: float) -> float:
 
 
 def _check_description(group: Group) -> None:
-    """Raise if metadata, or what belongs to coordinates and weights, changed, or another accumulation is there."""
+    """Raise if metadata, coordinates or weights have changed, or if the accumulation was replaced."""
     if is_replaced(group):
         raise StaleError(
             f"{group.store}: the accumulation of {group.variable!r} was rebuilt or removed since it was opened; "
@@ -130,13 +130,13 @@ def _check_description(group: Group) -> None:
 
 
 def is_replaced(group: Group) -> bool:
-    """Return whether another accumulation, or none, is in the place of the one that was opened."""
+    """Return whether the accumulation was replaced or removed since it was opened."""
     names = ("zarr.json",) if group.source.zarr_format == 3 else (".zattrs", ".zgroup")
     return group.identity not in [read_identity(group.folder, name, group.store) for name in names]
 
 
 def changes(group: Group) -> Changes:
-    """Return everything that changed since the accumulation was built, wherever in the array."""
+    """Return everything that has changed since the accumulation was built, anywhere in the array."""
     source, described, problem = _described(group)
     if source is None:
         return Changes((problem,) if problem is not None else (), {}, True, None)
@@ -148,7 +148,7 @@ def changes(group: Group) -> Changes:
 
 
 def _described(group: Group) -> tuple[ZarrArray | None, Differences, Problem | None]:
-    """Return the array as it is now, the opened one if its metadata are the same, and what is described otherwise."""
+    """Return the array as it is now (the opened one if its metadata are the same), and how its description differs."""
     try:
         same = current_signature(group.source) == group.source.signature
         source = group.source if same else open_array(group.store, group.variable, allow=group.source.allow)
@@ -160,7 +160,7 @@ def _described(group: Group) -> tuple[ZarrArray | None, Differences, Problem | N
 
 
 def _related(group: Group) -> list[tuple[Problem, bool]]:
-    """Return what changed of related arrays, and whether it may be stamps alone."""
+    """Return what has changed of related arrays, and for each problem whether only stamps differ."""
     if group.extra is None:
         return []
     place = group.extra.source.objects
@@ -183,13 +183,13 @@ def _related(group: Group) -> list[tuple[Problem, bool]]:
 
     if not isinstance(group.source.store, Url) or len(cases) < 2:
         return [problem for case in cases for problem in problems(case)]
-    # Another machine answers one question as fast as several.
+    # Another machine answers several requests as fast as one.
     with ThreadPoolExecutor(min(len(cases), _AT_ONCE)) as pool:
         return [problem for found in pool.map(problems, cases) for problem in found]
 
 
 def _written(group: Group, source: ZarrArray) -> tuple[Int64 | None, list[Problem]]:
-    """Return which of the objects that were there have other stamps now, and name the first of them."""
+    """Return which of the objects at the build have other stamps now, and name the first of them."""
     if group.extra is None or source.dims != group.dims:
         return None, []
     try:
@@ -220,17 +220,17 @@ def _named(source: ZarrArray, index: Int64, before: Int64, after: Int64) -> list
 
 
 def _sentence(before: Int64, after: Int64) -> str:
-    """Return what happened to one object."""
+    """Return what happened to an object, by its stamps."""
     if after[0] < 0:
         return "no longer stored"
     size = f", {before[0]:,} bytes before, now {after[0]:,}" if before[0] not in (-1, after[0]) else ""
     if before[0] < 0:
-        return f"made at {_moment(after[1])}"
+        return f"stored at {_moment(after[1])}"
     if before[1] != after[1]:
         return f"written at {_moment(after[1])}{size}"
     if before[3] != after[3]:
-        return f"another file, put there at {_moment(after[2])}{size}"
-    return f"changed at {_moment(after[2])}, without a new time of modification{size}"
+        return f"replaced by another file at {_moment(after[2])}{size}"
+    return f"changed at {_moment(after[2])}, with the same modification time{size}"
 
 
 def _moment(nanoseconds: int) -> str:
@@ -240,13 +240,12 @@ def _moment(nanoseconds: int) -> str:
 
 def touched(source: ZarrArray, request: Request, read: Iterable[tuple[int, ...]]) -> Int64:
     """Return the numbers of the objects that an answer depends on, ascending."""
-    # Let an answer be the sum of a_c·x_c + b_c·y_c over all cells c: x_c is what the cell held when the sums were
-    # built, y_c what it holds now, where it was read.  Whatever the plan, a_c + b_c is 1 for cells of the ranges that
-    # were asked for (or as often as ranges hold it) and 0 for others.  So the answer is right if x_c = y_c wherever
-    # a_c or b_c is not 0.  Outside the ranges a_c = -b_c, and both are 0 unless the cell itself was read: with
-    # strides, that is so of the edges that are taken off the core again.  Extremes and centred squares are of nodes
-    # and cells within the ranges alone.  Hence: objects that hold a cell of the ranges, and those of which a chunk
-    # was read.
+    # Let an answer be the sum of a_c·x_c + b_c·y_c over all cells c, where x_c is the value at the time of the build,
+    # and y_c the value now, if it was read.  Whatever the plan, a_c + b_c is the number of ranges that contain the
+    # cell, and 0 outside.  So the answer is right if x_c = y_c wherever a_c or b_c is not 0.  Outside the ranges,
+    # a_c = -b_c, and both are 0 unless the cell itself was read, as edges are with strides, to subtract them from the
+    # core.  Extremes and centred squares use nodes and cells within the ranges only.  Hence an answer depends on the
+    # objects that hold a cell of the ranges, and on those of which a chunk was read.
     along = []
     for a, (axis, length) in enumerate(zip(source.objects.axes, source.shape, strict=True)):
         runs = request.reduced.get(a)
@@ -269,7 +268,7 @@ def touched(source: ZarrArray, request: Request, read: Iterable[tuple[int, ...]]
 
 
 def _held(axis: Regular | Int64, length: int, starts: Int64, stops: Int64) -> Int64:
-    """Return the objects along one dimension that hold cells of some ranges, each once."""
+    """Return the objects along one dimension that hold cells of the ranges, each once."""
     count = axis.count if isinstance(axis, Regular) else len(axis) - 1
     if not len(starts) or not length:
         return np.empty(0, np.int64)

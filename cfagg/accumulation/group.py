@@ -1,8 +1,8 @@
-"""The accumulation of an array, opened: which sums, counts, weights and statistics it has, and of what.
+"""The opened accumulation of an array: its sums, counts, weights and statistics, and what they were made from.
 
-A group that is opened is complete and consistent: every array it names is there, of the right type, dimensions and
-shape, and its samples are those of the source's chunks.  Whether the source has changed since is another question,
-asked by `cfagg.accumulation.freshness` after every query.
+An opened group is complete and consistent: every array that it names exists with the right type, dimensions and shape,
+and its samples fit the chunks of the source.  Whether the source has changed since is checked separately, after every
+query, by `cfagg.accumulation.freshness`.
 """
 
 from __future__ import annotations
@@ -31,18 +31,9 @@ from cfagg.model import Regular
 from cfagg.storage.urls import Url
 
 __all__ = [
-    "CellWeights",
-    "Group",
-    "Looks",
-    "Outliers",
-    "SumArrays",
-    "adopt_command",
-    "command",
-    "group_path",
-    "missing_weights",
-    "object_counts",
-    "stale",
-]
+    "CellWeights", "Group", "Looks", "Outliers", "SumArrays", "adopt_command", "command", "group_path",
+    "missing_weights", "object_counts", "stale",
+]  # fmt: skip
 
 Dims = tuple[str, ...]
 #: Which raw values count as missing.
@@ -61,12 +52,12 @@ type SumArrays = Sums[ZarrArray]
 
 @dataclass(frozen=True, eq=False)
 class CellWeights:
-    """The weights of the cells, which may span fewer dimensions than the source; stored, given, or known by sums."""
+    """The weights of cells, perhaps along fewer dimensions than the source; stored, given, or known by sums only."""
 
     #: Axis of the source of each axis of the weights, ascending.
     axes: tuple[int, ...]
     stored: ZarrArray | None = None
-    #: In memory: what a user gave, or the cosine of the latitude that has a name.
+    #: In memory: those that a user gave, or the cosine of `latitude`.
     given: npt.NDArray[np.float64] | None = None
     latitude: str | None = None
     #: The array, for messages.
@@ -74,12 +65,12 @@ class CellWeights:
 
     @property
     def known(self) -> bool:
-        """Whether the weight of a single cell can be told."""
+        """Whether the weights of single cells are known."""
         return self.stored is not None or self.given is not None
 
     @property
     def many(self) -> bool:
-        """Whether they are too many to be held in memory."""
+        """Whether there are too many to hold in memory."""
         return self.stored is not None and self.stored.size > MANY_WEIGHTS
 
     @cached_property
@@ -96,16 +87,16 @@ class CellWeights:
 
 
 def missing_weights(where: str, why: str) -> UnsupportedError:
-    """Return the error for what takes weights that are not known."""
+    """Return the error for a statistic that needs unknown weights."""
     return UnsupportedError(
-        f"{where}: {why}, and its accumulation, which was not written by cfagg, holds only their sums; give them "
-        "with weights="
+        f"{where}: {why}, but its accumulation, which was not written by cfagg, holds only sums of weights; pass the "
+        "weights with weights="
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Outliers:
-    """Cells that are kept out of the sums: those of larger magnitude than `limit`."""
+    """Cells whose magnitude exceeds `limit`, which are kept out of the sums."""
 
     limit: float
     #: Where positions and values are kept.
@@ -148,7 +139,7 @@ class Group:
     dtype: np.dtype[Any]
     mask: Mask
     weights: CellWeights | None
-    #: "float64", "int64" or "double-double": in which numbers was summed.
+    #: The numbers in which values were summed: "float64", "int64" or "double-double".
     kind: str
     #: Whether nothing is missing, so that counts and weights need not be read.
     complete: bool
@@ -156,18 +147,18 @@ class Group:
     extra: Extra | None = field(repr=False)
     #: Stamps and checksums of stored objects when the group was built: of the source, then of related arrays.
     stamps: ZarrArray | None = field(repr=False)
-    #: What is to be known about a group of another writer.
+    #: What users should know about a group of another writer; `None` for cfagg's own.
     foreign: str | None
     #: Inode, size and times of the group's own metadata document.
     identity: tuple[int, ...] = field(repr=False)
     outliers: Outliers | None = field(default=None, repr=False)
     #: The related arrays as they were when the group was opened.
     neighbours: tuple[Neighbour, ...] = field(default=(), repr=False)
-    #: Of a group that grows in place, what its stamps are.
+    #: The stamps of a group that grows in place.
     table: GrowingTable | None = field(default=None, repr=False)
     #: The checksum that the attributes carry of themselves.
     seal: int = field(default=0, repr=False)
-    #: Stamps and checksums of what is there now, where the contents were found to be those that were accumulated.
+    #: Stamps and checksums of the objects that are there now, if they were adopted.
     adopted: npt.NDArray[np.int64] | None = field(default=None, repr=False)
     #: Index of every chunk of the source that was read by the query that this copy of the group is for.
     read: set[tuple[int, ...]] | None = field(default=None, repr=False)
@@ -188,17 +179,17 @@ class Group:
 
     @cached_property
     def reader(self) -> ZarrReader:
-        """What reads the array itself."""
+        """A reader of the array itself."""
         return ZarrReader(self.source)
 
     @cached_property
     def differences(self) -> Differences:
-        """What `source`, as it was opened, has otherwise than when the accumulation was built; its values apart."""
+        """How the description of `source` differs from that at the time of the build."""
         return Differences() if self.extra is None else differences(self.source, self.extra)
 
     @cached_property
     def objects(self) -> npt.NDArray[np.int64]:
-        """The stamps and checksums, read when they are first asked for: bytes, times, inode, checksum by row."""
+        """Stamps and checksums, read when first needed: bytes, two times, inode and checksum by row."""
         if self.adopted is not None:
             return self.adopted
         if self.stamps is None:
@@ -227,16 +218,16 @@ class Group:
 
     @cached_property
     def looks(self) -> Looks:
-        """When what was found unchanged."""
+        """When metadata and objects were last found unchanged."""
         return Looks()
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was looked at here is for another process to look at.
+        # Another process has to check everything itself.
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def asked(self) -> Group:
-        """Return a copy for one query, which notes the chunks that it reads; what was read before is shared."""
-        # These are made now, or each copy would make its own.
+        """Return a copy for one query, which records the chunks that it reads, and shares what was read before."""
+        # Computed now, since each copy would compute its own otherwise.
         _ = self.looks, self.objects
         return self.copied(read=set())
 
@@ -260,7 +251,7 @@ class Group:
 
 
 class Looks:
-    """When metadata and objects were last looked at and found as they were, by the clock of this machine."""
+    """When metadata and objects were last found unchanged, by the clock of this machine."""
 
     def __init__(self) -> None:
         self.described = -math.inf
@@ -279,7 +270,7 @@ def command(store: str, variable: str, option: str = "") -> str:
 
 
 def adopt_command(store: str, variable: str) -> str:
-    """Return the command that takes a copy of a store for what was accumulated, if its contents are the same."""
+    """Return the command that adopts a copy of a store, if its contents are the same."""
     return shlex.join(["cfagg", "accumulate", "--adopt", store, variable])
 
 
@@ -288,13 +279,13 @@ def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False)
     what, refresh = f"the accumulation of {group.variable!r}", command(group.store, group.variable, "--refresh")
     if group.extra is None:
         replacing = command(group.store, group.variable, "--overwrite")
-        said = f"{what}, by another program, does not belong to the data as they are now; replace it with: {replacing}"
+        said = f"{what}, by another program, does not belong to the present data; replace it with: {replacing}"
     elif isinstance(group.store, Url):
         remedy = (
-            "if their contents are the same, as in a copy of a store, have them compared with adopt=True (--adopt), "
-            "which reads all of them once; else refresh the accumulation where it was made, and copy it again"
+            "if their contents are the same, as in a copy of a store, compare them with adopt=True (--adopt), which "
+            "reads all of them once; else refresh the accumulation where it was made, and copy it again"
             if adoptable
-            else "refresh it where it was made and copy it again, or build it anew with overwrite=True (--overwrite)"
+            else "refresh it where it was made and copy it again, or rebuild it with overwrite=True (--overwrite)"
         )
         said = f"{what} does not belong to the stored objects; {remedy}"
     elif adoptable:
@@ -304,7 +295,7 @@ def stale(group: Group, problems: Iterable[Problem], *, adoptable: bool = False)
             f"{adopt_command(group.store, group.variable)}; else refresh the accumulation with: {refresh}"
         )
     else:
-        said = f"{what} does not belong to the data as they are now; refresh it with: {refresh}"
+        said = f"{what} does not belong to the present data; refresh it with: {refresh}"
     return StaleError(f"{group.store}: {said}", problems)
 
 
@@ -313,7 +304,7 @@ def object_counts(group: Group, source: ZarrArray) -> tuple[int, ...]:
     then = group.source.grid if group.extra is None else group.extra.source.grid
     if source.objects is source.grid:
         return then.matrix_shape
-    # Shards are cut now as they were then: codecs are compared.
+    # Shards have the same shape as then, since codecs are compared.
     return tuple(
         -(-n // axis.chunk) if isinstance(axis, Regular) else min(int(np.searchsorted(axis, n)), len(axis) - 1)
         for axis, n in zip(source.objects.axes, then.shape, strict=True)

@@ -31,7 +31,7 @@ class Grouping:
     name: str
     #: Label of each group.
     values: npt.NDArray[Any]
-    #: Group of each position of the dimension; -1 for one that belongs to none.
+    #: Group of each position of the dimension; -1 for none.
     codes: Int64
     attrs: tuple[tuple[Any, Any], ...] = ()
 
@@ -60,11 +60,11 @@ class Grouping:
 
 
 def grouping_of(labels: Labels, key: str | xr.DataArray) -> Grouping:
-    """Return the groups that a key makes, numbered in ascending order of their labels, as xarray does."""
+    """Return the groups of a key, numbered in ascending order of their labels, as xarray does."""
     if not isinstance(key, str):
         if not hasattr(key, "name") or not hasattr(key, "dims"):
             raise SelectionError(
-                f"{labels.name!r}: an object of type {type(key).__name__} gives no groups; expected a name such as "
+                f"{labels.name!r}: cannot group by an object of type {type(key).__name__}; expected a name such as "
                 "'time.month', or an xarray.DataArray"
             )
         return _of_values(labels, str(key.name if key.name is not None else "group"), key)
@@ -93,7 +93,7 @@ def time_coordinate(labels: Labels) -> tuple[str, str]:
     if len(found) != 1:
         named = f" ({', '.join(name for _, name in found)})" if found else ""
         raise SelectionError(
-            f"{labels.name!r} has {len(found) or 'no'} dimensions with dates for coordinates{named}, expected 1; use "
+            f"{labels.name!r} has {len(found) or 'no'} dimensions whose coordinates are dates{named}, expected 1; use "
             "groupby with the name of a coordinate"
         )
     return found[0]
@@ -122,8 +122,8 @@ def _component(array: xr.DataArray, name: str) -> xr.DataArray:
     found: Any = getattr(array.dt, name, None)
     if name.startswith("_") or not hasattr(found, "dims"):
         raise SelectionError(
-            f"dates of {array.name!r} have no component {name!r}; known are month, season, year, day, dayofyear, "
-            "hour and the other components of xarray's .dt"
+            f"dates of {array.name!r} have no component {name!r}; use month, season, year, day, dayofyear, hour or "
+            "another component of xarray's .dt"
         )
     there = array.notnull()
     out: xr.DataArray = found if bool(there.all()) else found.where(there)
@@ -146,12 +146,12 @@ def _of_values(labels: Labels, name: str, array: xr.DataArray) -> Grouping:
     sizes = labels.sizes
     if array.ndim != 1 or array.sizes.get(array.dims[0]) != sizes.get(str(array.dims[0])):
         raise SelectionError(
-            f"groups come from one value for every position of one dimension of {sizes}; {name!r} has "
+            f"groups need one value for each position of one of the dimensions {sizes}; {name!r} has "
             f"{dict(array.sizes)}"
         )
     dim = str(array.dims[0])
     if name != dim and name in labels.dims:
-        raise SelectionError(f"groups would be named {name!r}, as a dimension is; rename the array that groups")
+        raise SelectionError(f"the groups would have the name of the dimension {name!r}; rename the array to group by")
     known = array.notnull().values
     values, inverse = np.unique(array.values[known], return_inverse=True)
     codes = np.full(known.shape, -1, np.int64)

@@ -1,9 +1,9 @@
-"""The two tables of a group that grows in place: rows are appended, and never written again once they stand.
+"""The two tables of a group that grows in place: rows are appended, and never written again once they are final.
 
 One has the stamps of stored objects, the other the checksums of the chunks of the group's own arrays.  Each row names
-what it belongs to.  Rows that stand are known by a checksum that is carried on from increment to increment; after them
-come those of what the next increment may write again, such as a chunk that is not full.  The attributes of the group
-say how many rows of either kind there are, so whatever else is stored does not count.
+what it belongs to.  Final ("standing") rows have one checksum that is continued by each increment.  After them come
+"moving" rows, of what the next increment may write again, such as a chunk that is not full.  The attributes of the
+group say how many rows of either kind there are; anything stored beyond them is ignored.
 """
 
 from __future__ import annotations
@@ -22,33 +22,23 @@ from cfagg.formats.zarr.checksums import crc32c
 from cfagg.formats.zarr.metadata import ZarrArray
 
 __all__ = [
-    "CHECKS",
-    "ROWS",
-    "STAMPS",
-    "GrowingTable",
-    "NotInPlaceError",
-    "Rows",
-    "extended",
-    "keys",
-    "moved",
-    "room",
-    "split",
-]
+    "CHECKS", "ROWS", "STAMPS", "GrowingTable", "NotInPlaceError", "Rows", "extended", "keys", "moved", "room", "split",
+]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
 
-#: Rows in a chunk of a table: what is written again when a row is appended.
+#: Rows in a chunk of a table, which is written again when a row is appended.
 ROWS = 1 << 11
 
 #: Numbers of a row: what it belongs to; then stamp and checksum of an object, or CRC-32C of a chunk.
 STAMPS, CHECKS = 6, 2
 
-#: Bits of a key for the number of an object or chunk; those above tell of which array.
+#: Bits of a key for the number of an object or chunk; those above are the number of the array.
 _BITS = 44
 
 
 class NotInPlaceError(Exception):
-    """A group that cannot be extended in its place, by what its text says; it is written anew instead."""
+    """A group cannot be extended in place, for the reason that the text gives; it is written anew instead."""
 
 
 def keys(which: int, numbers: npt.ArrayLike) -> Int64:
@@ -57,17 +47,17 @@ def keys(which: int, numbers: npt.ArrayLike) -> Int64:
 
 
 def split(found: Int64) -> tuple[Int64, Int64]:
-    """Return of which array what has these keys is, and its numbers."""
+    """Return the array of each key, and the number within it."""
     return found >> _BITS, found & ((1 << _BITS) - 1)
 
 
 def moved[T](along: Sequence[T], axis: int) -> tuple[T, ...]:
-    """Return one value for each axis with that of one of them first: so are chunks numbered that get more along it."""
+    """Return the values of all axes with one axis first: the order in which growing arrays number their chunks."""
     return (along[axis], *along[:axis], *along[axis + 1 :])
 
 
 def room(rows: int) -> int:
-    """Return the length of a table that so many rows fit in."""
+    """Return the length of a table for a number of rows: whole chunks."""
     return max(1, -(-rows // ROWS)) * ROWS
 
 
@@ -90,7 +80,7 @@ def _crc(rows: Int64, before: int = 0) -> int:
 
 @dataclass(frozen=True, eq=False)
 class GrowingTable:
-    """A table as it is stored, and what the attributes of the group say of it."""
+    """A stored table, and what the attributes of the group say about it."""
 
     array: ZarrArray
     #: Rows that stand, their CRC-32C, rows after them, and their CRC-32C.
@@ -127,7 +117,7 @@ class GrowingTable:
         return self._crcs.get(key) if found is None else found
 
     def before(self, row: int) -> Int64:
-        """Return the rows of the chunk that holds a row, as far as they come before it; they are not compared."""
+        """Return the rows before a row in the same chunk, without comparing checksums."""
         return self._read(row // ROWS * ROWS, row)
 
     def _read(self, start: int, stop: int) -> Int64:
@@ -139,9 +129,9 @@ class GrowingTable:
     def _checked(self, rows: Int64, crc: int) -> Int64:
         if _crc(rows) != crc:
             raise FragmentReadError(
-                f"{self.array.store}: the accumulation is damaged, or being extended: rows of {self.array.path!r} are "
-                "not those that the group tells of; ask again, and if that does not help rebuild it with cfagg "
-                "accumulate --overwrite"
+                f"{self.array.store}: the accumulation is damaged, or being extended: rows of {self.array.path!r} do "
+                "not have the checksum that the group records; try again, and if that does not help, rebuild it with "
+                "cfagg accumulate --overwrite"
             )
         rows.flags.writeable = False
         return rows
@@ -151,10 +141,7 @@ class GrowingTable:
 
 
 def extended(table: GrowingTable | None, rows: Rows) -> tuple[int, Int64, tuple[int, int, int, int]]:
-    """Return the first chunk of a table that is written, the rows from there on, and what is told of the table then.
-
-    Rows that stood stay; those that did not are dropped.
-    """
+    """Return the first chunk of a table to write, the rows from there on, and the new record of the table."""
     stood, crc = (0, 0) if table is None else table.record[:2]
     head = np.empty((0, rows.standing.shape[1]), np.int64) if table is None else table.before(stood)
     record = (stood + len(rows.standing), _crc(rows.standing, crc), len(rows.moving), _crc(rows.moving))

@@ -1,4 +1,4 @@
-"""Coordinates, and what weights were made from, of a group that grows in place: which of their objects are new."""
+"""Coordinates and sources of weights of a group that grows in place: which of their objects are new."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Related", "related_rows", "still"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: What of a description changes where an array gets longer.
+#: Parts of a description that change when an array gets longer.
 _LENGTH = ("shape", "chunk_grid", "chunks")
 
 
@@ -39,15 +39,15 @@ class Related:
     stamps: Int64
 
     def unchanged(self, source: ZarrArray) -> None:
-        """Refuse what was written since its stamps were taken."""
+        """Raise an error if it was written since its stamps were taken."""
         array, now = self.neighbour.array, self.neighbour.current(source)
         if now is not self.neighbour or (array is not None and compare(self.stamps, stamps(array, self.numbers))):
             path = self.neighbour.path
-            raise StaleError(f"{source.store}: {path!r} was written while the array was accumulated; run again")
+            raise StaleError(f"{source.store}: {path!r} was written to while the array was accumulated; run again")
 
 
 def still(group: Group) -> tuple[Related, ...]:
-    """Return the related arrays of a group, which have got longer at most; else `NotInPlaceError`."""
+    """Return the related arrays of a group, or raise `NotInPlaceError` if they did more than get longer."""
     extra, table = group.extra, group.table
     if extra is None or extra.growth is None or table is None:
         raise NotInPlaceError("it does not grow in place")
@@ -73,14 +73,14 @@ def still(group: Group) -> tuple[Related, ...]:
 
 
 def _has_changed(array: ZarrArray, now: Mapping[str, Any], then: Record) -> bool:
-    """Whether an array is described otherwise, apart from its length."""
+    """Whether the description of an array has changed, apart from its length."""
     old, new = ({k: v for k, v in each.items() if k not in _LENGTH} for each in (then.description, now))
     shape = json.loads(then.description.get("shape", "[]"))
     return old != new or shape[1:] != list(array.shape[1:]) or not shape or shape[0] > array.shape[0]
 
 
 def related_rows(related: Related, which: int, known: Int64) -> Rows:
-    """Return the rows of the objects of a related array that is number `which`; those `known` are of before."""
+    """Return the rows of the objects of related array number `which`; `known` are its earlier rows."""
     array, numbers = related.neighbour.array, related.numbers
     if array is None or not len(numbers):
         return Rows(np.empty((0, 6), np.int64), np.empty((0, 6), np.int64))

@@ -1,6 +1,7 @@
 """What the tables of a group that grows in place hold: stamps of stored objects, and checksums of its own chunks.
 
-What stays whatever is appended stands: objects and chunks that are full, as far as all that they hold is final.
+Rows are final ("standing") if nothing that is appended can change them: those of full objects and chunks of which
+everything is final.
 """
 
 from __future__ import annotations
@@ -23,23 +24,15 @@ from cfagg.conventions.accumulation_record import Checks, Growth
 from cfagg.formats.zarr import ZarrArray
 
 __all__ = [
-    "follows",
-    "infinite_before",
-    "infinite_standing",
-    "next_standing",
-    "own_row_counts",
-    "source_stamp_rows",
-    "stamp_rows",
-    "table_spec",
-    "tables_known",
-    "write_tables",
-]
+    "follows", "infinite_before", "infinite_standing", "next_standing", "own_row_counts", "stamp_rows", "table_spec",
+    "tables_known", "write_tables",
+]  # fmt: skip
 
 Int64 = npt.NDArray[np.int64]
 
 
 def next_standing(array: ZarrArray, layout: Layout) -> Standing:
-    """Return what will stay when more is appended to an array as it is now."""
+    """Return what will stay when more is appended to the present array."""
     axis = layout.grows
     assert axis is not None  # noqa: S101  (the group grows)
     sampled = any(axis in s.axes for s in layout.sums)
@@ -52,7 +45,7 @@ def follows(neighbour: Neighbour, dim: str) -> bool:
 
 
 def own_row_counts(array: ZarrArray, axis: int) -> tuple[int, int]:
-    """Return how many objects of an array stand, and how many there are in one row of them along an axis."""
+    """Return how many objects of an array are final, and how many there are for each step along an axis."""
     row = math.prod(n for a, n in enumerate(array.objects.matrix_shape) if a != axis)
     return whole_objects(array, axis, array.shape[axis]) * row, row
 
@@ -105,14 +98,14 @@ def _check_rows(layout: Layout, target: Target, standing: Standing, ids: Mapping
 
 
 def table_spec(spec: ArraySpec, rows: int) -> ArraySpec:
-    """Return a table that has room for so many rows."""
+    """Return a table with room for a number of rows."""
     return ArraySpec(
         spec.name, spec.role, spec.dims, (room(rows), spec.shape[1]), spec.chunks, spec.dtype, spec.attributes
     )
 
 
 def write_table(target: Target, spec: ArraySpec, table: GrowingTable | None, rows: Rows) -> tuple[int, int, int, int]:
-    """Write a table from the first row that does not stand on, and return what the group tells of it."""
+    """Write a table from its first row that is not final, and return its new record."""
     first, values, record = extended(table, rows)
     spec = table_spec(spec, record[0] + record[2])
     target.create(spec)
@@ -125,7 +118,7 @@ def write_table(target: Target, spec: ArraySpec, table: GrowingTable | None, row
 def tables_known(
     target: Target, layout: Layout, ids: Mapping[str, int], growth: Growth, metadata: Mapping[str, int]
 ) -> tuple[Checks, Growth]:
-    """Return by what the arrays of a group that grows are known; `metadata` are CRC-32C of documents by array."""
+    """Return the checks of the arrays of a group that grows; `metadata` are CRC-32C of documents by array."""
     grids = {spec.name: math.prod(spec.grid) for spec in layout.chunked(counts=True)}
     places: Any = {name: (which, grids[name], metadata[name]) for name, which in ids.items()}
     own: Any = {spec.name: (metadata[spec.name],) for spec in (layout.checksums, layout.stamps)}
@@ -141,7 +134,7 @@ def infinite_standing(partial: PartialSums, standing: Standing) -> int:
 
 
 def infinite_before(basis: Basis | None) -> int:
-    """Return how many infinite elements are in what is not read again; at most so many where that was not counted."""
+    """Return the number of infinite elements in the part that is not read again, or an upper bound."""
     extra = None if basis is None else basis.group.extra
     if extra is None:
         return 0

@@ -1,8 +1,8 @@
 """Accumulations in object stores: built in a directory for temporary files, then published there.
 
 What a killed run left in that directory is finished by a later one on the same machine.  The arrays of each build have
-names of their own.  They are written first; one put of the metadata of the group, which the server makes only where
-they are as they were before the build, then names them; what nothing names is removed last.
+names of their own and are written first.  One conditional put of the metadata of the group, which fails if they have
+changed since the build began, then names them; objects that nothing names are removed last.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["Place", "build_there", "discard"]
 #: Objects that are written at the same time.
 _AT_ONCE = 16
 
-#: How often consolidated metadata are tried that others write too.
+#: Attempts to write consolidated metadata that other processes write too.
 _ATTEMPTS = 4
 
 
@@ -66,7 +66,7 @@ def build_there(
 class ObjectStaging(GroupStaging):
     """A locked work directory of this machine for an accumulation in an object store.
 
-    It has a name that a later run of the same user finds, and is nobody else's to read or to prepare.
+    Later runs of the same user find it by its name; other users can neither read nor prepare it.
     """
 
     def __init__(self, place: Place, former: tuple[str | None, frozenset[str]] | None = None) -> None:
@@ -77,12 +77,12 @@ class ObjectStaging(GroupStaging):
 
     def hold(self) -> None:
         """Make the directory and lock it."""
-        with suppress(OSError):  # it is there, or is told of now
+        with suppress(OSError):  # it exists, or `hold` reports why it cannot be made
             self.root.mkdir(mode=0o700)
         super().hold()
 
     def publish(self) -> None:
-        """Write what was built there; what is no longer asked for is not kept."""
+        """Write what was built to the object store; discard it if another run was first."""
         assert self._former is not None  # noqa: S101  (given where something is built)
         try:
             self._place.publish(self.group, *self._former)
@@ -96,7 +96,7 @@ class ObjectStaging(GroupStaging):
 
 
 def discard(array: ZarrArray) -> None:
-    """Remove what a run left that was killed when its accumulation was published."""
+    """Remove what a run left that was killed after its accumulation was published."""
     shop = ObjectStaging(Place.of(array))
     if shop.root.is_dir():
         with suppress(TargetError):  # another process is at work
@@ -121,13 +121,13 @@ class Place:
 
     @property
     def digest(self) -> str:
-        """What its work directory is named by: the place, and the server where it is not the usual one."""
+        """Digest of the place, and of the server if it is not the usual one, for the name of the work directory."""
         server = self.objects.server or ""
         return hashlib.blake2b(f"{server} {self.where}".encode(), digest_size=12).hexdigest()
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """The place as messages name it."""
         return f"{self.objects.path}/{self.group}"
 
     @property
@@ -137,7 +137,7 @@ class Place:
 
     def found(self, existing: tuple[int, ...] | None) -> tuple[str | None, frozenset[str]]:
         """Return the tag of the metadata that a plan found there, `None` where it found none, and all keys."""
-        # Of a run that began before and is still at work, too: it will find that it comes too late.
+        # They include keys of an earlier run that is still at work, which will find that it is too late.
         keys = frozenset(k for k in self.objects.listed(self.group) if k.startswith(f"{self.group}/"))
         found = self.objects.part(self.key, 0, MAX_DOCUMENT)
         if existing != (None if found is None else identity_of(found.body)):
@@ -145,7 +145,7 @@ class Place:
         return None if found is None else found.tag, keys
 
     def _others(self) -> TargetExistsError:
-        return TargetExistsError(f"{self.where} was written by another run meanwhile; it was left as it is")
+        return TargetExistsError(f"{self.where} was written by another run meanwhile and left unchanged; run again")
 
     def documents(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Return the metadata of the arrays of the group that are among these keys, as consolidated ones need them."""
@@ -184,7 +184,7 @@ class Place:
                     self.objects.put(key, read_own(files[key]))
             self.objects.put(self.key, text, create=tag is None, match=tag)
         except BaseException as error:
-            # An answer may have been lost on its way here.
+            # The put may have succeeded although its answer was lost.
             if not self._is_ours(text):
                 with suppress(CfaggError):
                     self.objects.delete(parts)
@@ -202,15 +202,15 @@ class Place:
         try:
             return self.objects.read(self.key) == text
         except CfaggError:
-            return True  # nobody knows; what is named may not be removed
+            return True  # unknown: what may be named must not be removed
 
     def _consolidate(self, above: str, group: str, documents: Mapping[str, Mapping[str, Any]], text: bytes) -> None:
-        """Bring consolidated metadata of a group above up to date, where there are any and no later run has to."""
+        """Bring consolidated metadata of a group above up to date, if there are any, unless a later run will do so."""
         name = "zarr.json" if self.zarr_format == 3 else ".zmetadata"
         key = f"{above}/{name}".lstrip("/")
         for _ in range(_ATTEMPTS):
             found = self.objects.part(key, 0, MAX_DOCUMENT)
-            # A later run changes their tag after it has written its own metadata: seen here, or refused by the put.
+            # A later run changes their tag after writing its own metadata: that is seen here, or the put is refused.
             if found is None or not self._is_ours(text):
                 return
             root = parse(found.body, f"{self.objects.path}/{key}")
@@ -221,6 +221,6 @@ class Place:
                 self.objects.put(key, document_bytes(whole), match=found.tag)
                 return
         raise TargetError(
-            f"{self.where} is complete, but others write {self.objects.path}/{key}, whose consolidated metadata are "
-            "out of date: consolidate them again"
+            f"{self.where} is complete, but other processes keep writing {self.objects.path}/{key}, so its "
+            "consolidated metadata are out of date: consolidate them again"
         )

@@ -1,8 +1,8 @@
-"""Changes of a group that is in its place: recorded as a whole before the first of them is made, so that all are made.
+"""Changes of a group in its place, all recorded before the first of them is made, so that all or none take effect.
 
-An increment writes some objects anew, the metadata of the group last.  Whoever is killed in between leaves the record;
-whoever comes next makes the changes that it tells of once more.  Until then the checksums of the group do not agree
-with its arrays, or the array has grown, and it answers nothing that is wrong.
+An increment writes some objects anew, the metadata of the group last.  A process that is killed in between leaves the
+record, and the next one makes the recorded changes once more.  Until then the checksums of the group do not agree with
+its arrays, or the array has grown, so the group gives no wrong answer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Increment", "finish_there", "make_there", "place_of_array", "record_
 #: What a record begins with.
 _FORM = b"cfagg increment 1\n"
 
-#: How often consolidated metadata are tried that others write too.
+#: Attempts to write consolidated metadata that other processes write too.
 _ATTEMPTS = 4
 
 
@@ -64,7 +64,7 @@ class Increment:
         return "zarr.json" if self.zarr_format == 3 else ".zattrs"
 
     def encoded(self) -> bytes:
-        """Return the record of it."""
+        """Return the record of the increment."""
         sizes = [[key, len(data)] for key, data in self.objects.items()]
         head = {
             "group": self.group, "format": self.zarr_format, "before": self.before, "after": self.after,
@@ -75,7 +75,7 @@ class Increment:
 
     @classmethod
     def decoded(cls, record: bytes) -> Increment | None:
-        """Return what a record tells of; `None` where it is not whole."""
+        """Return the increment of a record, `None` if the record is incomplete."""
         body, end = record[:-4], record[-4:]
         if not body.startswith(_FORM) or crc32c(body).to_bytes(4, "little") != end:
             return None
@@ -88,10 +88,7 @@ class Increment:
         return cls(head["group"], head["format"], head["before"], head["after"], objects)
 
     def state(self, array: ZarrArray, place: Place) -> tuple[bytes, Any] | None:
-        """Return the document of the group and its tag, where it is the state that is extended or the one that follows.
-
-        `None` where there is another group by now, or none.
-        """
+        """Return the document of the group and its tag, `None` if the group was replaced or removed."""
         if self.group != group_path(array.path) or self.zarr_format != array.zarr_format:
             return None
         found = place.read(f"{self.group}/{self.document}")
@@ -102,7 +99,7 @@ class Increment:
         return found if isinstance(own, Mapping) and own.get("crc") in (self.before, self.after) else None
 
     def apply(self, array: ZarrArray, place: Place) -> bool:
-        """Write everything, some of which may have been written before; `False` where there is another group by now."""
+        """Write everything, even what may have been written before; return `False` if the group was replaced."""
         found = self.state(array, place)
         if found is None:
             return False
@@ -113,7 +110,7 @@ class Increment:
         return True
 
     def _consolidate(self, place: Place) -> None:
-        """Bring consolidated metadata of the groups above up to date, where there are any that list the group."""
+        """Bring consolidated metadata of the groups above up to date, if they list the group."""
         if self.zarr_format == 2:
             return  # they leave the group out
         names = self.group.split("/")
@@ -143,9 +140,9 @@ class Increment:
 
 
 def make_there(increment: Increment, array: ZarrArray, place: Place) -> None:
-    """Make the changes in an object store, where their record stands beside the arrays meanwhile."""
+    """Make the changes in an object store, with their record beside the arrays meanwhile."""
     key = record_key(increment.group)
-    # Only where there is none: another process may be at work.
+    # Fails if there is one, since another process may be at work.
     place.swap(key, increment.encoded(), None)
     made = increment.apply(array, place)
     place.delete([key])
@@ -165,6 +162,6 @@ def finish_there(array: ZarrArray, place: Place) -> None:
 
 
 def replaced(array: ZarrArray) -> TargetError:
-    """Return the error for a group in whose place another one is by now."""
+    """Return the error for a group that was replaced meanwhile."""
     where = f"{array.store}: the accumulation of {array.path!r}"
-    return TargetError(f"{where} was written by another run meanwhile; it was left as it is")
+    return TargetError(f"{where} was written by another run meanwhile and left unchanged; run again")

@@ -1,7 +1,7 @@
-"""Arrays of a group as they are stored: read, and known to be undamaged and of one build by checksums.
+"""Reading the arrays of a group; checksums show that they are undamaged and of one build.
 
 Every array repeats the name of its build.  The attributes of the group hold a CRC-32C of each metadata document and of
-themselves; one array holds those of all stored chunks.  A chunk is compared when it is read.
+themselves; one array holds those of all stored chunks, which are compared when a chunk is read.
 """
 
 from __future__ import annotations
@@ -25,22 +25,9 @@ from cfagg.formats.zarr.chunks import partial
 from cfagg.formats.zarr.metadata import ZarrArray, open_array
 
 __all__ = [
-    "BUILD",
-    "CheckedArray",
-    "SumsReader",
-    "canonical",
-    "checked",
-    "document_crc",
-    "find",
-    "is_sealed",
-    "numbered",
-    "parsed",
-    "read_region",
-    "read_stored",
-    "read_whole",
-    "sealed",
-    "takes_parts",
-]
+    "BUILD", "CheckedArray", "SumsReader", "canonical", "checked", "document_crc", "find", "is_sealed", "numbered",
+    "parsed", "read_region", "read_stored", "read_whole", "sealed", "takes_parts",
+]  # fmt: skip
 
 Box = tuple[tuple[int, int], ...]
 
@@ -70,23 +57,23 @@ class _Book:
 
 @dataclass(frozen=True, eq=False)
 class CheckedArray(ZarrArray):
-    """An array of a group, with what its chunks are known by."""
+    """An array of a group, with the checksums of its chunks."""
 
     #: CRC-32C of its chunks in C order, where `book` has none.
     own: tuple[int, ...] = field(default=(), repr=False)
-    #: The checksums of the chunks of all arrays, where those of this one begin at `first`; or a table where that is the
-    #: number of this array, whose chunks are counted along the axis that grows first.
+    #: Either the checksums of the chunks of all arrays, in which those of this array begin at `first`; or a growing
+    #: table, in which `first` is the number of this array, and chunks are counted with the axis `grows` first.
     book: _Book | GrowingTable | None = field(default=None, repr=False)
     first: int = field(default=0, repr=False)
     grows: int | None = field(default=None, repr=False)
 
     @cached_property
     def as_book(self) -> _Book:
-        """The checksums that this array holds, read once for all arrays whose chunks are known by them."""
+        """The checksums that this array holds, read once for all arrays."""
         return _Book(self)
 
     def crc(self, index: Sequence[int]) -> int:
-        """Return what CRC-32C a stored chunk has to have."""
+        """Return the CRC-32C that a stored chunk must have."""
         if isinstance(self.book, GrowingTable):
             found = self.book.crc(self.first, numbered(index, self.grid.matrix_shape, self.grows))
             if found is None:
@@ -108,15 +95,15 @@ def chunk_number(index: Sequence[int], shape: Sequence[int]) -> int:
 
 
 def numbered(index: Sequence[int], shape: Sequence[int], grows: int | None) -> int:
-    """Return the number of a chunk in C order, with an axis that grows first."""
+    """Return the number of a chunk in C order, with the axis that grows first."""
     return chunk_number(index, shape) if grows is None else chunk_number(moved(index, grows), moved(shape, grows))
 
 
 class SumsReader(ZarrReader):
-    """An array of a group: all of its chunks are stored, and those of cfagg's own as they were written."""
+    """A reader of an array of a group, which refuses missing chunks, and damaged ones of cfagg's own groups."""
 
     def __init__(self, array: ZarrArray) -> None:
-        # Whoever reads sums does so in threads already.
+        # Sums are read by several threads already.
         super().__init__(array, workers=1)
 
     def chunk(
@@ -125,7 +112,7 @@ class SumsReader(ZarrReader):
         box: tuple[slice, ...] | None = None,
         seen: Callable[[Any], None] | None = None,  # noqa: ARG002
     ) -> npt.NDArray[Any]:
-        """Return a chunk, or a box of it; of cfagg's own, the checksum of the whole is compared."""
+        """Return a chunk, or a box of it, after comparing the checksum of the whole chunk if there is one."""
         array = self.array
         if not isinstance(array, CheckedArray):
             chunk = super().chunk(index, box)
@@ -139,7 +126,7 @@ class SumsReader(ZarrReader):
 
         def compare(stored: Any) -> None:
             if crc32c(stored) != array.crc(index):
-                raise _damaged(array, index, "does not have the bytes that were written: damaged, or of another build")
+                raise _damaged(array, index, "does not have the checksum of what was written")
 
         chunk = super().chunk(index, None, compare)
         if chunk is None:
@@ -161,12 +148,12 @@ def checked(
     problems: list[Problem],
     grows: int | None = None,
 ) -> CheckedArray:
-    """Return an array with what its chunks are known by, and note where it is not the one that was written."""
+    """Return an array with the checksums of its chunks, and note if it is not the one that was written."""
     name = array.name
     values = {f.name: getattr(array, f.name) for f in fields(ZarrArray)}
     build = array.attributes.get(BUILD)
     if build != checks.build:
-        problems.append(Problem(name, f"of build {build!r}, and the group of build {checks.build!r}"))
+        problems.append(Problem(name, f"is of build {build!r}, but the group is of build {checks.build!r}"))
     own, place = checks.own.get(name), checks.places.get(name)
     if own is not None:
         expected, count, out = own[0] if own else -1, len(own) - 1, CheckedArray(**values, own=own[1:])
@@ -177,19 +164,21 @@ def checked(
         first, count, expected = place
         out = CheckedArray(**values, book=book.as_book, first=first)
         if first + count > book.size:
-            problems.append(Problem(name, f"checksums {first} to {first + count} of {book.size}"))
+            problems.append(
+                Problem(name, f"its checksums would be {first} to {first + count}, but there are {book.size}")
+            )
     else:
-        problems.append(Problem(name, "the group keeps no checksums of it"))
+        problems.append(Problem(name, "the group has no checksums of it"))
         return CheckedArray(**values)
     if count != array.grid.size and not (own is not None and isinstance(book, GrowingTable)):
-        problems.append(Problem(name, f"checksums of {count} chunks, and it has {array.grid.size}"))
+        problems.append(Problem(name, f"has {array.grid.size} chunks, but checksums of {count}"))
     if document_crc(array.document, array.attributes, array.dims) != expected:
         problems.append(Problem(name, "its metadata are not those that were written"))
     return out
 
 
 def document_crc(document: Mapping[str, Any], attributes: Mapping[str, Any], dims: Iterable[str]) -> int:
-    """Return CRC-32C of what decides what the elements of an array are; other attributes are left out."""
+    """Return the CRC-32C of the metadata that decide the elements of an array; other attributes are left out."""
     return _crc(
         {
             "document": {k: v for k, v in document.items() if k not in _IDLE},
@@ -200,7 +189,7 @@ def document_crc(document: Mapping[str, Any], attributes: Mapping[str, Any], dim
 
 
 def sealed(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a group with the checksum of themselves."""
+    """Return the attributes of a group with their own checksum."""
     own = {k: v for k, v in attributes["cfagg"].items() if k != "crc"}
     return {**attributes, "cfagg": {**own, "crc": _seal(attributes)}}
 
@@ -238,7 +227,7 @@ def takes_parts(array: ZarrArray) -> bool:
 def read_whole(array: ZarrArray) -> npt.NDArray[Any]:
     """Return all elements of an array of the group; read-only."""
     reader = SumsReader(array)
-    # Most arrays that are read as a whole have one chunk, of which no plan is needed.
+    # Most arrays that are read as a whole have one chunk, which needs no plan.
     out = reader.chunk((0,) * array.ndim) if array.grid.size == 1 else reader.read((slice(None),) * array.ndim)
     out.flags.writeable = False
     return out
@@ -252,7 +241,7 @@ def read_region(array: ZarrArray, box: Box) -> npt.NDArray[Any]:
 def parsed(
     array: ZarrArray, dims: Sequence[str], combination: Sequence[str], problems: list[Problem]
 ) -> ArrayAttributes | None:
-    """Return what the attributes of an array of sums say, or note what breaks the convention or the group's word."""
+    """Return the parsed attributes of an array of sums, or note what contradicts the convention or the group."""
     try:
         attributes = {**array.attributes, "_ARRAY_DIMENSIONS": list(array.dims)}
         return parse_array(attributes, ndim=array.ndim, dims=dims, combination=combination, source=array.name)

@@ -23,7 +23,7 @@ __all__ = ["Labels", "Positions", "compose", "labels_of"]
 
 Int64 = npt.NDArray[np.int64]
 
-#: Of how coordinates are stored, what results keep.
+#: Parts of the encoding of coordinates that results keep.
 _KEPT = ("units", "calendar", "dtype")
 
 #: Positions along one dimension: one (the dimension goes), a slice, or a list of positions from 0 on.
@@ -46,7 +46,7 @@ class Labels:
     attrs: Mapping[str, Any]
     #: The source's axis of each of `dims`.
     axes: tuple[int, ...]
-    #: Per axis of the source what the array has of it: None for all, one position, a slice or positions.
+    #: The part of each axis of the source that the array has: `None` for all, one position, a slice or positions.
     base: tuple[Positions | None, ...]
     #: Groups by calendar that were asked for before, by key.
     grouped: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -54,7 +54,7 @@ class Labels:
 
     @classmethod
     def of_array(cls, array: xr.DataArray, base: Iterable[Positions | None] | None = None, axes: Any = None) -> Labels:
-        """Return the labels of an array whose values, which are not looked at, are those of the source at `base`."""
+        """Return the labels of an array that is the source at `base`; its values are not read."""
         picked = tuple(base) if base is not None else (None,) * array.ndim
         at = tuple(axes) if axes is not None else tuple(a for a, p in enumerate(picked) if not isinstance(p, int))
         dims = tuple(map(str, array.dims))
@@ -72,12 +72,12 @@ class Labels:
         found = self._cache.get(key)
         if found is None:
             found = self.coords.drop_dims([d for d in key if d in self.coords.dims])
-            # Some empty selections that run backwards are beyond what xarray can load.
+            # xarray cannot load some empty selections that run backwards.
             empty = {k: (v.dims, np.empty(v.shape, v.dtype), v.attrs) for k, v in found.variables.items() if not v.size}
-            # What a result carries must not be read from the store later, when it may have changed.
+            # Coordinates of a result must not be read from the store later, when it may have changed.
             found = self._cache[key] = found.assign_coords(empty).copy().load()
             for name, variable in found.variables.items():
-                # How dates are counted stays; chunks and codecs are those of the store, not of results.
+                # Results keep how dates are encoded, but not the chunks and codecs of the store.
                 variable.encoding = {k: v for k, v in variable.encoding.items() if k in _KEPT}
                 if variable.dims == (name,) and "_FillValue" not in variable.attrs:
                     # xarray would write one, which coordinate variables may not have (CF section 2.5.1).
@@ -107,7 +107,7 @@ class Labels:
         method: str | None = None,
         tolerance: Any = None,
     ) -> dict[str, Positions]:
-        """Return the positions that selections mean, as of `xarray.DataArray.isel` and `sel`, by dimension."""
+        """Return the positions of selections, as for `xarray.DataArray.isel` and `sel`, by dimension."""
         isel = a_mapping(isel, "isel", "a mapping such as {'time': slice(0, 12)}", SelectionError)
         sel = a_mapping(sel, "sel", "a mapping such as {'time': '2008'}", SelectionError)
         for d in (*isel, *sel):
@@ -116,7 +116,7 @@ class Labels:
                     f"{self.name!r} has no dimension {d!r} to select from; it has {_listed(self.dims)}"
                 )
         if both := [d for d in isel if d in sel]:
-            raise SelectionError(f"{_listed(both)} is selected from by index and by label; use one of isel and sel")
+            raise SelectionError(f"{_listed(both)} is selected by index and by label; use one of isel and sel")
         sizes = self.sizes
         out = {d: _by_index(chosen, sizes[d], f"{self.name!r}, {d}") for d, chosen in isel.items()}
         for d, chosen in sel.items():
@@ -124,12 +124,12 @@ class Labels:
         return out
 
     def _by_label(self, dim: str, label: Any, length: int, method: str | None, tolerance: Any) -> Positions:
-        """Return the positions that labels of one dimension mean."""
+        """Return the positions of labels of one dimension."""
         where = f"{self.name!r}, {dim}"
         index = self.coords.xindexes.get(dim)
         if index is None:
             if method is not None or tolerance is not None:
-                raise SelectionError(f"{where}: a dimension without coordinate has no labels to match; use isel")
+                raise SelectionError(f"{where}: a dimension without a coordinate has no labels to match; use isel")
             return _by_index(label, length, where)
         options = {} if method is None and tolerance is None else {"method": method, "tolerance": tolerance}
         from pandas.errors import InvalidIndexError
@@ -139,7 +139,7 @@ class Labels:
         except (KeyError, ValueError, TypeError, InvalidIndexError) as error:
             raise SelectionError(f"{where}: no such label {label!r} ({_text(error)}){self._range(dim)}") from error
         if set(found) != {dim}:
-            raise SelectionError(f"{where}: {label!r} does not select along the dimension itself; use isel")
+            raise SelectionError(f"{where}: {label!r} selects along other dimensions; use isel")
         chosen = found[dim]
         if getattr(chosen, "dims", None) not in (None, (), (dim,)):
             raise SelectionError(f"{where}: labels with dimensions {chosen.dims} are not supported; pass a plain list")
@@ -159,7 +159,7 @@ def labels_of(group: Group) -> Labels:
 
 
 def compose(base: Positions | None, picked: Positions, length: int) -> Positions:
-    """Return positions along the source, of so many, of positions from 0 on within what `base` has of it."""
+    """Return positions along the source, of length `length`, of positions within the part `base` of it."""
     if base is None:
         return picked
     if isinstance(base, slice):
@@ -186,12 +186,11 @@ def _by_index(chosen: Any, length: int, where: str) -> Positions:
         return int(_checked(values.reshape(1), length, where)[0])
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iub"):
         raise SelectionError(
-            f"{where}: expected a whole number, a slice, or a list of whole numbers or of true and false; found "
-            f"{chosen!r}"
+            f"{where}: expected a whole number, a slice, or a list of whole numbers or booleans; found {chosen!r}"
         )
     if values.dtype.kind == "b":
         if len(values) != length:
-            raise SelectionError(f"{where}: a mask of {len(values)} for a dimension of length {length}")
+            raise SelectionError(f"{where}: a mask of length {len(values)} for a dimension of length {length}")
         return np.flatnonzero(values).astype(np.int64)
     return _checked(values, length, where)
 
@@ -200,7 +199,7 @@ def _checked(values: npt.NDArray[Any], length: int, where: str) -> Int64:
     at = values.astype(np.int64)
     if at.size and not -length <= at.min() <= at.max() < length:
         bad = at[(at < -length) | (at >= length)][0]
-        raise SelectionError(f"{where}: position {bad} lies outside of a dimension of length {length}")
+        raise SelectionError(f"{where}: position {bad} is outside of a dimension of length {length}")
     return np.where(at < 0, at + length, at)
 
 

@@ -1,4 +1,4 @@
-"""Naming and cutting the arrays of an accumulation group."""
+"""Naming the arrays of an accumulation group, and choosing their shapes and chunks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["build_layout"]
 #: Elements of 8 bytes in a chunk of sums: a map over time then lies in one chunk, and 1 MiB decodes in about 1 ms.
 _CHUNK = 1 << 17
 
-#: Elements of a chunk that several samples may share: below this size a chunk costs the same whatever it holds.
+#: Elements of a chunk that several samples may share: the cost of smaller chunks does not depend on their size.
 _SMALL = 1 << 13
 
 #: Elements that are summed at a time over all samples of a combination, which bounds the memory of the second phase.
@@ -72,7 +72,7 @@ def build_layout(
         sums, tuple(levels), stamps, stamps, boundaries, weights, maker.samples, settings.stride,
         suffix=suffix, grows=grows,
     )  # fmt: skip
-    # With room for one chunk each of the two arrays of outliers, which are known after the pass over the data.
+    # With room for one chunk of each of the two arrays of outliers, which are known only after the pass over the data.
     number = 2 + sum(math.prod(spec.grid) for spec in made.chunked(counts=True))
     about = "checksums of the chunks of these arrays"
     checksums = (
@@ -84,7 +84,7 @@ def build_layout(
 
 
 class _Maker:
-    """Names and cuts the arrays of one group."""
+    """Names the arrays of one group, and chooses their shapes and chunks."""
 
     def __init__(
         self,
@@ -151,12 +151,12 @@ class _Maker:
             level += 1
 
     def _cells(self, axis: int, level: int) -> int:
-        """Return how many cells a level has along an axis: whole ones alone where it grows, which then stay."""
+        """Return how many cells a level has along an axis; along one that grows, only whole cells, which are final."""
         size: int = FAN_OUT**level
         return self.chunks[axis] // size if axis == self.grows else -(-self.chunks[axis] // size)
 
     def table(self, name: str, role: str, rows: int, width: int) -> ArraySpec:
-        """Return a table that rows are appended to, with room for so many."""
+        """Return a table to which rows are appended, with room for a number of rows."""
         name = self._name(name)
         names = (f"{name}_0", f"{name}_1")
         attributes = {"_ARRAY_DIMENSIONS": list(names)}
@@ -184,7 +184,7 @@ class _Maker:
         if self.grows is not None:
             return self._chunks_of_slabs(shape, axes, self.grows)
         counts = sorted(self.chunks[a] for a in axes)
-        # All samples but those of one axis are in memory together, however long a run is.
+        # All samples but those of one axis are in memory together.
         left = max(1, min(_CHUNK, _COLUMN // max(1, math.prod(counts[1:]))))
         chunks = [1] * len(shape)
         for a in reversed(range(len(shape))):
@@ -198,7 +198,7 @@ class _Maker:
         return tuple(chunks)
 
     def _chunks_of_slabs(self, shape: Axes, axes: Axes, grows: int) -> Axes:
-        """Return the chunks of an array that grows, however long it is: small, as the last ones are written again."""
+        """Return the chunks of an array that grows: small ones, because the last ones are written again."""
         left, chunks = _CHUNK, [1] * len(shape)
         others = [a for a in reversed(range(len(shape))) if a != grows]
         for a in sorted(others, key=lambda a: a in axes):
@@ -220,7 +220,7 @@ class _Maker:
 
 
 def _fill(chunks: list[int], shape: Axes, axes: Sequence[int], most: int) -> None:
-    """Let a chunk be as long as the array along some axes, the last first, while it has no more than so many cells."""
+    """Extend a chunk along some axes, the last first, up to the shape of the array and to `most` cells."""
     left = max(1, most)
     for a in reversed(axes):
         chunks[a] = max(1, min(shape[a], left))
@@ -228,7 +228,7 @@ def _fill(chunks: list[int], shape: Axes, axes: Sequence[int], most: int) -> Non
 
 
 def _word(name: str) -> str:
-    """Return a dimension's name as part of a name of a Zarr node."""
+    """Return the name of a dimension in a form that names of Zarr nodes may contain."""
     return re.sub(r"[^\w.\-]", "_", name) or "_"
 
 

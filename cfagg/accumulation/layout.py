@@ -1,7 +1,7 @@
 """Which arrays an accumulation group holds: names, shapes, types and chunks, known before any data are read.
 
-The convention wants the names of the data in ``_ARRAY_DIMENSIONS`` of sums.  xarray wants one length for each name in a
-group and in the groups around it, so all else has dimensions with names of its own where it is not as long as the data.
+The convention requires the dimensions of the data in ``_ARRAY_DIMENSIONS`` of sums.  xarray requires one length for
+each name in a group and in the groups around it, so everywhere else dimensions with other lengths have other names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Axes = tuple[int, ...]
 
 
 def own_dims(dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, ...]:
-    """Return names of dimensions of which some, along `axes`, are counted in samples or chunks, as `word` says."""
+    """Return names of dimensions, of which those along `axes` are counted in samples or chunks, as `word` says."""
     out = []
     for a, d in enumerate(dims):
         name = f"{d}_{word}" if a in axes else d
@@ -33,14 +33,14 @@ def own_dims(dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, 
 
 
 def raw_dims(names: Sequence[str], dims: Sequence[str], axes: Sequence[int], word: str) -> tuple[str, ...]:
-    """Return the dimensions of the data that names stand for, in whatever order; any other name stays."""
+    """Return the dimensions of the data that names stand for, in any order; other names are kept."""
     table = dict(zip(own_dims(dims, axes, word), dims, strict=True))
     return tuple(table.get(name, name) for name in names)
 
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """One array of the group; its dimensions have other lengths than in the data only under other names."""
+    """One array of the group; dimensions with other lengths than in the data have other names."""
 
     name: str
     #: What it holds, in words.
@@ -70,12 +70,12 @@ class ArraySpec:
 class Sums[A]:
     """The arrays of sums over one combination of dimensions, by quantity: as specified, or as they are in a store."""
 
-    #: Accumulated axes of the source, ascending; of what is stored, the source's axis of each of its axes.
+    #: Accumulated axes of the source, ascending; for stored arrays, the source's axis of each of their axes.
     axes: Axes
-    #: "data", times their weights where there are weights; "weights" of what counts; "counts", beside weights only
-    #: where something is missing.
+    #: "data", multiplied by weights if there are any; "weights" of values that count; "counts", which are stored beside
+    #: weights only if values are missing.
     arrays: Mapping[str, A]
-    #: What is to be added to these: their low parts, of double-double sums only.
+    #: Their low parts, of double-double sums only, which are to be added.
     low: Mapping[str, A] = field(default_factory=dict)
 
     @property
@@ -85,11 +85,11 @@ class Sums[A]:
 
     @property
     def weights(self) -> A | None:
-        """What the convention calls weights: their sums, or counts where there are none."""
+        """What the convention calls weights: sums of weights, or counts where there are no weights."""
         return self.arrays.get("weights", self.arrays.get("counts"))
 
     def of(self, quantity: str) -> A | None:
-        """Return the sums of a quantity, where without weights each cell weighs 1."""
+        """Return the sums of a quantity; without weights, each cell has weight 1."""
         return self.weights if quantity == "weights" else self.arrays.get(quantity)
 
     def each(self, *, counts: bool = True) -> Iterator[A]:
@@ -105,7 +105,7 @@ class Sums[A]:
 class Level[A]:
     """Statistics of one combination at one level of its pyramid, whose cells are ``8**level`` chunks of the source."""
 
-    #: As of `Sums`.
+    #: As for `Sums`.
     axes: Axes
     level: int
     #: By ``count``, ``min``, ``max``, ``sum``, ``m2`` and ``weights``, as far as they are stored.
@@ -130,7 +130,7 @@ class Layout:
     stride: tuple[int, ...]
     #: Positions and values of cells that are kept out of the sums; empty where there are none.
     outliers: tuple[ArraySpec, ...] = ()
-    #: What the names of all arrays end with, where those of another build stand beside them for a while.
+    #: The end of the names of all arrays, where arrays of another build are beside them for a while.
     suffix: str = ""
     #: The axis along which the group grows in place; `None` where it is built as a whole.
     grows: int | None = None
@@ -162,13 +162,13 @@ class Layout:
         yield self.checksums
 
     def places(self, *, counts: bool) -> dict[str, int]:
-        """Return where in `checksums` the chunks of each array begin; the arrays are those that are written."""
+        """Return the position in `checksums` of the first chunk of each written array."""
         specs = list(self.chunked(counts=counts))
         begins = accumulate((math.prod(spec.grid) for spec in specs), initial=0)
         return {spec.name: place for spec, place in zip(specs, begins, strict=False)}
 
     def with_outliers(self, count: int, ndim: int, dtype: np.dtype[Any]) -> Layout:
-        """Return the layout with arrays for so many cells that are kept out of the sums."""
+        """Return the layout with arrays for a number of cells that are kept out of the sums."""
         found = []
         for name, role, shape, kind in (
             ("outlier_positions", "positions of cells kept out of the sums", (count, ndim), np.dtype("i8")),

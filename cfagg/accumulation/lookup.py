@@ -1,4 +1,4 @@
-"""The accumulation that answers for a DataArray as xarray would, or the reason why none does."""
+"""Finding the accumulation that can answer for a DataArray as xarray would, or the reason why none can."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["UnusableError", "accumulated", "guarded"]
 
 
 class UnusableError(Exception):
-    """No accumulation can answer for an array; `found` where there is one that should have, and is stale or damaged."""
+    """No accumulation can answer for an array; `found` if there is one that is stale or damaged."""
 
     def __init__(self, reason: str, *, found: bool = False) -> None:
         self.reason = reason
@@ -49,7 +49,7 @@ def accumulated(array: DataArray, trust_for: float = 0.0) -> Accumulated:
     except UntracedError as error:
         raise UnusableError(str(error)) from error
     if not all(isinstance(d, str) for d in array.dims):
-        raise UnusableError("its dimensions have names that are not text")
+        raise UnusableError("the names of its dimensions are not text")
     with guarded():
         group = _open(origin)
         reason = disagreement(group, origin)
@@ -64,7 +64,7 @@ def guarded() -> Iterator[None]:
     """Turn errors of an accumulation, such as one that is stale, into `UnusableError`."""
     try:
         yield
-    except (OptionError, SelectionError):  # what was asked for is wrong, not the accumulation
+    except (OptionError, SelectionError):  # the request is wrong, not the accumulation
         raise
     except NotAccumulatedError as error:
         raise UnusableError(error.message, found=bool(error.problems)) from error
@@ -80,12 +80,12 @@ def guarded() -> Iterator[None]:
 
 
 def disagreement(group: Group, origin: Origin) -> str:
-    """Return why an accumulation's statistics are not those of the values xarray would decode; "" where they are."""
+    """Return why statistics of an accumulation would differ from those of the values that xarray decodes, or ""."""
     decoding = origin.decoding
     if group.foreign is not None or group.extra is None:
         return f"the accumulation cannot be checked: {group.foreign}"
     if origin.shape != group.source.shape or origin.dtype != group.source.dtype.newbyteorder("="):
-        return "the stored array has another shape or type since it was opened"
+        return "the shape or type of the stored array has changed since it was opened"
     if origin.dtype.kind == "b":
         return BOOLEANS
     if (decoding.scale, decoding.offset) != (group.scale, group.offset) or _unsigned(decoding, origin) != (
@@ -95,15 +95,13 @@ def disagreement(group: Group, origin: Origin) -> str:
     masked, left_out = _effective(decoding.fills, group.dtype), _effective(group.mask.fills, group.dtype)
     ranged = group.mask.valid_min is not None or group.mask.valid_max is not None
     if not masked <= left_out or (group.extra.excluded.missing and (masked != left_out or ranged)):
-        return (
-            "the accumulation and xarray do not treat the same values as missing (a valid range, or other fill values)"
-        )
+        return "the accumulation and xarray treat different values as missing (a valid range, or other fill values)"
     if group.extra.excluded.nonfinite:
         return f"the accumulation leaves out {group.extra.excluded.nonfinite:,} infinite values, which xarray counts"
     return ""
 
 
-#: Accumulations that were opened last, by store and path of the array.
+#: The accumulations that were opened most recently, by store and path of the array.
 _opened: dict[tuple[str, str], Group] = {}
 _KEPT = 8
 
@@ -112,9 +110,9 @@ def _open(origin: Origin) -> Group:
     """Return the accumulation of an array, the one that was opened before if it is still in its place."""
     from cfagg.accumulation.freshness import is_replaced
 
-    # Whether it belongs to the data is checked with every answer; this spares the reading of its metadata.
+    # Whether it belongs to the data is checked with every answer; this only saves reading its metadata again.
     key = (origin.store, origin.path)
-    # Of several threads each takes what it finds; at worst, both open the same group.
+    # At worst, two threads open the same group.
     known = _opened.pop(key, None)
     if known is None or known.source.shape != origin.shape or is_replaced(known):
         known = _open_anew(origin)
@@ -128,7 +126,7 @@ def _open_anew(origin: Origin) -> Group:
     from cfagg.accumulation.opening import open_group
 
     with warnings.catch_warnings():
-        # A group of another writer is not used here at all; the reason says so.
+        # A group of another writer is never used here, and the reason says so.
         warnings.simplefilter("ignore", StaleAccumulationWarning)
         return open_group(origin.store, origin.path, allow=origin.allow)
 

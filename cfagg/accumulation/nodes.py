@@ -1,9 +1,9 @@
-"""Which stored statistics and which cells together make up a request, each cell once, and reading them.
+"""Planning and reading the stored statistics and the cells that together make up a request, each cell once.
 
-Statistics are not cumulative: a range of cells is covered by whole chunks, and by groups of chunks from the pyramid,
-as far as these lie within it, and by single cells at its ends.  Over several dimensions the product of the insides is
-covered by the statistics of just these dimensions; where these are not stored, or dearer, a dimension is taken cell by
-cell, down to the cells of the array itself.
+Statistics are not cumulative: a range of cells is covered by the whole chunks within it, by groups of chunks from the
+pyramid, and by single cells at its ends.  Over several dimensions, the product of the whole chunks is covered by the
+statistics of just these dimensions; where these are not stored, or cost more, a dimension is taken cell by cell, down
+to the cells of the array itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Dims = tuple[str, ...]
 #: Cost of an element reduced, in nanoseconds.
 _REDUCED = 2.0
 
-#: So many elements are not worth the way up the pyramid.
+#: Elements below which climbing the pyramid does not pay.
 _FEW = 1 << 14
 
 
@@ -52,7 +52,7 @@ class Nodes:
 
 @dataclass(frozen=True, eq=False)
 class NodePlan:
-    """What is read for a statistic that does not follow from sums: stored statistics, and cells of the array itself."""
+    """What is read for a statistic that cannot be computed from sums: stored statistics, and cells of the array."""
 
     request: Request
     nodes: tuple[Nodes, ...]
@@ -61,7 +61,7 @@ class NodePlan:
 
 
 def needs(group: Group, statistic: str) -> tuple[str, ...]:
-    """Return the kinds of stored statistics that ``min``, ``max``, ``std`` or ``var`` of stored values follow from."""
+    """Return the kinds of stored statistics from which ``min``, ``max``, ``std`` or ``var`` are computed."""
     if statistic in ("min", "max"):
         return (statistic,) if group.complete else (statistic, "count")
     return ("sum", "m2", "count" if group.weights is None else "weights")
@@ -114,7 +114,7 @@ def bounds_of(group: Group, kind: str) -> Level[ZarrArray] | None:
     """Return the statistics of every chunk, if they have the extremes of this kind."""
     levels = group.statistics.get(group.dims, ())
     found = next((level for level in levels if level.level == 0 and kind in level.arrays), None)
-    # Without counts, an extreme could be that of a chunk that has none.
+    # Without counts, an extreme might be that of a chunk without values.
     return found if found is not None and (group.complete or "count" in found.arrays) else None
 
 
@@ -138,7 +138,7 @@ def aligned(runs: Runs, edges: Int64) -> tuple[Runs, Runs]:
 
 
 class _Climb:
-    """Ranges of whole chunks, taken from as high in the pyramid as these lie within its elements."""
+    """Covers ranges of whole chunks by elements of the pyramid, as high as these fit into the ranges."""
 
     def __init__(self, group: Group, combination: Dims, kinds: Sequence[str], inner: Mapping[Choice, Runs]) -> None:
         self.levels, self.kinds, self.inner = group.statistics[combination], kinds, inner
@@ -174,7 +174,7 @@ class _Climb:
         out = {}
         for a, r in runs.items():
             n = levels[number].arrays[self.kinds[0]].shape[levels[number].axes.index(a)]
-            # Where a group grows in place, the last elements are in no cell of the next level until it is whole.
+            # Where a group grows in place, the next level has no cell for the last elements until the cell is whole.
             above = levels[number + 1]
             cells = above.arrays[self.kinds[0]].shape[above.axes.index(a)]
             edges = np.minimum(np.arange(0, cells + 1, dtype=np.int64) * FAN_OUT, n)

@@ -33,10 +33,10 @@ from cfagg.formats.zarr.remote import one_look
 
 __all__ = ["open_group"]
 
-#: Bytes that weights may take which a user gives.
+#: Bytes that weights given by a user may take.
 _MEMORY = 2**28
 
-#: How often a group is opened anew that is exchanged while it is read.
+#: Attempts to open a group that is replaced while it is read.
 _ATTEMPTS = 4
 
 
@@ -49,10 +49,7 @@ def open_group(
     allow: Paths = (),
     when_needed: bool = False,
 ) -> Group:
-    """Open the accumulation of an array; with `check`, refuse one whose array is described otherwise by now.
-
-    Its statistics are looked at now, or `when_needed`.
-    """
+    """Open the accumulation of an array; `check` the description of the array, and statistics now or `when_needed`."""
     for left in reversed(range(_ATTEMPTS)):
         failure = None
         with one_look():
@@ -82,7 +79,7 @@ def _find(source: ZarrArray) -> Document:
         if found is not None and is_accumulation(found.content):
             return found
         if left:
-            # Where the system cannot exchange two directories, a group is away for the moment of its exchange.
+            # Where the system cannot exchange two directories, a group is missing for a moment while it is replaced.
             time.sleep(0.002)
     raise _not_accumulated(source)
 
@@ -112,20 +109,20 @@ def _open(
         return group
     if isinstance(attributes["cfagg"], Mapping) and attributes["cfagg"].get("version") == 1:
         raise StaleError(
-            f"{where} was built by an earlier version of cfagg, which kept no checksums of what it read, so that it "
-            f"cannot be compared with the data; rebuild it with: "
+            f"{where} was built by an earlier version of cfagg, which kept no checksums of the data, so the two cannot "
+            f"be compared; rebuild it with: "
             f"{command(source.store, source.path, '--overwrite')}"
         )
     damaged = f"{where} is damaged; rebuild it with: {command(source.store, source.path, '--overwrite')}"
     if not is_sealed(attributes):
         raise ConventionError(damaged, [Problem("cfagg", "the attributes are not those that were written")])
-    # The source may have other dimensions by now; the group is read as of its own.
+    # The source may have other dimensions by now; the group is read by those that it was built with.
     extra = parse_extra(attributes["cfagg"], source=where)
     dims = extra.source.dims
     combinations = parse_group(attributes, dims, source=where)
     check_together(extra, combinations, source=where)
     reader = OwnArrays(source, path, extra, when_needed=when_needed)
-    _ = reader.book  # what is wrong with it is told first
+    _ = reader.book  # so that its problems come first
     sums, statistics, weights, outliers = (
         reader.sums(combinations),
         reader.statistics(),
@@ -137,9 +134,9 @@ def _open(
     reader.check_boundaries()
     if reader.problems:
         if extra.growth is not None and (found := differences(source, extra)):
-            # It may be that it is being extended, or that this was interrupted.
+            # The group may be being extended, or this may have been interrupted.
             raise StaleError(
-                f"{where} does not belong to the data as they are now; refresh it with: "
+                f"{where} does not belong to the present data; refresh it with: "
                 f"{command(source.store, source.path, '--refresh')}",
                 found.problems,
             )
@@ -183,7 +180,7 @@ def _check_given(source: ZarrArray, stored: CellWeights | None, given: Any) -> N
     if found is None or stored is None or found.axes != stored.axes or not np.array_equal(found.values, stored.array):
         raise OptionError(
             f"{source.store}: the accumulation of {source.path!r} keeps "
-            f"{'no weights' if stored is None else 'weights of its own'}, and those that were given are others; leave "
-            f"weights= out, or rebuild it with other weights: "
+            f"{'no weights' if stored is None else 'weights that differ from those given'}; leave out weights=, or "
+            "rebuild it with these weights: "
             f"{command(source.store, source.path, '--weights … --overwrite')}"
         )

@@ -1,4 +1,4 @@
-"""What an accumulation is asked to hold, checked against the array before anything of it is read."""
+"""The options of an accumulation, checked against the array before any of its data are read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Combination = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What was asked for."""
+    """The arguments of `accumulate`."""
 
     store: str
     variable: str
@@ -46,7 +46,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the content of an accumulation, besides the data and the weights."""
+    """Everything that decides the content of an accumulation besides the data and the weights."""
 
     #: Combinations of dimensions, each in the order of the array.
     dims: tuple[Combination, ...]
@@ -63,9 +63,7 @@ class Settings:
     ) -> Settings:
         """Return the checked settings of an order for an array with dimensions `known`."""
         if not known:
-            raise UnsupportedError(
-                f"{where} is a single value without dimensions: there is nothing to accumulate along"
-            )
+            raise UnsupportedError(f"{where} is a single value without dimensions to accumulate along")
         chosen = check_dims(default if order.dims is None else order.dims, known, where)
         codec = "none" if order.codec is None else order.codec
         if codec not in CODECS:
@@ -84,7 +82,7 @@ class Settings:
         dims = extra.source.dims
         stored = {kind for level in extra.statistics for kind in level.arrays if level.dims != dims}
         if extra.statistics and len(dims) == 1:
-            # Its one combination is the chunk grid itself and holds everything.
+            # The only combination is the chunk grid itself, which holds everything.
             stored = set()
         names = ["chunks"] if extra.statistics else []
         names += [n for n, key in (("min", "min"), ("max", "max"), ("std", "m2")) if key in stored]
@@ -93,7 +91,7 @@ class Settings:
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings as JSON keeps them, to be compared when a run is resumed."""
+        """Return the settings in JSON types, to be compared when a run is resumed."""
         return {
             "dims": [list(c) for c in self.dims],
             "stride": list(self.stride),
@@ -176,7 +174,7 @@ def check_statistics(statistics: Any) -> tuple[str, ...]:
 
 
 def sums_kind(precision: str, *, integer: bool) -> str:
-    """Return in which numbers is summed: integers without weights exactly, unless ``"float64"`` is asked for."""
+    """Return the numbers to sum in: integers without weights exactly, unless ``"float64"`` is requested."""
     if precision not in ("auto", "float64", "double-double"):
         raise UnsupportedError(f"precision={precision!r} is not known; choose from 'auto', 'float64', 'double-double'")
     if integer and precision != "float64":
@@ -185,7 +183,7 @@ def sums_kind(precision: str, *, integer: bool) -> str:
 
 
 def check_same(order: Order, settings: Settings, extra: Extra, where: str) -> None:
-    """Refuse options that contradict those of the existing accumulation; what was left out agrees."""
+    """Refuse options that contradict those of the existing accumulation; omitted ones agree."""
     known = extra.weights
     given: dict[str, tuple[Any, Any]] = {}
     if order.dims is not None:
@@ -200,7 +198,7 @@ def check_same(order: Order, settings: Settings, extra: Extra, where: str) -> No
         has = None if known is None else known.kind if known.kind != "variable" else known.name
         given["weights"] = order.weights if isinstance(order.weights, str) else "array", has
     problems = [
-        Problem(name, f"{value!r} is asked for, the accumulation has {existing!r}")
+        Problem(name, f"{value!r} was requested, but the accumulation has {existing!r}")
         for name, (value, existing) in given.items()
         if value != existing
     ]

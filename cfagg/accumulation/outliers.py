@@ -1,10 +1,10 @@
-"""Cells that are kept out of the sums, because they would cost the sums of all others their digits.
+"""Cells that are kept out of the sums, because the sums of all others would lose their digits.
 
-A sum of float64 numbers has some 16 digits: one value of 1e36 in it, such as a fill value that no attribute declares,
-and what is added later is lost.  So the pass over the data notes how large the values of every chunk are.  Where a few
-cells are far larger than what is typical, the chunks that hold them are read again, their sums are made without these
-cells, and the cells are listed.  An answer adds back those that lie in its range.  Where they are many, nothing is kept
-out: answers that cannot be proven are then summed from the array itself (`cfagg.accumulation.proof`).
+A sum of float64 numbers has some 16 digits: after one value of 1e36, such as a fill value that no attribute declares,
+everything that is added is lost.  So the pass over the data notes how large the values of every chunk are.  If a few
+cells are far larger than is typical, the chunks that hold them are read again and summed without these cells, which
+are listed.  An answer adds back those that lie in its range.  If there are many, none is kept out, and answers that
+cannot be proven are summed from the array itself (`cfagg.accumulation.proof`).
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ __all__ = ["Judgement", "Repairs", "judge"]
 
 Box = tuple[tuple[int, int], ...]
 
-#: Cells are kept out that are larger than what is typical by so many bits: their neighbours would lose these of the 53
-#: (or 106) that sums have.
+#: Cells are kept out if they are larger than is typical by this number of bits, which their neighbours would lose of
+#: the 53 (or 106) that sums have.
 _BEYOND = {"float64": 20, "double-double": 73}
 
-#: So many cells are kept out at most, unless an earlier state has set the limit.
+#: Most cells that are kept out, unless an earlier state has set the limit.
 MOST = 4096
 
-#: So many times as many where an earlier state has set the limit, beyond which the accumulation has to be built anew.
+#: Factor of `MOST` where an earlier state has set the limit; beyond that, the accumulation must be rebuilt.
 _GROWN = 16
 
-#: Bytes of partial sums that are held in place of those of the pass.
+#: Bytes of corrected partial sums that are held in memory.
 _HELD = 64 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class Remainder:
-    """What one chunk has without cells beyond a limit, and these."""
+    """The partial sums of one chunk without cells beyond a limit, and these cells."""
 
     parts: tuple[tuple[Field, npt.NDArray[Any]], ...]
     #: Positions in the array, shape (cells, dimensions), and stored values of the cells that are left out.
@@ -55,7 +55,7 @@ class Remainder:
 
 
 def _compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Remainder | None:
-    """Return the partial sums of one chunk without cells beyond a limit; None where these are more than so many."""
+    """Return the partial sums of one chunk without cells beyond a limit, `None` if there are more than `most`."""
     index = recipe.window.index(number)
     block = read_block(recipe, number, None)
     valid, within = (
@@ -80,14 +80,14 @@ def _compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Re
 
 @dataclass(frozen=True, eq=False)
 class Repairs:
-    """Partial sums of chunks without the cells that are kept out, in place of those of the pass over the data."""
+    """Partial sums of chunks without the cells that are kept out, which replace those of the pass over the data."""
 
     recipe: Recipe
     #: By field, the partial sums of the chunks concerned by number.
     parts: Mapping[Field, Mapping[int, npt.NDArray[Any]]]
 
     def correct(self, field: Field, box: Box, values: npt.NDArray[Any]) -> None:
-        """Put corrected partial sums in place of those that were read, in a box of positions of the window."""
+        """Replace partial sums that were read by corrected ones, in a box of positions of the window."""
         window = self.recipe.window
         bounds = window.bounds(field.axes)
         for number, part in self.parts.get(field, {}).items():
@@ -107,9 +107,9 @@ class Repairs:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """How large the values are, and which are kept out of the sums."""
+    """The magnitudes of values, and the cells that are kept out of the sums."""
 
-    #: None where that is not known of an earlier state.
+    #: `None` if those of an earlier state are unknown.
     magnitudes: MagnitudesRecord | None = None
     #: Stored values of larger magnitude are kept out.
     limit: float | None = None
@@ -117,7 +117,7 @@ class Judgement:
     positions: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), np.int64))
     values: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0))
     repairs: Repairs | None = None
-    #: Chunks with values of this kind, where they are too many to be kept out, and the largest of these.
+    #: Number of chunks with such values if there are too many to keep out, and the largest of these values.
     suspicious: int = 0
     worst: float = 0.0
 
@@ -127,20 +127,20 @@ class Judgement:
             at = ", ".join(f"{d} {i}" for d, i in zip(dims, self.positions[0].tolist(), strict=True))
             count = len(self.values)
             yield (
-                f"{count:,} cell{'s are' if count > 1 else ' is'} far larger than what is typical and kept out of the "
+                f"{count:,} cell{'s are' if count > 1 else ' is'} far larger than is typical and kept out of the "
                 f"sums; answers add {'them' if count > 1 else 'it'} back. The first, {self.values[0]!s} at ({at}), "
                 "looks like a fill value that no attribute declares"
             )
         elif self.suspicious:
             yield (
-                f"{self.suspicious:,} chunk{'s have' if self.suspicious > 1 else ' has'} values far larger than what "
-                f"is typical, up to {self.worst:g}, too many to be kept out of the sums: they look like a fill value "
+                f"{self.suspicious:,} chunk{'s have' if self.suspicious > 1 else ' has'} values far larger than is "
+                f"typical, up to {self.worst:g}, too many to keep out of the sums: they look like a fill value "
                 "that no attribute declares. Answers that would lose digits are computed from the array itself"
             )
 
 
 def judge(recipe: Recipe, records: npt.NDArray[Any], basis: Basis | None) -> Judgement:
-    """Return how large values are, and what is kept out of their sums."""
+    """Return the magnitudes of values, and the cells that are kept out of the sums."""
     if not recipe.judged:
         return Judgement()
     small, middle, largest = (records[name] for name in ("small", "middle", "largest"))
@@ -153,7 +153,7 @@ def judge(recipe: Recipe, records: npt.NDArray[Any], basis: Basis | None) -> Jud
     elif known:
         limit = _limit(recipe, middle)
         if limit is not None and before is not None and limit < before.largest:
-            limit = None  # what is summed already stays within
+            limit = None  # values within the sums are larger already
     beyond = np.flatnonzero(largest > (math.inf if limit is None else limit)).tolist()
     found = None if limit is None or not beyond else _without(recipe, records, beyond, limit, old is not None)
     worst = float(largest.max(initial=0.0))
@@ -189,7 +189,7 @@ def judge(recipe: Recipe, records: npt.NDArray[Any], basis: Basis | None) -> Jud
 
 
 def _limit(recipe: Recipe, middle: npt.NDArray[np.float64]) -> float | None:
-    """Return beyond which magnitude values are kept out: a power of two, which every type has."""
+    """Return the magnitude beyond which values are kept out: a power of two, which every type can represent."""
     some = np.sort(middle[middle > 0])
     if not len(some):
         return None
@@ -202,7 +202,7 @@ def _limit(recipe: Recipe, middle: npt.NDArray[np.float64]) -> float | None:
 def _without(
     recipe: Recipe, records: npt.NDArray[Any], numbers: list[int], limit: float, grown: bool
 ) -> tuple[Repairs, list[npt.NDArray[np.int64]], list[npt.NDArray[Any]], float] | None:
-    """Return partial sums without the cells beyond the limit, these, and the largest of the rest; None for too many."""
+    """Return partial sums without cells beyond the limit, these cells, and the largest rest; `None` for too many."""
     most = MOST * (_GROWN if grown else 1)
     parts: dict[Field, dict[int, npt.NDArray[Any]]] = {}
     positions: list[npt.NDArray[np.int64]] = []
@@ -227,7 +227,7 @@ def _without(
     if grown:
         array = recipe.window.array
         raise LimitError(
-            f"{array.store}: array {array.path!r} has grown by many values beyond {limit:g}, too many to be kept out "
-            "of the sums one by one; rebuild its accumulation with overwrite=True (--overwrite)"
+            f"{array.store}: array {array.path!r} has grown by values beyond {limit:g}, too many to keep out of the "
+            "sums one by one; rebuild its accumulation with overwrite=True (--overwrite)"
         )
     return None

@@ -1,4 +1,4 @@
-"""The arrays of a group of cfagg's own: opened by their names in its attributes, and compared with these."""
+"""The arrays of cfagg's own groups: opened by the names in the attributes, and compared with these."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INT, _REAL = np.dtype("i8"), np.dtype("f8")
 
 
 class _WhenNeeded(Mapping[str, ZarrArray]):
-    """Arrays by kind, each opened when it is first asked for."""
+    """Arrays by kind, each opened when first needed."""
 
     def __init__(self, names: Mapping[str, str], opened: Callable[[str, str], ZarrArray]) -> None:
         self._names, self._opened = names, opened
@@ -53,7 +53,7 @@ class OwnArrays:
     path: str
     extra: Extra
     problems: list[Problem] = field(default_factory=list)
-    #: Whether statistics are opened when one of them is asked for.
+    #: Whether statistics are opened when they are first needed.
     when_needed: bool = False
 
     @cached_property
@@ -66,7 +66,7 @@ class OwnArrays:
         }
 
     def along(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """Return the sizes of all dimensions, these in place of the source's."""
+        """Return the sizes of all dimensions of the source, with these replaced."""
         return {d: sizes.get(d, n) for d, n in zip(self.extra.source.dims, self.extra.source.shape, strict=True)}
 
     def axes(self, dims: Dims) -> tuple[int, ...]:
@@ -78,7 +78,7 @@ class OwnArrays:
         self.problems.append(Problem(where, message))
 
     def find(self, name: str, grows: int | None = None) -> CheckedArray | None:
-        """Return an array whose chunks are known by checksums in the book."""
+        """Return an array whose checksums are in the book."""
         array = find(self.source, self.path, name, self.problems)
         return None if array is None else checked(array, self.extra.checks, self.book, self.problems, grows)
 
@@ -95,7 +95,7 @@ class OwnArrays:
             return None
         if array.dtype != _INT or array.ndim != 2 or array.shape[1] != width or array.shape[0] < record[0] + record[2]:
             rows = record[0] + record[2]
-            self.note(name, f"{_INT} of shape ({rows} or more, {width}) expected, found {array.dtype} of {array.shape}")
+            self.note(name, f"expected {_INT} of shape ({rows} or more, {width}), found {array.dtype} of {array.shape}")
             return None
         made = GrowingTable(array, record)
         checked(array, self.extra.checks, made, self.problems)
@@ -127,10 +127,10 @@ class OwnArrays:
             return None
         fits = array.shape == shape or (or_more and array.ndim == 1 and array.shape >= shape)
         if array.dtype != dtype or not fits:
-            self.note(name, f"{dtype.name} of shape {shape} expected, found {array.dtype.name} of {array.shape}")
+            self.note(name, f"expected {dtype.name} of shape {shape}, found {array.dtype.name} of {array.shape}")
             return None
         if name not in self.extra.checks.own:
-            self.note(name, "the group keeps no checksums of it")
+            self.note(name, "the group has no checksums of it")
             return None
         return checked(array, self.extra.checks, None, self.problems)
 
@@ -142,8 +142,9 @@ class OwnArrays:
         order: Dims | None = None,
         counted: tuple[Dims, str] | None = None,
     ) -> ZarrArray | None:
-        """Return an array with these dimensions, in this order if one is given, else in any."""
-        # `counted` are dimensions along which it has a name of its own for what it counts, and that name's last part.
+        """Return an array with these dimensions, in any order unless one is given."""
+        # `counted` are dimensions under names of their own, because their entries count something, and the ending of
+        # these names.
         before = len(self.problems)
         found = self.find(name, self.grows if len(sizes) == len(self.extra.source.dims) else None)
         if found is None:
@@ -153,13 +154,13 @@ class OwnArrays:
             array = replace(array, dims=raw_dims(array.dims, self.extra.source.dims, self.axes(counted[0]), counted[1]))
         if array.dtype not in dtypes:
             expected = " or ".join(dict.fromkeys(t.name for t in dtypes))
-            self.note(name, f"type {expected} expected, found {array.dtype.name}")
+            self.note(name, f"expected type {expected}, found {array.dtype.name}")
         if set(array.dims) != set(sizes):
-            self.note(name, f"dimensions {list(sizes)} expected, found {list(array.dims)}")
+            self.note(name, f"expected dimensions {list(sizes)}, found {list(array.dims)}")
         elif order is not None and array.dims != order:
-            self.note(name, f"dimensions {list(order)} expected in this order, found {list(array.dims)}")
+            self.note(name, f"expected dimensions {list(order)} in this order, found {list(array.dims)}")
         elif array.shape != (expected_shape := tuple(sizes[d] for d in array.dims)):
-            self.note(name, f"shape {expected_shape} expected, found {array.shape}")
+            self.note(name, f"expected shape {expected_shape}, found {array.shape}")
         return array if len(self.problems) == before else None
 
     def check_stride(self, array: ZarrArray, combination: Dims) -> None:
@@ -182,7 +183,7 @@ class OwnArrays:
             if combination in extra.counts:
                 named["counts"] = extra.counts[combination]
             elif weighted and (excluded.missing or excluded.nonfinite or extra.outliers):
-                self.note(named["data"], "values are missing, and the group names no counts for these sums")
+                self.note(named["data"], "values are missing, but the group names no counts for these sums")
             order: Dims | None = None
             arrays, low = {}, {}
             for quantity, name in named.items():
@@ -239,7 +240,7 @@ class OwnArrays:
         return array
 
     def _cells(self, dim: str, chunks: int, level: int) -> int:
-        """Return how many cells a level of the pyramid has along a dimension: whole ones alone where it grows."""
+        """Return how many cells a level of the pyramid has along a dimension; only whole ones if the group grows."""
         growth, size = self.extra.growth, 1 << 3 * level
         whole = growth is not None and growth.dim == dim
         return chunks // size if whole else -(-chunks // size)
@@ -267,22 +268,22 @@ class OwnArrays:
         ndim, raw = len(source.shape), np.dtype(source.dtype)
         if positions.dtype != _INT or positions.ndim != 2 or positions.shape[1] != ndim:
             found = f"{positions.dtype.name} of {positions.shape}"
-            self.note(record.positions, f"int64 of shape (cells, {ndim}) expected, found {found}")
+            self.note(record.positions, f"expected int64 of shape (cells, {ndim}), found {found}")
         elif values.shape != positions.shape[:1] or values.dtype.itemsize != raw.itemsize:
             found = f"{values.dtype.name} of {values.shape}"
-            self.note(record.values, f"{raw.name} of shape {positions.shape[:1]} expected, found {found}")
+            self.note(record.values, f"expected {raw.name} of shape {positions.shape[:1]}, found {found}")
         else:
             return Outliers(record.limit, (positions, values))
         return None
 
     def check_boundaries(self) -> None:
-        """Note stored boundaries that are not those of the chunks and strides that the group names."""
+        """Note stored boundaries that differ from those of the chunks and strides of the group."""
         for d, name in self.extra.boundaries.items():
             positions, array = self.positions[d], self.find(name)
             if array is None:
                 continue
             if array.shape != positions.shape or array.dtype.kind not in "iu":
-                self.note(name, f"{len(positions)} integers expected, found shape {array.shape}")
+                self.note(name, f"expected {len(positions)} integers, found shape {array.shape}")
                 continue
             try:
                 stored = read_whole(array)
@@ -290,4 +291,4 @@ class OwnArrays:
                 self.note(name, str(error))
                 continue
             if not np.array_equal(stored, positions):
-                self.note(name, f"not the boundaries of every {self.extra.stride[d]} chunks along {d!r}")
+                self.note(name, f"does not hold the boundaries of every {self.extra.stride[d]} chunks along {d!r}")

@@ -1,4 +1,4 @@
-"""The pass over the data by threads or Dask workers: each chunk read and reduced once over all combinations."""
+"""The pass over the data by threads or Dask workers: each chunk is read once and reduced over all combinations."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ __all__ = ["Pass", "compute", "parts_of", "read_block", "readers", "reduce_block
 
 Axes = tuple[int, ...]
 
-#: Values of a chunk from which their usual magnitude is taken.
+#: Values of a chunk from which their typical magnitude is estimated.
 _SAMPLE = 512
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkSums:
-    """What one chunk has: its record, and the parts of the fields that are not all zeros."""
+    """The record of one chunk, and the parts of the fields that are not all zeros."""
 
     record: npt.NDArray[Any]
     parts: tuple[tuple[Field, npt.NDArray[Any]], ...]
@@ -66,8 +66,8 @@ def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool =
 
 
 def _magnitudes(block: npt.NDArray[Any], mask: Mask) -> tuple[float, float]:
-    """Return below which magnitude 5 % of the values that count and are not 0 lie, and below which half of them."""
-    step = max(1, block.size // _SAMPLE) | 1  # odd, so that not the same column is met in every row
+    """Return the 5 % quantile and the median of the magnitudes of valid values other than 0."""
+    step = max(1, block.size // _SAMPLE) | 1  # odd, to sample different columns in each row
     sample = native_block(block.reshape(-1)[::step])
     size = np.abs(sample[mask.valid(sample)].astype(np.float64))
     size = np.sort(size[size > 0])
@@ -82,9 +82,9 @@ def read_block(
     *,
     look: bool = False,
 ) -> npt.NDArray[Any]:
-    """Return a chunk as it is summed; `stamp` as of `compute`, None where it was read before."""
-    # The checksum of the object that holds it goes into `checks`, for the first chunk of each object.  With `look` it
-    # is looked at again: another machine may see another file, or none.
+    """Return a chunk as it is summed; `stamp` as for `compute`, `None` if it was read before."""
+    # The checksum of the object that holds it goes into `checks`, for the first chunk of each object.  With `look` its
+    # stamp is read again, because another machine may see another file, or none.
     window, array = recipe.window, recipe.window.array
     index = window.index(number)
     if look and (now := _stamp(recipe, index, number)) != (stamp or ())[: len(now)]:
@@ -94,14 +94,14 @@ def read_block(
         found = checks
         seen = lambda stored: found.append(checksum(stored))  # noqa: E731
     block = recipe.reader.chunk(index, seen=seen)
-    # A shard that is stored need not hold all of its chunks; one that is not holds none.
+    # A stored shard need not hold all of its chunks; a missing one holds none.
     there = stamp is not None and stamp[0] >= 0
     if stamp is not None and (
         (block is None and there and array.objects is array.grid) or (block is not None and not there)
     ):
         raise _changed(recipe, index)
     if checks is not None and stamp is not None and there and not checks and window.leading[number]:
-        # Of a shard once: it was just read in part, and is in the system's memory or comes there for its other chunks.
+        # Once for each shard: a part of it was just read, so it is in the system's memory, or soon will be.
         held = object_checksum(array, array.object_of(index))
         if held is None or held[0] != stamp[0]:
             raise _changed(recipe, index)
@@ -157,7 +157,7 @@ def parts_of(
             found = partials.sums[axes]
         elif kind in ("low", "weights", "weights_low"):
             found = getattr(partials, kind)
-            # Integers have no low parts; those of a field that is there anyway are 0.
+            # Integers have no low parts; where the field exists they are 0.
             if found is None:
                 continue
             found = found[axes]
@@ -170,7 +170,7 @@ def parts_of(
 def _weights(recipe: Recipe, index: tuple[int, ...], shape: tuple[int, ...]) -> npt.NDArray[np.float64] | None:
     """Return the weights of a chunk, broadcastable to it."""
     if recipe.weights is None:
-        # Integers are summed in real numbers where they have weights.
+        # Weights make integers be summed in real numbers.
         wanted = recipe.sums != "int64" and recipe.meaning.dtype.kind in "iu"
         return np.broadcast_to(np.float64(1.0), shape) if wanted else None
     extent = recipe.window.array.grid.extent(index)
@@ -182,7 +182,7 @@ def _weights(recipe: Recipe, index: tuple[int, ...], shape: tuple[int, ...]) -> 
 
 
 def _stamp(recipe: Recipe, index: tuple[int, ...], number: int) -> tuple[int, ...]:
-    """Return what tells on any machine whether the object of a chunk was written; (-1, 0) where there is no file."""
+    """Return a stamp that shows on any machine whether the object of a chunk was written; (-1, 0) without a file."""
     array = recipe.window.array
     if isinstance(array.store, Url):
         return tuple(stamps(array, recipe.window.objects[[number]])[0].tolist())
@@ -197,23 +197,22 @@ def _changed(recipe: Recipe, index: tuple[int, ...]) -> CfaggError:
     array = recipe.window.array
     again = "run again" if isinstance(array.store, Url) else "run again with resume=True (--resume)"
     return StaleError(
-        f"{array.store}: array {array.path!r}, chunk {index} is not the one that was there when the accumulation was "
-        f"begun (written since, or not seen by a Dask worker); {again} when it is not "
-        "being written"
+        f"{array.store}: array {array.path!r}, chunk {index} is not the one that was there when the accumulation "
+        f"began (it was written since, or a Dask worker does not see it); {again} when nothing writes to it"
     )
 
 
 Progress = Callable[[int, int], None]
 
-#: A chunk as stored, decoded, and its partial sums are in memory together; so many times the chunk at most.
+#: Memory for a chunk in multiples of its size: as stored, decoded, and its partial sums.
 _COPIES = 3
 
-#: Bytes of the array in one task of Dask: large enough that the way to the worker does not count.
+#: Bytes of the array in one Dask task: large enough to make its overhead negligible.
 _BATCH = 64 << 20
 
 
 def readers(workers: int | None, store: str | os.PathLike[str]) -> int:
-    """Return how many threads read chunks: of a store on another machine, most of them wait for its answers."""
+    """Return how many threads read chunks; more for a store on another machine, where most wait for answers."""
     return max(worker_count(workers), AT_ONCE if workers is None and isinstance(store, Url) else 1)
 
 
@@ -226,14 +225,14 @@ def threads_that_fit(recipe: Recipe, memory: int, workers: int) -> int:
     if need > memory:
         raise LimitError(
             f"{array.store}: a chunk of array {array.path!r} has {largest:,} bytes and takes some {need:,} to sum, "
-            f"more than memory={memory:,}; give more memory (--memory) or make smaller chunks"
+            f"more than memory={memory:,}; allow more memory (--memory) or rewrite the array with smaller chunks"
         )
     return max(1, min(workers, memory // max(1, need)))
 
 
 @dataclass(eq=False)
 class Pass:
-    """Chunks that are read once each, their partial sums kept; `stamps` are of all stored objects as seen before."""
+    """Reads each chunk once and keeps its partial sums; `stamps` are those of all stored objects at the start."""
 
     recipe: Recipe
     #: Numbers of the chunks that are not done yet.

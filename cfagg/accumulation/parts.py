@@ -1,4 +1,4 @@
-"""What a term takes along one axis of a stored array, the chunks that it touches, and the cost of reading them."""
+"""The positions that a term takes along an axis of a stored array, the chunks that they touch, and their cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Extent", "Local", "Part", "Pick", "chunk_of", "extent", "locate", "r
 #: Nanoseconds of a chunk beyond its bytes, and of a read beyond its bytes.
 _CHUNK, _READ = 60_000.0, 2_000.0
 
-#: Nanoseconds of a byte that is stored as it is, of one from Blosc, and of one from other compression.
+#: Nanoseconds for a byte that is stored uncompressed, by Blosc, and by other compression.
 _PLAIN, _BLOSC, _DECODED = 0.15, 0.35, 1.5
 
 
@@ -30,7 +30,7 @@ def reading_cost(array: ZarrArray, extents: Sequence[Extent]) -> float:
     chunks, size = math.prod(e.chunks for e in extents), float(array.dtype.itemsize)
     if not takes_parts(array):
         return chunks * _CHUNK + size * math.prod(e.decoded for e in extents) * _rate(array)
-    # One read runs along some dimension: those before are looped over, those after read whole, as `read_box` does.
+    # A read runs along one dimension: those before it are looped over, those after it are read whole, as in `read_box`.
     best, looped = math.inf, 1.0
     for d, e in enumerate(extents):
         reads = looped * math.prod(later.chunks for later in extents[d:])
@@ -57,7 +57,7 @@ _WHOLE = slice(None)
 
 @dataclass(frozen=True, eq=False)
 class Pick:
-    """Positions from 0 on along an axis that the result keeps, in any order and with repeats."""
+    """Non-negative positions along an axis that the result keeps, in any order and with repeats."""
 
     positions: Int64
 
@@ -87,9 +87,9 @@ class Extent:
     """How much of one axis of a stored array a part touches."""
 
     chunks: int
-    #: Lengths of these chunks together.
+    #: Total length of these chunks.
     decoded: int
-    #: The shortest ranges within these chunks that hold what is taken.
+    #: Total length of the shortest ranges within these chunks that hold what is taken.
     boxed: int
     cells: int
 
@@ -99,7 +99,7 @@ def _spans(part: Part) -> tuple[Int64, Int64]:
 
 
 def chunk_of(edges: Edges, at: Int64) -> Int64:
-    """Return in which chunks positions along an axis lie."""
+    """Return the chunks in which positions along an axis lie."""
     if isinstance(edges, Regular):
         return at // edges.chunk
     return np.searchsorted(edges, at, side="right") - 1
@@ -112,7 +112,7 @@ def _edge(edges: Edges, chunk: Int64, length: int) -> Int64:
 
 
 def extent(part: Part, edges: Edges, length: int) -> Extent:
-    """Return how much a part touches of an axis with these chunks and this length."""
+    """Return how much of an axis with these chunks and this length a part touches."""
     start, stop = _spans(part)
     if not len(start):
         return Extent(0, 0, 0, 0)
@@ -134,7 +134,7 @@ def extent(part: Part, edges: Edges, length: int) -> Extent:
 
 
 def _extent_of_range(start: int, stop: int, edges: Edges, length: int) -> Extent:
-    """Return the same as `extent` for a single range."""
+    """Return `extent` of a single range."""
     if isinstance(edges, Regular):
         first, last = start // edges.chunk, (stop - 1) // edges.chunk
         low, high = first * edges.chunk, (last + 1) * edges.chunk

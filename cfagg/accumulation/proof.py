@@ -1,19 +1,19 @@
-"""Which answers from stored sums are proven to be right, and which have to be computed from the array itself.
+"""Which answers from stored sums are proven to be right, and which must be computed from the array itself.
 
-An answer is a difference of running sums, plus and minus sums of cells at the ends of its range.  What rounding took
-from the running sums is of their size, not of the answer's: after a value of 1e16, sums of values of 1e-3 are lost.  So
-the error of every answer is bounded, and an answer whose bound is not small enough is not given.
+An answer is a difference of running sums, plus and minus sums of cells at the ends of its range.  Rounding errors of
+the running sums depend on their size, not on that of the answer: after a value of 1e16, sums of values of 1e-3 are
+lost.  So the error of every answer is bounded, and an answer whose bound is too large is not given.
 
 With u = 2**-53, the error of a sum is at most the sum of three parts:
 
-- the running sums that it is taken from, each rounded once, and adding them up: ``(4 + n) u |S|``, n being how many
-  there are and ``|S|`` their magnitudes together;
-- the partial sums of the chunks that its range touches, and of the cells at its ends: ``c u X``, c being the longest
-  row of additions and X the magnitudes of all these values together;
-- the same of the weights, of relative size.
+- rounding the running sums once each and adding them up: ``(4 + n) u |S|``, where n is their number and ``|S|`` the sum
+  of their magnitudes;
+- the partial sums of the chunks that the range touches, and of the cells at its ends: ``c u X``, where c is the longest
+  chain of additions and X the sum of the magnitudes of all these values;
+- the same for the weights, relative to their sum.
 
-It is small enough if it is below ``TOLERANCE`` times the weight of the range times either the magnitude of the mean
-itself or that of small values in the array, whichever is larger.
+The error is small enough if it is below ``TOLERANCE`` times the weight of the range times the larger of the magnitude
+of the mean and that of small values in the array.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ Array = npt.NDArray[Any]
 #: Errors of means are below this part of the magnitude of the values.
 TOLERANCE = 2.0**-30
 
-#: What the sum of the values may take of it, and as much that of the weights.
+#: The share of it for the sum of the values, and for that of the weights.
 _PART = TOLERANCE / 2
 
-#: Sums of other writers are used where rounding is known to take no more than this part of an answer.
+#: Sums of other writers are used if rounding errors are known to be below this part of an answer.
 _FOREIGN = 2.0**-4
 
 #: Rounding of float64.
 _UNIT = 2.0**-53
 
-#: A row of additions within a chunk beyond one number for each step along its axes: what is contiguous is added up in
-#: blocks of this many.
+#: Longest chain of additions within a chunk beyond one for each step along its axes: contiguous values are added up in
+#: blocks of this size.
 _ROW = 1536
 
 
 class Proof:
-    """Bounds of the errors of what a plan gives."""
+    """Bounds of the errors of the results of a plan."""
 
     def __init__(self, group: Group, plan: Plan) -> None:
         self.group, self.plan = group, plan
@@ -66,12 +66,12 @@ class Proof:
         self.weights = [r for r in stored if r.quantity == "weights" and r.array.dtype.kind == "f"]
         magnitudes = None if group.extra is None else group.extra.magnitudes
         self.small = 0.0 if magnitudes is None else magnitudes.small
-        #: No stored value in the sums is larger.
+        #: Upper bound of the stored values in the sums.
         self.largest = math.inf if magnitudes is None else magnitudes.largest
 
     @property
     def needed(self) -> bool:
-        """Whether anything could be wrong: sums of integers are exact, and so is what is read cell by cell."""
+        """Whether errors are possible: sums of integers, and of values that are read cell by cell, are exact."""
         return self.group.kind != "int64" and bool(self.sums)
 
     def at_once(self) -> bool:
@@ -79,7 +79,7 @@ class Proof:
         if not self.group.complete or self.group.weights is not None or not self.small:
             return False
         sums = sum(self._reach(r) * _height(self.group, r) for r in self.sums) * self.largest
-        # Of no cells there is nothing to be wrong about.
+        # Without cells there are no errors.
         sizes = [runs.sizes[runs.sizes > 0] for runs in self.plan.request.reduced.values()]
         fewest = math.prod(float(each.min()) if len(each) else 0.0 for each in sizes)
         return self._error(sums) <= _PART * fewest * self.small
@@ -102,8 +102,8 @@ class Proof:
         return bad if count is None else bad & (count > 0)
 
     def lost(self, found: Sum, total: Array, weight: Array | None) -> tuple[Array, Array]:
-        """Return which sums and weights from another writer may be no more than what rounding left of them."""
-        # How such sums were added up is not known, so no more than this can be said.
+        """Return which sums and weights from another writer may consist of rounding errors."""
+        # It is not known how such sums were added up, so no sharper bound is possible.
         out = []
         for readings, values in ((self.sums, total), (self.weights, weight)):
             if not readings or values is None:
@@ -114,27 +114,27 @@ class Proof:
             sums = sum(found.peaks.get(id(r), 0.0) * self._reach(r) for r in readings)
             steps = 1.0
             if readings is self.weights and self.group.weights is not None:
-                # No counts tell whether there are any values at all: rounding grew along the samples at most.
+                # Without counts there may be no values at all; rounding errors grew along the samples at most.
                 steps = float(max(map(self._samples, readings)))
             bad = ~(np.abs(values) * _FOREIGN >= self._rounding(sums, readings) / _UNIT * unit * steps)
             out.append(bad & (weight > 0) if weight is not None and weight.dtype.kind == "i" else bad)
         return out[0], out[1]
 
     def _samples(self, reading: Reading) -> int:
-        """Return how many samples stand along the summed axes of an array together."""
+        """Return the total number of samples along the summed axes of an array."""
         return sum(reading.array.shape[reading.axes.index(a)] for a in self.group.axes(reading.combination))
 
     def _error(self, sums: float) -> float:
-        """Return a bound of the error of sums of values, made of stored sums of this magnitude together."""
+        """Return a bound of the error of sums of values, from stored sums of this total magnitude."""
         within = self._within * self._weighty
         # 0 times infinity is 0: nothing was rounded.
         return self._rounding(sums, self.sums) + (within * self.largest if within else 0.0)
 
     def _rounding(self, sums: float, readings: list[Reading]) -> float:
-        """Return a bound of what rounding took from stored sums, and from adding them up."""
+        """Return a bound of the rounding errors of stored sums, and of adding them up."""
         steps = 4.0 + sum(self._reach(r) for r in readings)
         if self.group.kind == "double-double":
-            # A sum of pairs is right to some u**2; as many of them as there are chunks follow each other.
+            # A sum of pairs is accurate to some u**2; there is one for each chunk.
             steps = 8 * _UNIT * (steps + sum(self.group.source.grid.matrix_shape))
         return steps * _UNIT * sums
 
@@ -153,7 +153,7 @@ class Proof:
 
     @cached_property
     def _within(self) -> float:
-        """Relative error of sums within chunks times the most cells that go into an answer, or are taken out of it."""
+        """Relative error of sums within chunks, times the most cells that are added to or subtracted from an answer."""
         if self.group.kind == "double-double" and all(r.quantity != "raw" for r in self.plan.readings):
             return 0.0
         cells, lengths = 1.0, []
@@ -168,29 +168,29 @@ class Proof:
         return 2.0 * row * _UNIT * cells
 
     def _reach(self, reading: Reading) -> float:
-        """Return how many stored sums go into one answer at most."""
+        """Return the largest number of stored sums in one answer."""
         return sum(math.prod(_most(part) for part in term.parts if isinstance(part, Fold)) for term in reading.terms)
 
 
 def _most(part: Fold) -> float:
-    """Return how many elements are added at most to one group, whatever the sign."""
+    """Return the largest number of elements that are added to one group, of either sign."""
     sizes = (part.stop - part.start)[part.segment] * np.abs(part.coefficient)
     return float(np.bincount(part.group, sizes, part.groups).max(initial=0.0))
 
 
 def _height(group: Group, reading: Reading) -> float:
-    """Return how many cells a running sum has at most."""
+    """Return the largest number of cells in a running sum."""
     return math.prod(group.source.shape[a] for a in group.axes(reading.combination))
 
 
 Totals = dict[str, Array]
 
-#: Up to so many columns of chunks are read one by one, more of them as the smallest box that holds them.
+#: Up to this number of columns of chunks are read one by one, more as the smallest box that holds them.
 _COLUMNS = 256
 
 
 def read_instead(group: Group, plan: Plan, wrong: Array, totals: Totals, low: Mapping[str, Array]) -> None:
-    """Put sums of the cells themselves in place of those that are `wrong`; `totals` and `low` change in place."""
+    """Replace sums that are `wrong` by sums of the cells themselves; `totals` and `low` change in place."""
     for places in _columns(group, plan.request, wrong):
         part = Request(
             {a: _picked(runs, places[a]) for a, runs in plan.request.reduced.items()},
@@ -208,7 +208,7 @@ def read_instead(group: Group, plan: Plan, wrong: Array, totals: Totals, low: Ma
 
 
 def _columns(group: Group, request: Request, wrong: Array) -> Iterator[list[npt.NDArray[np.int64]]]:
-    """Yield boxes of places in the result that hold all wrong ones, those of one column of chunks at a time."""
+    """Yield boxes of places in the result that together hold all wrong ones, one column of chunks at a time."""
     at = np.argwhere(wrong)
     chunk = np.zeros(at.shape, np.int64)
     for a, positions in request.kept.items():
@@ -223,7 +223,7 @@ def _columns(group: Group, request: Request, wrong: Array) -> Iterator[list[npt.
 
 
 def _picked(runs: Runs, groups: npt.NDArray[np.int64]) -> Runs:
-    """Return the ranges of some groups, numbered anew."""
+    """Return the ranges of some groups, renumbered."""
     number = np.full(runs.groups, -1, np.int64)
     number[groups] = np.arange(len(groups))
     some = number[runs.group] >= 0
@@ -295,7 +295,7 @@ def _places(request: Request, position: list[int]) -> Iterator[tuple[tuple[int, 
 
 
 def _exact_sum(values: list[float]) -> float:
-    """Return a sum rounded once; infinite where it is beyond float64."""
+    """Return a sum rounded once, infinite beyond the range of float64."""
     try:
         return math.fsum(values)
     except OverflowError:

@@ -1,10 +1,10 @@
 """Where the values of a lazy xarray array come from: the proof that it is a selection of one array of a Zarr store.
 
-xarray keeps what was opened and not yet read as a chain of wrappers around the stored array: decoding functions, one
-selection, a cache.  dask adds a graph of tasks.  `trace` walks either from the outside in, and knows every link that
-leaves values as they are stored or decodes them as CF says.  Anything else (arithmetic, `where`, values in memory that
+xarray keeps an array that was opened but not yet read as a chain of wrappers around the stored array: decoding
+functions, one selection, a cache.  Dask adds a graph of tasks.  `trace` walks either from the outside in, and knows
+every link that keeps stored values or decodes them by CF.  Anything else (arithmetic, `where`, values in memory that
 may have been changed, links of another version of xarray) ends the walk, and the array counts as untraced.  Names,
-attributes, coordinates and ``encoding`` are never asked: they travel with copies that have other values.
+attributes, coordinates and ``encoding`` are ignored, because copies with other values keep them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["BOOLEANS", "AxisIndex", "Decoding", "Origin", "UntracedError", "trac
 #: Why the statistics of booleans are left to xarray.
 BOOLEANS = "its values are booleans, whose sums, minima and maxima xarray gives in other types"
 
-#: What is picked along one axis of the stored array: a run of positions, listed ones, or one (an axis that is gone).
+#: The positions picked along one axis of the stored array: a range, a list, or a single one, which drops the axis.
 AxisIndex = range | int | npt.NDArray[np.int64]
 
 
@@ -42,18 +42,18 @@ class UntracedError(Exception):
 class Decoding:
     """What xarray does to stored values, in the order of the fields."""
 
-    #: Whether stored integers are taken as unsigned (true) or signed (false) ones; None as they are.
+    #: Whether stored integers are read as unsigned (true) or signed (false); `None` for no change.
     unsigned: bool | None = None
-    #: Values that become NaN, among integers as `unsigned` says.
+    #: Values that become NaN, after the change by `unsigned`.
     fills: frozenset[float] = frozenset()
-    #: What masked values are multiplied by and what is added then.
+    #: Factor of the masked values, and the offset that is added afterwards.
     scale: float = 1.0
     offset: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The stored array that values come from, and which of its values they are."""
+    """The stored array from which values come, and their positions in it."""
 
     store: str
     #: Without a slash at its start.
@@ -64,7 +64,7 @@ class Origin:
     #: Per axis of the stored array what is picked along it.
     picked: tuple[AxisIndex, ...]
     decoding: Decoding = field(default_factory=Decoding)
-    #: Where links in the store may lead to.
+    #: Places to which links in the store may lead.
     allow: tuple[str, ...] = ()
 
     @property
@@ -74,7 +74,7 @@ class Origin:
 
 
 def trace(variable: Variable) -> Origin:
-    """Return the stored array that a variable's values are taken from unchanged, or raise `UntracedError`."""
+    """Return the stored array from which the values of a variable come unchanged, or raise `UntracedError`."""
     data = variable._data
     origin = _graph(data) if hasattr(data, "__dask_graph__") else _chain(data)
     if origin.lengths != variable.shape:
@@ -179,7 +179,7 @@ def _is_float(dtype: Any) -> bool:
 
 
 def _select(origin: Origin, key: tuple[Any, ...]) -> Origin:
-    """Return the origin with a selection of what it picks so far; one entry per axis that is left, or fewer."""
+    """Return the origin after one more selection, which has at most one entry per remaining axis."""
     rest = iter(key)
     picked = tuple(p if isinstance(p, int) else _pick(p, next(rest, slice(None))) for p in origin.picked)
     if next(rest, None) is not None:
@@ -198,7 +198,7 @@ def _pick(picked: range | npt.NDArray[np.int64], key: Any) -> AxisIndex:
 
 
 def _graph(data: Any) -> Origin:
-    """Return where a dask array's values come from, which its every block must confirm."""
+    """Return the origin of a Dask array's values, on which all of its blocks must agree."""
     import dask.array
 
     if type(data) is not dask.array.Array:
@@ -234,7 +234,7 @@ def _same(one: AxisIndex, other: AxisIndex) -> bool:
 
 
 def _join(parts: list[Any]) -> AxisIndex:
-    """Return runs that follow each other as one run where they are one, else as positions."""
+    """Return consecutive ranges as one range if possible, else as positions."""
     parts = [p for p in parts if len(p)] or parts[:1]
     whole = np.concatenate([np.asarray(p, "i8") for p in parts])
     if len(whole) < 2:
@@ -246,7 +246,7 @@ def _join(parts: list[Any]) -> AxisIndex:
 
 
 class _Walk:
-    """Follows tasks of a dask graph to the wrapper they read from; each task is followed once."""
+    """Follows tasks of a Dask graph to the wrapper that they read from, each task once."""
 
     def __init__(self, graph: Any) -> None:
         from dask.array.chunk import getitem
@@ -260,7 +260,7 @@ class _Walk:
     def origin(self, key: Any) -> Origin:
         if key in self.known:
             return self.known[key]
-        # A selection of a selection is a chain of tasks as long as the user likes: no recursion.
+        # Selections of selections are chains of tasks of any length, so there is no recursion.
         keys, indexes = [key], []
         node = self._node(key)
         while (step := self._step(node)) is not None:
@@ -292,7 +292,7 @@ class _Walk:
         return node.value if isinstance(node, DataNode) else node
 
     def _step(self, node: Any) -> tuple[Any, tuple[Any, ...]] | None:
-        """Return what a task reads from and which part; `None` for data."""
+        """Return the source of a task and the part that it reads; `None` for data."""
         from dask._task_spec import Alias, DataNode, Task, TaskRef
 
         if isinstance(node, Alias):
@@ -313,6 +313,6 @@ class _Walk:
 
 @dataclass(frozen=True, slots=True)
 class _Data:
-    """What stands in a task itself, not under a key of its own."""
+    """Data within a task, without a key of their own."""
 
     value: Any

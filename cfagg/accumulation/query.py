@@ -1,4 +1,4 @@
-"""Questions to an accumulation by names of dimensions, selections and groups, and their answers as labelled arrays."""
+"""Queries of an accumulation by names of dimensions, selections and groups, and their answers as labelled arrays."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """What is asked, by name and by axis: selected positions, and reduced dimensions, a grouped one included."""
+    """A query by name and by axis: selected positions, and reduced dimensions including a grouped one."""
 
     labels: Labels
     picked: Mapping[str, Positions]
     reduced: tuple[str, ...]
-    #: Groups that stand in place of one reduced dimension.
+    #: Groups that replace one reduced dimension.
     grouping: Grouping | None
     #: The same in positions along the axes of the source.
     request: Request
@@ -61,7 +61,7 @@ def query(
     picked: Mapping[str, Positions],
     grouping: Grouping | None = None,
 ) -> Query:
-    """Return the question that names and selections make of a source of this shape."""
+    """Return the query by names and selections of a source of this shape."""
     if grouping is not None:
         labels.chosen_dims((grouping.dim,), picked)
         reduced = (grouping.dim,) if dim is None else labels.chosen_dims(dim, picked)
@@ -100,7 +100,7 @@ METHODS: Mapping[str, str] = {
     "var": "variance",
 }
 
-#: What holds for the stored values only.  A range in packed units would make readers mask results.
+#: Attributes that apply to stored values only.  A range in packed units would make readers mask results.
 _OF_STORED = {"_ARRAY_DIMENSIONS", "actual_range", *STORAGE_ATTRIBUTES} - {"scale_factor", "add_offset"}
 
 
@@ -114,7 +114,7 @@ def labelled(
     grouping: Grouping | None = None,
     keep_attrs: bool = True,
 ) -> xr.DataArray:
-    """Return computed values with what belongs to them; a grouped dimension stands at its place in the labels."""
+    """Return computed values with coordinates and attributes; groups take the place of the grouped dimension."""
     import xarray as xr
 
     coords: Any = labels.without(reduced)
@@ -151,7 +151,7 @@ def attributes(
 
 
 def squared(units: str) -> str:
-    """Return the units of a square, as UDUNITS reads them, which takes that of a temperature for its interval's."""
+    """Return the units of a square; UDUNITS takes the square of a temperature for that of a difference."""
     units = units.strip()
     if units in ("", "1"):
         return units
@@ -163,7 +163,7 @@ type Selection = Mapping[Any, Any] | None
 
 
 class Options(TypedDict, total=False):
-    """What every statistic takes by name, as `Statistics` says."""
+    """Keyword options of every statistic, see `Statistics`."""
 
     method: str | None
     tolerance: Any
@@ -177,22 +177,23 @@ class Statistics:
     The reductions take dimensions and selections:
 
     dim : str, sequence of str, ``...`` or None
-        Dimensions to reduce.  ``...`` means all; `None` too, or with groups the grouped one.
+        Dimensions to reduce.  ``...`` means all; so does `None`, except with groups, where it means the grouped one.
     isel : mapping of dimension to int, slice, int array or bool array
-        Positions to select before, as of `xarray.DataArray.isel`.
+        Positions to select first, as for `xarray.DataArray.isel`.
     sel : mapping of dimension to label, slice of labels or labels
-        Labels to select before, as of `xarray.DataArray.sel`: ``{"time": slice("1990", "1999"), "lat": 50.5}``.
+        Labels to select first, as for `xarray.DataArray.sel`: ``{"time": slice("1990", "1999"), "lat": 50.5}``.
     method, tolerance
-        Inexact matches of labels, as of `xarray.DataArray.sel`.
+        Inexact matches of labels, as for `xarray.DataArray.sel`.
     ddof : int
-        Of `std` and `var`: the divisor is the number of values less `ddof`.  0 where there are weights.
+        For `std` and `var`: the divisor is the number of values minus `ddof`, which must be 0 if there are weights.
     keep_attrs : bool
         Whether the result has the attributes of the variable, with units and ``cell_methods`` of the statistic.
     explain : bool
         Return an `Explanation` of what would be read, and read nothing.
 
-    Missing values and infinities are left out.  Where there are no values the result is NaN, of sum and count 0.  Every
-    answer is checked: if something on which it depends has changed since it was accumulated, `StaleError` is raised.
+    Missing values and infinities are left out.  Where there are no values the result is NaN, or 0 for sum and count.
+    Every answer is checked: if something on which it depends has changed since the array was accumulated, `StaleError`
+    is raised.
     """
 
     def __init__(self, group: Group, labels: Labels, key: Grouping | None = None, trust_for: float = 0.0) -> None:
@@ -216,11 +217,11 @@ class Statistics:
         return facts_html(f"Accumulated {self._labels.name}, in groups", facts, [("groups", labels)])
 
     def sum(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
-        """Return the sum, of values times weights where there are weights; float64."""
+        """Return the sum, of values times weights if there are weights; float64."""
         return self._reduce("sum", dim, isel, sel, **options)
 
     def mean(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
-        """Return the mean, weighted where there are weights; float64."""
+        """Return the mean, weighted if there are weights; float64."""
         return self._reduce("mean", dim, isel, sel, **options)
 
     def count(self, dim: Dims = None, isel: Selection = None, sel: Selection = None, **options: Unpack[Options]) -> Any:
@@ -244,7 +245,7 @@ class Statistics:
         ddof: int = 0,
         **options: Unpack[Options],
     ) -> Any:
-        """Return the standard deviation, weighted where there are weights; float64."""
+        """Return the standard deviation, weighted if there are weights; float64."""
         return self._reduce("std", dim, isel, sel, ddof, **options)
 
     def var(
@@ -256,7 +257,7 @@ class Statistics:
         ddof: int = 0,
         **options: Unpack[Options],
     ) -> Any:
-        """Return the variance, weighted where there are weights; float64, in units squared."""
+        """Return the variance, weighted if there are weights; float64, in squared units."""
         return self._reduce("var", dim, isel, sel, ddof, **options)
 
     def _reduce(
@@ -273,7 +274,7 @@ class Statistics:
         keep_attrs: bool = True,
         explain: bool = False,
     ) -> Any:
-        """Return a statistic of a selection; what it does not take by name is no option of a statistic."""
+        """Return a statistic of a selection."""
         picked = self._labels.pick(isel, sel, method, tolerance)
         return self.answer(statistic, dim, picked, keep_attrs=keep_attrs, explain=explain, ddof=freedom)
 
@@ -288,7 +289,7 @@ class Statistics:
         explain: bool = False,
         ddof: int = 0,
     ) -> Any:
-        """Return a statistic of data that were the accumulated ones until it was computed, else raise `StaleError`."""
+        """Return a statistic; raise `StaleError` if the data changed before it was computed."""
         from cfagg.accumulation.freshness import check
 
         a_number(ddof, "ddof", "a number", SelectionError)
@@ -303,7 +304,7 @@ class Statistics:
         try:
             values = evaluate(group, asked.request, statistic, ddof)
         except (CfaggError, OSError):
-            # That the data have changed is the better reason, if it is one.
+            # If the data have changed, that is the better explanation.
             check(group, request)
             raise
         check(group, request, self._trust_for)

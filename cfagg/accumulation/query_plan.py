@@ -3,8 +3,8 @@
 Along each reduced axis the wanted ranges are either taken cell by cell (whole), or as signed samples of stored sums and
 signed cells at the ends (core and edge).  The product over the axes gives terms; one whose core axes are T is read from
 the sums over T, one without core axes from the array itself.  Each split of an axis is a choice of its own in every
-term, so that sums that are not stored are done without, and dear ones are avoided.  `Search` finds the cheapest terms;
-statistics of chunks are found by it as well (`cfagg.accumulation.nodes`).
+term, so that plans can do without sums that are not stored, and avoid expensive ones.  `Search` finds the cheapest
+terms, also for statistics of chunks (`cfagg.accumulation.nodes`).
 """
 
 from __future__ import annotations
@@ -24,18 +24,8 @@ from cfagg.accumulation.ranges import Request, fold, split
 from cfagg.formats.zarr import ZarrArray
 
 __all__ = [
-    "Choice",
-    "Plan",
-    "Quantity",
-    "Reading",
-    "Role",
-    "Search",
-    "State",
-    "Term",
-    "core_of",
-    "make_plan",
-    "whole_options",
-]
+    "Choice", "Plan", "Quantity", "Reading", "Role", "Search", "State", "Term", "core_of", "make_plan", "whole_options",
+]  # fmt: skip
 
 Quantity = Literal["data", "weights", "counts"]
 Dims = tuple[str, ...]
@@ -43,10 +33,10 @@ Dims = tuple[str, ...]
 #: Cost of an element summed, in nanoseconds.
 _SUMMED = 0.5
 
-#: So many positions of samples are named where others were asked for.
+#: Number of sample positions that a message names.
 _NAMED = 12
 
-#: Beyond so many reduced axes they are split in order, as all orders are many.
+#: With more reduced axes than this, axes are split in order, since there are too many orders.
 _ANY_ORDER = 4
 
 
@@ -67,13 +57,13 @@ class Choice:
     part: Part
 
 
-#: Per axis of the source what is chosen, `None` while undecided; in the core of a state, `None` along other axes.
+#: The choice for each axis of the source, `None` while undecided; in the core of a state, `None` along other axes.
 State = tuple[Choice | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """One part per axis of the source, and what it is."""
+    """One part per axis of the source, and its role."""
 
     parts: tuple[Part, ...]
     roles: tuple[Role, ...]
@@ -92,7 +82,7 @@ class Reading:
     #: The source itself, or stored sums, and the low parts of these.
     array: ZarrArray
     low: ZarrArray | None
-    #: ``"raw"`` for the source, else what the sums are of: ``"data"``, ``"weights"`` or ``"counts"``.
+    #: ``"raw"`` for the source, else the summed quantity: ``"data"``, ``"weights"`` or ``"counts"``.
     quantity: str
     #: Dimensions that are summed in the array; none for the source.
     combination: Dims
@@ -114,7 +104,7 @@ class Plan:
     readings: tuple[Reading, ...]
     #: Quantities that are added up from what is read.
     summed: tuple[Quantity, ...]
-    #: Quantities that are known without reading data: nothing is missing.
+    #: Quantities that are known without reading data, because nothing is missing.
     analytic: tuple[Quantity, ...]
     cost: float
 
@@ -123,7 +113,7 @@ def make_plan(group: Group, request: Request, wanted: Sequence[Quantity], *, sto
     """Return the cheapest way to answer a resolved request, from stored sums if they may be used."""
     analytic: list[Quantity] = []
     if group.complete:
-        # Then sums of weights follow from the weights alone, without the accumulation.
+        # Then sums of weights follow from the weights alone.
         known = group.weights is None or not group.sums or not group.weights.many
         analytic = [q for q in wanted if q == "counts" or (q == "weights" and known)]
     left = tuple(q for q in wanted if q not in analytic)
@@ -158,7 +148,7 @@ def _unaligned(group: Group, request: Request) -> str:
 
 
 def _usable(group: Group, request: Request, wanted: Sequence[Quantity]) -> dict[Dims, SumArrays]:
-    """Return the sums that hold all that is wanted, over reduced dimensions only."""
+    """Return the combinations of reduced dimensions whose sums hold all wanted quantities."""
     reduced = {group.dims[a] for a in request.reduced}
     return {
         c: arrays
@@ -212,7 +202,7 @@ def _readings(
 
 
 def whole_options(group: Group, request: Request) -> list[list[tuple[Choice, ...]]]:
-    """Return the ways to take each axis without anything stored."""
+    """Return the ways to take each axis without stored sums."""
     out: list[list[tuple[Choice, ...]]] = []
     for a in range(len(group.dims)):
         if a in request.reduced:
@@ -223,7 +213,7 @@ def whole_options(group: Group, request: Request) -> list[list[tuple[Choice, ...
 
 
 def core_of(state: State) -> State:
-    """Return a state with what is taken from stored values alone."""
+    """Return a state with only those choices that are taken from stored sums."""
     return tuple(c if c is not None and c.role is Role.CORE else None for c in state)
 
 
@@ -240,9 +230,9 @@ class Search:
     ) -> None:
         #: Per axis the ways to take it: one choice, or a core and its edge.
         self.options = options
-        #: By core the arrays that are read, and the source's axis of each of their axes.
+        #: The arrays that are read for each core, and the source's axis of each of their axes.
         self.stored, self.axes = stored, axes
-        #: The array itself, where what is wanted follows from its cells; and the nanoseconds of an element.
+        #: The array itself, if its cells can give the answer; and the nanoseconds of an element.
         self.cells, self.element = cells, element
         self.found: dict[State, tuple[float, tuple[State, ...]]] = {}
         self.extents: dict[tuple[int, int, Choice], Extent] = {}
@@ -273,12 +263,12 @@ class Search:
         return out
 
     def possible(self, state: State, axis: int, core: Choice) -> bool:
-        """Return whether something is stored whose core axes are at least those decided and this one."""
+        """Return whether stored sums have all decided core axes and this one."""
         needed = [(a, choice) for a, choice in enumerate(core_of(state)) if choice is not None]
         return any(c[axis] is core and all(c[a] is choice for a, choice in needed) for c in self.stored)
 
     def cost(self, state: State) -> float:
-        """Return the estimated time of reading a term, infinite where nothing that is stored gives it."""
+        """Return the estimated time of reading a term, infinite if nothing stored provides it."""
         core = core_of(state)
         if any(core):
             axes = self.axes.get(core, ())

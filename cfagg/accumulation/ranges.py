@@ -1,9 +1,9 @@
-"""Ranges along one dimension that are summed, and one axis of a request as signed ranges of stored sums and of cells.
+"""Ranges to sum along one dimension, and their split into signed ranges of stored sums and of cells.
 
 Between two neighbouring samples a sum over cells is the difference of two stored sums.  So within each such interval
-one choice of groups is taken for the whole interval from the sums (the core), and the cells that have another are
-corrected one by one (the edge).  The choice that most cells have needs the fewest corrections; for a single range this
-is snapping each end to the nearest sample.
+one choice of groups is taken for the whole interval from the sums (the core), and cells with another choice are
+corrected one by one (the edge).  The choice of most cells needs the fewest corrections; for a single range this means
+snapping each end to the nearest sample.
 
 Source: ZEP 5, "Detailed description" (the one-dimensional example), extended to any ranges and groups.
 """
@@ -27,7 +27,7 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Half-open ranges along one dimension, each of a group; what several ranges of a group hold counts as often."""
+    """Half-open ranges along one dimension, each of a group; positions in several of its ranges count repeatedly."""
 
     #: The ranges, ``0 <= start <= stop``; empty ones are dropped.
     start: Int64
@@ -47,7 +47,7 @@ class Runs:
                 i = int(np.flatnonzero(wrong)[0])
                 raise SelectionError(f"range {i} ({start[i]}:{stop[i]}) {what}")
         if self.groups < 0 or (group.size and not 0 <= group.min() <= group.max() < self.groups):
-            raise SelectionError(f"groups of ranges lie in 0..{self.groups - 1}; found {np.unique(group).tolist()[:9]}")
+            raise SelectionError(f"groups must be in 0..{self.groups - 1}; found {np.unique(group).tolist()[:9]}")
         some = stop > start
         if not some.all():
             start, stop, group = start[some], stop[some], group[some]
@@ -73,7 +73,7 @@ class Runs:
     def of_positions(
         cls, positions: npt.ArrayLike, codes: npt.ArrayLike | None = None, groups: int = 1, *, keep: bool = False
     ) -> Runs:
-        """Return positions in any order, each perhaps with the code of its group, -1 for one that is left out."""
+        """Return the ranges of positions in any order, with optional codes of groups; -1 leaves a position out."""
         at = np.asarray(positions, np.int64).reshape(-1)
         group = np.zeros(at.size, np.int64) if codes is None else np.asarray(codes, np.int64).reshape(-1)
         if group.size != at.size:
@@ -96,14 +96,14 @@ class Runs:
 
     @cached_property
     def sizes(self) -> Int64:
-        """Number of positions in each group, shape (groups,); repeated ones count as often."""
+        """Number of positions in each group, shape (groups,); repeated ones count repeatedly."""
         out = np.zeros(self.groups, np.int64)
         np.add.at(out, self.group, self.stop - self.start)
         return out
 
     @cached_property
     def end(self) -> int:
-        """The first position behind all ranges; 0 where there is none."""
+        """The first position after all ranges; 0 without ranges."""
         return int(self.stop.max(initial=0))
 
     def __len__(self) -> int:
@@ -112,11 +112,11 @@ class Runs:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Sums over ascending, disjoint segments along an axis, and the groups to which each is added how often."""
+    """Ascending, disjoint segments along an axis, and the groups to which their sums are added, with coefficients."""
 
     start: Int64
     stop: Int64
-    #: To which group the sum of a segment is added, times what; in the order of segments.
+    #: Entries in the order of segments: the sum of `segment` times `coefficient` is added to `group`.
     segment: Int64
     group: Int64
     coefficient: Int64
@@ -132,7 +132,7 @@ class Fold:
 
 
 def fold(runs: Runs) -> Fold:
-    """Return the ranges as they are, each cell read once."""
+    """Return ranges as disjoint segments, so that each cell is read once."""
     if len(runs) == 1:
         return _segments([(int(runs.start[0]), int(runs.stop[0]), 1)], int(runs.group[0]), runs.groups)
     return _fold(runs.start, runs.stop, runs.group, np.ones(len(runs), np.int64), runs.groups)
@@ -140,12 +140,12 @@ def fold(runs: Runs) -> Fold:
 
 def split(runs: Runs, samples: Int64) -> tuple[Fold, Fold]:
     """Return signed samples and signed cells whose sums together are the sums over the ranges."""
-    # Sample k is the sum over cells 0 to ``samples[k] - 1``; cells behind the last one are always read singly.
+    # Sample k is the sum over cells 0 to ``samples[k] - 1``; cells after the last one are always read one by one.
     if len(runs) == 1:
         return _split_one(int(runs.start[0]), int(runs.stop[0]), samples, int(runs.group[0]), runs.groups)
     bounds = np.concatenate([[0], samples]).astype(np.int64)
     chosen = _representatives(runs, bounds)
-    # A range takes part in the core of the intervals whose chosen cell it covers.
+    # A range contributes to the core of the intervals whose chosen cell it contains.
     first, last = np.searchsorted(chosen, runs.start), np.searchsorted(chosen, runs.stop)
     index = np.concatenate([last, first])
     sign = np.concatenate([np.ones(len(runs), np.int64), np.full(len(runs), -1, np.int64)])
@@ -153,7 +153,7 @@ def split(runs: Runs, samples: Int64) -> tuple[Fold, Fold]:
     stored = index > 0  # the sum over no cells is 0
     at = index[stored] - 1
     core = _fold(at, at + 1, group[stored], sign[stored], runs.groups)
-    # What the core took too much or too little at either end.
+    # What the core has too much or too little of at either end.
     position, end = np.concatenate([runs.stop, runs.start]), bounds[index]
     low, high = np.minimum(position, end), np.maximum(position, end)
     edge = _fold(low, high, group, np.where(position >= end, sign, -sign), runs.groups)
@@ -161,9 +161,9 @@ def split(runs: Runs, samples: Int64) -> tuple[Fold, Fold]:
 
 
 def _split_one(start: int, stop: int, samples: Int64, group: int, groups: int) -> tuple[Fold, Fold]:
-    """Return the same as `split` for a single range, by which most queries ask, in a tenth of the time."""
+    """Return `split` of a single range, as most queries have, in a tenth of the time."""
     first, last = (int(np.searchsorted(samples, x, side="right")) for x in (start, stop))
-    # Each end with the samples on either side; number k of them is the sum up to `bounds(k)`.
+    # For each end, the samples on either side; number k of them is the sum up to `bounds(k)`.
 
     def bounds(k: int) -> int:
         return 0 if k == 0 else int(samples[k - 1])
@@ -192,7 +192,7 @@ def _segments(segments: list[tuple[int, int, int]], group: int, groups: int) -> 
 
 
 def _representatives(runs: Runs, bounds: Int64) -> Int64:
-    """Return for each interval between bounds a cell whose groups most of the interval's cells have."""
+    """Return for each interval between bounds a cell that belongs to the same groups as most cells of the interval."""
     out = bounds[:-1].copy()
     if not len(runs) or not len(out):
         return out
@@ -202,8 +202,8 @@ def _representatives(runs: Runs, bounds: Int64) -> Int64:
     crowded = np.flatnonzero(np.bincount(interval, minlength=len(out))[interval] > 1)
     if not crowded.size:
         return out
-    # Cells with the same groups get the same number: groups are numbered at random, and the numbers added (modulo
-    # 2**64).  Two different choices with one number would cost time, not truth.
+    # Cells with the same groups get the same number: the sum of random numbers of their groups (modulo 2**64).  Two
+    # different choices with the same number would cost time, but give the same answer.
     label = np.random.default_rng(1).integers(1, 2**63, runs.groups, np.uint64)[runs.group]
     change = np.zeros(len(points) + 1, np.uint64)
     np.add.at(change, np.searchsorted(points, runs.start), label)
@@ -224,7 +224,7 @@ def _representatives(runs: Runs, bounds: Int64) -> Int64:
 
 
 def _fold(start: Int64, stop: Int64, group: Int64, sign: Int64, groups: int) -> Fold:
-    """Return signed ranges that may overlap as disjoint segments; what cancels is gone."""
+    """Return signed ranges that may overlap as disjoint segments, without those that cancel."""
     n = len(start)
     position = np.concatenate([start, stop])
     change = np.concatenate([sign, -sign])
@@ -276,7 +276,7 @@ class Request:
         axes = [*self.reduced, *self.kept]
         if sorted(axes) != list(range(len(shape))):
             raise SelectionError(
-                f"each of the {len(shape)} axes is either reduced or kept; found reduced {sorted(self.reduced)} and "
+                f"each of the {len(shape)} axes must be reduced or kept; found reduced {sorted(self.reduced)} and "
                 f"kept {sorted(self.kept)}"
             )
         for axis, runs in self.reduced.items():
@@ -322,9 +322,9 @@ def _positions(chosen: slice | Int64, length: int, axis: int) -> Int64:
     at = np.asarray(chosen)
     if at.ndim != 1 or (at.size and at.dtype.kind not in "iu"):
         raise SelectionError(
-            f"axis {axis} takes a slice or a list of positions; found an array of {at.ndim} dimensions, {at.dtype}"
+            f"axis {axis}: expected a slice or a list of positions, found {at.dtype} with {at.ndim} dimensions"
         )
     at = at.astype(np.int64)
     if at.size and not -length <= at.min() <= at.max() < length:
-        raise SelectionError(f"axis {axis} has length {length}; positions {at.min()}..{at.max()} lie outside")
+        raise SelectionError(f"axis {axis} has length {length}; positions {at.min()}..{at.max()} are outside")
     return np.where(at < 0, at + length, at)

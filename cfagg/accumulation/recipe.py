@@ -1,4 +1,4 @@
-"""What is computed of every chunk of a build: which chunks, over which dimensions, and what is kept of each."""
+"""What a build computes for every chunk: which chunks, over which dimensions, and which results are kept."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["Field", "Recipe", "Window", "along"]
 Int64 = npt.NDArray[np.int64]
 Axes = tuple[int, ...]
 
-#: Below so many elements the whole build is done before the compiler has been loaded.
+#: With fewer elements, the whole build takes less time than loading the compiler.
 _SMALL_JOB = 10_000_000
 
 
 @dataclass(frozen=True)
 class Window:
-    """A box of chunks: everything, or what lies from chunk `first` of `axis` on."""
+    """A box of chunks: the whole array, or its part from chunk `first` of `axis` on."""
 
     # Chunks are numbered in C order within the window.  Positions along a dimension are those of the window: chunk
     # numbers where a combination of dimensions accumulates it, elements else, both from 0 at the window's start.
@@ -86,16 +86,16 @@ class Window:
         return tuple(int(n[i]) for n, i in zip(self.lengths, local, strict=True))
 
     def sizes(self, axes: Axes) -> Int64:
-        """Return per chunk the number of elements that are left when `axes` are summed over."""
+        """Return for each chunk the number of elements that remain after summing over `axes`."""
         return self._outer([np.ones_like(n) if a in axes else n for a, n in enumerate(self.lengths)])
 
     def bounds(self, axes: Axes) -> tuple[Int64, ...]:
-        """Return per dimension the edges of the chunks' partial sums over `axes`, in positions of the window."""
+        """Return for each dimension the edges of the chunks' partial sums over `axes`, in positions of the window."""
         return tuple(np.arange(len(e), dtype=np.int64) if a in axes else e - e[0] for a, e in enumerate(self.edges))
 
     @cached_property
     def objects(self) -> Int64:
-        """Per chunk the number of the stored object that holds it."""
+        """For each chunk the number of the stored object that holds it."""
         array, number = self.array, np.zeros(self.matrix_shape, np.int64)
         for a, (inner, outer) in enumerate(zip(array.grid.edges, array.objects.edges, strict=True)):
             held = np.searchsorted(outer, inner[self.first_chunk(a) : -1], side="right") - 1
@@ -104,7 +104,7 @@ class Window:
 
     @cached_property
     def leading(self) -> npt.NDArray[np.bool_]:
-        """Per chunk whether it is the first of the window in the object that holds it."""
+        """For each chunk whether it is the first of the window in its stored object."""
         out = np.zeros(self.size, bool)
         out[np.unique(self.objects, return_index=True)[1]] = True
         return out
@@ -118,7 +118,7 @@ class Window:
 
 
 def along(values: npt.NDArray[Any], axis: int, ndim: int) -> npt.NDArray[Any]:
-    """Return values along one axis of as many dimensions, of length 1 along the others."""
+    """Return values along one axis, with length 1 along the other axes."""
     return values.reshape([-1 if a == axis else 1 for a in range(ndim)])
 
 
@@ -153,13 +153,13 @@ _RECORD = [
     ("check", "<u4"),
 ]
 
-#: Where sums may lose digits: below which magnitude few of the values lie, and half of them, and their largest.
+#: Where sums may lose digits: a low quantile and the median of the magnitudes of values, and the largest.
 _MAGNITUDES = [("small", "<f8"), ("middle", "<f8"), ("largest", "<f8")]
 
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """What is computed of every chunk; small enough to be sent to another machine."""
+    """What is computed for every chunk; small enough to be sent to another machine."""
 
     window: Window
     meaning: Meaning
@@ -174,7 +174,7 @@ class Recipe:
 
     @cached_property
     def reader(self) -> ZarrReader:
-        """What reads the array."""
+        """A reader of the array."""
         return ZarrReader(self.window.array)
 
     @cached_property
@@ -184,7 +184,7 @@ class Recipe:
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
-        """Partial sums that are kept of every chunk."""
+        """The kinds of partial sums that are kept for every chunk."""
         total, values = ("<i8" if self.sums == "int64" else "<f8"), self.meaning.dtype.newbyteorder("<").str
         double = self.sums == "double-double"
         sums = {"sum": total, "excluded": "<i8"} | ({"low": "<f8"} if double else {})
@@ -199,7 +199,7 @@ class Recipe:
 
     @cached_property
     def files(self) -> tuple[Field, ...]:
-        """Those that are kept in files; those over all dimensions, a number each, are in the record of the chunk."""
+        """The fields that are kept in files; those over all dimensions, one number each, are in the records."""
         return tuple(f for f in self.fields if f.axes != self.whole)
 
     @cached_property
@@ -215,7 +215,7 @@ class Recipe:
 
     @property
     def judged_statistics(self) -> tuple[Axes, ...]:
-        """Combinations of axes whose statistics are taken: also that of all axes where magnitudes matter."""
+        """Combinations of axes whose statistics are computed, including that of all axes if magnitudes matter."""
         more = self.judged and self.whole not in self.statistics
         return (*self.statistics, self.whole) if more else self.statistics
 

@@ -55,9 +55,9 @@ class Report:
     arrays : tuple of ArrayReport
         The arrays of the group.
     source_bytes, source_stored : int
-        Bytes of the array: all elements, and as stored; None where what is stored was not looked at.
+        Bytes of the array: all elements, and as stored; `None` if the stored size was not determined.
     scratch : int
-        Bytes of disk space that are needed beside the store while building, besides those of the group.
+        Bytes of temporary disk space that are needed beside the store while building, in addition to the group.
     chunks : int
         Chunks of the array that are read.
     resumed : int
@@ -89,7 +89,7 @@ class Report:
 
     @property
     def stored(self) -> int | None:
-        """Bytes of all arrays on disk; None where nothing was written."""
+        """Bytes of all arrays on disk; `None` if nothing was written."""
         sizes = [a.stored for a in self.arrays]
         return None if None in sizes else sum(s for s in sizes if s is not None)
 
@@ -127,7 +127,7 @@ class Report:
             for a in self.arrays
         ]
         if self.action != "dry run":
-            # What was built says in short what stands beside the sums; their number grows with the array's dimensions.
+            # The many arrays beside the sums are summarised in one row.
             of_sums = [" along " in a.role for a in self.arrays]
             others = [a for a, is_sum in zip(self.arrays, of_sums, strict=True) if not is_sum]
             rows = [row for row, is_sum in zip(rows, of_sums, strict=True) if is_sum]
@@ -216,7 +216,7 @@ def report_of(
 
 
 def report_of_extension(plan: Plan, missing: int, nonfinite: int) -> Report:
-    """Return the report of a plan that extended a group in its place: what is stored is not counted again."""
+    """Return the report of a plan that extended a group in place, without counting stored bytes again."""
     array, counts = plan.array, bool(missing or plan.layout.outliers)
     specs = plan.layout.arrays(counts=counts)
     return Report(

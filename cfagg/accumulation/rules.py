@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: The attribute that marks a group, and the end of its name.
 _KEY, _END = "_ACCUMULATION_GROUP", "_accumulation_group"
 
-#: The longest JSON text that is looked at.
+#: The longest JSON text that is parsed.
 _LONGEST = 1 << 24
 
 
@@ -38,7 +38,7 @@ class _Accumulation:
 
 
 def _plain(value: Any) -> Any:
-    """Return an attribute as JSON has it; netCDF keeps objects as text."""
+    """Return an attribute in JSON types; netCDF keeps objects as text."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple):
@@ -54,7 +54,7 @@ def _plain(value: Any) -> Any:
 
 
 def _tried[T](parse: Callable[..., T], *given: Any, **options: Any) -> tuple[T | None, list[str]]:
-    """Return what a parser returns, and what it finds wrong."""
+    """Return the result of a parser, and the problems that it finds."""
     from cfagg.errors import CfaggError
 
     try:
@@ -80,7 +80,7 @@ def _accumulations(c: Context) -> list[_Accumulation]:
 
 
 def _dims(attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the dimensions that the group says its array had; those of the array may be others by now."""
+    """Return the dimensions of the array that the group records; those of the array may have changed since."""
     own = attributes.get("cfagg")
     source = own.get("source") if isinstance(own, dict) else None
     dims = source.get("dims") if isinstance(source, dict) else None
@@ -98,7 +98,7 @@ def array_is_beside_its_group(c: Context) -> Iterator[Hit]:
     """The array that is accumulated is next to its group."""
     for a in c.once(_accumulations):
         if a.source is None and a.group.parent is not None:
-            message = f"no variable beside it has its name without '{_END}'; name the group after its variable"
+            message = f"no variable beside it is named like it without '{_END}'; name the group after its variable"
             yield Hit(a.group, None, message)
 
 
@@ -107,7 +107,7 @@ def arrays_of_sums_exist(c: Context) -> Iterator[Hit]:
     for a in c.once(_accumulations):
         for name in () if a.combinations is None else a.combinations.arrays:
             if name not in a.group.variables:
-                yield Hit(a.group, _KEY, f"the array {name!r} is not in the group; build the accumulation again")
+                yield Hit(a.group, _KEY, f"the array {name!r} is not in the group; rebuild the accumulation")
 
 
 def arrays_follow_their_schema(c: Context) -> Iterator[Hit]:
@@ -160,12 +160,12 @@ def _groups(c: Context) -> list[tuple[_Accumulation, Any]]:
 
 
 def group_is_whole(c: Context) -> Iterator[Hit]:
-    """Sums, boundaries and statistics have the shapes and values that their source's chunks ask for."""
+    """Sums, boundaries and statistics have the shapes and values that follow from the chunks of their source."""
     for a, opened in c.once(_groups):
         if isinstance(opened, Exception):
             problems = [str(p) for p in getattr(opened, "problems", ())] or [getattr(opened, "message", str(opened))]
             for problem in problems:
-                yield Hit(a.group, None, f"{problem}; build the accumulation again")
+                yield Hit(a.group, None, f"{problem}; rebuild the accumulation")
         elif opened.foreign:
             yield Hit(a.group, None, opened.foreign, "info")
 
@@ -192,7 +192,7 @@ _OWN = ("cfagg", "Accumulations")
 _TABLE = {
     "ACC001": (
         *_ZEP5,
-        "_ACCUMULATION_GROUP follows its schema and contradicts itself nowhere",
+        "_ACCUMULATION_GROUP follows its schema and does not contradict itself",
         group_follows_its_schema,
     ),
     "ACC002": (*_ZEP5, "the accumulated array is next to the group", array_is_beside_its_group),

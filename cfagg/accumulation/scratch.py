@@ -1,12 +1,12 @@
 """Partial sums of chunks on disk until they are summed over the chunks, and the journal of the chunks that are done.
 
-One file for each kind of partial sum and combination of dimensions; those of a chunk stand at a place that follows from
-its number.  Writing is one call of the system, so a full disk is an error and not a signal, and the partial sums of
+There is one file for each kind of partial sum and combination of dimensions; the number of a chunk gives the place of
+its sums.  They are written by one system call, so a full disk is an error and not a signal, and the partial sums of
 neighbouring chunks are read together.
 
-The journal, from which a killed build is finished, has two more: ``identity``, a JSON object that says what is being
-built, and ``records``, one record of fixed length per chunk at the place of its number.  A record is written when all
-partial sums of its chunk are.  It carries a checksum of itself, so that a torn one counts as none.
+The journal, from which a killed build is finished, has two more files: ``identity``, a JSON object that says what is
+being built, and ``records``, one record of fixed length per chunk.  A record is written after all partial sums of its
+chunk.  It contains its own checksum, so that a torn one is ignored.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Scratch:
             self._bounds[axes] = window.bounds(axes)
         for f in fields:
             self._files[f] = self._opened(folder, f)
-            # What is never written is read as zeros and takes no room.
+            # Parts that are never written are read as zeros and take no space.
             os.ftruncate(self._files[f], int(self._places[f.axes][-1]) * np.dtype(f.dtype).itemsize)
 
     def _opened(self, folder: Path, field: Field) -> int:
@@ -76,7 +76,7 @@ class Scratch:
             for e, (a, b) in zip(bounds, box, strict=True)
         ]
         matrix = self.window.matrix_shape
-        # Dimensions after `depth` are touched whole, so the parts from there on follow each other in the file.
+        # Dimensions after `depth` are touched whole, so the parts from there on are contiguous in the file.
         depth = len(matrix) - 1
         while depth and touched[depth] == (0, matrix[depth]):
             depth -= 1
@@ -94,7 +94,7 @@ class Scratch:
         box: tuple[tuple[int, int], ...],
         out: npt.NDArray[Any],
     ) -> None:
-        """Copy the parts of chunks that lie side by side in the file into their places in `out`."""
+        """Copy the parts of chunks that are contiguous in the file to their places in `out`."""
         matrix, places = self.window.matrix_shape, self._places[field.axes]
         ranges = [range(i, i + 1) for i in lead] + [range(a, b) for a, b in touched]
         first = int(np.ravel_multi_index([r[0] for r in ranges], matrix))
@@ -124,7 +124,7 @@ class Scratch:
 
 
 class PassingScratch(Scratch):
-    """The same in files without a name, in memory where the system has such."""
+    """Partial sums in files without a name, in memory if the system supports it."""
 
     def _opened(self, folder: Path, field: Field) -> int:
         if hasattr(os, "memfd_create"):
@@ -134,7 +134,7 @@ class PassingScratch(Scratch):
 
 
 class PassingJournal:
-    """Records of chunks that nobody goes on with."""
+    """Records of chunks in memory, for a build that is not resumed."""
 
     def __init__(self, count: int, dtype: np.dtype[Any]) -> None:
         self.records = np.zeros(count, dtype)
@@ -154,7 +154,7 @@ def _rows(cuts: list[npt.NDArray[np.int64]]) -> list[range]:
 def _lay_out(
     raw: npt.NDArray[Any], counts: list[int], sizes: list[int], places: list[int], out: npt.NDArray[Any]
 ) -> None:
-    """Copy parts of one shape, which follow each other, side by side."""
+    """Copy consecutive parts of equal shape to their places side by side."""
     parts = raw[: math.prod(counts) * math.prod(sizes)].reshape(*counts, *sizes)
     target = out[tuple(slice(p, p + n * m) for p, n, m in zip(places, counts, sizes, strict=True))]
     # Splitting an axis in two is a view whatever the strides.
@@ -165,7 +165,7 @@ def _lay_out(
 def _lay_out_each(
     raw: npt.NDArray[Any], edges: list[npt.NDArray[np.int64]], box: tuple[tuple[int, int], ...], out: npt.NDArray[Any]
 ) -> None:
-    """Copy parts of any shapes, which follow each other, into their places as far as they lie in the box."""
+    """Copy consecutive parts of any shapes to their places, as far as they are in the box."""
     begin = 0
     for place in np.ndindex(*(len(e) - 1 for e in edges)):
         starts = [int(e[i]) for e, i in zip(edges, place, strict=True)]
@@ -190,7 +190,7 @@ def _read_exactly(file: int, into: memoryview, place: int) -> None:
         into, place = into[count:], place + count
 
 
-#: Name of the journal's own form; a change of it makes older journals useless.
+#: Version of the journal; older journals cannot be resumed.
 FORMAT = "cfagg accumulation 3"
 
 
@@ -199,7 +199,7 @@ def _identified(identity: Mapping[str, Any], count: int) -> dict[str, Any]:
 
 
 def _identity_in(folder: Path) -> dict[str, Any]:
-    """Return what is being built in a folder; nothing where that cannot be told."""
+    """Return the identity of the build in a folder, empty if it cannot be read."""
     try:
         found = json.loads(read_own(folder / "identity"))
     except (FileNotFoundError, ValueError):
@@ -208,7 +208,7 @@ def _identity_in(folder: Path) -> dict[str, Any]:
 
 
 class Journal:
-    """An open journal of so many chunks, with records by `record_type`."""
+    """An open journal of `count` chunks, with records of type `dtype`."""
 
     def __init__(self, folder: Path, count: int, dtype: np.dtype[Any]) -> None:
         self.count, self.dtype = count, dtype
@@ -228,23 +228,23 @@ class Journal:
         found = _identity_in(folder)
         if found.get("format") != FORMAT:
             raise TargetError(
-                "the unfinished accumulation is of another version; run again with overwrite=True (--overwrite) "
-                "to start again"
+                f"{folder}: the unfinished accumulation was begun by another version of cfagg; start again with "
+                "overwrite=True (--overwrite)"
             )
         old = found.get("identity")
         old = old if isinstance(old, dict) else {}
         names = [k for k in identity if old.get(k) != identity[k]]
         if names or found.get("chunks") != count:
             raise TargetError(
-                f"the unfinished accumulation was started with different settings ({', '.join(names) or 'chunks'}), so "
-                "it cannot be resumed like this; repeat the call with the original options, or start again with "
-                "overwrite=True (--overwrite)"
+                f"{folder}: the unfinished accumulation was begun with different settings "
+                f"({', '.join(names) or 'chunks'}) and cannot be resumed with these; repeat the original options, or "
+                "start again with overwrite=True (--overwrite)"
             )
         return cls(folder, count, dtype)
 
     @staticmethod
     def array_in(folder: Path) -> Any:
-        """Return the path of the array of a journal, `None` where that cannot be told."""
+        """Return the path of the array of a journal, `None` if it is unknown."""
         found = _identity_in(folder).get("identity")
         array = found.get("array") if isinstance(found, dict) else None
         return array[0] if isinstance(array, list) and array else None

@@ -1,7 +1,7 @@
-"""The accumulated array and those beside it, as they are stored: what values mean, and whether they are being written.
+"""The accumulated array and those beside it: what their stored values mean, and whether they are being written.
 
-The same attributes count as in xarray: of Zarr v2 the fill value of the metadata, of v3 the attribute ``_FillValue``;
-``missing_value`` in both.  A valid range counts too, as CF says.  NaN and infinities never count as values.
+The same attributes count as in xarray: for Zarr v2 the fill value of the metadata, for v3 the attribute ``_FillValue``,
+``missing_value`` for both.  A valid range counts too, by CF.  NaN and infinities never count as values.
 
 Sources: CF sections 2.5.1, 4.1, 4.2 and 8.1; NetCDF User's Guide, "Attribute Conventions".
 """
@@ -41,20 +41,9 @@ if TYPE_CHECKING:
     from cfagg.kernels.cumulative.mask import Mask
 
 __all__ = [
-    "Meaning",
-    "beside",
-    "coordinate_along",
-    "horizontal_dims",
-    "mask_of",
-    "read_cells",
-    "read_meaning",
-    "read_values",
-    "role_of",
-    "settled",
-    "unchanged",
-    "within_limit",
-    "write_back",
-]
+    "Meaning", "beside", "coordinate_along", "horizontal_dims", "mask_of", "read_cells", "read_meaning", "read_values",
+    "role_of", "settled", "unchanged", "within_limit", "write_back",
+]  # fmt: skip
 
 _TYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "b1")
 _SPELT = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -62,7 +51,7 @@ _SPELT = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 @dataclass(frozen=True)
 class Meaning:
-    """What stored values mean: as which type they are read, which are missing, and how they become real values."""
+    """What stored values mean: the type in which they are read, which are missing, and how they are unpacked."""
 
     dtype: np.dtype[Any]
     mask: record.MaskRecord
@@ -74,11 +63,11 @@ def read_meaning(array: ZarrArray) -> Meaning:
     where = f"{array.store}: array {array.path!r}"
     if array.dtype.str[1:] not in _TYPES:
         raise UnsupportedError(
-            f"{where} has type {array.dtype.name}; sums are made of integers of 8 to 64 bits, of booleans and of "
-            "real numbers of 16, 32 or 64 bits: store it as one of these"
+            f"{where} has type {array.dtype.name}; only integers of 8 to 64 bits, booleans and real numbers of 16, 32 "
+            "or 64 bits can be summed: store it as one of these"
         )
     attributes = dict(array.attributes)
-    # Truth values are 0 and 1.
+    # Booleans count as 0 and 1.
     stored = np.dtype("u1") if array.dtype.kind == "b" else array.dtype
     values = read_as(stored, attributes)
     if values.kind == "i" and array.dtype.kind == "u":
@@ -117,13 +106,13 @@ def read_meaning(array: ZarrArray) -> Meaning:
 
 
 def within_limit(mask: record.MaskRecord, limit: float) -> tuple[int | float, int | float]:
-    """Return the smallest and largest stored value that count where larger magnitudes are kept out of sums."""
+    """Return the smallest and largest stored value that count if larger magnitudes are kept out of sums."""
     low = -limit if mask.valid_min is None else max(mask.valid_min, -limit)
     return low, limit if mask.valid_max is None else min(mask.valid_max, limit)
 
 
 def mask_of(dtype: np.dtype[Any], mask: record.MaskRecord, limit: float | None = None) -> Mask:
-    """Return which values of a type, in native byte order, count; with a limit, those that are within it."""
+    """Return the mask of values of a type, in native byte order, that count, within the limit if one is given."""
     from cfagg.kernels.cumulative.mask import Mask, native_type
 
     low, high = (mask.valid_min, mask.valid_max) if limit is None else within_limit(mask, limit)
@@ -149,7 +138,7 @@ def number_of(value: Any, dtype: np.dtype[Any], where: str) -> Any:
 
 
 def _in_type(value: float, dtype: np.dtype[Any]) -> int | float | None:
-    """Return a fill value as elements of this type equal it, `None` where none does or all such are missing anyway."""
+    """Return a fill value in this type, `None` if no element can equal it, or if it is missing anyway (NaN)."""
     if not math.isfinite(value):
         return None
     if dtype.kind == "f":
@@ -161,7 +150,7 @@ def _in_type(value: float, dtype: np.dtype[Any]) -> int | float | None:
 
 
 def _bound(value: float, dtype: np.dtype[Any], *, upper: bool) -> int | float:
-    """Return a bound that admits the same elements of this type: whole among integers, and within 64 bits."""
+    """Return a bound that admits the same elements of this type, as an integer for integers."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             return float(dtype.type(value))
@@ -171,7 +160,7 @@ def _bound(value: float, dtype: np.dtype[Any], *, upper: bool) -> int | float:
 
 
 def horizontal_dims(array: ZarrArray) -> tuple[str, ...]:
-    """Return the pair of horizontal dimensions in the array's order; nothing where there is none, or no telling."""
+    """Return the pair of horizontal dimensions in the array's order; empty if there is none, or it is unclear."""
     roles: dict[str, list[str]] = {"Y": [], "X": []}
     for d in array.dims:
         coordinate = beside(array, d)
@@ -184,7 +173,7 @@ def horizontal_dims(array: ZarrArray) -> tuple[str, ...]:
 
 
 def _curvilinear_dims(array: ZarrArray) -> tuple[str, ...]:
-    """Return the two dimensions that auxiliary latitudes and longitudes share, nothing where there are none."""
+    """Return the two dimensions that auxiliary latitudes and longitudes share, empty if there are none."""
     dims: dict[Place, set[tuple[str, ...]]] = {"latitude": set(), "longitude": set()}
     for name in coordinate_names(array):
         found = beside(array, name)
@@ -213,7 +202,7 @@ def coordinate_along(array: ZarrArray, place: Place) -> ZarrArray | None:
 
 
 def beside(array: ZarrArray, name: str) -> ZarrArray | None:
-    """Return another array of the same group, None where there is none that holds numbers."""
+    """Return another array of the same group, `None` unless it exists and holds numbers."""
     try:
         return open_array(array.store, path_beside(array, name), allow=array.allow)
     except (SourceError, UnsupportedError, ConventionError):
@@ -221,7 +210,7 @@ def beside(array: ZarrArray, name: str) -> ZarrArray | None:
 
 
 def opened(array: ZarrArray, path: str, *, any_type: bool = False) -> ZarrArray | None:
-    """Return an array by its path in the store, `None` where there is none that can be understood."""
+    """Return an array by its path in the store, `None` if it cannot be opened."""
     try:
         return open_array(array.store, path, any_type=any_type, allow=array.allow)
     except CfaggError:
@@ -241,7 +230,7 @@ def coordinate_names(array: ZarrArray) -> list[str]:
 
 
 def area_measure(array: ZarrArray) -> str | None:
-    """Return the name of the variable that is said to hold the areas of cells, there or not."""
+    """Return the name of the variable that attributes name for the areas of cells, whether it exists or not."""
     measures = dict(re.findall(r"(\w+)\s*:\s*(\S+)", str(array.attributes.get("cell_measures", ""))))
     return measures.get("area")
 
@@ -254,7 +243,7 @@ def stored_chunks(array: ZarrArray) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
 
 
 def read_cells(array: ZarrArray, box: Sequence[tuple[int, int]]) -> npt.NDArray[Any]:
-    """Return a box of an array as it is stored, by start and stop per dimension; fill values where nothing is."""
+    """Return the stored values of a box, by start and stop per dimension; fill values where nothing is stored."""
     return ZarrReader(array, workers=1).read([slice(a, b) for a, b in box])
 
 
@@ -280,11 +269,9 @@ _TICK, _COARSE_TICK = 0.02, 2.1
 
 
 def settled(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
-    """Return the stamps of objects once none of them may be written again within the same tick of the clock.
-
-    `which` are numbers in C order, by default all.  Where these are named, whoever writes the array asks: what others
-    write to an object store meanwhile has another ETag.
-    """
+    """Return the stamps of objects once none of them can be written again within the same tick of the clock."""
+    # `which` are numbers in C order, by default all.  If given, the caller is writing the array itself, and objects
+    # that others write to an object store meanwhile have other ETags.
     for _ in range(100):
         if isinstance(array.store, Url):
             if which is not None:
@@ -296,21 +283,21 @@ def settled(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> npt
             continue
         now = time.time_ns()
         found = stamps(array, which)
-        # Modification times may be set to anything, and some systems tell no other.
+        # Modification times may be set to anything, and some systems have no others.
         times = found[found[:, 0] >= 0, 1:3]
         tick = _TICK if not times.size or (times % 10**9).any() else _COARSE_TICK
         age = int(np.abs(now - times).min(initial=2**62)) / 1e9
         if age >= tick:
             return found
         time.sleep(tick - age + 0.001)
-    raise StaleError(f"{array.store}: array {array.path!r} is being written; run again when it is not")
+    raise StaleError(f"{array.store}: array {array.path!r} is being written; run again when nothing writes to it")
 
 
 def write_back(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> None:
-    """Let the system begin to write what was stored in the objects through memory maps, before they are read."""
-    # A page of a map that was written, and not yet written out, can be written again without any trace in the times of
-    # its file.  Once its writing out has begun the next store into it sets these times, and is found.  File systems in
-    # memory write nothing out, and set no times for maps.
+    """Start writing changes through memory maps to disk, so that later ones change the times of the files."""
+    # A dirty page of a memory map can be changed again without changing the times of its file.  Once the system has
+    # begun to write it to disk, the next change sets these times and is noticed.  File systems in memory never write
+    # pages to disk, and set no times for maps.
     begin = None if isinstance(array.store, Url) else _sync_file_range()
     if begin is None:
         return
@@ -322,30 +309,30 @@ def write_back(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> 
         try:
             file = os.open(f"{array.folder}/{array.key(index)}", os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
-            # Not there, or not readable, which reading it will tell.
+            # Missing or not readable: reading it will report that.
             continue
-        # What a file system cannot do it says by an error, which changes nothing.
+        # An error means that the file system does not support it, which does no harm.
         begin(file, ctypes.c_int64(0), ctypes.c_int64(0), 2)
         close_read(file)
 
 
 @cache
 def _sync_file_range() -> Any:
-    """Return Linux's function that begins to write out pages of a file, `None` elsewhere."""
+    """Return Linux's function that starts writing pages of a file to disk, `None` elsewhere."""
     return getattr(ctypes.CDLL(None), "sync_file_range", None) if sys.platform == "linux" else None
 
 
 def unchanged(array: ZarrArray, seen: npt.NDArray[np.int64], which: npt.NDArray[np.int64] | None = None) -> None:
-    """Refuse an array that was written since its stamps were taken; those of `which` objects, by default all."""
+    """Raise an error if an array was written since its stamps were taken, by default those of all objects."""
     where = f"{array.store}: array {array.path!r}"
     again = "run again" if isinstance(array.store, Url) else "run again with resume=True (--resume)"
-    remedy = f"{again} when it is not being written"
+    remedy = f"{again} when nothing writes to it"
     if current_signature(array) != array.signature:
-        raise StaleError(f"the metadata of {where} were written while it was accumulated; {remedy}")
+        raise StaleError(f"{where}: its metadata were written while it was accumulated; {remedy}")
     changed = compare(seen, stamps(array, which))
     if changed:
         first = np.unravel_index(changed[0] if which is None else which[changed[0]], array.objects.matrix_shape)
         raise StaleError(
-            f"{where}: {len(changed):,} of its stored chunks were written while it was accumulated, the first being "
+            f"{where}: {len(changed):,} of its stored chunks were written while it was accumulated, first "
             f"{tuple(map(int, first))}; {remedy}"
         )

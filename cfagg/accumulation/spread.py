@@ -1,4 +1,4 @@
-"""Extremes, means and centred sums of squares over any ranges, from statistics of chunks and as few cells as can be."""
+"""Extremes, means and centred sums of squares over any ranges, from statistics of chunks and few cells."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Terms = list[tuple[Local, ...]]
 
 
 def extremes(group: Group, request: Request, which: Literal["min", "max"]) -> Float:
-    """Return the smallest or largest real values; chunks whose stored extremes show they cannot decide are not read."""
+    """Return the smallest or largest real values; chunks are not read if their stored extremes rule them out."""
     request = request.resolve(group.source.shape)
     stored = {"min": "max", "max": "min"}[which] if group.scale < 0 else which
     found = plan_nodes(group, request, needs(group, stored))
@@ -52,13 +52,13 @@ def extremes(group: Group, request: Request, which: Literal["min", "max"]) -> Fl
         for found_parts in in_order(work, jobs, found.cost):
             for place, values in found_parts:
                 out[place] = ufunc(out[place], values)
-    # Infinite values never count, so what is still infinite had nothing valid.
+    # Infinite values never count, so results that are still infinite had no valid values.
     values = np.where(out == nothing, np.nan, out * group.scale + group.offset)
     return values.reshape(request.shape)
 
 
 def _from_nodes(group: Group, nodes: Nodes, kind: str, ufunc: np.ufunc, nothing: float) -> Iterator[tuple[Any, Float]]:
-    """Yield what stored statistics give: place in the result, and values."""
+    """Yield places in the result, and values from stored statistics."""
     for term, blocks in node_blocks(nodes, needs(group, kind)):
         values = blocks[kind].view(group.dtype)
         if "count" in blocks:
@@ -69,7 +69,7 @@ def _from_nodes(group: Group, nodes: Nodes, kind: str, ufunc: np.ufunc, nothing:
 def _from_cells(
     group: Group, mask: Mask | None, index: tuple[int, ...], terms: Terms, ufunc: np.ufunc, nothing: float
 ) -> list[tuple[Any, Float]]:
-    """Return what the cells of a chunk give."""
+    """Return places in the result, and values from the cells of a chunk."""
     box = hull(terms)
     block = cells_of(group, index, box)
     out = []
@@ -79,7 +79,7 @@ def _from_cells(
         if valid is None or valid.all():
             found = extremes_of(values, term, ufunc).astype(np.float64)
         else:
-            # What is not valid is replaced by what can be no result, or one only where it is one anyway.
+            # Invalid values are replaced by the value that loses every comparison.
             worst = _worst(native_type(group.dtype), nothing)
             found = extremes_of(np.where(valid, values, worst), term, ufunc)
             doubtful = found == worst
@@ -91,7 +91,7 @@ def _from_cells(
 
 
 def _worst(dtype: np.dtype[Any], nothing: float) -> Any:
-    """Return the value that all others of a type are before."""
+    """Return the value of a type that loses every comparison."""
     if dtype.kind == "f":
         return dtype.type(nothing)
     info = np.iinfo(dtype)
@@ -101,8 +101,8 @@ def _worst(dtype: np.dtype[Any], nothing: float) -> Any:
 def _useful(
     group: Group, jobs: list[tuple[tuple[int, ...], Terms]], kind: str, out: Float
 ) -> Iterator[tuple[tuple[int, ...], Terms]]:
-    """Yield the chunks that may change a result, the most promising first, each looked at when it is asked for."""
-    # By the time the next one is asked for, results of those before it have come in.
+    """Yield the chunks that may change a result, the most promising first."""
+    # A generator, so that each chunk is compared with the results of those before it.
     level = bounds_of(group, kind)
     if level is None or not jobs:
         yield from jobs
@@ -118,7 +118,7 @@ def _useful(
 
 
 def _bounds(group: Group, level: Level[ZarrArray], kind: str, indices: list[tuple[int, ...]]) -> Float:
-    """Return the extreme of each chunk, as bad as can be for chunks without valid cells."""
+    """Return the extreme of each chunk, the worst possible value for chunks without valid cells."""
     at = np.array(indices, np.int64).reshape(len(indices), -1)
     low, high = at.min(axis=0), at.max(axis=0) + 1
     box = tuple((int(low[a]), int(high[a])) for a in level.axes)
@@ -130,7 +130,7 @@ def _bounds(group: Group, level: Level[ZarrArray], kind: str, indices: list[tupl
 
 
 def extremes_of(values: Array, term: Sequence[Local], ufunc: np.ufunc) -> Array:
-    """Return the smallest or largest values of each group of what a term takes, single positions taken."""
+    """Return the extremes of each group of a term; single positions have been taken already."""
     single = tuple(a for a in folds_of(term) if len(term[a].entries) == 1)
     cut = [slice(None)] * values.ndim
     for a in single:
@@ -150,7 +150,7 @@ def extremes_of(values: Array, term: Sequence[Local], ufunc: np.ufunc) -> Array:
     return values
 
 
-#: Weights (counts where there are none), means, and sums of squared distances from the means times weights.
+#: Weights (counts without weights), means, and weighted sums of squared distances from the means.
 Moments = tuple[Float, Float, Float]
 
 
@@ -185,7 +185,7 @@ def merged(parts: Moments, term: Sequence[Local], axes: Sequence[int]) -> Moment
         total = np.add.reduceat(weight, begin, axis)
         centre = _ratio(np.add.reduceat(weight * mean, begin, axis), total)
         shift = mean - np.take(centre, target, axis)
-        # Rounding of the centre is taken out of it: what is left of the mean distance is small.
+        # The rounding error of the centre is removed: the remaining mean distance is small.
         rest = _ratio(np.add.reduceat(weight * shift, begin, axis), total)
         squares = np.add.reduceat(m2 + weight * np.square(shift), begin, axis) - total * np.square(rest)
         parts = total, centre + rest, np.maximum(squares, 0.0)
@@ -193,7 +193,7 @@ def merged(parts: Moments, term: Sequence[Local], axes: Sequence[int]) -> Moment
 
 
 def joined(a: Moments, b: Moments) -> Moments:
-    """Return the moments of two samples together, element by element."""
+    """Return the moments of the union of two samples, element by element."""
     total = a[0] + b[0]
     share = _ratio(b[0], total)
     distance = np.where(a[0] != 0, b[1] - a[1], 0.0)
@@ -202,7 +202,7 @@ def joined(a: Moments, b: Moments) -> Moments:
 
 
 def _elements(local: Local) -> tuple[Array, Array, Array, Array]:
-    """Return elements in the order of their groups: place, group, how often each counts, and where groups begin."""
+    """Return elements in the order of their groups: place, group, coefficient, and where groups begin."""
     segment, coefficient, begin = by_target(local)
     starts, stops = np.array(local.starts), np.array(local.stops)
     lengths = (stops - starts)[segment]
@@ -220,10 +220,10 @@ def _ratio(total: Array, weight: Array) -> Float:
         return np.where(weight != 0, total / weight, 0.0)
 
 
-#: Up to so many boxes of a chunk are reduced one by one, more of them element by element.
+#: Up to this number of boxes of a chunk are reduced one by one, more are reduced element by element.
 _BOXES = 64
 
-#: So many cells take longer in NumPy than loading a compiler.
+#: Cost from which NumPy takes longer than loading the compiler.
 _COMPILED_FROM = 2e7
 
 
@@ -257,7 +257,7 @@ def _add(out: Moments, place: Any, parts: Moments) -> None:
 
 
 class _Work:
-    """Moments of the cells that terms take of a chunk."""
+    """Computes the moments of the cells that terms take of a chunk."""
 
     def __init__(self, group: Group, found: NodePlan) -> None:
         self.group = group
@@ -266,7 +266,7 @@ class _Work:
             "fills": mask.fills,
             "valid_min": mask.valid_min,
             "valid_max": mask.valid_max,
-            # A compiler that has been loaded already costs nothing.
+            # If the compiler has been loaded already, using it costs nothing.
             "compiled": found.cost > _COMPILED_FROM or "numba" in sys.modules,
         }
         self.mask = mask_of(group.dtype, mask)
@@ -324,14 +324,14 @@ class _Work:
         try:
             found = partial_sums(values, (), weights=weights, statistics=(folds,), **self.options)
         except OverflowError:
-            # Integers whose sum has more than 64 bits: with weights of 1, they are summed in real numbers.
+            # The sum exceeds 64 bits: with weights of 1, integers are summed in real numbers.
             ones = np.broadcast_to(np.float64(1.0), values.shape)
             found = partial_sums(values, (), weights=ones, statistics=(folds,), **self.options)
         return found.statistics[folds]
 
 
 def _numbered(term: tuple[Local, ...]) -> tuple[Local, ...]:
-    """Return a term with its segments in place of what they hold."""
+    """Return a term in which each segment is replaced by a single element."""
     return tuple(
         replace(local, low=0, high=n, starts=range(n), stops=range(1, n + 1)) if local.take is None else local
         for local, n in ((local, len(local.starts)) for local in term)

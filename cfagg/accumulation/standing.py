@@ -1,4 +1,4 @@
-"""What of an accumulation stays as it is when its array grows along one dimension."""
+"""The part of an accumulation that stays unchanged when its array grows along one dimension."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Standing", "standing_of", "whole_objects"]
 
 @dataclass(frozen=True)
 class Standing:
-    """How much along `axis` no longer changes: chunks of the source, elements, and samples."""
+    """How much along `axis` is final: chunks of the source, elements, and samples."""
 
     axis: int
     chunk: int
@@ -34,7 +34,7 @@ class Standing:
 
 
 def whole_objects(array: ZarrArray, axis: int, length: int) -> int:
-    """Return how many rows of stored objects lie within so many elements as a whole: the next may be filled up."""
+    """Return how many rows of stored objects lie entirely within the first `length` elements."""
     held = array.objects.axes[axis]
     if isinstance(held, Regular):
         return min(length // held.chunk, held.count)
@@ -42,7 +42,7 @@ def whole_objects(array: ZarrArray, axis: int, length: int) -> int:
 
 
 def standing_of(array: ZarrArray, axis: int, length: int, stride: int, *, sampled: bool) -> Standing:
-    """Return what stays of sums over the first so many elements; `sampled` where these are accumulated."""
+    """Return what stays of sums over the first `length` elements; `sampled` if there are sums along the axis."""
     held, grid = array.objects.axes[axis], array.grid.axes[axis]
     whole = whole_objects(array, axis, length)
     position = whole * held.chunk if isinstance(held, Regular) else int(held[whole])

@@ -1,7 +1,7 @@
 """From partial sums of chunks to the cumulative sums of one combination of dimensions.
 
-Along one of its axes the sums are carried on from block to block, so that memory is bounded however many chunks there
-are; along the others all chunks are in memory together.  Where the array has grown, the sums go on from the last sample
+Along one of its axes the sums are carried from block to block, so that memory is bounded for any number of chunks;
+along the others all chunks are in memory together.  If the array has grown, the sums continue from the last sample
 that stays.
 """
 
@@ -40,13 +40,13 @@ class PartialSums:
 
     recipe: Recipe
     scratch: Scratch
-    #: Of every chunk, with those over all dimensions.
+    #: The records of all chunks, which hold the sums over all dimensions.
     records: npt.NDArray[Any]
     layout: Layout
     basis: Basis | None
-    #: Whether anything of the array is missing, or kept out of its sums.
+    #: Whether any element of the array is missing, or kept out of its sums.
     excluded: bool
-    #: Partial sums of some chunks without cells that are kept out.
+    #: Corrections of chunks with cells that are kept out.
     repairs: Repairs | None = None
 
     def read(self, kind: str, axes: Axes, box: Box) -> npt.NDArray[Any]:
@@ -74,10 +74,7 @@ class Task:
 
 
 def sum_tasks(specs: Sums[ArraySpec], *, excluded: bool, after: Basis | None = None) -> Iterator[Task]:
-    """Yield the tasks of one combination; counts beside weights only where something is excluded.
-
-    Where something stays, only those of chunks `after` it.
-    """
+    """Yield the tasks of one combination, of chunks `after` what stays; counts beside weights if any are excluded."""
     for quantity, spec in specs.arrays.items():
         if 0 in spec.grid or (quantity == "counts" and "weights" in specs.arrays and not excluded):
             continue
@@ -102,7 +99,7 @@ class _Run:
         self.spec, self.low = task.specs.arrays[task.quantity], task.specs.low.get(task.quantity)
         self.window, self.basis = partial.recipe.window, partial.basis
         inside = self.basis is not None and self.basis.axis in self.axes
-        #: The axis along which sums are carried on.
+        #: The axis along which sums are carried from block to block.
         self.stream: int = self.basis.axis if self.basis is not None and inside else self.axes[0]
         self.first = self.basis.sample if self.basis is not None and inside else 0
         earlier = None if self.basis is None else self.basis.group.sums[self._dims()]
@@ -113,7 +110,7 @@ class _Run:
             (0, len(partial.layout.samples[a])) if a in self.axes else (i * c, min((i + 1) * c, n))
             for a, (i, c, n) in enumerate(zip(task.columns, self.spec.chunks, self.spec.shape, strict=True))
         ]
-        #: How far into the block values stay as they are, where the dimension that has grown is not accumulated.
+        #: How far into the block values stay, where the dimension that has grown is not accumulated.
         self.stay, self.grown = 0, -1
         if self.basis is not None and not inside:
             self.grown = self.basis.axis
@@ -140,7 +137,7 @@ class _Run:
             return
         pending = self._old_rows(whole * chunk, self.first)
         if self.task.quantity == "counts":
-            # What is summed is how many are missing.
+            # The number of missing values is summed.
             pending = self._implied((whole * chunk, self.first)) - pending[0], None
         for values, low in self._samples():
             pending = _joined(pending, (values, low), self.stream)
@@ -213,7 +210,7 @@ class _Run:
         return carry, rest
 
     def _write_row(self, row: int, values: npt.NDArray[Any] | None, low: npt.NDArray[Any] | None) -> None:
-        """Write the chunks of one row of samples along the stream; None stands for counts of an array that is whole."""
+        """Write the chunks of one row of samples along the stream; `None` means counts of an array without gaps."""
         chunk = self.spec.chunks[self.stream]
         samples = (row * chunk, min((row + 1) * chunk, self._length))
         constant = None
@@ -257,11 +254,11 @@ class _Run:
             yield tuple(r[i] for r, i in zip(ranges, place, strict=True))
 
     def _take(self, rows: range) -> None:
-        """Take over chunks that stay as they are."""
+        """Take over chunks that stay unchanged."""
         for row in rows:
             for index in self._row(row):
                 if self.old is None:
-                    # Counts of an array of which nothing was missing were not stored.
+                    # Counts were not stored, because nothing was missing.
                     self._write_row(row, None, None)
                     break
                 self.target.take(self.spec, index, self.old)
@@ -271,7 +268,7 @@ class _Run:
     def _old_rows(
         self, start: int, stop: int, *, stay: bool = False
     ) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        """Return earlier values and low parts of some samples; with `stay`, of the positions that stay alone."""
+        """Return earlier values and low parts of some samples; with `stay`, only of the positions that stay."""
         box = list(self.block)
         box[self.stream] = (start, stop)
         if stay:
@@ -287,12 +284,12 @@ class _Run:
         return high, None if self.old_low is None else read_region(self.old_low, tuple(box))
 
     def _shape(self, count: int) -> Axes:
-        """Return the shape of so many new samples along the stream."""
+        """Return the shape of `count` new samples along the stream."""
         sizes = (high - low - self.stay * (a == self.grown) for a, (low, high) in enumerate(self.block))
         return tuple(count if a == self.stream else n for a, n in enumerate(sizes))
 
     def _implied(self, samples: tuple[int, int]) -> npt.NDArray[np.int64]:
-        """Return how many elements there are up to samples, missing ones too; of length 1 along the other axes."""
+        """Return the number of elements up to samples, including missing ones; of length 1 along the other axes."""
         out = np.ones([1] * len(self.block), np.int64)
         for a in self.axes:
             positions = self.partial.layout.samples[a]
@@ -308,7 +305,7 @@ _KINDS = {"data": ("sum", "low"), "weights": ("weights", "weights_low"), "counts
 
 
 def _joined(first: tuple[Any, Any], then: tuple[Any, Any], axis: int) -> tuple[Any, Any]:
-    """Return two arrays one after the other along an axis, of two pairs; nothing is copied where one is empty."""
+    """Concatenate two pairs of arrays along an axis; nothing is copied if the first pair is empty."""
     if not first[0].shape[axis]:
         return then
     return (
@@ -318,7 +315,7 @@ def _joined(first: tuple[Any, Any], then: tuple[Any, Any], axis: int) -> tuple[A
 
 
 def _split(pair: tuple[Any, Any], axis: int, count: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """Return the first so many entries along an axis, and the rest, of two arrays."""
+    """Return the first `count` entries along an axis, and the rest, of a pair of arrays."""
     head: tuple[Any, ...] = (slice(None),) * axis + (slice(0, count),)
     tail: tuple[Any, ...] = (slice(None),) * axis + (slice(count, None),)
     return (

@@ -1,4 +1,4 @@
-"""Statistics over any ranges along any dimensions: sums, from stored ones and as few cells of the array as can be."""
+"""Statistics over any ranges along any dimensions, from stored sums and as few cells of the array as possible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cfagg.accumulation.adding import add_up
 from cfagg.accumulation.contract import contract_raw
-from cfagg.accumulation.group import Group, missing_weights
+from cfagg.accumulation.group import Group, command, missing_weights
 from cfagg.accumulation.parts import Pick, locate
 from cfagg.accumulation.proof import Proof, add_outliers, read_instead
 from cfagg.accumulation.query_plan import Plan, Quantity, make_plan
@@ -24,7 +24,7 @@ __all__ = ["counts", "evaluate", "plan_sums", "raw_sums", "sums", "sums_and_coun
 Float = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
-#: Numbers of this size and more do not fit into int64, whatever rounding did to them.
+#: Numbers of at least this size do not fit into int64, even if they were rounded.
 _BEYOND = 2.0**63 * (1 - 1e-9)
 
 
@@ -33,20 +33,20 @@ _NONE = np.empty(0, np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Sums of stored values, each with one axis per axis of the source; empty where they were not asked for."""
+    """Sums of stored values, each with one axis per axis of the source; empty if they were not requested."""
 
-    #: Of stored (packed) values, times their weights where there are weights.
+    #: Sums of stored (packed) values, multiplied by weights if there are any.
     data: npt.NDArray[np.float64] | npt.NDArray[np.int64]
     #: Sums of the weights of valid cells; counts where there are no weights.
     weights: npt.NDArray[np.float64] | npt.NDArray[np.int64]
     #: Numbers of valid cells.
     counts: Int64
-    #: What is to be added to `data`, where sums are kept with twice the digits of float64.
+    #: Low parts, to be added to `data`, if sums are kept with twice the digits of float64.
     data_low: Float | None = None
 
 
 def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> npt.NDArray[Any]:
-    """Return a statistic of real values as float64, or int64 counts; of no values 0 for sum and count, else NaN."""
+    """Return a statistic of real values as float64, or int64 counts; without values 0 for sum and count, else NaN."""
     resolved = request.resolve(group.source.shape)
     if 0 in resolved.shape:
         return np.zeros(resolved.shape, np.int64 if statistic == "count" else np.float64)
@@ -68,24 +68,24 @@ def evaluate(group: Group, request: Request, statistic: str, ddof: int = 0) -> n
     if group.weights is not None and not group.weights.known:
         return _unweighted(group, resolved, statistic)
     if group.weights is None or group.complete or group.extra is None:
-        # Sums of weights of other writers that rounding may have left have been read from the cells.
+        # Sums of weights of other writers that may consist of rounding errors were read from the cells.
         total, weight = sums(group, resolved)
         empty = weight == 0
     else:
-        # Differences of sums of weights may leave a trace of rounding where all values are missing.
+        # Differences of sums of weights may leave a rounding error where all values are missing.
         total, weight, number = sums_and_counts(group, resolved)
         empty = number == 0
     if statistic == "sum":
-        # A sum over no dimension at all leaves what is missing missing.
+        # In a sum over no dimension, missing values stay missing.
         return np.where(empty, 0.0 if resolved.reduced else np.nan, total)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(empty | (weight == 0), np.nan, total / weight)
 
 
 def _unweighted(group: Group, request: Request, statistic: str) -> npt.NDArray[Any]:
-    """Return sums or means of an array whose weights are not known."""
-    # What rounding may have left of a sum is not taken for one: where no value is valid there is no mean, and where
-    # all are the same it is theirs.
+    """Return sums or means of an array whose weights are unknown."""
+    # Where a sum may consist of rounding errors, the extremes and counts decide: without valid values there is no mean,
+    # and the mean of equal values is that value.
     from cfagg.accumulation.spread import extremes
 
     total, weight = sums(group, request)
@@ -95,13 +95,13 @@ def _unweighted(group: Group, request: Request, statistic: str) -> npt.NDArray[A
     if not (doubtful | light).any():
         return out
     low, high, number = extremes(group, request, "min"), extremes(group, request, "max"), counts(group, request)
-    # A mean of equal values needs no weights, if there are any; a sum of zeros neither.
+    # Neither a mean of equal values nor a sum of zeros needs weights.
     same = (low == high) & (~light if statistic == "mean" else low == 0)
     lost = (doubtful | light) & (number > 0) & ~same
     if lost.any():
         raise missing_weights(
             f"{group.store}: {group.variable!r}",
-            f"rounding may have left nothing of {int(lost.sum()):,} of {lost.size:,} differences of sums",
+            f"{int(lost.sum()):,} of {lost.size:,} differences of sums may consist of rounding errors only",
         )
     out = np.where(doubtful & same, low, out)
     return np.where((doubtful | light) & (number == 0), 0.0 if statistic == "sum" else np.nan, out)
@@ -127,7 +127,7 @@ def counts(group: Group, request: Request) -> Int64:
 
 
 def plan_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data", "weights")) -> Plan:
-    """Return what would be read to answer a request; nothing is read."""
+    """Return what would be read to answer a request, without reading it."""
     _check_shape(group)
     if group.weights is None:
         wanted = tuple(dict.fromkeys("weights" if q == "counts" else q for q in wanted))
@@ -142,7 +142,7 @@ def raw_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data
     found = add_up(group, plan, integer=group.kind == "int64", measure=doubtful)
     totals = dict(found.high)
     if "data" in totals and found.bound >= 2.0**63:
-        # Some sum may not fit: int64 is right modulo 2**64, and float64 says how large it is.
+        # Some sum may not fit: int64 is right modulo 2**64, and float64 gives its size.
         rough = add_up(group, plan, integer=False).high["data"]
         beyond = np.abs(rough) >= _BEYOND
         if beyond.any():
@@ -155,7 +155,7 @@ def raw_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data
         total = totals["data"] if low is None else totals["data"] + low
         if group.weights is not None and not group.weights.known:
             data, weight = proof.lost(found, total, totals["weights"])
-            # NaN where rounding may have left nothing of them.
+            # NaN where they may consist of rounding errors.
             return Totals(np.where(data, np.nan, total), np.where(weight, np.nan, totals["weights"]), _NONE)
         bad = proof.wrong(found, total, totals.get("weights"), count)
         if bad.any():
@@ -168,15 +168,15 @@ def raw_sums(group: Group, request: Request, wanted: Sequence[Quantity] = ("data
 
 
 def _check_shape(group: Group) -> None:
-    """Refuse an array of another shape than when its sums were built: positions would mean other cells."""
+    """Refuse an array whose shape has changed since its sums were built, as positions would mean other cells."""
     if group.extra is None or group.extra.source.shape == group.source.shape:
         return
     from cfagg.accumulation.freshness import check
 
     check(group)
     raise StaleError(
-        f"{group.store}: {group.variable!r} has shape {group.source.shape}, and {group.extra.source.shape} when its "
-        f"accumulation was built; renew it with: cfagg accumulate {group.store} {group.variable} --refresh"
+        f"{group.store}: {group.variable!r} has shape {group.source.shape}, but had {group.extra.source.shape} when "
+        f"its accumulation was built; refresh it with: {command(group.store, group.variable, '--refresh')}"
     )
 
 
@@ -193,7 +193,7 @@ def _decoded(group: Group, request: Request, found: Totals) -> tuple[Float, Floa
 
 
 def _real(values: npt.NDArray[Any]) -> Float:
-    """Return values as float64; those that are one along an axis, and take no room there, still do not."""
+    """Return values as float64; broadcast axes stay broadcast and take no memory."""
     if values.dtype == np.float64:
         return values
     once = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in values.strides)
@@ -202,7 +202,7 @@ def _real(values: npt.NDArray[Any]) -> Float:
 
 
 def _known(group: Group, request: Request, quantity: Quantity) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
-    """Return counts or sums of weights where nothing is missing."""
+    """Return counts or sums of weights of an array in which nothing is missing."""
     lengths = request.lengths
     if quantity == "counts" or group.weights is None:
         out = np.ones([1] * len(lengths), np.int64)

@@ -27,10 +27,10 @@ from cfagg.storage.urls import Url, a_place
 
 __all__ = ["accumulated_arrays", "update"]
 
-#: What the name of a group of sums ends with.
+#: The end of the name of a group of sums.
 _SUFFIX = group_name("")
 
-#: Groups are looked for so deep.
+#: Depth to which groups are searched.
 _DEPTH = 16
 
 
@@ -43,13 +43,11 @@ def update(
     workers: int | None = None,
     memory: int | str = DEFAULT_MEMORY,
 ) -> tuple[Report, ...]:
-    """Extend the accumulations of a store by what has been appended to its arrays; what was summed is not read again.
+    """Extend the accumulations of a store by what has been appended to its arrays, and return a report for each.
 
-    An accumulation that was built as a whole is written anew the first time, so that it grows in its place from then
-    on: what every further increment costs does not depend on how long the array is.
-
-    Returns one report for each accumulation; none where there is none.  `report` is that of `cfagg.append`, after which
-    this is called; it is not needed.  `variables` are paths of arrays, by default all that have an accumulation.
+    Data that were summed are not read again.  An accumulation that was built as a whole is written anew the first time,
+    and grows in place from then on, so that the cost of an increment does not depend on the length of the array.
+    `variables` are paths of arrays, by default all that have an accumulation.
     """
     del report
     place = a_place(store, storage_options)
@@ -82,7 +80,7 @@ def _update(store: str, variable: str, threads: int, memory: int) -> Report:
         if shop is not None:
             shop.abandon_if_useless()
     if extension is None:
-        # Along which dimension it grows is seen from what has grown.
+        # It is to grow along the dimension that has grown.
         group = open_group(store, variable, check=False)
         grown = tuple(group.differences.grown)
         order = Order(
@@ -94,7 +92,7 @@ def _update(store: str, variable: str, threads: int, memory: int) -> Report:
 
 
 def _extension(store: str, variable: str, threads: int, memory: int) -> Extension | None:
-    """Return what extends an accumulation in its place, `None` where it has to be written as a whole."""
+    """Return what extends an accumulation in place, `None` if it must be written as a whole."""
     group = open_group(store, variable, check=False, when_needed=True)
     try:
         return extend(group, threads, memory)

@@ -1,8 +1,8 @@
-"""The weights of the cells of an array: areas, another variable of the store, or what a user gives.
+"""The weights of the cells of an array: areas, another variable of the store, or given by the user.
 
-Areas of cells whose corners are given are those of polygons (CF section 7.1, bounds of auxiliary coordinates).  CF does
-not say what joins two corners; here it is a great circle, but for cells between two parallels and two meridians, which
-are those of regular grids and have their areas.
+Cells with given corners have the areas of polygons (CF section 7.1, bounds of auxiliary coordinates).  CF does not say
+how two corners are joined; here they are joined by great circles, except for cells between two parallels and two
+meridians, which have the areas of cells of a regular grid.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = ["Weights", "corners_of", "find_weights", "polygon_areas"]
 
 type Floats = npt.NDArray[np.float64]
 
-#: Cells at a time: what is computed for them stays in the processor's caches.
+#: Cells at a time, few enough to stay in the processor's caches.
 _BLOCK = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
 class Corners:
-    """The true latitudes and longitudes, and their bounds, that say where the corners of an array's cells are."""
+    """The true latitudes and longitudes, and their bounds, which give the corners of an array's cells."""
 
     latitude: ZarrArray
     longitude: ZarrArray
@@ -48,23 +48,23 @@ class Corners:
 
     @property
     def paths(self) -> list[str]:
-        """Paths of what areas are made from."""
+        """Paths of the arrays that areas are computed from."""
         return [a.path for a in (self.latitude, self.latitude_bounds, self.longitude, self.longitude_bounds)]
 
     def areas(self, where: str, memory: int) -> Floats:
-        """Return the areas on the unit sphere, of the shape of the coordinates, from corners that fit in `memory`."""
+        """Return the areas on the unit sphere, in the shape of the coordinates; the corners must fit in `memory`."""
         size = 2 * math.prod(self.latitude_bounds.shape) * 8
         if size > memory:
             raise LimitError(
-                f"{where}: the corners of its cells take {size:,} bytes, more than memory={memory:,}; give more memory "
-                "(--memory)"
+                f"{where}: the corners of its cells take {size:,} bytes, more than memory={memory:,}; allow more "
+                "memory (--memory)"
             )
         lat = read_values(self.latitude_bounds) * _factor(self.latitude)
         lon = read_values(self.longitude_bounds) * _factor(self.longitude)
         if _beyond_the_pole(lat):
             raise ConformError(
                 f"{where}: {self.latitude_bounds.name!r} has latitudes beyond 90 degrees; correct its values or units, "
-                "or give weights"
+                "or pass weights"
             )
         return polygon_areas(np.clip(lat, -math.pi / 2, math.pi / 2), lon)
 
@@ -111,7 +111,7 @@ def _of_great_circles(lat: Floats, lon: Floats) -> Floats:
     total = np.zeros(len(lat))
     for k in range(1, points.shape[1] - 1):
         b, c = points[:, k], points[:, k + 1]
-        # Differences keep the digits that the product of three nearly equal vectors would lose.
+        # Differences keep the digits that would be lost in the product of three nearly equal vectors.
         volume = np.einsum("ij,ij->i", first, np.cross(b - first, c - first))
         cosines = 1 + sum(np.einsum("ij,ij->i", u, v) for u, v in ((first, b), (b, c), (c, first)))
         total += 2 * np.arctan2(volume, cosines)
@@ -119,7 +119,7 @@ def _of_great_circles(lat: Floats, lon: Floats) -> Floats:
 
 
 def _between_parallels(lat: Floats, lon: Floats) -> tuple[npt.NDArray[np.bool_], Floats]:
-    """Return which cells have two corners on each of two parallels and two meridians, and the areas of these."""
+    """Return which cells lie between two parallels and two meridians, and the areas of these."""
     turned = lon[:, :1] + np.remainder(lon - lon[:, :1] + math.pi, 2 * math.pi) - math.pi
     # The order of corners may begin along a parallel or along a meridian.
     along = (_same(lat, (0, 1), (2, 3)) & _same(turned, (1, 2), (3, 0))) | (
@@ -129,7 +129,7 @@ def _between_parallels(lat: Floats, lon: Floats) -> tuple[npt.NDArray[np.bool_],
 
 
 def _same(values: Floats, *pairs: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Return where the corners of every pair have one value, but for rounding to 32 bits."""
+    """Return where the corners of every pair have equal values, up to rounding to 32 bits."""
     found = np.ones(len(values), bool)
     for i, j in pairs:
         found &= np.abs(values[:, i] - values[:, j]) <= 2e-7 * np.abs(values[:, i])
@@ -148,22 +148,22 @@ Axes = tuple[int, ...]
 class Weights:
     """Weights over some of the dimensions of an array; finite and not negative."""
 
-    #: Where they are from: "area", "variable" or "array".
+    #: Their origin: "area", "variable" or "array".
     kind: str
-    #: The variable they were made from.
+    #: The variable that they were made from.
     name: str | None
     values: npt.NDArray[np.float64]
     #: Axes of the array that they span, ascending.
     axes: Axes
 
     def digest(self) -> str:
-        """Return what tells these weights from others."""
+        """Return a digest of the weights."""
         head = repr((self.values.shape, self.axes)).encode()
         return hashlib.blake2b(head + np.ascontiguousarray(self.values, "<f8").tobytes(), digest_size=16).hexdigest()
 
 
 def find_weights(array: ZarrArray, weights: Any, memory: int) -> Weights | None:
-    """Return the weights of an array's cells, of what `accumulate` takes, that fit in `memory`."""
+    """Return the weights of an array's cells, given as for `accumulate`; they must fit in `memory`."""
     if weights is None:
         return None
     where = f"{array.store}: array {array.path!r}"
@@ -183,19 +183,19 @@ def find_weights(array: ZarrArray, weights: Any, memory: int) -> Weights | None:
     _check(found, array, where)
     if found.values.nbytes > memory:
         raise LimitError(
-            f"{where}: the weights take {found.values.nbytes:,} bytes, more than memory={memory:,}; give more memory "
+            f"{where}: the weights take {found.values.nbytes:,} bytes, more than memory={memory:,}; allow more memory "
             "(--memory)"
         )
     return found
 
 
 def _check(found: Weights, array: ZarrArray, where: str) -> None:
-    """Refuse weights that mean nothing."""
+    """Refuse weights that do not fit, or are missing, infinite or negative."""
     shape = tuple(array.shape[a] for a in found.axes)
     if found.values.shape != shape:
         raise ConformError(
-            f"{where}: the weights have shape {found.values.shape}, the dimensions "
-            f"{[array.dims[a] for a in found.axes]} have {shape}; give weights that fit"
+            f"{where}: the weights have shape {found.values.shape}, but its dimensions "
+            f"{[array.dims[a] for a in found.axes]} have {shape}; pass weights of that shape"
         )
     for bad, word in (
         (np.isnan(found.values), "missing"),
@@ -208,12 +208,12 @@ def _check(found: Weights, array: ZarrArray, where: str) -> None:
             name = f" of {found.name!r}" if found.name else ""
             raise ConformError(
                 f"{where}: {count:,} of the {found.values.size:,} weights{name} are {word}, the first at {at}; "
-                "weights are finite and not negative"
+                "weights must be finite and not negative"
             )
 
 
 def _without_repeats(found: Weights) -> Weights:
-    """Return weights without axes of length 1, along which they say nothing; one axis stays at least."""
+    """Return weights without axes of length 1, but with one axis at least."""
     keep = [i for i, n in enumerate(found.values.shape) if n != 1] or list(range(min(1, found.values.ndim)))
     if len(keep) == found.values.ndim:
         return found
@@ -222,7 +222,7 @@ def _without_repeats(found: Weights) -> Weights:
 
 
 def _check_labels(array: ZarrArray, weights: Any, where: str) -> None:
-    """Refuse weights whose labels are not those of the array at the same places."""
+    """Refuse weights whose labels differ from those of the array."""
     labels = {d: weights.coords[d].values for d in weights.dims if d in getattr(weights, "coords", ())}
     if not labels:
         return
@@ -233,12 +233,12 @@ def _check_labels(array: ZarrArray, weights: Any, where: str) -> None:
         if d in own and own[d].shape == given.shape and not _same_labels(own[d].values, given):
             raise ConformError(
                 f"{where}: the weights have other labels along {d!r} than the array, or the same in another order; "
-                "reindex them to those of the array, or give their values alone"
+                "reindex them to those of the array, or pass their values without labels"
             )
 
 
 def _same_labels(own: npt.NDArray[Any], given: npt.NDArray[Any]) -> bool:
-    """Whether labels are the same, to the precision of the coarser ones; dates of two libraries are not compared."""
+    """Whether labels are equal, in the precision of the coarser ones; dates of different libraries count as equal."""
     if own.dtype.kind in "biuf" and given.dtype.kind in "biuf":
         kind = min((t for t in (own.dtype, given.dtype) if t.kind == "f"), key=lambda t: t.itemsize, default=None)
         return np.array_equal(own.astype(kind or own.dtype), given.astype(kind or given.dtype))
@@ -246,7 +246,7 @@ def _same_labels(own: npt.NDArray[Any], given: npt.NDArray[Any]) -> bool:
 
 
 def _numbers(given: Any, where: str) -> Floats:
-    """Return weights as numbers; dates, complex numbers and texts are none."""
+    """Return weights as numbers; refuse dates, complex numbers and texts."""
     try:
         values = np.asarray(given)
         reason: object = f"its type is {values.dtype}"
@@ -267,11 +267,11 @@ def _broadcast(array: ZarrArray, given: Any, where: str) -> Weights:
         fits = False
     if not fits:
         raise ConformError(
-            f"{where}: weights of shape {values.shape} do not broadcast to its shape {array.shape}; give one weight "
-            "per cell, with length 1 along dimensions where they do not vary"
+            f"{where}: weights of shape {values.shape} do not broadcast to its shape {array.shape}; pass one weight "
+            "per cell, with length 1 along dimensions along which they do not vary"
         )
     axes = range(array.ndim - values.ndim, array.ndim)
-    # A length of 1 says "the same everywhere", which is also so where the array has length 1.
+    # A length of 1 means "the same everywhere", even if the array has length 1 itself.
     keep = [i for i, n in enumerate(values.shape) if n != 1]
     if not keep:
         whole = np.full(array.shape[:1], float(values.reshape(-1)[0]) if values.size else 1.0)
@@ -284,8 +284,8 @@ def _by_dims(array: ZarrArray, dims: Sequence[str], values: Any, where: str) -> 
     unknown = [d for d in dims if d not in array.dims]
     if unknown or not dims:
         raise ConformError(
-            f"{where}: the weights have the dimensions {list(dims)}, the array has {list(array.dims)}; give "
-            "weights over some of these"
+            f"{where}: the weights have the dimensions {list(dims)}, but the array has {list(array.dims)}; pass "
+            "weights along some of these"
         )
     order = sorted(range(len(dims)), key=lambda i: array.dims.index(dims[i]))
     axes = tuple(array.dims.index(dims[i]) for i in order)
@@ -296,12 +296,12 @@ def _variable(array: ZarrArray, name: str, where: str, memory: int, kind: str = 
     """Return weights that another array of the store holds."""
     found = beside(array, name) or (opened(array, name) if "/" in array.path else None)
     if found is None:
-        # It says what is wrong with the name, or what there is.
+        # Raises an error that explains what is wrong with the name.
         found = open_array(array.store, path_beside(array, name), allow=array.allow)
     if math.prod(found.shape) * 8 > memory:
         raise LimitError(
             f"{where}: the weights {name!r} take {math.prod(found.shape) * 8:,} bytes, more than memory={memory:,}; "
-            "give more memory (--memory)"
+            "allow more memory (--memory)"
         )
     weights = _by_dims(array, found.dims, read_values(found), f"{where}: weights {name!r}")
     return replace(weights, kind=kind, name=name)
@@ -317,9 +317,9 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
         corners = corners_of(array)
         if corners is None:
             raise SourceError(
-                f"{where}: weights='area' needs a variable that cell_measures names, or a coordinate of latitude along "
-                f"one of the dimensions {', '.join(array.dims)}, or auxiliary coordinates of latitude and longitude "
-                "with bounds that hold the corners of cells; give the weights as a variable or an array"
+                f"{where}: weights='area' needs a variable that cell_measures names, a latitude coordinate along one "
+                f"of the dimensions {', '.join(array.dims)}, or auxiliary latitude and longitude coordinates whose "
+                "bounds hold the corners of cells; otherwise pass the weights as a variable or an array"
             )
         weights = _by_dims(array, corners.latitude.dims, corners.areas(where, memory), where)
         return replace(weights, kind="area", name=corners.latitude.name)
@@ -335,16 +335,16 @@ def _areas(array: ZarrArray, where: str, memory: int) -> Weights:
 
 
 def _heights(array: ZarrArray, latitude: ZarrArray, where: str) -> npt.NDArray[np.float64]:
-    """Return the share of a meridian strip's area in each latitude band, or the cosine of latitude without bounds."""
+    """Return the relative area of each latitude band, or the cosine of latitude if there are no bounds."""
     factor = _factor(latitude)
     bounds = _bounds(array, latitude)
     values = (read_values(latitude) if bounds is None else bounds) * factor
-    # Bounds halfway between latitudes reach beyond the pole where a cell is centred on it: they are clipped.
+    # Bounds halfway between latitudes reach beyond the pole if a cell is centred on it, so they are clipped.
     inner = values if bounds is None else np.abs(values).min(axis=1)
     centres = values if bounds is None else read_values(latitude) * factor
     if _beyond_the_pole(centres) or _beyond_the_pole(inner):
         raise ConformError(
-            f"{where}: {latitude.name!r} has latitudes beyond 90 degrees; correct its values or units, or give weights"
+            f"{where}: {latitude.name!r} has latitudes beyond 90 degrees; correct its values or units, or pass weights"
         )
     values = np.clip(values, -math.pi / 2, math.pi / 2)
     if bounds is None:
@@ -353,7 +353,7 @@ def _heights(array: ZarrArray, latitude: ZarrArray, where: str) -> npt.NDArray[n
 
 
 def _beyond_the_pole(latitudes: npt.NDArray[np.float64]) -> bool:
-    """Return whether any latitude, in radians, lies farther beyond a pole than rounding puts it."""
+    """Return whether any latitude, in radians, is beyond a pole by more than rounding."""
     return bool(np.nanmax(np.abs(latitudes), initial=0.0) > math.pi / 2 * (1 + 1e-4))
 
 

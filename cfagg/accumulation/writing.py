@@ -1,4 +1,4 @@
-"""Writing the arrays of a group: metadata, chunks, and those of an earlier state that stay; consolidated metadata."""
+"""Writing the arrays of a group: metadata, new chunks, chunks taken over from an earlier state, and consolidation."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ __all__ = ["Basis", "Target", "array_documents", "chunk_key", "codec_of", "read_
 def array_documents(spec: ArraySpec, codec: str, zarr_format: int) -> dict[str, Any]:
     """Return the metadata documents of an array by file name."""
     new = NewArray(
-        # Names of version 2 are those that the convention wants, which may be others and stand among the attributes.
+        # In version 2, the names that the convention requires, which may differ, are in the attributes.
         dims=spec.dims if zarr_format == 3 else None,
         shape=spec.shape,
         dtype=spec.dtype,
         chunks=spec.chunks,
-        # Every chunk is written; a fill value would make xarray take equal sums for missing.
+        # Every chunk is written; with a fill value, xarray would take equal sums for missing.
         fill=0 if zarr_format == 3 else None,
         codec=codec_named(codec),
         attributes=spec.attributes,
@@ -51,7 +51,7 @@ def array_documents(spec: ArraySpec, codec: str, zarr_format: int) -> dict[str, 
 
 
 def codec_of(document: Mapping[str, Any]) -> str:
-    """Return the name of the compression of an array of an accumulation, ``"blosc"`` where it is another's."""
+    """Return the compression of an array of an accumulation, ``"blosc"`` if it is none that `accumulate` offers."""
     if document.get("zarr_format") == 2:
         name = (document.get("compressor") or {"id": "none"}).get("id")
     else:
@@ -63,13 +63,13 @@ def codec_of(document: Mapping[str, Any]) -> str:
 def chunk_key(index: Sequence[int], zarr_format: int) -> str:
     """Return the key of a chunk below its array."""
     if zarr_format == 3:
-        # No directory per row of chunks: making and removing them takes longer than writing the chunks.
+        # Without a directory per row of chunks, which would take longer to make and remove than the chunks.
         return ".".join(["c", *map(str, index)])
     return ".".join(map(str, index)) or "0"
 
 
 def codec_named(name: str) -> Codec:
-    """Return the compression of an accumulation: accumulated sums are random in their last bytes, which none packs."""
+    """Return a fast compression: the last bytes of accumulated sums are random, and no codec compresses them."""
     return Codec(name, inner="lz4")
 
 
@@ -92,8 +92,8 @@ def renew_consolidated(
     if found is None:
         return
     root = found.content
-    # Those of version 3 list the group.  Those of version 2 do not: xarray opens every group that they list, and the
-    # names of dimensions that the convention prescribes are of other lengths there than in the data.
+    # Version 3 lists the group.  Version 2 does not: xarray opens every group that is listed, and the dimensions that
+    # the convention prescribes have other lengths in the group than in the data.
     whole = without_group(root, group) if zarr_format == 2 else with_group(root, group, nodes)
     if whole is None:
         return
@@ -111,7 +111,7 @@ _REPEATED = 64
 
 @dataclass(frozen=True, eq=False)
 class Basis(Standing):
-    """What stays of an earlier state of the accumulation, of whose array one dimension has grown."""
+    """The part of an earlier state of the accumulation that stays, although its array has grown along one axis."""
 
     group: Group
 
@@ -119,7 +119,7 @@ class Basis(Standing):
 class Target:
     """The directory of the new group."""
 
-    #: Whether arrays are those of an earlier state, so that nothing of them is written that stays.
+    #: Whether existing arrays are extended, so that chunks that stay are not written.
     in_place = False
 
     def __init__(self, folder: Path, codec: str, zarr_format: int, build: str | None = None) -> None:
@@ -130,7 +130,7 @@ class Target:
         #: CRC-32C of metadata, and of every stored chunk, by array.
         self.metadata: dict[str, int] = {}
         self.checksums: dict[str, npt.NDArray[np.uint32]] = {}
-        #: By what a group that grows is known, when its tables are written.
+        #: The checks and growth record of a group that grows, once its tables are written.
         self.known: tuple[Checks, Growth] | None = None
         self._encode = codec_named(codec).encoder()
         self._repeated: dict[Any, bytes] = {}
@@ -149,7 +149,7 @@ class Target:
         write_documents(path, documents)
 
     def write(self, spec: ArraySpec, index: Axes, values: npt.NDArray[Any]) -> None:
-        """Write one chunk, filled up where the array ends within it."""
+        """Write one chunk, padded if the array ends within it."""
         self._store(spec, index, self._encoded(spec, values))
 
     def write_whole(self, spec: ArraySpec, values: npt.NDArray[Any]) -> None:
@@ -169,7 +169,7 @@ class Target:
         self._store(spec, index, encoded)
 
     def take(self, spec: ArraySpec, index: Axes, old: ZarrArray) -> None:
-        """Take over a chunk whose values stay as they are: by a link to its file where there is one like it."""
+        """Take over a chunk whose values stay, by a link to its file if the same file would be written."""
         if self._same(spec, old) and not isinstance(old.store, Url):
             source = Path(old.folder) / old.key(index)
             place = self._place(spec, index)
@@ -179,7 +179,7 @@ class Target:
                 if error.errno in (errno.ENOENT, errno.ENOSPC, errno.EDQUOT):
                     raise
                 shutil.copy2(source, place)
-            # Not of the bytes that are there now: damage that was done to them before is still to be found.
+            # Its recorded checksum, not one of the present bytes, so that earlier damage is still noticed.
             self._note(
                 spec, index, old.crc(index) if isinstance(old, CheckedArray) else crc32c(Path(place).read_bytes())
             )
@@ -187,7 +187,7 @@ class Target:
         self.write(spec, index, read_region(old, spec.extent(index)))
 
     def _same(self, spec: ArraySpec, old: ZarrArray) -> bool:
-        """Whether an older array's chunks are the files that would be written."""
+        """Whether the chunks of an older array are the same files that would be written."""
         name = "zarr.json" if self.zarr_format == 3 else ".zarray"
         mine, other = dict(self.documents[spec.name][name]), dict(old.document)
         for key in ("shape", "attributes", "dimension_names", "storage_transformers"):

@@ -27,9 +27,7 @@ from cfagg.cf.kinds_of_units import is_reference_time, split_reference
 from cfagg.cf.units import SAME, Linear, linear_exact, plain_units
 from cfagg.errors import CalendarError, UnitsError
 
-__all__ = [
-    "REFORMED", "DateChange", "Reference", "before_reform", "canonical", "parse", "time_transform", "transform",
-]  # fmt: skip
+__all__ = ["REFORMED", "DateChange", "Reference", "before_reform", "canonical", "parse", "time_transform", "transform"]
 
 #: Calendars that are one from 15 October 1582 on.
 REFORMED = frozenset({"standard", "proleptic_gregorian"})

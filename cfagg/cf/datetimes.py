@@ -10,17 +10,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 __all__ = [
-    "CALENDAR_NAMES",
-    "Datetime",
-    "calendar_name",
-    "clock_problem",
-    "day_number",
-    "days_in_month",
-    "leap_seconds_until",
-    "may_have_leap_second",
-    "parse_datetime",
+    "CALENDAR_NAMES", "Datetime", "calendar_name", "clock_problem", "days_in_month", "parse_datetime",
     "seconds_between",
-]
+]  # fmt: skip
 
 #: Calendars of CF as they are written, each with the one name that is used for it here, and the minor version of CF
 #: that brought it.

@@ -17,18 +17,9 @@ from cfagg.cf.common_units import COMMON
 from cfagg.cf.udunits import LONGEST, XML, definition
 
 __all__ = [
-    "Meaning",
-    "convertible",
-    "is_dimensionless",
-    "is_logarithmic",
-    "is_pressure",
-    "is_reference_time",
-    "is_temperature",
-    "is_time",
-    "known",
-    "meaning",
-    "split_reference",
-]
+    "convertible", "is_dimensionless", "is_logarithmic", "is_pressure", "is_reference_time", "is_temperature",
+    "is_time", "known", "meaning", "split_reference",
+]  # fmt: skip
 
 #: Units of time that cftime knows and UDUNITS does not.
 _OF_CFTIME = frozenset({"mins", "hrs"})

@@ -17,15 +17,7 @@ from cfagg.cf.valid import stored_bounds, typed_bounds
 from cfagg.cf.values import integer_range, numbers, reinterpret, whole
 from cfagg.errors import CfaggWarning
 
-__all__ = [
-    "DEFAULT_FILLS",
-    "WRITTEN_FILLS",
-    "Missing",
-    "declared_fill",
-    "default_fill",
-    "is_default_fill",
-    "typed_fills",
-]
+__all__ = ["WRITTEN_FILLS", "Missing", "declared_fill", "default_fill", "is_default_fill", "typed_fills"]
 
 #: What the netCDF library writes where nothing was written, by type.
 WRITTEN_FILLS: Mapping[str, int | float] = {

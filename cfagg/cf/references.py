@@ -13,16 +13,9 @@ from cfagg.cf.lists import grid_mappings, interpolations, pairs
 from cfagg.model.dataset import LONGEST, Dataset, Dimension, Group, Variable
 
 __all__ = [
-    "DIMENSION_LISTS",
-    "KEYED",
-    "LISTS",
-    "REFERRING",
-    "WITH_A_GRAMMAR",
-    "Reference",
-    "Resolver",
-    "names_in",
+    "DIMENSION_LISTS", "KEYED", "LISTS", "REFERRING", "WITH_A_GRAMMAR", "Reference", "Resolver", "names_in",
     "references",
-]
+]  # fmt: skip
 
 #: Attributes that list names of variables.
 LISTS = (

@@ -12,19 +12,9 @@ from typing import Any, Literal
 from cfagg.cf.kinds_of_units import is_pressure, is_reference_time
 
 __all__ = [
-    "AXES_BY_NAME",
-    "COMMON_NAMES",
-    "LATITUDE_UNITS",
-    "LEVEL_UNITS",
-    "LONGITUDE_UNITS",
-    "PRESSURES",
-    "Axis",
-    "Place",
-    "axis_by_units",
-    "axis_of",
-    "place_by_units",
-    "place_of",
-]
+    "AXES_BY_NAME", "COMMON_NAMES", "LATITUDE_UNITS", "LEVEL_UNITS", "LONGITUDE_UNITS", "Axis", "Place",
+    "axis_by_units", "axis_of", "place_by_units", "place_of",
+]  # fmt: skip
 
 Axis = Literal["X", "Y", "Z", "T"]
 Place = Literal["latitude", "longitude"]

@@ -8,18 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 __all__ = [
-    "DISTINCT",
-    "Drawing",
-    "Line",
-    "Patch",
-    "Point",
-    "Text",
-    "colours",
-    "fitted",
-    "is_dark",
-    "shaded",
-    "text_width",
-]
+    "DISTINCT", "Drawing", "Line", "Patch", "Point", "Text", "colours", "fitted", "is_dark", "shaded", "text_width",
+]  # fmt: skip
 
 type Point = tuple[float, float]
 

@@ -15,19 +15,9 @@ if TYPE_CHECKING:
     from xarray import DataArray
 
 __all__ = [
-    "INK",
-    "MONTHS",
-    "MUTED",
-    "degree_ticks",
-    "degrees",
-    "direct",
-    "edges",
-    "is_pressure",
-    "label",
-    "positions",
-    "scale",
-    "soften",
-]
+    "INK", "MONTHS", "MUTED", "degree_ticks", "degrees", "direct", "edges", "is_pressure", "label", "positions",
+    "scale", "soften",
+]  # fmt: skip
 
 INK, MUTED = "#1f2328", "#656d76"
 

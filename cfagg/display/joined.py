@@ -10,16 +10,8 @@ from cfagg.display.sizes import count_text
 from cfagg.display.summary import Listing
 
 __all__ = [
-    "ApartFacts",
-    "AxisFacts",
-    "GroupFacts",
-    "JoinedFacts",
-    "Run",
-    "UnreadFacts",
-    "axis_text",
-    "beyond",
-    "joined_lines",
-]
+    "ApartFacts", "AxisFacts", "GroupFacts", "JoinedFacts", "Run", "UnreadFacts", "axis_text", "beyond", "joined_lines",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,21 +13,10 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "ROWS",
-    "AggregationSummary",
-    "AxisSummary",
-    "DimensionSummary",
-    "FileSummary",
-    "GroupSummary",
-    "LayoutSummary",
-    "Listing",
-    "PartitionSummary",
-    "ReferenceSummary",
-    "UnreadableSummary",
-    "VariableSummary",
-    "dtype_name",
+    "ROWS", "AggregationSummary", "AxisSummary", "DimensionSummary", "FileSummary", "GroupSummary", "LayoutSummary",
+    "Listing", "PartitionSummary", "ReferenceSummary", "UnreadableSummary", "VariableSummary", "dtype_name",
     "variable_path",
-]
+]  # fmt: skip
 
 #: So many lines of one kind are shown; of more, the first and the last.
 ROWS = 12

@@ -23,17 +23,9 @@ from cfagg.display.summary import (
 )
 
 __all__ = [
-    "OWN_FILE",
-    "access_text",
-    "attribute_text",
-    "axis_text",
-    "count_text",
-    "file_lines",
-    "layout_text",
-    "partition_table",
-    "reference_lines",
-    "variable_lines",
-]
+    "OWN_FILE", "access_text", "attribute_text", "axis_text", "count_text", "file_lines", "layout_text",
+    "partition_table", "reference_lines",
+]  # fmt: skip
 
 #: How the aggregation file itself is called among its references.
 OWN_FILE = "(this file)"

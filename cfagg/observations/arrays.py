@@ -1,7 +1,7 @@
-"""Arrays of an observation store: what they are, where the parts of their stored objects are, how each is decoded.
+"""Arrays of an observation store: their metadata, the parts of their stored objects, and how parts are decoded.
 
-The memory of a stored object, one column of chunks wide, is cut into *units* of equal size: blocks of a Blosc frame,
-chunks of a shard, ranges of an uncompressed object, or the whole of any other.  One unit is read and decoded alone.
+A decoded stored object, one column of chunks wide, consists of *units* of equal size: blocks of a Blosc frame, chunks
+of a shard, ranges of an uncompressed object, or the whole of any other.  Each unit can be read and decoded alone.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ MAX_DOCUMENT = 2**28
 
 @dataclass(frozen=True, eq=False)
 class StoredArray(ZarrArray):
-    """An array of an observation store, whose rows are read by units: its metadata, nothing of its data."""
+    """The metadata of an array of an observation store, whose rows are read by units."""
 
     #: ``zarr.json`` or ``.zarray`` as it is stored.
     text: bytes = field(default=b"", repr=False, kw_only=True)
 
     @cached_property
     def chunk(self) -> tuple[int, ...]:
-        """Shape of what is decoded at once: of the chunks within shards where there are shards."""
+        """Shape of a chunk; of the chunks within shards if there are shards."""
         return tuple(int(a.chunk) for a in self.grid.axes if isinstance(a, Regular))
 
     @cached_property
     def held(self) -> tuple[int, ...]:
-        """Shape of what is stored as one object."""
+        """Shape of a stored object."""
         return tuple(int(a.chunk) for a in self.objects.axes if isinstance(a, Regular))
 
     def object_key(self, *index: int) -> str:
@@ -53,7 +53,7 @@ class StoredArray(ZarrArray):
 
     @property
     def unit_decoder(self) -> Decoder | None:
-        """How units are decoded, whose elements are in the order of the dimensions; `None` where zarr-python does."""
+        """The decoder of units in C order; `None` where zarr-python must decode."""
         return None if self.decoder is None or self.decoder.order is not None else self.decoder
 
     @property
@@ -68,7 +68,7 @@ class StoredArray(ZarrArray):
 
     @property
     def blosc(self) -> bool:
-        """Whether chunks are compressed with Blosc and nothing else, so that blocks of them can be decoded alone."""
+        """Whether chunks are compressed with Blosc only, so that their blocks can be decoded alone."""
         decoder = self.unit_decoder
         return decoder is not None and len(decoder.steps) == 1 and self.codecs in ("blosc", "bytes, blosc")
 
@@ -80,19 +80,19 @@ def read_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
         return None
     where = f"{source.path}/{key}"
     if len(text) > MAX_DOCUMENT:
-        raise LimitError(f"{where} has {len(text):,} bytes, metadata are read up to {MAX_DOCUMENT:,}")
+        raise LimitError(f"{where} has {len(text):,} bytes, but metadata are read up to {MAX_DOCUMENT:,} bytes")
     return parse(text, where), text
 
 
 def open_stored(source: Source, path: str) -> StoredArray | None:
-    """Return what an array of a store is, `None` where there is no such array."""
+    """Return the metadata of an array of a store, `None` if there is no such array."""
     found = read_json(source, f"{path}/.zarray")
     key = "zarr.json" if found is None else ".zarray"
     if found is None:
         found = read_json(source, f"{path}/{key}")
         if found is None or found[0].get("node_type") != "array":
             return None
-    # Attributes are not asked for: they may be a read from far away.
+    # Attributes are not read, since that may be a request to another machine.
     array = array_of(source.path, path, {f"{path}/{key}": found[1]}.get, lambda _: None)
     if not all(isinstance(a, Regular) for g in (array.grid, array.objects) for a in g.axes):
         raise UnsupportedError(
@@ -107,9 +107,9 @@ Offsets = npt.NDArray[np.int64]
 
 #: Bytes of a unit of an object whose elements are stored as they are.
 _PLAIN_UNIT = 2**16
-#: Bytes of what is decoded at once; Blosc cannot make more.
+#: Most bytes that are decoded at once; Blosc cannot decode more.
 _MAX_UNIT = 2**31
-#: Of a remote Blosc frame so many bytes are read at first: mostly all offsets of its blocks are among them.
+#: Bytes of a remote Blosc frame that are read first: they usually include all offsets of its blocks.
 _HEAD = 2**14
 _HEADER = struct.Struct("<BBBBIII")
 
@@ -128,9 +128,9 @@ class StoredObject:
     #: Where each unit is stored; starts of -1 where it is absent, `None` where the object is.
     starts: Offsets | None
     stops: Offsets | None
-    #: From stored bytes, and the number of bytes they must become, to the unit.
+    #: Returns the unit, given its stored bytes and its decoded size.
     decode: Callable[[Any, int], Block]
-    #: Where the elements begin, if all of them are stored as they are, one after another.
+    #: Offset of the first element, if all elements are stored uncompressed.
     plain: int | None = None
 
 
@@ -162,13 +162,13 @@ def open_object(source: Source, array: StoredArray, row: int, column: int) -> St
         raise damaged(source, key, str(error)) from error
     if found is not None:
         return found
-    # Elements that are not stored are made as they are asked for: a chunk may be far larger than the array.
+    # Absent elements are made when needed: a chunk may be far larger than the array.
     item = array.dtype.itemsize
     return StoredObject(key, max(min(total, _PLAIN_UNIT // item * item), item), total, None, None, _same)
 
 
 def damaged(source: Source, key: str, problem: str) -> FragmentReadError:
-    """Return the error for an object that does not hold what it should."""
+    """Return the error for a damaged object."""
     return FragmentReadError(f"{source.path}: chunk {key} is damaged: {problem}; write the chunk again")
 
 
@@ -177,8 +177,7 @@ def _at(*values: int) -> Offsets:
 
 
 def _same(stored: Any, expected: int) -> Block:
-    """Return elements that are stored as they are."""
-    # Copied, because the bytes are a part of what was read at once, which may be much more.
+    """Return a copy of uncompressed elements, since the bytes may be part of a much larger read."""
     found = np.array(np.frombuffer(stored, np.uint8))
     if found.size != expected:
         raise DamagedError(f"it has {found.size:,} bytes where {expected:,} were expected")
@@ -187,11 +186,13 @@ def _same(stored: Any, expected: int) -> Block:
 
 def _check_unit(key: str, source: Source, nbytes: int) -> None:
     if nbytes > _MAX_UNIT:
-        raise LimitError(f"{source.path}: chunk {key} decodes to {nbytes:,} bytes at once, read up to {_MAX_UNIT:,}")
+        raise LimitError(
+            f"{source.path}: chunk {key} decodes to {nbytes:,} bytes, but chunks are decoded up to {_MAX_UNIT:,} bytes"
+        )
 
 
 def _plain(key: str, size: int, total: int, offset: int = 0) -> StoredObject:
-    """Return the ranges of an object whose elements are stored as they are, from `offset` on."""
+    """Return the ranges of an object whose elements are stored uncompressed from `offset` on."""
     if size != offset + total:
         raise DamagedError(f"it has {size:,} bytes, expected {offset + total:,}")
     edges = np.arange(0, total + _PLAIN_UNIT, _PLAIN_UNIT, dtype=np.int64).clip(max=total) + offset
@@ -205,18 +206,18 @@ def _frame(source: Source, key: str, total: int) -> StoredObject | None:
         return None
     head, size = edge
     if len(head) < 16:
-        raise DamagedError(f"its {len(head)} bytes are too few for the header of blosc")
+        raise DamagedError(f"it has {len(head)} bytes, too few for a Blosc header")
     version, codec, flags, item, nbytes, block, packed = _HEADER.unpack_from(head)
     if nbytes != total:
         raise DamagedError(f"it decodes to {nbytes:,} bytes, expected {total:,}")
     if packed > size:
-        raise DamagedError(f"it has {size:,} of the {packed:,} bytes that its header gives")
+        raise DamagedError(f"it has {size:,} bytes, but its header says {packed:,}")
     if flags & _COPIED:
         return _plain(key, packed, total, 16)
     count = -(-nbytes // block) if block else 0
     first = 16 + 4 * count
     if block < 1 or block > max(nbytes, 2**24) or first > packed or not item:
-        raise DamagedError(f"its header gives blocks of {block:,} bytes in a frame of {packed:,}")
+        raise DamagedError(f"its header says blocks of {block:,} bytes in a frame of {packed:,}")
     if len(head) < first:
         head += source.read_range(key, len(head), first - len(head))
     if len(head) < first:
@@ -227,7 +228,7 @@ def _frame(source: Source, key: str, total: int) -> StoredObject | None:
     stops = np.empty_like(starts)
     stops[order] = np.append(starts[order][1:], packed)
     if starts[order[0]] < first or starts[order[-1]] > packed or (stops <= starts).any():
-        raise DamagedError("offsets of its blocks lead out of it")
+        raise DamagedError("offsets of its blocks are outside of it")
 
     def decode(stored: Any, expected: int) -> Block:
         """Decode one block: as a frame of its own, with the header of the whole."""
@@ -253,7 +254,7 @@ def _shard(source: Source, array: StoredArray, decoder: Decoder, key: str, colum
     stored: Any = edge[0]
     size = edge[1]
     if size < length:
-        raise DamagedError(f"its {size:,} bytes are too few for an index of {length:,}")
+        raise DamagedError(f"it has {size:,} bytes, too few for an index of {length:,}")
     if shards.checksum:
         stored = strip_crc32c(stored)
     index = np.frombuffer(stored, "<u8").reshape(counts[0], -1, 2)[:, column]
@@ -274,8 +275,8 @@ def _by_zarr_python(source: Source, array: StoredArray, row: int, column: int) -
     """Return the whole chunk, which zarr-python decodes."""
     if source.remote:
         raise UnsupportedError(
-            f"{source.path}: array {array.path!r} has the codecs {array.codecs}, which are read from local stores "
-            "only; copy the store to this machine"
+            f"{source.path}: array {array.path!r} has the codecs {array.codecs}, which can only be read from local "
+            "stores; copy the store to this machine"
         )
     from cfagg.arrays.chunked import ZarrReader
 

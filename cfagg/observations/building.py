@@ -1,7 +1,7 @@
-"""Building a store: parts are read into sorted runs, these are put in order, and chunks are written.
+"""Building a store: parts are read into sorted runs, these are merged, and chunks are written.
 
-Each of the three steps consists of tasks that need nothing of each other and leave their result in a file, whole or not
-at all.  A build that is killed does again what was not finished.
+Each of the three steps consists of independent tasks, whose results appear in files whole or not at all.  A build that
+was killed repeats only the tasks that were not finished.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["Budget", "Built", "Work", "build", "write_store"]
 
 type Progress = Callable[[int, int], None]
 
-#: Progress is told in thousandths: so many of them are reading and merging.
+#: Progress is counted in thousandths: after reading, after merging, and in all.
 _READ, _MERGED, _ALL = 600, 700, 1000
 
 
@@ -57,28 +57,28 @@ class Budget:
 
     @property
     def run(self) -> int:
-        """Bytes of a run while it is read: it is sorted into a copy, and its frame is in memory, too."""
+        """Bytes of a run; its sorted copy and its frame are in memory at the same time."""
         return int(max(1 << 16, min(self.memory // (5 * self.workers), 256 << 20)))
 
     def portion(self, columns: int) -> int:
-        """Return rows to be merged at once, of which there is a copy."""
+        """Return how many rows are merged at once; there is a copy of them."""
         return int(max(1024, self.memory // (3 * self.workers * 4 * columns)))
 
     def writers(self, layout: DataLayout) -> int:
-        """Return how many chunks can be written at once, each of which is in memory as it is, padded and packed."""
+        """Return how many chunks can be written at once; each is in memory as rows, padded, and compressed."""
         rows = max(1, min(layout.chunk, layout.rows))
         return int(max(1, min(self.workers, self.memory // (3 * 4 * layout.columns * rows))))
 
 
 @dataclass(frozen=True)
 class Work:
-    """Where a store is built, and by whom; runs and records are kept in `folder`."""
+    """Where and with what a store is built; runs and records are kept in `folder`."""
 
     folder: Path
     store: Path
     budget: Budget
     client: Any = None
-    #: Told what is done in thousandths.
+    #: Called with the progress in thousandths.
     tell: Progress = lambda _done, _all: None
 
 
@@ -95,7 +95,7 @@ class Built:
     nbytes: int
     #: First and last date, in seconds since 1970.
     dates: tuple[int, int]
-    #: Variables of whole numbers that float32 had to round.
+    #: Variables of integers that float32 had to round.
     rounded: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
@@ -152,12 +152,12 @@ def write_store(
 
 
 def _notes(recipe: Recipe, chosen: tuple[int, int], table: RowTable) -> tuple[str, ...]:
-    """Return what a user should know who did not ask for it."""
+    """Return what a user should know about choices that the recipe left open."""
     if not recipe.published_statistics or chosen == (0, table.rows):
         return ()
     end = iso(table.epoch(chosen[1] - 1))
     note = (
-        f"the recipe does not choose the rows for statistics: they are of those up to {end}, as in the published "
+        f"the recipe does not choose the rows for statistics, so rows up to {end} were used, as in the published "
         "software; for all rows, add statistics: {records: all}"
     )
     return (note,)
@@ -168,12 +168,12 @@ def _notes(recipe: Recipe, chosen: tuple[int, int], table: RowTable) -> tuple[st
 
 
 def _read_parts(recipe: Recipe, parts: Sequence[Part], work: Work, pool: Pool) -> tuple[list[PartRead], int]:
-    """Read all parts that were not read before; return them in order, and how many were."""
+    """Read all parts that were not read before; return all in order, and how many had been read."""
     found = {k: p for k in range(len(parts)) if (p := recorded(work.folder, k)) is not None}
     resumed = len(found)
     todo = [k for k in range(len(parts)) if k not in found]
     if todo:
-        # Whatever was made of parts that are now read again has to be made again.
+        # Everything that was made from parts that are read again must be made again.
         for path in work.folder.glob("portion-*"):
             path.unlink()
         shutil.rmtree(work.store)
@@ -194,8 +194,8 @@ def _variables(found: Sequence[PartRead], parts: Sequence[Part], base: Base | No
         if base is not None:
             return base.store.variables
         raise SourceError(
-            "the recipe's sources have no observations in its dates, and a store cannot be empty: check that dates and "
-            "sources match"
+            "the sources of the recipe have no observations in its dates, and a store cannot be empty; check that "
+            "dates and sources match"
         )
     variables = filled[0].variables if base is None else base.store.variables
     for part in filled:
@@ -206,7 +206,7 @@ def _variables(found: Sequence[PartRead], parts: Sequence[Part], base: Base | No
             other = "the store" if base is not None else f"part {filled[0].number}"
             raise ConventionError(
                 f"part {part.number} ({iso(start)} to {iso(stop)}) {' and '.join(said)}, unlike {other} "
-                f"({', '.join(variables)}); give all the same columns, with the filter select"
+                f"({', '.join(variables)}); give all parts the same columns, with the filter select"
             )
     return check_variables(variables)
 
@@ -258,7 +258,7 @@ def _merged(folder: Path, number: int, portion: Portion) -> Run:
 
 
 def _former(base: Base | None, layout: DataLayout, stay: int) -> tuple[Path, int] | None:
-    """Return the store whose first rows stay as they are, where its chunks are like those of the new one."""
+    """Return the store whose first rows stay, if its chunks have the same shape as the new ones."""
     if base is None:
         return None
     array = base.store.data.array
@@ -268,7 +268,7 @@ def _former(base: Base | None, layout: DataLayout, stay: int) -> tuple[Path, int
 
 @dataclass
 class _Written:
-    """What is known of the chunks that are written."""
+    """What is known of the chunks that were written."""
 
     statistics: Accumulator
     entries: EntryFile
@@ -298,7 +298,7 @@ def _write_chunks(plan: ChunkPlan, work: Work) -> _Written:
 
 
 def _choice(recipe: Recipe) -> Choice:
-    """Return which rows the statistics are of."""
+    """Return the choice of rows for the statistics."""
     wanted = recipe.statistics
     if wanted.records is not None:
         return Choice("records", wanted.records)
@@ -313,7 +313,7 @@ def _choice(recipe: Recipe) -> Choice:
 
 
 def _covered(parts: Sequence[Part], base: Base | None) -> tuple[int, int]:
-    """Return the first and the last second that were asked of the sources, for this build or the store that grows."""
+    """Return the first and last second requested from the sources, for this build and for the store that grows."""
     periods = [*parts, *(base.periods if base is not None else ())]
     ends = np.array([min(p[0] for p in periods), max(p[1] for p in periods)], "datetime64[s]").astype(np.int64)
     return int(ends[0]), int(ends[1]) - 1
@@ -340,7 +340,7 @@ def _tendencies(
         a, b = (int(columns[p, 1]) if p < entries.count else table.rows for p in places.tolist())
         return max(a, chosen[0]), min(b, chosen[1])
 
-    # What was asked of the sources is known whole; where rows end before, no more than they tell.
+    # All of the requested time is known, unless the choice ends with some rows.
     first, last = covered
     if choice.over == "dates":
         first, last = first if choice.start is None else choice.start, last if choice.end is None else choice.end
@@ -358,7 +358,7 @@ def _tendencies(
 def _statistics_attributes(
     results: dict[str, npt.NDArray[Any]], variables: Sequence[str], chosen: tuple[int, int], table: RowTable
 ) -> dict[str, Any]:
-    """Return what attributes tell of the statistics."""
+    """Return the attributes that describe the statistics."""
     a, b = chosen
     if a >= b:
         return {"constant_fields": [], "statistics_start_date": None, "statistics_end_date": None}
@@ -368,7 +368,7 @@ def _statistics_attributes(
         "constant_fields": sorted(v for v, same in zip(variables, constant.tolist(), strict=True) if same),
         "statistics_start_date": iso(table.epoch(a)),
         "statistics_end_date": iso(table.epoch(b - 1)),
-        # The first so many records may end within a second.
+        # A number of records may end within a second.
         "statistics_rows": [a, b],
     }
 

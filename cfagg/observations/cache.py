@@ -1,4 +1,4 @@
-"""Decoded blocks of rows: kept in bounded memory that all datasets of a process share, and read from stored objects."""
+"""Decoded blocks of rows: read from stored objects, and kept in bounded memory shared by all datasets of a process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEFAULT_BUDGET = 256 * 2**20
 
 
 class Loading:
-    """Blocks that one thread is loading at this moment; others wait for them."""
+    """Blocks that one thread is loading while others wait for them."""
 
     __slots__ = ("done", "found")
 
@@ -49,8 +49,8 @@ class BlockCache:
             _caches.add(self)
 
     def claim(self, keys: Sequence[Hashable]) -> tuple[list[Block | Loading], list[int], Loading | None]:
-        """Return what there is of blocks, the positions that the caller loads, and its own `Loading`."""
-        # What the caller loads it must `settle`, also where loading fails.
+        """Return the blocks that are there, the positions that the caller must load, and its own `Loading`."""
+        # The caller must `settle` what it loads, even if loading fails.
         held: list[Block | Loading] = []
         mine: list[int] = []
         own: Loading | None = None
@@ -72,7 +72,7 @@ class BlockCache:
         return held, mine, own
 
     def settle(self, loading: Loading | None, keys: Sequence[Hashable], blocks: dict[Hashable, Block]) -> None:
-        """Take loaded blocks, and wake those who wait; `keys` without a block have failed."""
+        """Take loaded blocks, and wake waiting threads; `keys` without a block have failed."""
         if loading is None:
             return
         loading.found = blocks
@@ -98,7 +98,7 @@ class BlockCache:
             self.used -= dropped.nbytes
 
     def resize(self, budget: int) -> None:
-        """Change the budget in bytes; what does not fit any more is dropped, the oldest first."""
+        """Change the budget in bytes; blocks that no longer fit are dropped, the oldest first."""
         with self._lock:
             self.budget = budget
             self._shrink()
@@ -113,7 +113,7 @@ class BlockCache:
         return len(self._blocks)
 
     def _after_fork(self) -> None:
-        # Threads that were loading are not in this process.
+        # Threads that were loading do not exist in this process.
         self._loading = {}
         self._lock = threading.Lock()
 
@@ -124,7 +124,7 @@ _held: list[BlockCache] = []
 
 
 def _before_fork() -> None:
-    """Fork while no thread changes a cache, so that the new process finds it whole."""
+    """Lock all caches, so that the new process finds them consistent."""
     _registering.acquire()
     _held[:] = list(_caches)
     for cache in _held:
@@ -172,20 +172,20 @@ def set_cache_size(nbytes: int) -> None:
     """
     size: Any = nbytes
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-        raise LimitError(f"the size of a cache is a number of bytes, 0 or more; found {nbytes!r}")
+        raise LimitError(f"the size of a cache must be a number of bytes, 0 or more; found {nbytes!r}")
     shared_cache.resize(size)
 
 
-#: Directories of so many stored objects are kept.
+#: Number of stored objects whose directories are kept.
 _OBJECTS = 4096
-#: Two units are read by one call where at most so many bytes lie between them, on this machine and elsewhere.
+#: Most bytes between two units that are read by one call, on this machine and from another.
 _GAP, _REMOTE_GAP = 2**14, 2**18
 
 
 class BlockReader:
     """Reads ranges of the decoded bytes of an array's stored objects; many threads may use it."""
 
-    # `token` tells the units of this array from others in the cache.
+    # `token` identifies the units of this array in the cache.
 
     def __init__(self, source: Source, array: StoredArray, cache: BlockCache, token: str | None = None) -> None:
         self.source, self.array, self.cache = source, array, cache
@@ -193,8 +193,8 @@ class BlockReader:
         self._objects: dict[tuple[int, int], StoredObject] = {}
 
     def at(self, row: int, column: int) -> StoredObject:
-        """Return the directory of a stored object: which one along the rows, and which column of chunks."""
-        # Without a lock, which a fork could leave locked: at worst two threads read the same directory.
+        """Return the directory of a stored object, by its number along the rows and its column of chunks."""
+        # No lock, since a fork could leave it locked: at worst two threads read the same directory.
         objects = self._objects
         obj = objects.get((row, column))
         if obj is None:
@@ -205,7 +205,7 @@ class BlockReader:
         return obj
 
     def fill(self, row: int, column: int, start: int, stop: int, memory: Block | None) -> None:
-        """Fill memory with bytes of a decoded object, in stored byte order; with `None` they only go into the cache."""
+        """Fill memory with bytes of a decoded object, in stored byte order; with `None` only fill the cache."""
         obj = self.at(row, column)
         if obj.plain is not None and not self.source.remote:
             # The system keeps such bytes in its own cache.
@@ -236,14 +236,14 @@ class BlockReader:
             if isinstance(entry, Loading):
                 entry.done.wait()
                 other = entry.found.get(keys[i])
-                # Where the other thread has failed, this one finds its own reason.
+                # If the other thread has failed, this one tries itself.
                 blocks.append(self._load(obj, [first + i])[0] if other is None else other)
             else:
                 blocks.append(entry)
         return blocks
 
     def _load(self, obj: StoredObject, units: list[int]) -> list[Block]:
-        """Return units, read from the store by few calls and decoded."""
+        """Return decoded units, read from the store by few calls."""
         sizes = [min(obj.unit, obj.total - u * obj.unit) for u in units]
         if obj.starts is None or obj.stops is None:
             return [self._absent(n) for n in sizes]
@@ -274,14 +274,14 @@ class BlockReader:
         return [self._absent(n) if block is None else block for n, block in zip(sizes, out, strict=True)]
 
     def _read_plain(self, obj: StoredObject, start: int, memory: Block) -> None:
-        """Fill memory from an object whose elements are stored as they are."""
+        """Fill memory from an object whose elements are stored uncompressed."""
         stored = self.source.read_range(obj.key, start, memory.size)
         if len(stored) != memory.size:
             raise damaged(self.source, obj.key, f"it ends before byte {start + memory.size:,}")
         memory[:] = np.frombuffer(stored, np.uint8)
 
     def _absent(self, nbytes: int) -> Block:
-        """Return what stands for elements that are not stored."""
+        """Return fill values for elements that are not stored."""
         array = self.array
         decoder = array.unit_decoder
         swap = decoder is not None and decoder.swap
@@ -290,7 +290,7 @@ class BlockReader:
 
 
 def _copy(blocks: Iterable[Block], skip: int, memory: Block) -> None:
-    """Copy blocks one after another into memory, without the first `skip` bytes, as far as it goes."""
+    """Fill memory from consecutive blocks, without their first `skip` bytes."""
     at = 0
     for block in blocks:
         part = block[skip : skip + memory.size - at]

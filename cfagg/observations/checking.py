@@ -1,4 +1,4 @@
-"""Checking a store of observations: what of its rows, index, statistics and attributes is wrong, and in which rows."""
+"""Checking a store of observations: errors in its rows, index, statistics and attributes, and the rows concerned."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ type Block = npt.NDArray[np.float32]
 
 #: Rows read at once.
 _BLOCK = 2**17
-#: Where not all is asked for, so many rows of a larger store are looked at, in so many places.
+#: Unless all rows are requested, the number of rows of a large store that are checked, and the number of places.
 _SAMPLE_ROWS, _PLACES = 2**20, 64
 
 
@@ -60,26 +60,26 @@ def check_store(
 ) -> CheckReport:
     """Check a store of observations.
 
-    Rows must be in the order of all their columns and differ, with whole days and seconds, latitudes from -90 to 90 and
-    longitudes at least 0 and below 360.  Each index must be that of the rows, and the statistics those of the rows that
-    the store names.
+    Rows must be distinct and sorted by all their columns, with whole days and seconds, latitudes from -90 to 90 and
+    longitudes at least 0 and below 360.  Each index must agree with the rows, and the statistics with the rows that the
+    store names.
 
     Parameters
     ----------
     path : path or str
         The store; see `cfagg.open_observations`.
     full : bool
-        Whether all rows are read.  Otherwise a store of more than a million rows is looked at in 64 places, and its
-        statistics are only checked for sense.
+        Whether all rows are read.  Otherwise a store of more than a million rows is checked in 64 places, and its
+        statistics are only checked for plausibility.
     options, allow
-        As of `cfagg.open_observations`.
+        As for `cfagg.open_observations`.
     progress : callable, optional
         Called as ``progress(done, rows)`` with numbers of rows.
 
     Returns
     -------
     CheckReport
-        Every violated rule, with the first rows concerned.  Anything that cannot be opened is a finding, too.
+        Every violated rule, with the first rows concerned.  A store that cannot be opened is a finding, too.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def check_store(
 
 
 def _nothing_to_check(path: str | os.PathLike[str], error: CfaggError) -> bool:
-    """Tell whether a store could not be reached, rather than be wrong."""
+    """Return whether a store could not be reached at all, so that there is nothing to check."""
     if not isinstance(error, ConventionError | FragmentMismatchError | LimitError | SourceError):
         return True
     text = os.fspath(path)
@@ -170,7 +170,8 @@ class _Check:
         kinds = list(stored_kinds(self.store))
         said = self.store.attributes.date_indexing
         if said is not None and said not in kinds:
-            self.findings.append(finding_of("OBS021", "date_indexing", f"the store has no index {said!r} as it says"))
+            message = f"the attribute names the index {said!r}, which the store does not have"
+            self.findings.append(finding_of("OBS021", "date_indexing", message))
         elif not kinds and self.store.rows:
             self.findings.append(finding_of("OBS021", "store", "it has no index of its dates"))
         if has_pages(self.store):
@@ -196,7 +197,7 @@ class _Check:
                 self.indexes[kind] = index
 
     def _attributes(self) -> None:
-        """Compare what the attributes say of the shape with the arrays."""
+        """Compare the shape in the attributes with the arrays."""
         columns = 4 + len(self.store.variables)
         counts = {index.entries for index in self.indexes.values()}
         expected: dict[str, Any] = {"shape": [self.store.rows, columns]}
@@ -208,7 +209,7 @@ class _Check:
                 self.findings.append(finding_of("OBS041", f"attribute {name}", f"is {given!r:.80}; expected {value}"))
 
     def _chunks(self) -> None:
-        """Look for chunks that are not there: their rows would read as zeros."""
+        """Look for absent chunks, whose rows would be read as fill values."""
         array = self.store.data.array
         absent = [(row, key) for row, key, size in stored_objects(self.store) if size is None]
         for row, key in absent[:5]:
@@ -219,7 +220,7 @@ class _Check:
             self.findings.append(finding_of("OBS002", "data", f"{len(absent) - 5:,} more chunks are absent"))
 
     def _blocks(self) -> Iterator[tuple[int, int, Block | None]]:
-        """Yield blocks of rows, the next one being read meanwhile; `None` for those that cannot be."""
+        """Yield blocks of rows while the next is being read; `None` for unreadable ones."""
         ranges = self._ranges()
         with ThreadPoolExecutor(1, thread_name_prefix="cfagg-check") as pool:
             coming = [pool.submit(self._read, *r) for r in ranges[:1]]
@@ -279,7 +280,7 @@ class _Check:
         del of[kind]
 
     def _disagree(self, of: dict[str, Any], kind: str, check: EntryCheck | None) -> None:
-        """Tell, once, where an index is not that of the rows."""
+        """Report, once, where an index disagrees with the rows."""
         if check is not None and check.problem:
             rows = (check.row,) if check.row >= 0 else ()
             self.findings.append(finding_of("OBS022", f"index {kind}", check.problem, rows, len(rows)))

@@ -1,4 +1,4 @@
-"""What a check of a store compares: rows with what rows are, index entries with rows, statistics with rows."""
+"""The comparisons of a check: rows with their rules, index entries with rows, statistics with rows."""
 
 from __future__ import annotations
 
@@ -21,22 +21,14 @@ if TYPE_CHECKING:
     from cfagg.observations.store import ObservationStore
 
 __all__ = [
-    "BREACHES",
-    "EntryCheck",
-    "RowRules",
-    "Tally",
-    "chosen_range",
-    "compare_part",
-    "compare_statistics",
-    "compared",
-    "plausible_statistics",
-    "runs_of",
-]
+    "BREACHES", "EntryCheck", "RowRules", "chosen_range", "compare_part", "compare_statistics", "compared",
+    "plausible_statistics", "runs_of",
+]  # fmt: skip
 
 type Floats = npt.NDArray[np.float32]
 type Mask = npt.NDArray[np.bool_]
 
-#: What is told of rows that break a rule: the column, and what is wrong.
+#: For messages about rows that break a rule: the column, and what is wrong.
 BREACHES = {
     "OBS011": ("", "rows are not in the order of all their columns"),
     "OBS012": ("", "duplicate rows"),
@@ -46,11 +38,11 @@ BREACHES = {
     "OBS016": ("longitude ", "longitudes below 0, or 360 and above"),
 }
 
-#: So many rows are named of each rule.
+#: Number of rows that are named for each rule.
 NAMED = 5
 
 _DAY = 86400
-#: Days since 1970 that can be meant: whole float32 numbers below 2**24 have exact neighbours.
+#: Bound on days since 1970: float32 represents integers exactly below 2**24.
 _MOST_DAYS = 2**24
 
 
@@ -63,7 +55,7 @@ class Tally:
     texts: list[str] = field(default_factory=list)
 
     def add(self, wrong: Mask, start: int, text: Callable[[int], str]) -> None:
-        """Add the rows of a block where `wrong` is true; `text` says of a row of the block what was found."""
+        """Add the rows of a block where `wrong` is true; `text` describes the value of a row."""
         if not wrong.any():
             return
         at = np.flatnonzero(wrong)
@@ -77,7 +69,7 @@ def compared(rows: Floats, before: Floats) -> npt.NDArray[np.int8]:
     """Return 1, 0 or -1 for rows above, equal to or below others, in lexicographic order."""
     # NaN is above all numbers, and one NaN is as large as another; -0.0 is 0.0.
     found = np.zeros(len(rows), np.int8)
-    # Few rows are equal in their first columns, so each column is looked at for fewer rows.
+    # Few rows are equal in their first columns, so each further column is compared for fewer rows.
     left = np.arange(len(rows))
     for j in range(rows.shape[1]):
         a, b = rows[left, j], before[left, j]
@@ -92,7 +84,7 @@ def compared(rows: Floats, before: Floats) -> npt.NDArray[np.int8]:
 
 
 class RowRules:
-    """Checks blocks of rows and tallies what breaks a rule, by the code of the rule."""
+    """Checks blocks of rows and tallies violations by the code of the rule."""
 
     def __init__(self) -> None:
         self.tallies = {code: Tally() for code in BREACHES}
@@ -127,13 +119,13 @@ class RowRules:
 
 type Int64 = npt.NDArray[np.int64]
 
-#: Bound on days, so that rows with senseless ones still have some epoch.
+#: Bound on days, so that rows with nonsensical ones still have an epoch.
 _SENSELESS_DAYS = 2**40
 
 
 def runs_of(block: Floats, start: int) -> Int64:
     """Return the runs of rows with one date, int64 (k, 3): epoch, first row and number of rows."""
-    # What is not a number counts as 0.
+    # NaN counts as 0.
     if not len(block):
         return np.empty((0, 3), np.int64)
     numbers = np.nan_to_num(block[:, :2].astype(np.float64), nan=0.0)
@@ -144,7 +136,7 @@ def runs_of(block: Floats, start: int) -> Int64:
 
 
 class EntryCheck:
-    """Compares all entries of an index with all runs of rows, as both come; `row` is -1 where no row is wrong."""
+    """Compares the entries of an index with runs of rows as they come; `row` is -1 if no row is wrong."""
 
     def __init__(self, blocks: Iterator[Entries]) -> None:
         self.problem = ""
@@ -160,18 +152,18 @@ class EntryCheck:
             wrong = (self._left[:n] != runs[:n]).any(axis=1)
             if wrong.any() or not there:
                 i = int(np.argmax(wrong)) if there else 0
-                found = f"one {_text(*self._left[i].tolist())}" if there else "none"
+                found = _text(*self._left[i].tolist()) if there else "none"
                 self.row = int(runs[i, 1])
-                self.problem = f"it has {found} where the rows have one {_text(*runs[i].tolist())}"
+                self.problem = f"the rows have an entry {_text(*runs[i].tolist())}, but the index has {found}"
             runs, self._left = runs[n:], self._left[n:]
 
     def close(self) -> None:
         """Look for entries beyond the rows."""
         if not self.problem and self._fill():
-            self.problem = f"it has one {_text(*self._left[0].tolist())} where the rows have none"
+            self.problem = f"the index has an entry {_text(*self._left[0].tolist())}, but the rows have none"
 
     def _fill(self) -> bool:
-        """Get more entries where none is left, and tell whether there are."""
+        """Get more entries if none is left; return whether there are any."""
         while not len(self._left):
             block = next(self._blocks, None)
             if block is None:
@@ -181,12 +173,12 @@ class EntryCheck:
 
 
 def compare_part(index: Index, runs: Int64, *, whole_start: bool, whole_end: bool) -> EntryCheck | None:
-    """Compare the entries of an index with the runs of some rows; `None` where there is nothing to compare."""
-    # The first and the last run are left out where the choice of rows cuts them.
+    """Compare the entries of an index with the runs of some rows; `None` if there is nothing to compare."""
+    # The first and last run are left out if the choice of rows cuts them.
     runs = runs[0 if whole_start else 1 : len(runs) if whole_end else len(runs) - 1]
     epochs = runs[:, 0]
     if not len(runs) or (np.diff(epochs) <= 0).any():
-        return None  # rows out of order are told as such
+        return None  # rows out of order are reported by another rule
     check = EntryCheck(iter([index.entries_between(int(epochs[0]), int(epochs[-1]) + 1)]))
     check.feed(runs)
     check.close()
@@ -204,14 +196,14 @@ def _text(epoch: int, start: int, length: int) -> str:
 
 type Values = Mapping[str, npt.NDArray[Any]]
 
-#: Means and standard deviations of other software may differ by so much of the size of the values.
+#: Relative tolerance for means and standard deviations of other software.
 _TOLERANCE = 1e-6
 #: Arrays that a store of the published software has.
 _EXPECTED = ("mean", "minimum", "maximum", "stdev")
 
 
 def chosen_range(store: ObservationStore, index: Index | None) -> tuple[int, int] | None:
-    """Return the rows that a store says its statistics are of, else all; `None` if that is unclear."""
+    """Return the rows that a store names for its statistics, else all; `None` if that is unclear."""
     given = store.attributes.all.get("statistics_rows")
     if given is not None:
         fits = isinstance(given, list) and len(given) == 2 and all(type(n) is int for n in given)
@@ -230,7 +222,7 @@ def chosen_range(store: ObservationStore, index: Index | None) -> tuple[int, int
 
 
 def compare_statistics(store: ObservationStore, found: Accumulator) -> list[Finding]:
-    """Return which statistics are not those of the rows: extremes and counts exactly, others but for rounding."""
+    """Return which statistics differ from those of the rows; means and deviations may differ by rounding."""
     findings: list[Finding] = []
     expected = found.result()
     size = np.nan_to_num(np.abs(expected["mean"]), nan=0, posinf=0) + np.nan_to_num(expected["stdev"], nan=0)
@@ -240,7 +232,7 @@ def compare_statistics(store: ObservationStore, found: Accumulator) -> list[Find
             near = np.abs(stored - right) <= (_TOLERANCE * size if name in ("mean", "stdev") else 0)
         same = near | (stored == right) | (np.isnan(stored) & np.isnan(right))
         if name == "stdev":
-            # Of infinite values there is none; other software may say otherwise.
+            # Infinite values have no standard deviation, though other software may store one.
             same |= np.isinf(expected["mean"])
         wrong = np.flatnonzero(~same).tolist()
         if wrong:
@@ -251,7 +243,7 @@ def compare_statistics(store: ObservationStore, found: Accumulator) -> list[Find
 
 
 def plausible_statistics(store: ObservationStore) -> list[Finding]:
-    """Return which statistics are absent, or cannot be those of any rows; no row is read."""
+    """Return which statistics are absent or impossible, without reading rows."""
     given: Values = store.statistics
     absent = [name for name in _EXPECTED if name not in given]
     findings = [finding_of("OBS032", "statistics", f"the store has no {', '.join(absent)}")] if absent else []
@@ -263,7 +255,7 @@ def plausible_statistics(store: ObservationStore) -> list[Finding]:
             rules += [
                 ("minimum", low > high, "is above the maximum"),
                 ("mean", (mean < low - slack) | (mean > high + slack), "is not between minimum and maximum"),
-                ("stdev", (stdev < 0) | (stdev > (high - low) / 2 + slack), "cannot be with these extremes"),
+                ("stdev", (stdev < 0) | (stdev > (high - low) / 2 + slack), "is impossible with these extremes"),
             ]
     if "nan_count" in given:
         count = given["nan_count"]

@@ -1,4 +1,4 @@
-"""Which statistics a dataset gives, and which rows of a store they are of: one range, as rows are in order of dates."""
+"""The statistics of a dataset, and the range of rows of a store that they are computed from."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["ALL", "Choice", "Taken", "chosen_statistics", "parse_choice", "store
 
 
 class Taken(NamedTuple):
-    """The statistics of another dataset: arrays by name, its variables in their order, and what it is called."""
+    """The statistics of another dataset: arrays by name, its variables in their order, and its path."""
 
     statistics: Mapping[str, Any]
     variables: Sequence[str]
@@ -39,7 +39,7 @@ def chosen_statistics(
 ) -> dict[str, dict[str, float]]:
     """Return the statistics that a user chooses, by name and by variable of the store."""
     names, stored = plan.columns.names, plan.columns.stored
-    # Another dataset's are a tuple, too, but no choice of rows.
+    # Statistics of another dataset are a tuple, too, but not a choice of rows.
     rows = None if isinstance(value, Taken) else _choice(value)
     if rows is not None:
         found = _by_name(_of_rows(store, index, rows), store.variables, stored, "statistics")
@@ -48,7 +48,7 @@ def chosen_statistics(
     elif isinstance(value, (str, os.PathLike)):
         from cfagg.observations.store import open_store
 
-        # Options are those of the dataset's URL; a directory takes none.
+        # The options are for the URL of the dataset; a directory takes none.
         remote = "://" in os.fspath(value)
         other = open_store(value, options=options if remote else None, allow=allow)
         found = _by_name(other.statistics, other.variables, stored, f"statistics of {other.path}")
@@ -63,7 +63,7 @@ def chosen_statistics(
 
 
 def stored_tendencies(store: ObservationStore, plan: Plan, step: Any = None) -> dict[str, Any]:
-    """Return the statistics of tendencies of a store, for the dataset's variables; by default between two samples."""
+    """Return the statistics of tendencies for the variables of a dataset; by default between two samples."""
     from cfagg.observations.store import STATISTICS
 
     seconds = plan.dates.frequency if step is None else parse_frequency(step)
@@ -76,14 +76,14 @@ def stored_tendencies(store: ObservationStore, plan: Plan, step: Any = None) -> 
             found[name] = values[positions]
     if not found:
         raise OptionError(
-            f"{store.path} has no statistics of tendencies over {text}: name the step in the recipe "
-            f"(statistics: tendencies: [{text}]) and build the store again"
+            f"{store.path} has no statistics of tendencies over {text}; name the step in the recipe "
+            f"(statistics: tendencies: [{text}]) and rebuild the store"
         )
     return found
 
 
 def _choice(value: Any) -> Any:
-    """Return the choice of rows that a value is, or `None` where it is none."""
+    """Return the choice of rows that a value stands for, `None` if it is none."""
     if isinstance(value, Mapping) and not {"over", "percent", "start", "end"} & set(value):
         return None
     if isinstance(value, str) and value.strip().lower() != "all" and "%" not in value:
@@ -115,7 +115,7 @@ def _by_name(
     """Return statistics of the wanted variables, in their order."""
     places = {name: i for i, name in enumerate(names)}
     if missing := [n for n in wanted if n not in places]:
-        raise OptionError(f"{where} lack variables", [Problem(n, "is not among them") for n in missing])
+        raise OptionError(f"{where} lack some variables", [Problem(n, "is missing") for n in missing])
     return {k: [float(v[places[n]]) for n in wanted] for k, v in statistics.items()}
 
 
@@ -126,7 +126,7 @@ def _given(value: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[flo
     for key, numbers in value.items():
         if isinstance(numbers, Mapping):
             if missing := [n for n in names if n not in numbers]:
-                problems.append(Problem(str(key), f"has nothing for {', '.join(missing)}"))
+                problems.append(Problem(str(key), f"has no value for {', '.join(missing)}"))
                 continue
             numbers = [numbers[n] for n in names]  # noqa: PLW2901
         try:
@@ -152,7 +152,7 @@ _FORMS = '"all", "80% of records", "80% of period", or start and end'
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice of rows: all, a share of the rows or of the time, those of dates, or as the published software."""
+    """A choice of rows: all, a share of the rows or of the time, a range of dates, or as in the published software."""
 
     over: Literal["all", "records", "period", "dates", "published"] = "all"
     #: Above 0, at most 1; of the rows, or of the time from the first row to the last.
@@ -190,9 +190,9 @@ class Choice:
 
 
 def published_end(first: int, last: int) -> int:
-    """Return the last second of which the published software takes statistics where nothing is chosen."""
-    # Of the days from the first row to the last, the first 80 %; of 10 years and more all but the last calendar year,
-    # of 20 and more all but the last three.
+    """Return the last second of the rows from which the published software computes statistics by default."""
+    # The first 80 % of the days from the first row to the last; with 10 years and more, all but the last calendar year;
+    # with 20 and more, all but the last three.
     days = (last - first) // _DAY + 1
     years = round((days - 1) / 365.25)
     if days < 10 or years < 10:
@@ -208,7 +208,7 @@ ALL = Choice()
 
 
 def parse_choice(value: Any, where: str = "statistics") -> Choice:
-    """Return the rows that a recipe or user asks for, such as ``80% of period``; errors have every problem."""
+    """Return the choice of rows of a recipe or user, such as ``80% of period``; an error lists every problem."""
     if value is None or isinstance(value, Choice):
         return value or ALL
     if isinstance(value, str):
@@ -237,7 +237,7 @@ def _over(value: Mapping[str, Any], where: str, problems: list[Problem]) -> Choi
     text, percent = str(value["over"]).strip(), value.get("percent")
     if match := _TEXT.fullmatch(text):
         if percent is not None:
-            problems.append(Problem(f"{where}.percent", f"stands beside {text!r}, which has its own"))
+            problems.append(Problem(f"{where}.percent", f"is given although {text!r} has its own; leave one out"))
         percent, text = match.groups()
     over = _OVER.get(text.lower())
     if over is None:

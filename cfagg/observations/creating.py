@@ -29,7 +29,7 @@ from cfagg.storage.urls import Url, a_place, is_url
 
 __all__ = ["Report", "create_observations"]
 
-#: Name of the form in which an unfinished build is kept.
+#: Version of the form in which an unfinished build is kept.
 _FORM = "cfagg observations 1"
 
 
@@ -44,23 +44,23 @@ class Report:
     format, date_indexing : str
         Its layout and the kind of its index.
     parts : tuple of (str, str)
-        Dates of the parts that were read, ends not included; those of an earlier build that was finished, too.
+        Dates of the parts that were read, ends not included; including those that an earlier run of the build had read.
     resumed : int
-        How many of them an earlier build had read.
+        How many of them an earlier run had read.
     variables : tuple of str
-        Names of the variables; empty where nothing was built.
+        Names of the variables; empty if nothing was built.
     rows : int
         Rows of the store.
     read : int
-        Rows that were read for it, those of a store that grew not counted.
+        Rows that were read for it, without those already in a store that grew.
     duplicates : int
-        How many of them were there already, as rows or in the store.
+        How many of these were duplicates of each other or of rows in the store.
     first, last : str or None
         Dates of the first and the last row.
     nbytes : int
         Bytes of its chunks of rows.
     rounded : tuple of str
-        Variables of whole numbers above 16,777,216, which float32 rounds.
+        Variables with integers above 16,777,216, which float32 rounds.
     notes : tuple of str
         What a user should know about the store.
     seconds : float
@@ -87,7 +87,7 @@ class Report:
     dry_run: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it in values that JSON has."""
+        """Return the report in JSON types."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ class Report:
         if self.duplicates:
             said += f"; {count_text(self.duplicates, 'duplicate')} dropped"
         if self.rounded:
-            said += f"; whole numbers of {', '.join(self.rounded)} rounded to float32"
+            said += f"; integers of {', '.join(self.rounded)} rounded to float32"
         return "\n".join([said, *(f"note: {note}" for note in self.notes)])
 
 
@@ -145,8 +145,8 @@ def create_observations(
 ) -> Report:
     """Build a store of observations from a recipe.
 
-    The store appears when it is complete.  Rows are sorted, and equal rows are stored once; the store is the same, byte
-    for byte, however the dates are divided into parts and whichever worker reads them.
+    The store appears when it is complete.  Rows are sorted, and equal rows are stored once; the store does not depend
+    on how the dates are divided into parts, nor on which worker reads them.
 
     Parameters
     ----------
@@ -154,19 +154,19 @@ def create_observations(
         A YAML file with the schema of the published software, or the same as a mapping; see
         `cfagg.observations.recipe.load_recipe`.
     path : path
-        Where the store is to be; usually its name ends in ``.zarr``.  Or a URL in an object store, ``s3://``, ``gs://``
-        or ``az://``: it is built in the directory for temporary files and written there when it is complete.
+        The store, whose name usually ends in ``.zarr``, or a URL in an object store, ``s3://``, ``gs://`` or ``az://``:
+        it is then built in the directory for temporary files and uploaded when it is complete.
     overwrite : bool
         Whether a store, or an unfinished build, may be replaced.
     resume : bool
-        Finish a build of the same recipe that was cut short; where there is none, start.  With `overwrite`, one that
-        is to replace a store.
+        Finish an interrupted build of the same recipe, or start one if there is none; with `overwrite`, a build that
+        replaces a store.
     append : bool
-        Read only what the store does not cover yet, and add it.  The recipe is that of the store with other dates.
+        Read only what the store does not cover yet, and add it.  The recipe must be that of the store with other dates.
     workers : int, optional
-        Threads; those that the recipe says, or as many as processors.
+        Number of threads; by default that of the recipe, or the number of processors.
     memory : int or str
-        Memory for rows in total, in bytes or as text such as ``"2GiB"``; sources need more while they read.
+        Total memory for rows, in bytes or as text such as ``"2GiB"``; sources need more while they read.
     client : distributed.Client or str, optional
         A Dask cluster, or the address of its scheduler, whose workers see the target and the sources by the same
         paths.
@@ -175,7 +175,7 @@ def create_observations(
     dry_run : bool
         Check everything that can be checked without reading a source, and write nothing.
     target_options : mapping, optional
-        Of a URL, as the ``storage_options`` of `cfagg.read`.
+        For a URL, like the ``storage_options`` of `cfagg.read`.
 
     Returns
     -------
@@ -185,11 +185,11 @@ def create_observations(
     Raises
     ------
     ConventionError
-        A recipe that is not valid, or rows that cannot be stored; source, part, column and row are named.
+        The recipe is not valid, or rows cannot be stored; source, part, column and row are named.
     SourceError
-        A source that cannot be read, or that gives nothing at all.
+        A source cannot be read, or has no observations.
     TargetExistsError, TargetError
-        The target is there, is not what it should be, or cannot be written.
+        The target exists, is not a store of observations, or cannot be written.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def create_observations(
         if isinstance(there, Url):
             if append or resume or dry_run:
                 raise UnsupportedError(
-                    f"{there}: stores in object stores are built whole: no append, resume or dry_run"
+                    f"{there}: append, resume and dry_run are not supported for stores in object stores; leave them out"
                 )
             return _into_objects(recipe, there, overwrite, memory=memory, workers=workers, client=client,
                                  progress=progress)  # fmt: skip
@@ -275,10 +275,10 @@ def _into_objects(recipe: Any, target: Url, overwrite: bool, **given: Any) -> Re
 
 
 def _planned(recipe: Recipe, path: str | os.PathLike[str], base: Base | None, *, dry_run: bool = False) -> Report:
-    """Return what is to be done, as far as it is known before anything is read."""
+    """Return the report of what will be done, as far as it is known before anything is read."""
     parts = recipe.parts() if base is None else base.new
     if not parts and base is None:
-        raise ConventionError("the recipe's dates are all missing, so there is nothing to read")
+        raise ConventionError("all dates of the recipe are listed as missing, so there is nothing to read; correct it")
     named = tuple((iso(a), iso(b)) for a, b in parts)
     return Report(os.fspath(path), recipe.output.format, recipe.output.date_indexing, named, dry_run=dry_run)
 
@@ -293,7 +293,7 @@ def _report(planned: Report, built: Built, base: Base | None, began: float) -> R
 
 
 def _of_store(planned: Report, path: str | os.PathLike[str], began: float) -> Report:
-    """Return the report of a build that an earlier call had finished but for tidying up."""
+    """Return the report of a build that an earlier call had finished except for tidying up."""
     from cfagg.observations.store import open_store
 
     store = open_store(path)
@@ -303,7 +303,7 @@ def _of_store(planned: Report, path: str | os.PathLike[str], began: float) -> Re
 
 
 def _claim(place: Place, identity: Mapping[str, Any], *, replace: bool, resume: bool, append: bool) -> bool:
-    """Make the work directory ready for a build; return whether the very same is finished and in its place."""
+    """Prepare the work directory for a build; return whether the same build is finished and in place already."""
     if place.is_built(_digest(identity)):
         return True
     if place.finished:
@@ -327,7 +327,7 @@ def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
         for path in (place.work, place.store):
             path.mkdir(exist_ok=True)
         return True
-    # One that cannot be read is that of nothing.
+    # An unreadable journal belongs to no build.
     if not (resume and found and place.unfinished):
         return False
     names = [k for k in identity if found.get(k) != identity[k]]
@@ -339,7 +339,7 @@ def _begun(place: Place, identity: Mapping[str, Any], resume: bool) -> bool:
 
 
 def _journal(place: Place) -> dict[str, Any]:
-    """Return what the work directory is for."""
+    """Return the identity of the build in the work directory, empty if it cannot be read."""
     try:
         found = json.loads(read_own(place.journal))
     except (FileNotFoundError, ValueError):
@@ -348,7 +348,7 @@ def _journal(place: Place) -> dict[str, Any]:
 
 
 def _identity(recipe: Recipe, parts: Sequence[tuple[str, str]], base: Base | None) -> dict[str, Any]:
-    """Return what a build must have in common with one that it finishes."""
+    """Return what a build must have in common with an unfinished one to finish it."""
     from cfagg._version import __version__
 
     document = {k: v for k, v in recipe.document.items() if k not in ("build", "description")}
@@ -363,11 +363,11 @@ def _identity(recipe: Recipe, parts: Sequence[tuple[str, str]], base: Base | Non
 
 
 def _stamp(path: str) -> list[Any]:
-    """Return what tells whether a file of a source has changed."""
+    """Return a stamp that shows whether a file of a source has changed."""
     if isinstance(path, Url):
         try:
             key = handles.get(path).key
-        except CfaggError:  # a store, or what reading will tell
+        except CfaggError:  # a store, or an error that reading will report
             return [path]
         return [path, key.size, key.modified]
     try:

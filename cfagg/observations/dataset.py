@@ -29,10 +29,10 @@ type Floats = np.ndarray[Any, np.dtype[np.float32]]
 #: Columns before the variables in every store: day, second of the day, latitude, longitude.
 _META = 4
 
-#: After so many samples asked for singly, the windows of all are looked up, where there are not more than so many.
+#: Number of single samples after which the windows of all samples are looked up, and the most samples for that.
 _SINGLY, _ALL = 32, 2**20
 
-#: In a larger index, looking up all windows could take seconds that nobody asked for.
+#: Entries of an index beyond which looking up all windows could take seconds.
 _ENTRIES = 2**25
 
 #: Rows read at once for several samples.
@@ -44,9 +44,9 @@ class Observations:
 
     ``ds[i]`` is the sample of ``ds.dates[i]``: a `Sample`, float32 (rows, columns), of the observations in the window
     around this date.  ``i`` may be negative.  Slices with any step, lists of numbers and masks give the rows of several
-    samples one below the other; ``boundaries`` of the result tells them apart.
+    samples one after the other; ``boundaries`` of the result separates them.
 
-    Datasets do not change, can be pickled, and can be read in threads and in forked or spawned processes.
+    Datasets are immutable, can be pickled, and can be read in threads and in forked or spawned processes.
     """
 
     def __init__(self, store: ObservationStore, index: Index, plan: Plan) -> None:
@@ -65,8 +65,6 @@ class Observations:
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in {"dates", "ranges"}}
 
-    # ---- what the dataset is
-
     def __len__(self) -> int:
         return len(self._plan.dates)
 
@@ -79,7 +77,7 @@ class Observations:
 
     @property
     def path(self) -> str:
-        """Where the store is."""
+        """Path of the store."""
         return str(self._store.path)
 
     @property
@@ -94,7 +92,7 @@ class Observations:
 
     @property
     def plan(self) -> Plan:
-        """What was asked for, worked out."""
+        """The arguments of `cfagg.open_observations`, parsed and checked."""
         return self._plan
 
     @property
@@ -143,7 +141,7 @@ class Observations:
     def statistics(self) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
         """Statistics of the variables by name, such as ``mean``: float64 (variables,), in the order of `variables`.
 
-        They are the store's, or those chosen with ``statistics=``; area, thinning and dates do not change them.
+        They are those of the store, or those chosen with ``statistics=``; area, thinning and dates do not change them.
         """
         names = self._plan.columns.stored
         if (chosen := self._plan.statistics) is not None:
@@ -154,7 +152,7 @@ class Observations:
     def statistics_tendencies(self, step: Any = None) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
         """Return statistics of how the variables change over a time step, float64 (variables,) by name.
 
-        They are the store's, of means over the cells of a grid, where its recipe asked for them.
+        They are stored statistics of means over the cells of a grid, if the recipe of the store requested them.
 
         Parameters
         ----------
@@ -164,7 +162,7 @@ class Observations:
         Raises
         ------
         SelectionError
-            If the store has none of this step.
+            If the store has none for this step.
         """
         from cfagg.observations.chosen_statistics import stored_tendencies
 
@@ -173,7 +171,7 @@ class Observations:
     def metadata(self) -> dict[str, Any]:
         """Return what inference must know about the training data: sources, recipe, versions, statistics, selections.
 
-        The result consists of plain dictionaries, lists, text and numbers, as JSON has them.
+        The result consists of JSON types.
         """
         from cfagg.observations.metadata import describe
 
@@ -197,13 +195,11 @@ class Observations:
         )
         return facts_html("Observations", facts, [("variables", self.variables)])
 
-    # ---- samples
-
     @cached_property
     def ranges(self) -> Int64:
         """Rows in the windows of all samples, int64 (samples, 2): first row and the row after the last; read-only.
 
-        Asked for once for all samples, and before any area or thinning.
+        Looked up once for all samples, before any area or thinning.
         """
         dates = self._plan.dates.epochs()
         ranges = np.asarray(self._index.find_many(dates + self._lo, dates + self._hi), np.int64)
@@ -220,7 +216,7 @@ class Observations:
         """Return a sample, or the rows of several; ``ds[i, columns]`` selects columns of it."""
         if isinstance(key, tuple):
             if len(key) != 2:
-                raise SelectionError(f"ds[{key}]: give the sample, and columns at most")
+                raise SelectionError(f"ds[{key}]: expected a sample, or a sample and columns: ds[i] or ds[i, columns]")
             return self[key[0]][:, key[1]]
         which = self._positions(key)
         if isinstance(which, int):
@@ -238,7 +234,7 @@ class Observations:
         Parameters
         ----------
         key : int, slice, sequence of int, or mask
-            As of ``ds[key]``.
+            As for ``ds[key]``.
 
         Returns
         -------
@@ -256,7 +252,7 @@ class Observations:
         Parameters
         ----------
         *keys : int, slice, sequence of int, or mask
-            The next samples, as of ``ds[key]``.
+            The next samples, as for ``ds[key]``.
         """
         numbers = [np.atleast_1d(np.asarray(self._positions(key), np.int64)) for key in keys]
         if numbers:
@@ -289,8 +285,8 @@ class Observations:
         Parameters
         ----------
         start, end, window, frequency, select, drop, reorder, rename, area, thin, statistics, sample
-            As of `cfagg.open_observations`; what is left out stays.  Names of variables are those of this dataset.
-            An area or thinning takes the place of the present one.
+            As for `cfagg.open_observations`; omitted arguments stay the same.  Names of variables are those of this
+            dataset.  An area or thinning replaces the present one.
 
         Returns
         -------
@@ -302,8 +298,6 @@ class Observations:
         }  # fmt: skip
         changed = Observations(self._store, self._index, self._plan.changed(changes))
         return changed if statistics is None else with_statistics(changed, statistics)
-
-    # ---- reading
 
     def _positions(self, key: Any) -> int | Int64:
         """Return the number of a sample, or the numbers of several, int64 (k,), none of them negative."""
@@ -317,7 +311,7 @@ class Observations:
         return block, Details(block[:, :_META], np.array([date], np.int64))
 
     def _range(self, number: int, date: int) -> tuple[int, int]:
-        """Return the rows in the window of a sample: looked up alone at first, and then for all samples at once."""
+        """Return the rows in the window of a sample; after some single look-ups, all windows are looked up at once."""
         if "ranges" not in self.__dict__ and self._few:
             self._looked_up += 1
         if "ranges" in self.__dict__ or self._looked_up > _SINGLY:
@@ -339,7 +333,7 @@ class Observations:
         return block, Details(block[:, :_META], dates, which)
 
     def _chosen(self, block: Floats, start: int, stop: int, date: int) -> Floats:
-        """Return what area and thinning leave of the rows of a sample, float32 (rows, 4 + variables)."""
+        """Return the rows of a sample that area and thinning keep, float32 (rows, 4 + variables)."""
         if len(block):
             self._check(block, start, stop, date)
         area, thin = self._plan.area, self._plan.thin
@@ -354,17 +348,17 @@ class Observations:
         return block
 
     def _check(self, block: Floats, start: int, stop: int, date: int) -> None:
-        """Refuse rows that do not belong to the window: the index is of other data."""
+        """Refuse rows outside of the window, which show that the index belongs to other data."""
         ends = block[:: max(len(block) - 1, 1), :2].tolist()
         first, last = ends[0], ends[-1]
         lo, hi = date + self._lo, date + self._hi
-        # Also false of NaN.
+        # False for NaN, too.
         if lo <= first[0] * 86400 + first[1] and last[0] * 86400 + last[1] < hi:
             return
         raise ConventionError(
             f"{self.path}: rows {start} to {stop - 1} should have dates from {epoch_text(lo)} to "
             f"{epoch_text(hi - 1)}, but have (day, second) {first} to {last}: the index ({self._index.kind}) does not "
-            "belong to the data; `cfagg obs check` gives details, `cfagg obs index` writes another"
+            "belong to the data; see details with: cfagg obs check; write a new one with: cfagg obs index"
         )
 
     def _sample(self, block: Floats, details: Details) -> Sample:
@@ -372,14 +366,14 @@ class Observations:
             return Sample(block[:, _META:], details, self._header)
         epochs = epochs_of_rows(block)
         first = details.references[0] if details.which is None else details.references[details.which]
-        # The second of the day makes room for the difference: the block is ours alone, and its dates are known.
+        # The difference replaces the second of the day: the block is not shared, and its dates are known.
         block[:, 1] = epochs - first
         known = Details(block[:, :_META], details.references, details.which, epochs)
         return Sample(block[:, 1:], known, self._header)
 
 
 def _groups(ranges: Int64) -> Iterator[slice]:
-    """Cut ranges of rows into groups that are read at once: an area may leave little of them."""
+    """Split ranges of rows into groups that are read at once, since an area may keep few of their rows."""
     edges = np.cumsum(ranges[:, 1] - ranges[:, 0])
     at = 0
     while at < len(ranges):

@@ -1,4 +1,4 @@
-"""Dates of samples, windows around them, and the periods and parts of time that recipes name, in UTC.
+"""Dates of samples, windows around them, and the periods and parts of time in recipes, in UTC.
 
 *window*: a range of time around a date, such as six hours before it to three hours after it.
 """
@@ -20,21 +20,9 @@ from cfagg.cf.instants import epoch_text, parse_date
 from cfagg.errors import LimitError, OptionError, SelectionError
 
 __all__ = [
-    "Part",
-    "Period",
-    "SampleDates",
-    "Window",
-    "as_date",
-    "as_duration",
-    "first_second",
-    "last_second",
-    "parse_frequency",
-    "parse_window",
-    "sample_dates",
-    "sample_numbers",
-    "union",
-    "without",
-]
+    "Part", "Period", "SampleDates", "Window", "as_date", "as_duration", "first_second", "last_second",
+    "parse_frequency", "sample_dates", "sample_numbers", "union", "without",
+]  # fmt: skip
 
 #: An array of the dates of more samples than this is a mistake.
 _MAX_DATES = 10**9
@@ -46,14 +34,14 @@ def first_second(value: Any) -> int:
 
 
 def last_second(value: Any) -> int:
-    """Return the last second that `end` means, since 1970: a year, month or day is meant to its end."""
+    """Return the last second that `end` means, since 1970: the last one of a year, month or day."""
     return _span(value)[1]
 
 
 def _span(value: Any) -> tuple[int, int]:
     first, after = parse_date(value)
     if first.denominator != 1:
-        raise OptionError(f"{value!s:.64} has a fraction of a second: the dates of samples are whole seconds")
+        raise OptionError(f"{value!s:.64} has a fraction of a second; dates of samples must be whole seconds")
     return int(first), int(first) if after is None else after - 1
 
 
@@ -76,7 +64,7 @@ class SampleDates:
     def __post_init__(self) -> None:
         if self.end < self.start:
             raise OptionError(
-                f"the end {epoch_text(self.end)} is before the start {epoch_text(self.start)}: there is no sample"
+                f"the end {epoch_text(self.end)} is before the start {epoch_text(self.start)}, so there are no samples"
             )
 
     def __len__(self) -> int:
@@ -91,7 +79,7 @@ class SampleDates:
         """Return all dates, int64 (samples,), in seconds since 1970."""
         if len(self) > _MAX_DATES:
             raise LimitError(
-                f"{len(self)} samples from {self} are more than an array of their dates may hold ({_MAX_DATES})"
+                f"there are {len(self)} samples from {self}, more than {_MAX_DATES}; use a lower frequency"
             )
         return self.start + np.arange(len(self), dtype=np.int64) * self.frequency
 
@@ -101,9 +89,9 @@ class SampleDates:
 
 
 def sample_dates(start: Any, end: Any, frequency: Any, held: tuple[int, int] | None) -> SampleDates:
-    """Return the dates of samples as a user asks for them."""
+    """Return the dates of samples by a user's arguments."""
     if held is None and (start is None or end is None):
-        raise OptionError("the store holds no observation, so start= and end= must be given")
+        raise OptionError("the store holds no observations, so start= and end= are required")
     first, last = held or (0, 0)
     return SampleDates(
         first if start is None else first_second(start),
@@ -123,7 +111,7 @@ def sample_numbers(key: Any, count: int, extent: Callable[[], str] = str) -> int
         except (TypeError, ValueError) as error:
             raise SelectionError(f"{key} selects no samples: {error}") from None
     if isinstance(key, (bool, np.bool_)):
-        raise SelectionError(f"{key} selects no sample: a number does; a mask has one value per sample")
+        raise SelectionError(f"{key} selects no sample: use a number, or a mask with one value per sample")
     try:
         number = operator.index(key)
     except TypeError:
@@ -141,11 +129,11 @@ def _several(key: Any, count: int, extent: Callable[[], str]) -> Int64:
         numbers = np.array(None)
     if numbers.ndim != 1 or (numbers.dtype.kind not in "biu" and numbers.size):
         raise SelectionError(
-            f"{key!r:.80} selects no samples: a number, a slice, numbers in a row, or a mask of all samples does"
+            f"{key!r:.80} selects no samples: use a number, a slice, a list of numbers, or a mask of all samples"
         )
     if numbers.dtype == bool:
         if len(numbers) != count:
-            raise SelectionError(f"a mask of {len(numbers)} samples does not fit: there are {count}{extent()}")
+            raise SelectionError(f"the mask has {len(numbers)} values, but there are {count} samples{extent()}")
         return np.flatnonzero(numbers)
     beyond = (numbers >= count) | (numbers < -count)
     if beyond.any():
@@ -172,8 +160,8 @@ class Window:
             raise OptionError(f"the window {self} is reversed: its start is after its end")
         lo, hi = self.offsets
         if lo >= hi:
-            why = "observations have dates of whole seconds, and none lies in it"
-            raise OptionError(f'the window {self} is empty: {why}; "[0,0]" keeps the sample\'s own second')
+            why = "it contains no whole second, as dates of observations are"
+            raise OptionError(f'the window {self} is empty: {why}; use "[0,0]" for the second of the sample itself')
 
     @property
     def offsets(self) -> tuple[int, int]:
@@ -183,13 +171,13 @@ class Window:
         return int(lo), int(hi)
 
     def epochs(self, date: int) -> tuple[int, int]:
-        """Return the seconds of the window as a half-open range: an observation at t is in it where lo <= t < hi."""
+        """Return the seconds of the window as a half-open range: it contains an observation at t if lo <= t < hi."""
         lo, hi = self.offsets
         return date + lo, date + hi
 
     @classmethod
     def of(cls, value: str | Self) -> Window:
-        """Return `value` itself where it is a window, else the window that its text describes."""
+        """Return `value` if it is a window, else the window that its text describes."""
         return value if isinstance(value, Window) else parse_window(value)
 
     def __str__(self) -> str:
@@ -204,7 +192,7 @@ def parse_window(text: Any) -> Window:
         raise OptionError(wrong[: 4 * _MOST_TEXT])
     match = _WINDOW.fullmatch(text)
     if match is None:
-        raise OptionError(f"{wrong}: two spans of time with a comma between, in round or square brackets")
+        raise OptionError(f"{wrong}: write two spans of time, separated by a comma, in round or square brackets")
     left, start, end, right = match.groups()
     try:
         ends = parse_duration(start), parse_duration(end)
@@ -218,7 +206,7 @@ Part = tuple[datetime, datetime]
 
 
 def union(periods: Iterable[Part]) -> list[Part]:
-    """Return periods in order, those joined that touch each other."""
+    """Return periods in order, joining those that touch or overlap."""
     out: list[Part] = []
     for start, stop in sorted(periods):
         if out and start <= out[-1][1]:
@@ -229,7 +217,7 @@ def union(periods: Iterable[Part]) -> list[Part]:
 
 
 def without(parts: Iterable[Part], gaps: Sequence[Part]) -> list[Part]:
-    """Return what parts have outside of gaps, which are in order."""
+    """Return parts without gaps, which are in order."""
     out: list[Part] = []
     for start, stop in parts:
         for a, b in gaps:
@@ -260,7 +248,7 @@ def as_duration(value: object) -> timedelta:
 
 
 def as_date(value: object, *, end: bool = False) -> datetime:
-    """Return a date in UTC, without a time zone; as `end` a year or month is meant to its last second, a day not."""
+    """Return a date in UTC, without a time zone; as `end`, a year or month (not a day) means its last second."""
     try:
         first, after = parse_date(value)
         if end and after is not None and after - first > 86400:
@@ -290,15 +278,15 @@ class Period:
         return (self.last - self.start) // self.frequency + 1
 
     def within(self, start: datetime, stop: datetime) -> Part | None:
-        """Return what a range has in common with the period; `None` if nothing."""
+        """Return the intersection of a range with the period, `None` if it is empty."""
         first, end = max(start, self.start), min(stop, self.stop)
         return (first, end) if first < end else None
 
     def parts(self, group_by: object = "monthly") -> list[Part]:
-        """Return the ranges that a build reads one by one: of so many dates, calendar units or durations, or all."""
+        """Return the ranges that a build reads one by one: by number of dates, calendar unit or duration, or all."""
         many = (
             f"group_by {group_by!r} cuts the dates from {self.start} to {self.last} into more than {MOST_PARTS} parts; "
-            "use a longer one"
+            "use longer parts"
         )
         if len(self) // self._steps(group_by) > MOST_PARTS:
             raise LimitError(many)
@@ -325,7 +313,7 @@ class Period:
         return start + min(steps, len(self)) * self.frequency
 
     def _steps(self, group_by: object) -> int:
-        """Return how many dates a group has, all of them for groups of the calendar."""
+        """Return how many dates a group has; for calendar units all of them."""
         if group_by is None or (isinstance(group_by, str) and _calendar_edge(self.start, group_by) is not None):
             return len(self)
         if isinstance(group_by, int) and not isinstance(group_by, bool) and group_by > 0:
@@ -334,7 +322,7 @@ class Period:
 
 
 def _calendar_edge(day: datetime, word: str) -> datetime | None:
-    """Return the start of the next calendar unit; `None` for words that name none."""
+    """Return the start of the next calendar unit, `None` for other words."""
     midnight = datetime(day.year, day.month, day.day)
     try:
         match word:

@@ -1,4 +1,4 @@
-"""What is in a store of observations: variables, statistics, density over time and the Earth; as text and as JSON."""
+"""Describing a store of observations as text and JSON: variables, statistics, density over time and the Earth."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from cfagg.observations.store import ObservationStore
 
 __all__ = [
-    "DEGREES", "FORM_VERSION", "Description", "Variable", "describe", "description_json", "description_lines",
-    "map_coverage", "sample_json", "sample_lines", "stored_objects", "time_coverage",
+    "Variable", "describe", "description_json", "description_lines", "map_coverage", "sample_json", "sample_lines",
+    "stored_objects", "time_coverage",
 ]  # fmt: skip
 
 
@@ -51,12 +51,12 @@ class Description:
     #: Dates of the first and last row, in seconds since 1970.
     first: int | None
     last: int | None
-    #: Distinct dates, as the index has them.
+    #: Number of distinct dates in the index.
     entries: int
-    #: A length of time in seconds and the most rows in so long a bin.
+    #: The length of a bin of time in seconds, and the most rows in a bin.
     busiest: tuple[int, int]
     indexes: tuple[str, ...]
-    #: Empty where none is used; then `index_problem` tells why, where there is one.
+    #: Empty if none is used; then `index_problem` says why, if there is an index.
     used_index: str
     index_problem: str
     #: Rows that are decoded together, and rows of a stored object.
@@ -69,13 +69,13 @@ class Description:
 
     @property
     def per_day(self) -> float:
-        """Rows a day on average, NaN where there are none."""
+        """Average number of rows per day, NaN if there are none."""
         if self.first is None or self.last is None:
             return math.nan
         return self.rows / max((self.last - self.first + 1) / 86400, 1 / 86400)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it as plain objects."""
+        """Return the description as plain objects."""
         return {**asdict(self), "per_day": self.per_day}
 
 
@@ -83,7 +83,7 @@ _SHOWN = ("description", "licence", "attribution", "uuid", "version", "cfagg_ver
 
 
 def describe(store: ObservationStore) -> Description:
-    """Return what is in a store; no row is read but the first and last."""
+    """Return the description of a store, reading only its first and last row."""
     index, kinds, problem = _indexes(store)
     array = store.data.array
     given = store.attributes
@@ -119,7 +119,7 @@ def describe(store: ObservationStore) -> Description:
 
 
 def _codecs(document: Mapping[str, Any]) -> str:
-    """Return the codecs of chunks in words, those within shards where there are shards."""
+    """Return the codecs of chunks in words; of those within shards if there are shards."""
     used = [*(document.get("filters") or ()), document.get("compressor"), *(document.get("codecs") or ())]
     words = []
     for codec in used:
@@ -135,7 +135,7 @@ def _codecs(document: Mapping[str, Any]) -> str:
 
 
 def _indexes(store: ObservationStore) -> tuple[Index | None, tuple[str, ...], str]:
-    """Return the index that is used, the kinds of all that the store has, and why none can be used."""
+    """Return the index that is used, the kinds of all indexes, and why none can be used."""
     from cfagg.observations.indexes import stored_kinds
     from cfagg.observations.indexes.pages import has_pages
 
@@ -148,7 +148,7 @@ def _indexes(store: ObservationStore) -> tuple[Index | None, tuple[str, ...], st
 
 
 def _variables(store: ObservationStore) -> tuple[Variable, ...]:
-    """Return the variables with what is known of them."""
+    """Return the variables with their units, names and statistics."""
     statistics: Mapping[str, Any] = {}
     with suppress(CfaggError):
         statistics = store.statistics
@@ -162,7 +162,7 @@ def _variables(store: ObservationStore) -> tuple[Variable, ...]:
 
 
 def stored_objects(store: ObservationStore) -> list[tuple[int, str, int | None]]:
-    """Return first row, key and size in bytes of every chunk or shard of rows; the size is `None` of absent ones."""
+    """Return first row, key and size in bytes of every chunk or shard of rows; the size is `None` if it is absent."""
     array = store.data.array
     counts = [-(-n // held) for n, held in zip(array.shape, array.held, strict=True)]
     places = [(i, j) for i in range(counts[0]) for j in range(counts[1])]
@@ -182,12 +182,12 @@ def _stored_bytes(store: ObservationStore) -> int | None:
 #: Raised when a member of a JSON form is renamed, removed or changes its meaning.
 FORM_VERSION = 1
 
-#: A description's text is cut to so many letters.
+#: Number of characters to which texts are cut.
 _MOST_TEXT = 200
 
 
 def description_lines(store: Description, *, rows: int | None = 24) -> list[str]:
-    """Return what is in a store in lines of text."""
+    """Return a description in lines of text."""
     entries = [("rows", f"{store.rows:,}")]
     if store.first is not None and store.last is not None:
         distinct = f" ({store.entries:,} distinct)" if store.entries else ""
@@ -233,7 +233,7 @@ def _text_variables(store: Description, rows: int | None) -> list[str]:
 
 
 def _table(heads: list[str], cells: Callable[[int], list[str]], count: int, most: int | None) -> list[str]:
-    """Return lines in columns, those in the middle left out where there are too many; so are empty columns."""
+    """Return lines in columns, without empty columns and, if there are too many lines, without those in the middle."""
     shown: list[int | None] = list(range(count))
     if most is not None and count > most:
         shown = [*range((most + 1) // 2), None, *range(count - most // 2, count)]
@@ -246,7 +246,7 @@ def _table(heads: list[str], cells: Callable[[int], list[str]], count: int, most
 
 
 def description_json(store: Description) -> str:
-    """Return what is in a store as strict JSON: the members of `Description` by their names, dates as text."""
+    """Return a description as strict JSON: the members of `Description` by their names, dates as text."""
     members = store.as_dict()
     members["busiest"] = {"seconds": store.busiest[0], "rows": store.busiest[1]}
     members["attributes"] = dict(store.attributes)
@@ -305,20 +305,20 @@ def sample_json(dataset: Observations, sample: Sample) -> str:
 
 
 def _bin(seconds: int) -> str:
-    """Return a length of time with its number."""
+    """Return a length of time in words that begin with a number."""
     text = span_text(seconds)
     return text if text[0].isdigit() else f"1 {text}"
 
 
 def _number(value: Any) -> str:
-    """Return a number in six digits, empty where it is missing."""
+    """Return a number in six digits, empty if it is missing."""
     if value is None or math.isnan(value):
         return ""
     return f"{float(value):.6g}"
 
 
 def _share(count: float | None, rows: int) -> str:
-    """Return how much of a column is missing."""
+    """Return the missing share of a column."""
     if count is None or math.isnan(count):
         return ""
     if count == 0 or not rows:
@@ -335,16 +335,16 @@ DEGREES = 0.25
 _DAY = 86400
 #: Lengths of bins of time in seconds; longer ones are 1, 2 or 5 times a power of ten of days.
 _STEPS = (1, 10, 60, 600, 3600, 3 * 3600, 6 * 3600, 12 * 3600, _DAY, 2 * _DAY, 5 * _DAY)
-#: Most rows that a map is counted from; of larger stores in so many places.
+#: Most rows from which a map is counted, and the number of places that are sampled in larger stores.
 _MOST_ROWS, _PLACES = 2**22, 256
 
 
 def time_coverage(index: Index, bins: int = 200) -> TimeCoverage:
-    """Return how many rows there are at which time, in so many bins of a round length at most; no row is read."""
+    """Return the number of rows in at most `bins` bins of a round length of time, without reading rows."""
     if index.first is None or index.last is None:
         empty = np.empty(0, np.int64)
         return TimeCoverage(_DAY, empty, empty)
-    bins = max(bins, 2)  # one would not do where 1970 lies within
+    bins = max(bins, 2)  # one does not suffice for times before and after 1970
     step = _round_step((index.last - index.first + 1) / bins)
     while index.last // step - index.first // step >= bins:
         step = _round_step(step + 1)
@@ -388,7 +388,7 @@ def _ranges(rows: int) -> list[tuple[int, int]]:
 
 
 def _cells(places: npt.NDArray[np.float32], shape: tuple[int, int]) -> npt.NDArray[Any]:
-    """Return the cell of each place, one beyond all where there is none."""
+    """Return the cell of each place, or the number of cells for invalid places."""
     latitude, longitude = np.asarray(places, np.float64).T
     with np.errstate(invalid="ignore"):
         known = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 360)

@@ -1,4 +1,4 @@
-"""Fields on a grid as samples, one per time, so that they can stand beside observations."""
+"""Fields on a grid as samples, one per time, to be combined with observations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["FieldDetails", "Fields"]
 type Int64 = np.ndarray[Any, np.dtype[np.int64]]
 type Dates = np.ndarray[Any, np.dtype[np.datetime64]]
 
-#: Since 1582-10-15 the dates of the standard calendar are those of observations, which are proleptic Gregorian.
+#: From 1582-10-15 on, the standard calendar agrees with that of observations, which is proleptic Gregorian.
 _GREGORIAN = -12219292800
 
 
@@ -65,20 +65,20 @@ class Fields:
     Parameters
     ----------
     dataset : xarray.Dataset
-        Gridded variables with a time, such as `cfagg.read` gives; it stays lazy.
+        Gridded variables with a time, such as `cfagg.read` returns; it stays lazy.
     variables : str or sequence of str, optional
         Variables to take, in this order; by default all that have the time.  All must have the same grid.  One without
         time is the same in every sample.
     time : str, optional
-        Name of the time's dimension; by default it is found.
+        Name of the time dimension; by default it is detected.
 
     Raises
     ------
     OptionError
-        No time, variables that are not there, that are not numbers or that have different grids; times that are not
-        whole seconds or occur twice.
+        There is no time; variables do not exist, are not numbers or have different grids; times are not whole seconds,
+        or occur twice.
     CalendarError
-        Times of another calendar than the standard one.
+        The times are not of the standard calendar.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Fields:
     def __init__(self, dataset: xr.Dataset, variables: Any = None, time: str | None = None) -> None:
         self._time = _time_of(dataset) if time is None else time
         if self._time not in dataset.dims or self._time not in dataset.coords:
-            raise OptionError(f"the fields have no time {self._time!r}: their dimensions are {dict(dataset.sizes)}")
+            raise OptionError(f"the fields have no time {self._time!r}; their dimensions are {dict(dataset.sizes)}")
         self.variables = _chosen(dataset, self._time, variables)
         self.dims = tuple(d for d in map(str, dataset[_first(dataset, self)].dims) if d != self._time)
         _check_grids(dataset, self)
@@ -169,7 +169,7 @@ class Fields:
         return found[0], found[1]
 
     def metadata(self) -> dict[str, Any]:
-        """Return what the fields are, as JSON has it."""
+        """Return a description of the fields in JSON types."""
         known = {n: {k: v for k, v in self._dataset[n].attrs.items() if k != "history"} for n in self.variables}
         ends = [epoch_text(int(e)) for e in (self.epochs.min(), self.epochs.max())] if len(self) else [None, None]
         described: dict[str, Any] = as_json(
@@ -202,7 +202,7 @@ class Fields:
 
 
 def _time_of(dataset: xr.Dataset) -> str:
-    """Return the dimension of time: by its type, or by what CF says of it."""
+    """Return the time dimension, by its type or its CF attributes."""
     found = []
     for name in map(str, dataset.dims):
         if name not in dataset.coords:
@@ -213,8 +213,8 @@ def _time_of(dataset: xr.Dataset) -> str:
             found.append(name)
     if len(found) != 1:
         raise OptionError(
-            f"the fields have {'no' if not found else 'several'} dimensions of time ({', '.join(found) or 'none'} of "
-            f"{', '.join(map(str, dataset.dims))}): give Fields(dataset, time=...)"
+            f"the fields have {'no' if not found else 'several'} time dimensions ({', '.join(found) or 'none'} of "
+            f"{', '.join(map(str, dataset.dims))}); name one: Fields(dataset, time=...)"
         )
     return found[0]
 
@@ -256,7 +256,7 @@ def _check_grids(dataset: xr.Dataset, fields: Fields) -> None:
     ]
     if problems:
         raise OptionError(
-            "the fields have different grids: name those of one grid, Fields(dataset, variables=[...])", problems
+            "the fields have different grids; name variables of one grid: Fields(dataset, variables=[...])", problems
         )
 
 
@@ -286,7 +286,7 @@ def _of_cftime(value: Any, time: str) -> int:
     text = f"{value.year:04}-{value.month:02}-{value.day:02}T{value.hour:02}:{value.minute:02}:{value.second:02}"
     name = calendar_name(calendar)
     if name not in ("standard", "proleptic_gregorian"):
-        raise CalendarError(f"the field at {text} is of the calendar {calendar!r}; observations have standard dates")
+        raise CalendarError(f"the field at {text} has the calendar {calendar!r}; observations need the standard one")
     if value.microsecond:
         raise OptionError(f"the field at {value} is not at a whole second")
     epoch = int(np.datetime64(text, "s").astype(np.int64))
@@ -299,6 +299,6 @@ def _coordinate(dataset: xr.Dataset, kind: str) -> str | None:
     for name, coordinate in dataset.coords.items():
         if place_of(coordinate.attrs) == kind:
             return str(name)
-    # Coordinates of rotated and projected grids say what they are, whatever they are called.
+    # Rotated and projected coordinates are recognised by their attributes, whatever their names are.
     named = (n for n in dataset.coords if COMMON_NAMES.get(str(n).lower()) == kind)
     return next((str(n) for n in named if dataset[n].attrs.get("standard_name") not in AXES_BY_NAME), None)

@@ -1,4 +1,4 @@
-"""What a check of a store finds."""
+"""Findings of a check of a store."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class CheckReport:
     path : str
         The store.
     rows : int
-        Its rows; 0 where it cannot be opened.
+        Its rows; 0 if it cannot be opened.
     checked : int
-        How many of them were looked at.
+        How many of them were checked.
     full : bool
-        Whether all of them were, and all entries of its indexes.
+        Whether all rows were checked, and all entries of its indexes.
     indexes : tuple of str
         The kinds of its indexes, all of them checked.
     findings : tuple of Finding
@@ -43,7 +43,7 @@ class CheckReport:
         return not any(f.severity == "error" for f in self.findings)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all of it as plain objects, for JSON."""
+        """Return the report in JSON types."""
         names = ("code", "where", "message", "rows", "count", "severity")
         findings = [{name: getattr(f, name) for name in names} | {"rows": list(f.rows)} for f in self.findings]
         return {
@@ -79,21 +79,21 @@ class CheckReport:
         return "\n".join([f"{self.path}: {', '.join(counts) or 'nothing wrong'} in {share}", *map(str, self.findings)])
 
 
-#: Rules by their codes: how severe a breach is, and what they ask for.
+#: Rules by their codes: the severity of a violation, and the requirement.
 CODES: dict[str, tuple[Severity, str]] = {
     "OBS001": ("error", "the store can be opened"),
     "OBS002": ("error", "no chunk is absent or damaged"),
     "OBS011": ("error", "rows are in the order of all their columns"),
-    "OBS012": ("error", "no row is there twice"),
+    "OBS012": ("error", "no row occurs twice"),
     "OBS013": ("error", "dates are whole days since 1970"),
     "OBS014": ("error", "times are whole seconds of a day"),
     "OBS015": ("error", "latitudes are from -90 to 90"),
     "OBS016": ("error", "longitudes are at least 0 and below 360"),
-    "OBS021": ("error", "indexes can be read and keep their own rules"),
-    "OBS022": ("error", "indexes are those of the rows"),
-    "OBS023": ("warning", "the index beside the store is of the rows as they are"),
-    "OBS031": ("error", "statistics are those of the rows"),
-    "OBS032": ("warning", "statistics are there"),
+    "OBS021": ("error", "indexes can be read and are consistent"),
+    "OBS022": ("error", "indexes agree with the rows"),
+    "OBS023": ("warning", "the index beside the store belongs to the present rows"),
+    "OBS031": ("error", "statistics agree with the rows"),
+    "OBS032": ("warning", "statistics are present"),
     "OBS041": ("warning", "attributes agree with the data"),
 }
 

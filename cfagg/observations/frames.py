@@ -23,18 +23,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "COMPULSORY",
-    "META",
-    "attributes_of",
-    "check_frame",
-    "check_rows",
-    "conform",
-    "dates_within",
-    "encode_frame",
-    "whole_seconds",
+    "COMPULSORY", "META", "attributes_of", "check_frame", "check_rows", "conform", "dates_within", "encode_frame",
     "with_attributes",
-    "wrap_longitudes",
-]
+]  # fmt: skip
 
 #: Columns that every frame has.
 COMPULSORY = ("date", "latitude", "longitude")

@@ -20,18 +20,9 @@ from cfagg.observations.layouts import write_bytes, write_document
 from cfagg.runtime.publishing import public_name, read_own
 
 __all__ = [
-    "Portion",
-    "RowRange",
-    "RowSource",
-    "RowTable",
-    "Run",
-    "merge_portion",
-    "plan_merge",
-    "read_record",
-    "sort_unique",
-    "write_record",
-    "write_run",
-]
+    "Portion", "RowRange", "RowTable", "Run", "merge_portion", "plan_merge", "read_record", "sort_unique",
+    "write_record", "write_run",
+]  # fmt: skip
 
 type Rows = npt.NDArray[np.float32]
 

@@ -13,10 +13,7 @@ from cfagg.errors import OptionError, Problem
 from cfagg.errors.arguments import closest, some
 from cfagg.observations.dates import SampleDates, Window, first_second, last_second, parse_frequency
 
-__all__ = [
-    "DELTATIME", "KINDS", "Area", "Columns", "Plan", "Thinning", "mixed", "parse_area", "parse_thinning",
-    "rows_and_columns",
-]  # fmt: skip
+__all__ = ["DELTATIME", "Area", "Columns", "Plan", "mixed", "parse_area", "parse_thinning", "rows_and_columns"]
 
 type Floats = np.ndarray[Any, np.dtype[np.float32]]
 type Mask = np.ndarray[Any, np.dtype[np.bool_]]

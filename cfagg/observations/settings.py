@@ -30,9 +30,8 @@ from cfagg.observations.dates import as_date, as_duration
 
 __all__ = [
     "ByName", "Count", "Date", "Duration", "End", "Flag", "Made", "Names", "Number", "Path", "Paths", "Place",
-    "Section", "Text", "Whole",
-    "columns_of", "function", "listed", "parse", "places_of", "problems_of", "refused", "says", "settings_of",
-    "wrong",
+    "Section", "Text", "Whole", "columns_of", "function", "listed", "parse", "places_of", "problems_of", "refused",
+    "says", "settings_of", "wrong",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

@@ -22,10 +22,7 @@ import numpy.typing as npt
 from cfagg.cf.durations import format_duration
 from cfagg.errors import ConventionError, LimitError, ModelError, Problem
 
-__all__ = [
-    "NAMES", "Accumulator", "TendencyGrid", "add_values", "cells_of", "key_value", "mean_of", "over_rows", "stdev_of",
-    "tendencies", "tendency_grid", "totals",
-]  # fmt: skip
+__all__ = ["Accumulator", "over_rows", "tendencies", "tendency_grid", "totals"]
 
 #: Names of the statistics, as the arrays of a store are called.
 NAMES = ("mean", "minimum", "maximum", "stdev", "nan_count")

@@ -265,7 +265,7 @@ def test_an_array_that_is_written_all_the_time_is_refused(store, monkeypatch):
     # It was written within this time, however long one waits.
     monkeypatch.setattr(source, "_TICK", 3600)
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    with pytest.raises(StaleError, match="array 'tas' is being written; run again when it is not"):
+    with pytest.raises(StaleError, match="array 'tas' is being written; run again when nothing writes to it"):
         source.settled(open_array(store, "tas"))
 
 

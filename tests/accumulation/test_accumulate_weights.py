@@ -90,7 +90,7 @@ def test_area_in_radians_and_south_pole_rounding(store):
 
 def test_area_of_a_grid_without_latitude_is_refused(store):
     put(store, "u", np.ones((3, 2)), ["y", "x"])
-    with pytest.raises(SourceError, match="needs a variable that cell_measures names, or a coordinate of latitude"):
+    with pytest.raises(SourceError, match="needs a variable that cell_measures names, a latitude coordinate"):
         find_weights(open_array(store, "u"), "area", 1 << 20)
     put(store, "rlat", np.linspace(-20, 20, 3), ["rlat"], units="degrees", standard_name="grid_latitude")
     put(store, "v", np.ones((3, 2)), ["rlat", "x"])

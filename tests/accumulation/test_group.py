@@ -187,7 +187,7 @@ def test_an_array_of_wrong_shape_is_named(tmp_path, name):
     build(tmp_path, weighted=True)
     array = zarr.open_array(folder(tmp_path, name), mode="r+")
     array.resize(tuple(n + 1 for n in array.shape))
-    with pytest.raises(ConventionError, match=rf"(?s){name}: .* expected, found"):
+    with pytest.raises(ConventionError, match=rf"(?s){name}: expected .*, found"):
         open_group(tmp_path, "tas")
 
 
@@ -199,7 +199,7 @@ def test_an_array_of_wrong_type_is_named(tmp_path, name):
     document = json.loads(path.read_text())
     document["data_type"] = "float32"
     path.write_text(json.dumps(document))
-    with pytest.raises(ConventionError, match=rf"(?s){name}: .*expected, found float32"):
+    with pytest.raises(ConventionError, match=rf"(?s){name}: expected .*found float32"):
         open_group(tmp_path, "tas")
 
 
@@ -207,7 +207,7 @@ def test_other_boundaries_than_those_of_the_chunks_are_refused(tmp_path):
     build(tmp_path)
     zarr.open_array(folder(tmp_path, "boundary_time"), mode="r+")[1] = 7
     seal(tmp_path, "tas", stamps=False)
-    with pytest.raises(ConventionError, match="boundary_time: not the boundaries"):
+    with pytest.raises(ConventionError, match="boundary_time: does not hold the boundaries"):
         open_group(tmp_path, "tas")
 
 

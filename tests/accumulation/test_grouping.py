@@ -62,5 +62,5 @@ def test_the_time_coordinate_is_the_one_with_dates():
     assert time_coordinate(Labels.of_array(array.drop_vars("a").assign_coords(valid=("b", time)))) == ("b", "b")
     twice = auxiliary.assign_coords(issued=("b", time))
     for wrong, number in ((array, "2"), (array.drop_vars(["a", "b"]), "no"), (twice, "no")):
-        with pytest.raises(SelectionError, match=f"has {number} dimensions with dates"):
+        with pytest.raises(SelectionError, match=f"has {number} dimensions whose coordinates are dates"):
             time_coordinate(Labels.of_array(wrong))

@@ -141,7 +141,7 @@ def test_an_unknown_statistic_is_refused(monthly):
 def test_an_array_without_dates_has_no_climatology(tmp_path):
     fields = xr.Dataset({"tas": (("x", "y"), np.zeros((4, 5)))}, coords={"x": np.arange(4)})
     acc, _ = stored(tmp_path, fields, chunks=(2, 5))
-    with pytest.raises(SelectionError, match="no dimensions with dates"):
+    with pytest.raises(SelectionError, match="no dimensions whose coordinates are dates"):
         acc.climatology()
 
 

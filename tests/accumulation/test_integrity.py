@@ -41,14 +41,14 @@ def test_an_array_as_it_was_written_has_no_problem(opened):
 def test_an_array_of_another_build_is_named(opened):
     array, checks, book = opened
     (found,) = problems(array, dataclasses.replace(checks, build="other"), book)
-    assert found == f"of build {checks.build!r}, and the group of build 'other'"
+    assert found == f"is of build {checks.build!r}, but the group is of build 'other'"
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ((10**6, 0, 0), "checksums 1000001 to 1000002 of"),
-        ((0, -1, 0), "chunks, and it has"),
+        ((10**6, 0, 0), "checksums would be 1000001 to 1000002, but there are"),
+        ((0, -1, 0), "but checksums of"),
         ((0, 0, 1), "its metadata are not those that were written"),
     ],
 )
@@ -63,7 +63,7 @@ def test_an_array_of_which_no_checksums_are_kept_is_named_and_not_read(opened):
     array, checks, book = opened
     found = []
     without = checked(array, dataclasses.replace(checks, places={}), book, found)
-    assert [p.message for p in found] == ["the group keeps no checksums of it"]
+    assert [p.message for p in found] == ["the group has no checksums of it"]
     with pytest.raises(FragmentReadError, match="has no checksum"):
         read_stored(without, (0, 0, 0))
 
@@ -74,7 +74,7 @@ def test_a_chunk_that_has_another_checksum_is_not_read(opened):
     crc = right.crc((0, 0, 0))
     values = {f.name: getattr(right, f.name) for f in dataclasses.fields(CheckedArray)} | {"book": None}
     read_stored(CheckedArray(**values | {"own": (crc,) * array.grid.size}), (0, 0, 0))
-    with pytest.raises(FragmentReadError, match="does not have the bytes that were written"):
+    with pytest.raises(FragmentReadError, match="does not have the checksum of what was written"):
         read_stored(CheckedArray(**values | {"own": (crc ^ 1,) * array.grid.size}), (0, 0, 0))
 
 

@@ -87,7 +87,7 @@ def test_outliers_are_listed_with_their_positions_and_named_in_the_report(
     weights = np.linspace(0.1, 1, 6)[:, None] if weighted else None
     report = accumulate(store, "tas", COMBINATIONS, weights=weights)
     (note,) = report.notes
-    assert note.startswith("5 cells are far larger than what is typical")
+    assert note.startswith("5 cells are far larger than is typical")
     assert "(time 3, lat 0, lon 0), looks like a fill value that no attribute declares" in note
     assert {"outlier_positions", "outlier_values"} <= {a.name for a in report.arrays}
     group = open_group(store, "tas")
@@ -137,7 +137,7 @@ def test_appending_where_the_list_has_become_far_too_long_is_refused_with_the_re
     with pytest.raises(LimitError, match="rebuild its accumulation with overwrite=True"):
         accumulate(store, "tas", append=True)
     report = accumulate(store, "tas", COMBINATIONS, overwrite=True)
-    assert "too many to be kept out" in report.notes[0]
+    assert "too many to keep out" in report.notes[0]
     assert open_group(store, "tas").outliers is None
     check(store, raw)
 
@@ -235,7 +235,7 @@ def test_cells_whose_sums_would_take_too_much_memory_are_not_kept_out(
 ) -> None:
     monkeypatch.setattr(outliers, "_HELD", 100)
     store = written(tmp_path / "a.zarr", field(7))
-    assert "too many to be kept out" in accumulate(store, "tas", ["time"]).notes[0]
+    assert "too many to keep out" in accumulate(store, "tas", ["time"]).notes[0]
     assert open_group(store, "tas").outliers is None
 
 

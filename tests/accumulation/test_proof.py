@@ -227,7 +227,7 @@ def test_what_is_written_while_a_copy_is_compared_is_not_adopted(copied, name):
             path.write_bytes(path.read_bytes())
 
     before = contents(copied / "tas_accumulation_group")
-    with pytest.raises(StaleError, match=f"{name!r} was written while it was compared; run again .* --adopt"):
+    with pytest.raises(StaleError, match=f"{name!r} was written to while it was compared; run again .* --adopt"):
         accumulate(copied, "tas", adopt=True, progress=look)
     assert contents(copied / "tas_accumulation_group") == before
     refused(copied, "--adopt")
@@ -237,7 +237,9 @@ def test_sums_that_are_written_while_a_copy_is_compared_are_not_overwritten(copi
     def look(done, total):
         os.utime(copied / "tas_accumulation_group" / "zarr.json")
 
-    with pytest.raises(StaleError, match="the accumulation of 'tas' was written meanwhile; run again"):
+    with pytest.raises(
+        StaleError, match="the accumulation of 'tas' was written by another process meanwhile; run again"
+    ):
         accumulate(copied, "tas", adopt=True, progress=look)
     refused(copied, "--adopt")
 

@@ -48,7 +48,7 @@ def test_empty_ranges_are_dropped():
         (([0], [1, 2], [0]), "columns of one length"),
         (([5], [4], [0]), r"range 0 \(5:4\) ends before it starts"),
         (([-1], [4], [0]), "starts before 0"),
-        (([0], [4], [1]), r"groups of ranges lie in 0..0; found \[1\]"),
+        (([0], [4], [1]), r"groups must be in 0..0; found \[1\]"),
     ],
 )
 def test_ranges_that_cannot_be_are_refused(columns, message):

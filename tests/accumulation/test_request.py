@@ -27,11 +27,11 @@ def test_the_shape_is_that_of_the_result(data):
     ("request_", "message"),
     [
         (Request({0: Runs.whole(6)}), r"each of the 2 axes .* reduced \[0\] and kept \[\]"),
-        (Request({0: Runs.whole(6), 1: Runs.whole(4)}, {1: slice(None)}), r"either reduced or kept"),
+        (Request({0: Runs.whole(6), 1: Runs.whole(4)}, {1: slice(None)}), r"must be reduced or kept"),
         (Request({0: Runs.whole(7)}, {1: slice(None)}), "axis 0 has length 6; a range ends at 7"),
-        (Request({0: Runs.whole(6)}, {1: np.array([4])}), r"axis 1 has length 4; positions 4..4 lie outside"),
-        (Request({0: Runs.whole(6)}, {1: np.array([-5])}), r"positions -5..-5 lie outside"),
-        (Request({0: Runs.whole(6)}, {1: np.array([0.5])}), "takes a slice or a list of positions"),
+        (Request({0: Runs.whole(6)}, {1: np.array([4])}), r"axis 1 has length 4; positions 4..4 are outside"),
+        (Request({0: Runs.whole(6)}, {1: np.array([-5])}), r"positions -5..-5 are outside"),
+        (Request({0: Runs.whole(6)}, {1: np.array([0.5])}), "expected a slice or a list of positions"),
     ],
 )
 def test_what_does_not_fit_the_array_is_refused(request_, message):

@@ -134,7 +134,7 @@ def test_rewritten_corners_make_an_accumulation_stale(store):
 @pytest.mark.parametrize("gone", ["lon_bnds", "lon", "lat_bnds"])
 def test_without_all_corners_there_are_no_areas(store, gone):
     del zarr.open_group(store)[gone]
-    with pytest.raises(SourceError, match="bounds that hold the corners"):
+    with pytest.raises(SourceError, match="bounds hold the corners"):
         find_weights(open_array(str(store), "tas"), "area", 1 << 20)
 
 

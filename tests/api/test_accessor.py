@@ -232,7 +232,7 @@ def test_a_store_that_grew_since_it_was_opened_is_not_mistaken(tmp_path):
     more.drop_encoding().to_zarr(path, append_dim="time", consolidated=False)
     accumulate(path, "tas", refresh=True)
     result = array.cfagg.sum("time")
-    assert "another shape" in result.encoding["cfagg"]
+    assert "the shape or type of the stored array has changed" in result.encoding["cfagg"]
     same(result, array.sum("time"))
     assert opened(path).cfagg.sum("time").encoding["cfagg"] == FROM
 

@@ -56,7 +56,7 @@ def test_a_writer_says_that_an_unfinished_run_is_there_and_how_it_is_finished(tm
     capfd.readouterr()
     assert writer.run(tmp_path) == 2
     said = capfd.readouterr().err
-    assert "is there; finish it with --resume or start" in said
+    assert "finish it with --resume or start" in said
     assert ".cfagg-" not in said
 
 

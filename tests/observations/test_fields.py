@@ -111,7 +111,7 @@ def test_variables_that_cannot_be_stacked_raise_all_at_once() -> None:
     with pytest.raises(OptionError) as caught:
         Fields(gridded(name=(("time",), ["a", "b", "c"])), ["t", "x", "name"])
     assert [p.where for p in caught.value.problems] == ["x", "name"]
-    with pytest.raises(OptionError, match="dimensions of time"):
+    with pytest.raises(OptionError, match="time dimensions"):
         Fields(gridded().isel(time=0))
     with pytest.raises(OptionError, match="no time"):
         Fields(gridded(), time="z")

@@ -376,10 +376,10 @@ def test_a_garbled_chunk_is_told_or_decodes_to_as_many_rows(tmp_path_factory, fo
         (4, 8399, "decodes to 8,399 bytes, expected 8,400"),
         (8, 0, "blocks of 0 bytes"),
         (8, 1, "blocks of 1 bytes"),
-        (12, 10**6, "of the 1,000,000 bytes"),
-        (16, 10**6, "lead out of it"),
-        (16, 4, "lead out of it"),
-        (16, 2**32 - 1, "lead out of it"),
+        (12, 10**6, "its header says 1,000,000"),
+        (16, 10**6, "are outside of it"),
+        (16, 4, "are outside of it"),
+        (16, 2**32 - 1, "are outside of it"),
     ],
 )
 def test_a_blosc_header_that_lies_is_told(tmp_path, offset, value, message):

@@ -22,16 +22,8 @@ from cfagg.errors import CfaggError
 from cfagg.model.dataset import Variable
 
 __all__ = [
-    "DATASETS",
-    "field_identity",
-    "frozen",
-    "identity",
-    "length",
-    "methods",
-    "properties",
-    "units_key",
-    "unusable",
-]
+    "DATASETS", "field_identity", "frozen", "identity", "length", "methods", "properties", "units_key", "unusable",
+]  # fmt: skip
 
 #: Attributes of CF that describe the data, and are compared as what they mean, or not at all.
 _STANDARD = frozenset(

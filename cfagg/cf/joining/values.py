@@ -17,15 +17,8 @@ from cfagg.cf.units import SAME
 from cfagg.errors import CfaggError
 
 __all__ = [
-    "canonical_values",
-    "first_difference",
-    "in_units_of",
-    "meant",
-    "shown",
-    "unpacked",
-    "with_units",
-    "with_units_of",
-]
+    "canonical_values", "first_difference", "in_units_of", "meant", "shown", "unpacked", "with_units", "with_units_of",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 

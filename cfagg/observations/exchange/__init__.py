@@ -1,4 +1,4 @@
-"""Tables of observations to and from other formats, without losing anything."""
+"""Lossless export and import of tables of observations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another format has no place for, kept as one JSON document, and read back with care."""
+"""Information that another format cannot hold, kept as one JSON document, which is checked when it is read back."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cfagg.observations.exchange.table import META, Int64, Rows, Table
 
 __all__ = ["KEY", "Document", "about_of", "document_of", "merged", "parse_document", "plain", "runs", "table_of"]
 
-#: The attribute, or the key of metadata, with the document.
+#: The attribute, or the key of the metadata, that holds the document.
 KEY = "cfagg"
 
-#: A longer document is not read.
+#: Longer documents are not read.
 MAX_BYTES = 64 << 20
 
 
-#: Attributes of a store that belong to its arrays, which an export does not carry on.
+#: Attributes of a store that describe its arrays, which are not exported.
 _OF_ARRAYS = frozenset(
     {
         "_tabular_finalise_complete", "chunks", "constant_fields", "date_indexing", "dimensions", "dtype", "format",
@@ -40,21 +40,21 @@ class Document:
 
     #: Names in the file of the variables of the store, in the store's order.
     variables: tuple[str, ...]
-    #: Attributes of variables, by their names in the store, that the file has no place for.
+    #: Attributes of variables, by their names in the store, that the file cannot hold.
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    #: What the store told of itself.
+    #: The attributes that describe the store.
     about: Mapping[str, Any] = field(default_factory=dict)
     #: Names of attributes that variables have in the file only, by their names in the store.
     added: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
     def of_store(self) -> dict[str, Any]:
-        """What the store told of itself, without what is true of its arrays alone."""
+        """The attributes that describe the store, without those of its arrays."""
         return about_of(self.about)
 
 
 def about_of(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a store's root that describe what is in it, not how it is stored."""
+    """Return the attributes of the root that describe the content of a store, not how it is stored."""
     return {
         k: v
         for k, v in attributes.items()
@@ -82,7 +82,7 @@ def document_of(
 def parse_document(text: str | bytes, where: str) -> Document:
     """Return a document that a file holds."""
     if len(text) > MAX_BYTES:
-        raise LimitError(f"{where}: the attribute {KEY!r} has {len(text):,} bytes, read up to {MAX_BYTES:,}")
+        raise LimitError(f"{where}: the attribute {KEY!r} has {len(text):,} bytes, more than {MAX_BYTES:,}")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -103,12 +103,12 @@ def parse_document(text: str | bytes, where: str) -> Document:
     if not isinstance(added, dict) or not all(isinstance(v, list) for v in added.values()):
         problems.append(Problem("added", f"expected lists by name, found {shorten(added)}"))
     if problems:
-        raise ConventionError(f"{where}: the attribute {KEY!r} is not as cfagg writes it", problems)
+        raise ConventionError(f"{where}: the attribute {KEY!r} was not written by cfagg, or was changed", problems)
     return Document(tuple(map(str, names or ())), attributes, about, added)
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: NaN and infinities as text."""
+    """Return a value in JSON types, NaN and infinities as text."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -150,7 +150,7 @@ def _of_store(store: Any) -> Table:
 
 
 def _of_dataset(dataset: Any) -> Table:
-    """Return the rows that any window of a dataset holds, each once, with its variables and in its area."""
+    """Return the rows in any window of a dataset, each once, with its variables and in its area."""
     plan, store = dataset.plan, dataset.store
     if plan.thin is not None:
         raise UnsupportedError(
@@ -189,7 +189,7 @@ def _of_dataset(dataset: Any) -> Table:
 
 
 def merged(ranges: Int64) -> Int64:
-    """Return ranges of rows without those that are empty, and those that touch or overlap as one."""
+    """Return ranges of rows without empty ones, joining those that touch or overlap."""
     ranges = ranges[ranges[:, 1] > ranges[:, 0]]
     if not len(ranges):
         return ranges

@@ -1,4 +1,4 @@
-"""Reading netCDF back into a store of observations; stores of frames in any order, in bounded memory."""
+"""Importing netCDF into a store of observations, and building stores from frames in any order, in bounded memory."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def assemble(
     overwrite: bool,
     target_options: Mapping[str, Any] | None = None,
 ) -> Path | Url:
-    """Write a store of the rows of frames, sorted, each distinct row once."""
+    """Write a store of the rows of frames, sorted and without duplicates."""
     if date_indexing not in ("bisect", "btree"):
-        raise ConventionError(f"{date_indexing!r} is not an index of a store; choose bisect or btree")
+        raise ConventionError(f"{date_indexing!r} is not a kind of index; choose bisect or btree")
     names = check_variables(variables)
     full_chunk(format, len(META) + len(names), None)
     there = a_place(target, target_options, name="target", options_name="target_options")
@@ -75,7 +75,7 @@ def assemble(
 
 
 def _runs(frames: Iterable[pd.DataFrame], variables: Sequence[str], folder: Path, where: str) -> Iterator[Run]:
-    """Sort the rows of many frames at once, as much as memory is given for; yield runs in files."""
+    """Sort the rows of many frames at once, up to `RUN_BYTES`; yield runs in files."""
     held: list[Rows] = []
     count = 0
     for given in chain(frames, [None]):
@@ -90,14 +90,14 @@ def _runs(frames: Iterable[pd.DataFrame], variables: Sequence[str], folder: Path
 
 
 def place_of(path: Any, target_options: Mapping[str, Any] | None) -> Path | Url:
-    """Return where a file is going to be written."""
+    """Return the path or URL of a file to write."""
     place = a_place(path, target_options, expected="name the file to write", options_name="target_options")
     return place if isinstance(place, Url) else Path(a_path(path, expected="name the file to write"))
 
 
 @contextlib.contextmanager
 def written_aside(target: Path | Url, *, overwrite: bool) -> Iterator[Path]:
-    """Give the name of a new file that takes the place of another when the block ends well."""
+    """Yield the name of a new file that replaces the target when the block succeeds."""
     if isinstance(target, Url):
         from cfagg.runtime.object_files import check_object, written_object
 
@@ -106,14 +106,14 @@ def written_aside(target: Path | Url, *, overwrite: bool) -> Iterator[Path]:
             yield made
         return
     if os.path.isdir(target):  # noqa: PTH112 - Path raises where it may not be looked for
-        raise TargetError(f"{target} is a directory; give the name of a file")
+        raise TargetError(f"{target} is a directory; name a file")
     if os.path.lexists(target) and not overwrite:
         raise TargetExistsError(f"{target} exists; choose another name or replace it with overwrite=True")
     with refusals_of(target), files.written_aside(target.resolve()) as made:
         yield made
 
 
-#: Global attributes that describe a store, and what it calls them.
+#: Global attributes that describe a store, and their names in the store.
 _GLOBAL = {
     "title": "title",
     "institution": "institution",
@@ -134,11 +134,11 @@ def import_netcdf(
     storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
 ) -> Path | Url:
-    """Make a store of a netCDF file: one of `export_netcdf`, or any of CF's discrete sampling geometries.
+    """Build a store from a netCDF file of `export_netcdf`, or with any of CF's discrete sampling geometries.
 
-    Rows are sorted, and of equal ones one is kept.  The store of a file that `export_netcdf` wrote has the same rows,
-    variables and attributes as the one it was written from; its statistics are those of all rows.  Files of others are
-    read as the source ``netcdf`` of a recipe reads them.
+    Rows are sorted, and duplicates are dropped.  A file that `export_netcdf` wrote gives a store with the same rows,
+    variables and attributes as the original; its statistics are those of all rows.  Other files are read like the
+    source ``netcdf`` of a recipe.
 
     Parameters
     ----------
@@ -147,16 +147,16 @@ def import_netcdf(
     target : path
         The store, or its URL in an object store.
     format, date_indexing
-        As of the recipe's output: the layout of the store, and the kind of its index.
+        As for the output of a recipe: the layout of the store, and the kind of its index.
     overwrite : bool
         Whether a store may be replaced.
     storage_options, target_options : mapping, optional
-        Of URLs of the file and of the store, as the ``storage_options`` of `cfagg.read`.
+        For URLs of the file and of the store, like the ``storage_options`` of `cfagg.read`.
 
     Returns
     -------
     pathlib.Path
-        The store; its URL where it is in an object store.
+        The store, or its URL in an object store.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def import_netcdf(
     ConventionError
         It is not a table of observations; variables and rows are named.
     TargetExistsError, TargetError
-        The store is there, or cannot be written.
+        The store exists, or cannot be written.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def import_netcdf(
 
     where = a_place(path, storage_options, expected="name a netCDF file")
     if isinstance(where, Url):
-        handles.renew(where)  # as it is now, whatever was kept of it
+        handles.renew(where)  # as it is now, not as it was when it was last opened
     document, about = _told(where)
     frames = read_netcdf(where, columns=None if document is None else document.variables)
     first = next(frames)
@@ -191,7 +191,7 @@ def import_netcdf(
     if document is not None:
         if len(variables) != len(document.variables):
             raise ConventionError(
-                f"{where}: the attribute {KEY!r} names other variables than the file has",
+                f"{where}: the variables in the attribute {KEY!r} are not those of the file",
                 [Problem("variables", f"expected {', '.join(variables)}, found {', '.join(document.variables)}")],
             )
         attributes = {v: _attributes(v, attributes.get(v, {}), document) for v in variables}
@@ -210,7 +210,7 @@ def import_netcdf(
 
 
 def _told(path: str) -> tuple[Document | None, dict[str, Any]]:
-    """Return what cfagg wrote into a file, if it did, and what its global attributes tell."""
+    """Return the document that cfagg wrote into a file, if any, and its descriptive global attributes."""
     if isinstance(path, Url):
         found: Mapping[str, Any] = open_source(path).root.attributes
     else:

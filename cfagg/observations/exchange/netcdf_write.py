@@ -1,8 +1,8 @@
 """Writing a table of observations as netCDF: the discrete sampling geometries of CF (chapter 9, appendix H).
 
-Values are written as they are, float32, with NaN as the missing value.  Times are whole seconds since 1970 as int64.
-What netCDF has no place for (names that it does not allow, the order of the variables, a recipe) is kept as JSON in the
-global attribute ``cfagg``, so that `import_netcdf` gives back the same rows, names and attributes.
+Values are written unchanged, float32, with NaN as the missing value.  Times are whole seconds since 1970 as int64.
+What netCDF cannot hold (names that it does not allow, the order of the variables, a recipe) is kept as JSON in the
+global attribute ``cfagg``, so that `import_netcdf` restores the same rows, names and attributes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TIME = {
 _LATITUDE = {"standard_name": "latitude", "long_name": "latitude", "units": "degrees_north"}
 _LONGITUDE = {"standard_name": "longitude", "long_name": "longitude", "units": "degrees_east"}
 
-#: Standard names of heights and depths, and which way they count.
+#: Standard names of heights and depths, and the direction in which they increase.
 _VERTICAL = {"depth": "down", "height": "up", "altitude": "up", "geopotential_height": "up"}
 
 #: Values that are compressed together.
@@ -82,33 +82,33 @@ def export_netcdf(
     path : path
         The file to write, or its URL in an object store.
     form : {"point", "indexed", "contiguous"}
-        Each row for itself; or rows of stations, tracks or profiles, as an indexed ragged array (in the order of the
-        store, ``station_index`` tells to which each belongs) or a contiguous one (one after the other, counted in
-        ``row_size``).
+        Single rows; or rows of stations, tracks or profiles, as an indexed ragged array (in the order of the store,
+        with the instance of each row in ``instance_index``) or a contiguous one (instance by instance, with their
+        numbers of rows in ``row_size``).
     by : str, optional
-        The variable that numbers the stations, tracks or profiles.  Without one, stations are told by their places.
+        The variable that numbers the stations, tracks or profiles.  Without one, stations are identified by place.
     feature : {"timeSeries", "trajectory", "profile"}, optional
-        What they are: by default stations where each stays in its place, else tracks.
+        Kind of the instances: by default stations if each stays in its place, else tracks.
     vertical : str, optional
         The variable that is the height or depth of the observations; needed for profiles.
     overwrite : bool
         Whether a file may be replaced.
     storage_options, target_options : mapping, optional
-        Of URLs of the store and of the file, as the ``storage_options`` of `cfagg.read`.
+        For URLs of the store and of the file, like the ``storage_options`` of `cfagg.read`.
 
     Returns
     -------
     pathlib.Path
-        The file; its URL where it is in an object store.
+        The file, or its URL in an object store.
 
     Raises
     ------
     ConventionError
-        The rows are no such stations, tracks or profiles; or times are not whole seconds.
+        The rows do not form such stations, tracks or profiles; or times are not whole seconds.
     OptionError
-        An unknown form or feature, or one without what it needs.
+        The form or feature is unknown, or lacks the options that it needs.
     TargetExistsError, TargetError
-        The file is there, or cannot be written.
+        The file exists, or cannot be written.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def export_netcdf(
 
 
 def _positive(table: Table, vertical: str) -> str:
-    """Return which way a vertical coordinate counts."""
+    """Return the direction in which a vertical coordinate increases."""
     table.column(vertical)
     about = table.attributes.get(vertical, {})
     found = about.get("positive") or _VERTICAL.get(str(about.get("standard_name"))) or _VERTICAL.get(vertical)
@@ -145,8 +145,8 @@ def _positive(table: Table, vertical: str) -> str:
         found = "down"
     if found not in ("up", "down"):
         raise ConventionError(
-            f"{table.name}: it is not known whether {vertical!r} counts up or down; give the variable the attribute "
-            "positive, or a standard_name such as depth or height"
+            f"{table.name}: it is unknown whether {vertical!r} increases upwards or downwards; give the variable the "
+            "attribute positive, or a standard_name such as depth or height"
         )
     return str(found)
 
@@ -207,7 +207,7 @@ class _File:
         return {**{k: v for k, v in found.items() if v}, KEY: json.dumps(self._document(), sort_keys=True)}
 
     def _document(self) -> dict[str, Any]:
-        """Return what is needed to give back the store as it was, beyond what CF describes."""
+        """Return what is needed to restore the store, beyond what CF describes."""
         table = self.table
         others = {v: netcdf_attributes(table.attributes.get(v, {}))[1] for v in table.variables}
         added = {v: self._added(v) for v in table.variables}
@@ -225,7 +225,7 @@ class _File:
         self, file: Any, name: str, dtype: Any, dimension: str, attributes: Mapping[str, Any], fill: Any = None
     ) -> Any:
         size = len(file.dimensions[dimension])
-        # The library wants a value of this very type, and False for none.
+        # The library requires a value of exactly this type, or False.
         value = False if fill is None else np.array(fill, dtype)[()]
         variable = file.createVariable(
             name, dtype, (dimension,), zlib=True, complevel=1, shuffle=True, fill_value=value,
@@ -236,7 +236,7 @@ class _File:
         return variable
 
     def _write_instances(self, file: Any, instances: Instances) -> None:
-        """Write what there is once for each instance."""
+        """Write the variables with one value for each instance."""
         feature, size = instances.feature, self.dimension
         role = {"cf_role": f"{feature.lower()}_id"}
         if instances.by is None:
@@ -266,7 +266,7 @@ class _File:
         return about
 
     def _variables(self, file: Any) -> list[tuple[int | None, Any]]:
-        """Create what there is for each row; return it with the columns of the table, None for the times."""
+        """Create the variables with one value for each row; return them with their columns, `None` for times."""
         found: list[tuple[int | None, Any]] = []
         for name, column, about in (("time", None, _TIME), ("latitude", 2, _LATITUDE), ("longitude", 3, _LONGITUDE)):
             if name not in self.constant:
@@ -313,7 +313,7 @@ def _by_instance(table: Table, instances: Instances | None, folder: Path) -> Ite
     width = META + len(table.variables)
     nexts = np.concatenate([[0], np.cumsum(instances.counts)[:-1]])
     with tempfile.TemporaryFile(dir=folder) as file:
-        # A disk that is full is told of here; a mapped page that finds no room would end the process.
+        # A full disk is an error here, while a mapped page that finds no space would kill the process.
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, 4 * table.rows * width)
         else:
@@ -372,7 +372,7 @@ def _name_fits(name: object) -> bool:
 
 
 def _fits(value: object) -> bool:
-    """Tell whether a value of JSON comes back the same from a netCDF attribute."""
+    """Return whether a JSON value is the same after a round trip through a netCDF attribute."""
     if isinstance(value, str):
         return "\0" not in value and value != ""
     if isinstance(value, bool):

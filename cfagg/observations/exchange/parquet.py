@@ -1,4 +1,4 @@
-"""Tables of observations as Parquet, with units, attributes and statistics in the metadata of its schema, and back."""
+"""Tables of observations to and from Parquet, with units, attributes and statistics in the metadata of its schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["export_parquet", "import_parquet"]
 
-#: Rows of a row group: enough for statistics to be worth looking at, and few enough to be read for one window.
+#: Rows of a row group: enough for its statistics to be useful, and few enough to be read for one window.
 ROW_GROUP = 1 << 16
 
 _ABOUT: dict[str, dict[str, str]] = {
@@ -48,7 +48,7 @@ def export_parquet(
 
     The columns are ``date`` (timestamp in seconds, UTC without a zone), ``latitude``, ``longitude`` and the variables,
     float32, NaN where missing.  Attributes of a variable are metadata of its field.  The key ``cfagg`` of the schema
-    has, as JSON, the variables in order, what the store tells of itself, and its statistics.
+    holds, as JSON, the variables in order, the attributes of the store, and its statistics.
 
     Parameters
     ----------
@@ -61,19 +61,19 @@ def export_parquet(
     overwrite : bool
         Whether a file may be replaced.
     storage_options, target_options : mapping, optional
-        Of URLs of the store and of the file, as the ``storage_options`` of `cfagg.read`.
+        For URLs of the store and of the file, like the ``storage_options`` of `cfagg.read`.
 
     Returns
     -------
     pathlib.Path
-        The file; its URL where it is in an object store.
+        The file, or its URL in an object store.
 
     Raises
     ------
     ConventionError
-        Times that are not whole seconds, or variables with the names of the first columns.
+        Times are not whole seconds, or variables have the names of the first columns.
     TargetExistsError, TargetError
-        The file is there, or cannot be written.
+        The file exists, or cannot be written.
 
     Examples
     --------
@@ -134,10 +134,10 @@ def import_parquet(
     storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
 ) -> Path | Url:
-    """Make a store of a Parquet file: one of `export_parquet`, or any with columns date, latitude and longitude.
+    """Build a store from a Parquet file of `export_parquet`, or any with the columns date, latitude and longitude.
 
-    Rows are sorted, and of equal ones one is kept.  The store of a file that `export_parquet` wrote has the same rows,
-    variables and attributes as the one it was written from; its statistics are those of all rows.
+    Rows are sorted, and duplicates are dropped.  A file that `export_parquet` wrote gives a store with the same rows,
+    variables and attributes as the original; its statistics are those of all rows.
 
     Parameters
     ----------
@@ -146,16 +146,16 @@ def import_parquet(
     target : path
         The store, or its URL in an object store.
     format, date_indexing
-        As of the recipe's output: the layout of the store, and the kind of its index.
+        As for the output of a recipe: the layout of the store, and the kind of its index.
     overwrite : bool
         Whether a store may be replaced.
     storage_options, target_options : mapping, optional
-        Of URLs of the file and of the store, as the ``storage_options`` of `cfagg.read`.
+        For URLs of the file and of the store, like the ``storage_options`` of `cfagg.read`.
 
     Returns
     -------
     pathlib.Path
-        The store; its URL where it is in an object store.
+        The store, or its URL in an object store.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def import_parquet(
     ConventionError
         It is not a table of observations; columns and rows are named.
     TargetExistsError, TargetError
-        The store is there, or cannot be written.
+        The store exists, or cannot be written.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def import_parquet(
 
 
 def _described(schema: Any, where: str) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
-    """Return the variables of a file in order, their attributes, and what it tells of a store."""
+    """Return the variables of a file in order, their attributes, and the attributes of the store."""
     import pyarrow as pa
 
     names = list(schema.names)

@@ -1,4 +1,4 @@
-"""A table of observations on its way to another format: rows by blocks, and their stations, tracks or profiles."""
+"""A table of observations to be exported: rows by blocks, and their stations, tracks or profiles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BLOCK_ROWS, BLOCK_BYTES = 1 << 18, 64 << 20
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of observations that are read from somewhere."""
+    """Rows of observations, and a function that reads them."""
 
     name: str
     variables: tuple[str, ...]
@@ -37,7 +37,7 @@ class Table:
     #: From a range of rows to a float32 array, shape (n, 4 + variables).
     read: Callable[[int, int], Rows]
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    #: What is known of the whole: ``title``, ``licence``, ``recipe`` ...
+    #: Attributes of the whole table: ``title``, ``licence``, ``recipe`` ...
     about: Mapping[str, Any] = field(default_factory=dict)
     statistics: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class Table:
     ) -> Table:
         """Return the table of rows in memory, float32 (n, 4 + variables)."""
         if rows.shape[1:] != (META + len(variables),):
-            raise ConventionError(f"{name}: rows of shape {rows.shape} for {len(variables)} variables")
+            raise ConventionError(f"{name}: rows of shape {rows.shape} do not fit {len(variables)} variables")
         return cls(name, tuple(variables), len(rows), lambda a, b: rows[a:b], attributes or {}, about or {})
 
     @property
@@ -66,23 +66,23 @@ class Table:
             yield start, self.read(start, min(start + self.block, self.rows))
 
     def column(self, name: str) -> int:
-        """Return where a variable stands in a row."""
+        """Return the position of a variable in a row."""
         if name not in self.variables:
             hint = closest(name, self.variables)
             raise ConventionError(f"{self.name} has no variable {name!r}; it has {some(self.variables)}{hint}")
         return META + self.variables.index(name)
 
     def check_names(self) -> None:
-        """Refuse variables that are called like the first columns of a frame, `COLUMNS`."""
+        """Refuse variables with the names of the first columns of a frame, `COLUMNS`."""
         if clash := [v for v in self.variables if v in COLUMNS]:
             raise ConventionError(
-                f"{self.name}: the file needs the names of some variables for its own columns",
+                f"{self.name}: some variables have names that the file needs for other columns",
                 [Problem(v, "rename it, with rename= of open_observations") for v in clash],
             )
 
 
 def epochs_of(rows: Rows, first: int, name: str) -> Epochs:
-    """Return the times of rows in seconds since 1970; ConventionError where no other format could give them back."""
+    """Return the times of rows in seconds since 1970; refuse those that are not whole seconds."""
     days, seconds = rows[:, 0].astype(np.float64), rows[:, 1].astype(np.float64)
     good = (np.rint(days) == days) & (np.rint(seconds) == seconds) & (seconds >= 0) & (seconds < 86400)
     if not good.all():
@@ -102,7 +102,7 @@ def text_of(about: Mapping[str, Any], *keys: str) -> str | None:
 type Int64 = npt.NDArray[np.int64]
 
 
-#: Kinds of instances with what of them is the same in all their rows.
+#: Kinds of instances, and the coordinates that are the same in all their rows.
 FEATURES = {
     "timeSeries": ("latitude", "longitude"),
     "trajectory": (),
@@ -115,9 +115,9 @@ class Instances:
     """The instances of a table."""
 
     feature: str
-    #: The variable that numbers them; stations by their place without one.
+    #: The variable that numbers them; without one, stations are identified by place.
     by: str | None
-    #: What tells them apart, sorted: values of the variable, or the bits of latitude and longitude, uint64.
+    #: Sorted keys that identify them: values of the variable, or the bits of latitude and longitude, uint64.
     keys: npt.NDArray[Any]
     #: The number in the file of each key.
     order: Int64
@@ -136,14 +136,14 @@ class Instances:
 
     @property
     def names(self) -> npt.NDArray[Any]:
-        """What identifies them, by number: the variable's values, float32 (n,), or numbers from 0, int32 (n,)."""
+        """Identifiers by number: values of the variable, float32 (n,), or numbers from 0, int32 (n,)."""
         if self.by is None:
             return np.arange(len(self), dtype=np.int32)
         return self.keys
 
 
 def find_instances(table: Table, by: str | None, feature: str | None) -> Instances:
-    """Return the instances of a table; by default stations where each stays in its place, tracks where one moves."""
+    """Return the instances of a table; by default stations if each stays in its place, else tracks."""
     if feature is not None and feature not in FEATURES:
         raise OptionError(f"feature={feature!r}: choose one of {', '.join(FEATURES)}")
     if by is None and feature not in (None, "timeSeries"):
@@ -193,7 +193,7 @@ def find_instances(table: Table, by: str | None, feature: str | None) -> Instanc
 
 
 def _keys(table: Table, rows: Rows, by: str | None) -> npt.NDArray[Any]:
-    """Return what tells the instance of each row, (n,)."""
+    """Return the key of the instance of each row, (n,)."""
     if by is not None:
         return np.ascontiguousarray(rows[:, table.column(by)], np.float32)
     bits = (np.ascontiguousarray(rows[:, 2:4], np.float32) + np.float32(0)).view(np.uint32).astype(np.uint64)

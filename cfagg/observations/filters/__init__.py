@@ -12,15 +12,15 @@ __all__ = ["Filter"]
 
 @runtime_checkable
 class Filter(Protocol):
-    """What changes frames of observations on their way into a store.
+    """Changes frames of observations before they are stored.
 
-    A filter is made once in each process of a build.  The frames it gets are some rows of a part, so what it does to a
-    row should follow from that row alone; one that must see all rows of a part at once says so with a class attribute
-    ``whole = True``.  It should not change the frame it is given.
+    A filter is created once in each process of a build.  It gets frames with some rows of a part, so what it does to a
+    row should depend on that row alone; a filter that must see all rows of a part at once has the class attribute
+    ``whole = True``.  It should not modify the frame that it is given.
 
-    More is used where it is there: ``attributes(before)`` returns what becomes of the attributes of columns (units and
-    the like), which stay as they are otherwise; ``check(period)`` returns messages on what does not fit the recipe's
-    dates; ``short`` names the setting that a value alone stands for.
+    Optional members: ``attributes(before)`` returns the new attributes of columns (units and the like), which otherwise
+    stay the same; ``check(period)`` returns messages about conflicts with the dates of the recipe; ``short`` names the
+    setting that is meant if a value is given without a name.
 
     Source: "Support irregular observations datasets", "Filters".
 

@@ -1,4 +1,4 @@
-"""Filters that choose columns or rows, or that are a Python function."""
+"""Filters that choose columns or rows, or call a Python function."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ Attributes = dict[str, dict[str, Any]]
 
 
 def need(frame: pd.DataFrame, columns: Iterable[str]) -> None:
-    """See that a frame has these columns."""
+    """Refuse a frame without these columns."""
     have = [str(c) for c in frame.columns]
     missing = [Problem(c, f"is not a column{closest(c, have)}") for c in columns if c not in have]
     if missing:
-        raise ConventionError(f"columns do not exist; the columns are {', '.join(have)}", missing)
+        raise ConventionError(f"some columns do not exist; the columns are {', '.join(have)}", missing)
 
 
 def _some(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class _Renamed(Section):
 
 
 class Select(Columns):
-    """Keep these columns, in this order; date, latitude and longitude stay."""
+    """Keep these columns in this order, and date, latitude and longitude."""
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with the chosen columns."""
@@ -122,7 +122,7 @@ class SortBy(Columns):
 class Rename:
     """Give columns other names."""
 
-    # ``columns``: a mapping from names to new names; the mapping alone will do.
+    # ``columns``: a mapping from names to new names, which may also be given directly.
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         inside = not config or isinstance(config.get("columns"), Mapping)
@@ -153,7 +153,7 @@ def _box(value: Any) -> tuple[float, float, float, float]:
 class Area(Made):
     """Keep observations in a box of north, west, south and east in degrees, its edges included.
 
-    It may lie across any meridian: longitudes from west to east, whole turns aside.
+    It may cross any meridian: longitudes from west to east are compared modulo 360.
     """
 
     short: ClassVar[str] = "area"
@@ -170,7 +170,7 @@ class Area(Made):
 
 
 class DropDuplicates(Made):
-    """Keep the first of rows that agree in some columns; those that agree in all are stored once anyway."""
+    """Keep the first of rows that agree in some columns; rows that agree in all are always stored once."""
 
     short: ClassVar[str] = "columns"
 
@@ -183,12 +183,12 @@ class DropDuplicates(Made):
     @classmethod
     def _dated(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
         if columns and "date" not in columns:
-            raise ValueError("must have date: rows of other dates may be in another part of the build")
+            raise ValueError("must include date: rows of other dates may be in another part of the build")
         return columns
 
     @property
     def whole(self) -> bool:
-        """Whether rows agree in a few columns only: they must be seen together for the first to be kept."""
+        """Whether all rows of a part must be seen at once, to find those that agree in a few columns."""
         return bool(self.columns)
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -198,7 +198,7 @@ class DropDuplicates(Made):
 
 
 class DropNans(Made):
-    """Leave rows out in which any or all values are missing, of all columns or of those that are named."""
+    """Leave out rows in which any or all values are missing, in all columns or in those that are named."""
 
     short: ClassVar[str] = "columns"
 
@@ -213,7 +213,7 @@ class DropNans(Made):
         return self
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows that have their values."""
+        """Return the rows without missing values."""
         columns = list(self.columns or ())
         if self.column_prefix:
             columns = [c for c in frame.columns if c.startswith(self.column_prefix)] or [self.column_prefix]
@@ -243,15 +243,15 @@ class Thin(Made):
     Parameters
     ----------
     config : mapping
-        Either ``fraction``: the share of observations to keep, drawn from their date and place, so that rows of the
-        same date and place (the levels of a profile) stay or go together; ``seed`` gives another draw.
-        Or ``grid``: the size of cells in degrees of which only the earliest observation is kept, in each time of
+        Either ``fraction``: the share of observations to keep, chosen by a hash of their date and place, so that rows
+        of the same date and place (the levels of a profile) stay or go together; ``seed`` gives another choice.
+        Or ``grid``: the size in degrees of cells in which only the earliest observation is kept for each interval of
         length ``every`` (default: an hour, counted from the start of 1970).
 
     Raises
     ------
     ConventionError
-        Neither or both of them, or values that are not possible.
+        Neither or both of them are given, or values are out of range.
 
     Examples
     --------
@@ -271,7 +271,7 @@ class Thin(Made):
     def _one(self) -> Self:
         problems = []
         if (self.fraction is None) == (self.grid is None):
-            problems.append((("fraction",), "or grid is needed, one of them"))
+            problems.append((("fraction",), "or grid is required, but not both"))
         if self.fraction is not None and not 0 < self.fraction <= 1:
             problems.append((("fraction",), f"{self.fraction:g} is not a share, expected above 0 and up to 1"))
         if self.grid is not None and not 0 < self.grid <= 180:
@@ -299,7 +299,7 @@ class Thin(Made):
         if self.grid is None or not ((period.start - _EPOCH) % every or period.frequency % every):
             return []
         dates = f"from {period.start} every {period.frequency}"
-        remedy = "a part of the build could end within such a time; use one that divides both"
+        remedy = "a part of the build could end within such an interval; use one that divides both"
         return [f"every {every} does not fit the dates, {dates}: {remedy}"]
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -332,7 +332,7 @@ class Thin(Made):
 
 
 def _draw(micros: npt.NDArray[np.int64], places: list[npt.NDArray[np.float64]], seed: int) -> npt.NDArray[np.float64]:
-    """Return a number from 0 up to 1 for each row, which follows from its date and place alone."""
+    """Return a number in [0, 1) for each row, which depends on its date and place only."""
     state = np.full(len(micros), seed % 2**64, np.uint64)
     for part in (micros.view(np.uint64), *(_bits(p) for p in places)):
         state = mixed(state ^ part)

@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 __all__ = ["Clip", "ConvertUnits", "ExcludeDates", "Mask", "MaskInfs", "MaskOutsideRange"]
 
 
-class Clip:
-    """Bring values beyond a limit to the limit; missing values stay missing."""
-
-    # From columns to a pair of smallest and largest value; null for no limit.
+class _Limited:
+    """A filter with a smallest and a largest value for each column; null for no limit."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self.limits = _limits(config)
+        places = "is not changed by this filter; choose rows with the filter area, or dates"
+        self.limits = columns_of(Annotated[Any, PlainValidator(_pair)], config, places=places)
+
+
+class Clip(_Limited):
+    """Set values beyond a limit to the limit; missing values stay missing."""
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with values within the limits."""
@@ -38,13 +41,8 @@ class Clip:
         return frame.assign(**{name: frame[name].clip(low, high) for name, (low, high) in self.limits.items()})
 
 
-class MaskOutsideRange:
+class MaskOutsideRange(_Limited):
     """Make values beyond a limit missing."""
-
-    # From columns to a pair of smallest and largest value; null for no limit.
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self.limits = _limits(config)
 
     def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the frame with NaN for values beyond a limit."""
@@ -55,11 +53,6 @@ class MaskOutsideRange:
             beyond = beyond | ((frame[name] > high) if high is not None else False)
             columns[name] = frame[name].mask(beyond)
         return frame.assign(**columns)
-
-
-def _limits(config: Mapping[str, Any]) -> dict[str, tuple[float | None, float | None]]:
-    places = "is not changed by this filter; choose rows with the filter area, or dates"
-    return columns_of(Annotated[Any, PlainValidator(_pair)], config, places=places)
 
 
 def _pair(value: Any) -> tuple[float | None, float | None]:
@@ -96,7 +89,7 @@ class _Test(Section):
 
 
 class Mask:
-    """Make values missing that compare to a value as said."""
+    """Make values missing that compare to a value by an operator."""
 
     # From columns to ``{value: ..., operator: ...}``; the operator is ``==`` if not given.
 
@@ -111,7 +104,7 @@ class Mask:
 
 
 class MaskInfs(Made):
-    """Make infinite values missing, of the columns that are named or begin in a way."""
+    """Make infinite values missing, in columns that are named or that begin with a prefix."""
 
     short: ClassVar[str] = "columns"
 
@@ -121,7 +114,7 @@ class MaskInfs(Made):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if bool(self.columns) == bool(self.column_prefix):
-            raise wrong((("columns",), "or column_prefix is needed, one of them"))
+            raise wrong((("columns",), "or column_prefix is required, but not both"))
         places = [name for name in COMPULSORY if name in (self.columns or [self.column_prefix])]
         if places:
             raise wrong(*(((name,), _PLACES) for name in places))
@@ -170,7 +163,7 @@ def _periods(pairs: Any) -> list[tuple[datetime, datetime]]:
 
 
 def _day(value: Any) -> datetime | None:
-    """Return the start of a day; `None` for anything else, also for a time of day."""
+    """Return the start of a day, `None` for anything else, including a time of day."""
     text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str | date) or (isinstance(text, str) and len(text) < 8):
         return None
@@ -195,7 +188,7 @@ class _Change(Section):
 class ConvertUnits:
     """Convert columns to other units, in the syntax of UDUNITS."""
 
-    # From columns to new units, where the source knows the old ones, or to ``{from: ..., to: ...}``.
+    # From columns to new units, if the source knows the old ones, or to ``{from: ..., to: ...}``.
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         given = {name: value if isinstance(value, Mapping) else {"to": value} for name, value in config.items()}
@@ -210,10 +203,10 @@ class ConvertUnits:
             there = known.get(name, {}).get("units")
             old = said or there
             if old is None:
-                problems.append(Problem(name, f"has no units to convert to {new!r}; give from and to"))
+                problems.append(Problem(name, f"has no units to convert to {new!r}; give both from and to"))
                 continue
             if said is not None and there is not None and linear(said, str(there)) != (1.0, 0.0):
-                problems.append(Problem(name, f"is in {there!r}, as its source says, not in {said!r}"))
+                problems.append(Problem(name, f"is in {there!r} by its source, not in {said!r}"))
                 continue
             try:
                 scale, offset = linear(str(old), new)

@@ -147,7 +147,7 @@ def test_what_netcdf_cannot_hold_is_kept_as_json(tmp_path: Path) -> None:
         ({"form": "indexed", "by": "id", "feature": "profile"}, OptionError, "needs vertical="),
         ({"form": "indexed", "by": "ship"}, ConventionError, r"reports\.zarr has no variable 'ship'; it has id, t2m"),
         ({"form": "indexed", "by": "t2m"}, ConventionError, r"rows without a value of 't2m'.*\n  - row \d+: t2m is m"),
-        ({"vertical": "t2m"}, ConventionError, "it is not known whether 't2m' counts up or down"),
+        ({"vertical": "t2m"}, ConventionError, "it is unknown whether 't2m' increases upwards or downwards"),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path: Path, options: dict[str, str], error: type, said: str) -> None:

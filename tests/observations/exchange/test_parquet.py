@@ -62,7 +62,7 @@ def test_an_empty_table_is_a_file_with_columns(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     rows = np.zeros((1, 6), "f4")
-    with pytest.raises(ConventionError, match=r"names of some variables.*\n  - latitude: rename it"):
+    with pytest.raises(ConventionError, match=r"some variables have names.*\n  - latitude: rename it"):
         export_parquet(Table.of_rows("x", ["latitude", "t"], rows), tmp_path / "a.parquet")
     with pytest.raises(ConventionError, match="rows_per_group is 0; it must be 1 or more"):
         export_parquet(table(1), tmp_path / "a.parquet", rows_per_group=0)

@@ -132,7 +132,7 @@ def test_units_of_the_source_are_used_and_not_contradicted() -> None:
     described = frame()
     described.attrs["variables"] = {"t": {"units": "K"}}
     assert made("convert_units", {"t": "degF"}).transform(described)["t"].iloc[0] == pytest.approx(26.33)
-    with pytest.raises(ConventionError, match="t: is in 'K', as its source says, not in 'degC'"):
+    with pytest.raises(ConventionError, match="t: is in 'K' by its source, not in 'degC'"):
         made("convert_units", {"t": {"from": "degC", "to": "degF"}}).transform(described)
     with pytest.raises(ConventionError, match="t: has no units to convert"):
         made("convert_units", {"t": "degF"}).transform(frame())
@@ -184,7 +184,7 @@ def test_days_beyond_what_nanoseconds_hold_may_be_excluded(unit: str) -> None:
         ("select", {"columns": [1]}, "not a list of names"),
         ("rename", {}, "has no names"),
         ("rename", {"t": 1}, "1 is not a name"),
-        ("drop_duplicates", {"columns": ["t"]}, "must have date"),
+        ("drop_duplicates", {"columns": ["t"]}, "must include date"),
         ("drop_duplicates", {"column_prefix": "t"}, "is not understood"),
         ("drop_nans", {"how": "some"}, "is not one of any, all"),
         ("drop_nans", {"columns": ["t"], "column_prefix": "t"}, "excludes columns"),
@@ -196,13 +196,13 @@ def test_days_beyond_what_nanoseconds_hold_may_be_excluded(unit: str) -> None:
         ("mask", {"t": {"operator": "<"}}, "t.value: is missing"),
         ("mask", {"t": {"value": 1, "operator": "~"}}, "is not one of"),
         ("mask", {"date": {"value": 1}}, "cannot be made missing"),
-        ("mask_infs", {}, "or column_prefix is needed"),
+        ("mask_infs", {}, "or column_prefix is required"),
         ("exclude_dates", {"t": [20200102, 20200101]}, "not a pair of a first and a last day"),
         ("exclude_dates", {"t": 2020}, "not a pair of a first and a last day"),
         ("exclude_dates", {}, "has no columns"),
         ("sort_by", {}, "has no names"),
-        ("thin", {}, "or grid is needed"),
-        ("thin", {"fraction": 0.5, "grid": 1}, "or grid is needed"),
+        ("thin", {}, "or grid is required"),
+        ("thin", {"fraction": 0.5, "grid": 1}, "or grid is required"),
         ("thin", {"fraction": 1.5}, "1.5 is not a share"),
         ("thin", {"grid": 0}, "not a size of cells"),
         ("thin", {"grid": 1, "seed": 3}, "has no meaning with grid"),

@@ -139,7 +139,7 @@ def test_a_chunk_that_is_lost_while_others_are_asked_for_fails_the_build(cloud, 
 
     for reader in (HttpSource, ObjectStore):
         monkeypatch.setattr(reader, "part", losing(reader.part))
-    with pytest.raises(CfaggError, match="no route" if what == "fails" else "run again when it is not"):
+    with pytest.raises(CfaggError, match="no route" if what == "fails" else "run again when nothing writes"):
         accumulated(cloud)
     assert met
     assert not list(cloud[2].listed(GROUP))
@@ -339,7 +339,7 @@ def test_what_is_written_while_it_is_read_is_refused(cloud, plain, monkeypatch) 
         return build(*args)
 
     monkeypatch.setattr(in_objects, "build", meanwhile)
-    with pytest.raises(StaleError, match="run again when it is not being written"):
+    with pytest.raises(StaleError, match="run again when nothing writes to it"):
         accumulated(cloud)
     assert not list(cloud[2].listed(GROUP))
 
