@@ -8,7 +8,7 @@ known means, and `running` carries sums on from block to block.
 
 from __future__ import annotations
 
-from cfagg.kernels.cumulative.sums import Partials, cumulate, partial_sums
+from cfagg.kernels.cumulative.sums import Partials, cumulate, partial_sums, partial_sums_each
 from cfagg.kernels.statistics import Statistics, merge, pyramid
 
-__all__ = ["Partials", "Statistics", "cumulate", "merge", "partial_sums", "pyramid"]
+__all__ = ["Partials", "Statistics", "cumulate", "merge", "partial_sums", "partial_sums_each", "pyramid"]

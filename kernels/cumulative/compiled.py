@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from cfagg.kernels.cumulative.layout import Axes, Prepared, ends
 from cfagg.kernels.cumulative.mask import Mask
 from cfagg.kernels.cumulative.plain import Partials, double_product, double_sum, integer_sum
 from cfagg.kernels.cumulative.spread import spread_axis
-from cfagg.kernels.cumulative.tiles import pass_tiles
+from cfagg.kernels.cumulative.tiles import pass_blocks
 from cfagg.kernels.statistics import Statistics, merge
 
 __all__ = ["reduce_compiled"]
@@ -31,24 +31,25 @@ _SHEET = 2**15
 
 
 def reduce_compiled(
-    block: Array,
+    blocks: Array,
     sets: Sequence[Axes],
     mask: Mask,
     weights: Array | None,
     double_double: bool,
     wanted: Sequence[Axes],
 ) -> Partials:
-    """Return the sums of a block over several sets of its axes, and statistics over others.
+    """Return the sums of blocks over several sets of their axes, and statistics over others.
 
     Parameters
     ----------
-    block : array of native type
-        Of more than one element.
+    blocks : array of native type
+        One or more along the first axis, each of more than one element.
     sets : sequence of tuple of int
+        Axes of a block.
     mask : Mask
-        For its type.
+        For their type.
     weights : float64 array, optional
-        Broadcast to the block's shape.
+        Broadcast to the shape of `blocks`.
     double_double : bool
     wanted : sequence of tuple of int
         Sets to take statistics over.
@@ -58,7 +59,7 @@ def reduce_compiled(
     OverflowError
         A sum of integers is beyond int64.
     """
-    prepared = Prepared.of(block, mask, weights, (*sets, *wanted))
+    prepared = Prepared.of(blocks, mask, weights, (*sets, *wanted))
     layout = prepared.layout
     inner = {t: layout.inner(t) for t in (*sets, *wanted)}
 
@@ -69,13 +70,11 @@ def reduce_compiled(
     found = _sums(prepared, list(inner.values()), double_double, whole=whole)
     heavy: tuple[Sums | None, Sums | None] = (None, None)
     counts: Sums | None = None
-    if found.missing:
+    some = found.missing > 0
+    if some.any():
         counts = {t: layout.outer(layout.cells(inner[t]) - found.gone[inner[t]], t) for t in sets}
-        if weights is not None:
-            some = _sums(prepared, [inner[t] for t in sets], double_double, ones=True)
-            heavy = outer(some.sums), outer(some.low)
-    elif weights is not None:
-        heavy = _constant_sums(weights, sets, double_double)
+    if weights is not None:
+        heavy = _heavy_sums(prepared, weights, inner, sets, double_double, some)
     return Partials(
         sums=outer(found.sums) or {},
         low=outer(found.low),
@@ -88,6 +87,26 @@ def reduce_compiled(
     )
 
 
+def _heavy_sums(
+    prepared: Prepared, weights: Array, inner: Mapping[Axes, Axes], sets: Sequence[Axes], double_double: bool,
+    some: npt.NDArray[np.bool_],
+) -> tuple[Sums, Sums | None]:  # fmt: skip
+    """Return the sums of the weights of elements that count, and their low parts; of `some` blocks not all count."""
+    constant = _constant_sums(weights, sets, double_double)
+    if not some.any():
+        return constant
+    layout = prepared.layout
+    found = _sums(prepared, [inner[t] for t in sets], double_double, ones=True)
+    out: list[Sums | None] = []
+    for summed, known in zip((found.sums, found.low), constant, strict=True):
+        if summed is None or known is None:
+            out.append(None)
+            continue
+        made = {t: layout.outer(summed[inner[t]], t) for t in sets}
+        out.append({t: np.where(some.reshape(-1, *[1] * (a.ndim - 1)), a, known[t]) for t, a in made.items()})
+    return out[0] or {}, out[1]
+
+
 def _constant_sums(weights: Array, sets: Sequence[Axes], double_double: bool) -> tuple[Sums, Sums | None]:
     """Return the sums of weights where every element counts, and their low parts."""
     # An axis along which the weights do not change is not walked along.
@@ -95,27 +114,31 @@ def _constant_sums(weights: Array, sets: Sequence[Axes], double_double: bool) ->
     sums: Sums = {}
     low: Sums = {}
     for t in sets:
-        shape = [n for a, n in enumerate(weights.shape) if a not in t]
-        times = math.prod(weights.shape[a] // few.shape[a] for a in t)
+        axes = tuple(1 + a for a in t)
+        shape = [n for a, n in enumerate(weights.shape) if a not in axes]
+        times = math.prod(weights.shape[a] // few.shape[a] for a in axes)
         if double_double:
-            high, rest = double_product(*double_sum(few, None, t), times)
+            high, rest = double_product(*double_sum(few, None, axes), times)
             low[t] = np.broadcast_to(rest, shape)
         else:
-            high = np.add.reduce(few, t) * times
+            high = np.add.reduce(few, axes) * times
         sums[t] = np.broadcast_to(high, shape)
     return sums, low if double_double else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """Sums over sets of the layout's axes, how many elements do not count in each, and statistics of the whole."""
+    """Sums over sets of the layout's axes, how many elements do not count in each, and statistics of the whole.
+
+    All arrays have the blocks along their first axis.
+    """
 
     sums: Sums
     low: Sums | None
     gone: Sums
     whole: Statistics | None
-    missing: int
-    infinite: int
+    missing: npt.NDArray[np.int64]
+    infinite: npt.NDArray[np.int64]
 
 
 def _sums(
@@ -129,8 +152,8 @@ def _sums(
         if t in sums:
             continue
         parent = layout.parent(t, sums)
-        rest = tuple(k - sum(p < k for p in parent) for k in t if k not in parent)
-        if found.missing:
+        rest = tuple(1 + k - sum(p < k for p in parent) for k in t if k not in parent)
+        if found.missing.any():
             gone[t] = np.asarray(gone[parent].sum(rest))
         if low is not None:
             sums[t], low[t] = double_sum(sums[parent], low[parent], rest)
@@ -144,8 +167,8 @@ def _sums(
 
 def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: bool, ones: bool) -> _Sums:
     """Run the pass for sums along single axes of the layout."""
-    layout, raw = block.layout, block.raw
-    lengths = layout.lengths
+    layout, raw, count = block.layout, block.raw, block.count
+    lengths, each = layout.lengths, raw.size // count
     last = len(lengths) - 1
     shape, tile, tiles = _tiles(lengths, 0 in axes and last > 0)
     integer = raw.dtype.kind == "i" and block.weights is None
@@ -158,44 +181,51 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
         else:
             inner = math.prod(lengths[k + 1 : last])
             columns.append((inner, inner * lengths[k], size, k == last - 1 and shape[2] > 1))
-        size += raw.size // lengths[k]
-    total: Array = np.zeros(size, np.int64 if integer else np.float64)
-    low: Array | None = np.zeros(size) if double_double and not integer else None
-    gone = np.zeros(size, np.int64)
+        size += each // lengths[k]
+    total: Array = np.zeros((count, size), np.int64 if integer else np.float64)
+    low: Array | None = np.zeros((count, size)) if double_double and not integer else None
+    gone = np.zeros((count, size), np.int64)
     # Only 64-bit integers can overflow within a block; their extremes tell.
-    moments = np.empty((tiles if whole or (integer and raw.itemsize == 8) else 0, 3))
-    missing, infinite, least, most = pass_tiles(
+    moments = np.empty((count * (tiles if whole or (integer and raw.itemsize == 8) else 0), 3))
+    missing, infinite = np.empty(count, np.int64), np.empty(count, np.int64)
+    least, most = (np.full(count, end) for end in ends(raw.dtype))
+    pass_blocks(
         raw,
+        count,
         shape,
         tile,
         block.mask,
         block.weights,
         block.places,
         ones,
-        total,
-        low,
-        gone,
+        total.reshape(-1),
+        None if low is None else low.reshape(-1),
+        gone.reshape(-1),
         np.array(columns, np.int64).reshape(-1, 4),
         rows,
-        *ends(raw.dtype),
         moments,
+        missing,
+        infinite,
+        least,
+        most,
     )
     if low is not None:
         high = total + low
         low = low - (high - total)
         total = high
-    if integer and raw.itemsize == 8 and missing < raw.size:
-        _check_range(block, axes, max(-int(least), int(most)))
+    some = missing < each
+    if integer and raw.itemsize == 8 and some.any():
+        _check_range(block, axes, max(-int(least[some].min()), int(most[some].max())))
 
     def cut(array: Array, k: int) -> Array:
         kept = [n for d, n in enumerate(lengths) if d != k]
-        return array[places[k] : places[k] + raw.size // lengths[k]].reshape(kept)
+        return array[:, places[k] : places[k] + each // lengths[k]].reshape(count, *kept)
 
     return _Sums(
         sums={(k,): cut(total, k) for k in axes},
         low=None if low is None else {(k,): cut(low, k) for k in axes},
         gone={(k,): cut(gone, k) for k in axes},
-        whole=_whole(block, raw.size - missing, least, most, moments) if whole else None,
+        whole=_whole(block, each - missing, least, most, moments.reshape(count, -1, 3)) if whole else None,
         missing=missing,
         infinite=infinite,
     )
@@ -219,30 +249,30 @@ def _tiles(lengths: tuple[int, ...], outermost: bool) -> tuple[tuple[int, ...], 
     return (outer, between, height, width), (tall, wide, run), outer * tiles
 
 
-def _whole(block: Prepared, count: int, least: Any, most: Any, moments: Array) -> Statistics:
-    """Return the statistics of the whole block from those of its tiles, but for the sum."""
-    weight, mean, m2 = moments[:, 0], moments[:, 1], moments[:, 2]
-    heavy = float(weight.sum())
-    middle = float(weight @ mean) / heavy if heavy > 0.0 else 0.0
-    low, high = (least, most) if count else (0, 0)
+def _whole(block: Prepared, count: npt.NDArray[np.int64], least: Array, most: Array, moments: Array) -> Statistics:
+    """Return the statistics of whole blocks from those of their tiles, but for the sum."""
+    weight, mean, m2 = moments[:, :, 0], moments[:, :, 1], moments[:, :, 2]
+    heavy = weight.sum(1)
+    middle = np.divide(np.vecdot(weight, mean), heavy, out=np.zeros(block.count), where=heavy > 0.0)
+    low, high = (np.where(count > 0, x, x.dtype.type(0)) for x in (least, most))
     return Statistics(
-        count=np.asarray(count, np.int64),
-        minimum=np.asarray(low, block.raw.dtype),
-        maximum=np.asarray(high, block.raw.dtype),
-        sum=np.zeros(()),
-        m2=np.asarray(m2.sum() + weight @ np.square(mean - middle)),
-        weights=None if block.weights is None else np.asarray(heavy),
+        count=count,
+        minimum=low,
+        maximum=high,
+        sum=np.zeros(block.count),
+        m2=m2.sum(1) + np.vecdot(weight, np.square(mean - middle[:, None])),
+        weights=None if block.weights is None else heavy,
     )
 
 
 def _statistics(block: Prepared, found: _Sums, axes: Axes) -> Statistics:
-    """Return the statistics over a set of the block's axes."""
+    """Return the statistics over a set of the blocks' axes."""
     layout = block.layout
     inner = layout.inner(axes)
     result = found.whole if inner == layout.everything else None
     if result is None:
         base = max((k for k in inner if (k,) in found.sums), key=lambda k: (layout.lengths[k], k))
-        rest = tuple(k - (base < k) for k in inner if k != base)
+        rest = tuple(1 + k - (base < k) for k in inner if k != base)
         result = merge(_spread(block, found, base), rest)
     outer = {n: layout.outer(getattr(result, n), axes) for n in ("count", "minimum", "maximum", "sum", "m2")}
     for name in ("minimum", "maximum"):
@@ -283,7 +313,7 @@ def _spread(block: Prepared, found: _Sums, axis: int) -> Statistics:
 
 
 def _check_range(block: Prepared, axes: Sequence[int], most: int) -> None:
-    """Check that no sum along a single axis wrapped around, where that cannot be told from the extremes."""
+    """Check that no sum of a block along a single axis wrapped around, where that cannot be told from the extremes."""
     lengths = block.layout.lengths
     if most * max(lengths[k] for k in axes) < 2**63:
         return
@@ -292,4 +322,4 @@ def _check_range(block: Prepared, axes: Sequence[int], most: int) -> None:
     if tested:
         values = np.where((values >= low) & (values <= high) & (values != first) & (values != second), values, 0)
     for k in axes:
-        integer_sum(values.reshape(lengths), (k,))
+        integer_sum(values.reshape(block.count, *lengths), (1 + k,))

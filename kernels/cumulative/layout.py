@@ -1,4 +1,4 @@
-"""The fewest axes in which a block can be worked off, which sums are made from which, and the block for the kernels.
+"""The fewest axes in which a block can be worked off, which sums are made from which, and blocks for the kernels.
 
 Axes of length 1 say nothing; neighbours that every set of axes has or lacks together are one axis.  So a chunk of four
 dimensions of which two are summed apart becomes one of two or three, with long rows.
@@ -81,15 +81,15 @@ class Layout:
         """Return how many elements a sum over axes of this layout has."""
         return math.prod(self.lengths[k] for k in inner)
 
-    def contiguous(self, block: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return a block as one row in the order of this layout, copied where it must be."""
-        return np.ascontiguousarray(block.transpose(self.order)).reshape(-1)
+    def contiguous(self, blocks: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return blocks as one row, each in the order of this layout, copied where they must be."""
+        return np.ascontiguousarray(blocks.transpose(0, *(1 + a for a in self.order))).reshape(-1)
 
     def outer(self, reduced: npt.NDArray[Any], axes: Axes) -> npt.NDArray[Any]:
-        """Return what was reduced over a set of the block's axes with the axes that the block has left."""
+        """Return what blocks were reduced to over a set of their axes, with the axes that they have left."""
         shape, order = _restored(self.shape, self.order, axes)
-        shaped = reduced.reshape(shape)
-        return shaped if order is None else shaped.transpose(order)
+        shaped = reduced.reshape(len(reduced), *shape)
+        return shaped if order is None else shaped.transpose(0, *(1 + a for a in order))
 
     def bases(self, sets: Sequence[Axes]) -> Axes:
         """Return the axes of this layout whose sums are taken from the block; all others follow from these.
@@ -169,23 +169,28 @@ class _Memory:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A block as the kernels take it.
+    """Blocks of one shape as the kernels take them.
 
     Parameters
     ----------
     raw : 1-D array of int16, int32, int64, float32 or float64
-        The block in the order of its layout.
+        The blocks, each in the order of the layout.
+    count : int
+        How many there are.
     dtype : numpy.dtype
-        The block's own type.
+        Their own type.
     layout : Layout
+        Of each.
     mask : tuple
         Smallest and largest value that counts, two fills, and whether bounds or fills exclude any number.
     weights : float64[m], optional
     places : int64[rows, 2]
-        Where each row's weights begin, and 1 where they follow each other, 0 where the row has one.
+        Where each row's weights begin, of one block after another, and 1 where they follow each other, 0 where the row
+        has one.
     """
 
     raw: Array
+    count: int
     dtype: np.dtype[Any]
     layout: Layout
     mask: tuple[Any, ...]
@@ -193,29 +198,29 @@ class Prepared:
     places: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, block: Array, mask: Mask, weights: Array | None, sets: Sequence[Axes]) -> Prepared:
-        """Prepare a block.
+    def of(cls, blocks: Array, mask: Mask, weights: Array | None, sets: Sequence[Axes]) -> Prepared:
+        """Prepare blocks.
 
         Parameters
         ----------
-        block : array of native type
-            Of more than one element.
+        blocks : array of native type
+            One or more along the first axis, each of more than one element.
         mask : Mask
-            For its type.
+            For their type.
         weights : float64 array, optional
-            Broadcast to the block's shape.
+            Broadcast to the shape of `blocks`.
         sets : sequence of tuple of int
-            All sets of the block's axes that it will be reduced over.
+            All sets of a block's axes that it will be reduced over.
 
         Raises
         ------
         OverflowError
             An unsigned value is beyond int64.
         """
-        layout = Layout.of(block, sets, weights)
-        dtype = block.dtype
-        block, mask = _narrowed(block, mask)
-        raw = np.asarray(_Memory(layout.contiguous(block)))
+        layout = Layout.of(blocks[0], sets, None if weights is None else weights[0])
+        dtype = blocks.dtype
+        blocks, mask = _narrowed(blocks, mask)
+        raw = np.asarray(_Memory(layout.contiguous(blocks)))
         low, high, fills = mask
         most, least = ends(raw.dtype)
         # A value that does not count anyway; where every integer counts, no element is compared.
@@ -225,7 +230,7 @@ class Prepared:
         first, second = (raw.dtype.type(f) for f in (*fills, none, none)[:2])
         tested = bool(fills) or bool(low > least) or bool(high < most)
         flat, places = (None, np.zeros((1, 2), np.int64)) if weights is None else _places(weights, layout)
-        return cls(raw, dtype, layout, (low, high, first, second, tested), flat, places)
+        return cls(raw, len(blocks), dtype, layout, (low, high, first, second, tested), flat, places)
 
 
 @lru_cache(maxsize=16)
@@ -254,11 +259,11 @@ def _narrowed(block: Array, mask: Mask) -> tuple[Array, Mask]:
 
 
 def _places(weights: Array, layout: Layout) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Return weights as they are without what is broadcast, and where those of each row are."""
-    few = weights[tuple(slice(None) if step else slice(1) for step in weights.strides)].transpose(layout.order)
-    spans = [bool(g) and weights.strides[g[0]] != 0 for g in layout.groups]
-    shape = [n if span else 1 for n, span in zip(layout.lengths, spans, strict=True)]
-    flat = np.ascontiguousarray(few, np.float64).reshape(-1)
+    """Return weights as they are without what is broadcast, and where those of each row of each block are."""
+    few = weights[tuple(slice(None) if step else slice(1) for step in weights.strides)]
+    spans = [bool(g) and weights.strides[1 + g[0]] != 0 for g in layout.groups]
+    shape = [len(few), *(n if span else 1 for n, span in zip(layout.lengths, spans, strict=True))]
+    flat = layout.contiguous(few).astype(np.float64, copy=False)
     starts = np.arange(math.prod(shape[:-1]), dtype=np.int64).reshape(shape[:-1]) * shape[-1]
-    starts = np.broadcast_to(starts, layout.lengths[:-1]).reshape(-1)
+    starts = np.broadcast_to(starts, (len(weights), *layout.lengths[:-1])).reshape(-1)
     return np.asarray(_Memory(flat)), np.stack([starts, np.full_like(starts, shape[-1] > 1)], -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,8 @@ Axes = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class Partials:
     """What one pass over a block found; arrays lack the axes of the set that they belong to.
+
+    Of several blocks, every array has these along its first axis.
 
     Parameters
     ----------
@@ -45,8 +48,8 @@ class Partials:
     weights: Mapping[Axes, npt.NDArray[np.float64]] | None = None
     weights_low: Mapping[Axes, npt.NDArray[np.float64]] | None = None
     statistics: Mapping[Axes, Statistics] = field(default_factory=dict)
-    missing: int = 0
-    nonfinite: int = 0
+    missing: Any = 0
+    nonfinite: Any = 0
 
 
 def add_exactly(a: Array, b: Array) -> tuple[Array, Array]:
@@ -127,42 +130,52 @@ def integer_sum(values: Array, axes: Sequence[int]) -> Any:
 
 
 def reduce_plain(
-    block: Array,
+    blocks: Array,
     sets: tuple[Axes, ...],
     mask: Mask,
     weights: Array | None,
     double_double: bool,
     wanted: tuple[Axes, ...],
 ) -> Partials:
-    """Return the sums of a block over several sets of its axes, and statistics over others; as of the compiled pass."""
-    valid, values, effective = _summands(block, mask, weights)
-    missing = valid.size - int(np.count_nonzero(valid))
+    """Return the sums of blocks over several sets of their axes, and statistics over others; as of the compiled pass."""
+    if weights is not None:
+        # Else the order of memory, and with it that of the sums, would follow from how many blocks there are.
+        blocks = np.ascontiguousarray(blocks)
+    valid, values, effective = _summands(blocks, mask, weights)
+    every = tuple(range(1, blocks.ndim))
+    missing = math.prod(blocks.shape[1:]) - np.count_nonzero(valid, every)
+    some, reals = bool(missing.any()), blocks.dtype.kind == "f"
     sums, low = _sums(values, sets, double_double)
     heavy, heavy_low = (None, None) if effective is None else _sums(effective, sets, double_double)
     return Partials(
         sums=sums,
         low=low,
-        counts={t: np.asarray(np.add.reduce(valid, t, np.int64)) for t in sets} if missing else None,
+        counts={t: np.add.reduce(valid, _within(t), np.int64) for t in sets} if some else None,
         weights=heavy,
         weights_low=heavy_low,
-        statistics={t: _statistics(block, valid, values, effective, t) for t in wanted},
+        statistics={t: _statistics(blocks, valid, values, effective, _within(t)) for t in wanted},
         missing=missing,
-        nonfinite=int(np.count_nonzero(np.isinf(block))) if block.dtype.kind == "f" and missing else 0,
+        nonfinite=np.count_nonzero(np.isinf(blocks), every) if reals and some else np.zeros_like(missing),
     )
 
 
-def _sums(values: Array, sets: Sequence[tuple[int, ...]], double_double: bool) -> tuple[dict[Any, Any], Any]:
-    """Return the sums over each set of axes, and their low parts or None."""
+def _within(axes: Axes) -> Axes:
+    """Return axes of a block as those of blocks along a first axis."""
+    return tuple(1 + a for a in axes)
+
+
+def _sums(values: Array, sets: Sequence[Axes], double_double: bool) -> tuple[dict[Any, Any], Any]:
+    """Return the sums of blocks over each set of axes, and their low parts or None."""
     if values.dtype.kind == "i":
-        return {t: np.asarray(integer_sum(values, t)) for t in sets}, None
+        return {t: integer_sum(values, _within(t)) for t in sets}, None
     if not double_double:
-        return {t: np.asarray(np.add.reduce(values, t)) for t in sets}, None
-    pairs = {t: double_sum(values, None, t) for t in sets}
-    return {t: np.asarray(p[0]) for t, p in pairs.items()}, {t: np.asarray(p[1]) for t, p in pairs.items()}
+        return {t: np.add.reduce(values, _within(t)) for t in sets}, None
+    pairs = {t: double_sum(values, None, _within(t)) for t in sets}
+    return {t: p[0] for t, p in pairs.items()}, {t: p[1] for t, p in pairs.items()}
 
 
 def _statistics(block: Array, valid: Array, values: Array, weights: Array | None, axes: tuple[int, ...]) -> Statistics:
-    """Return the statistics of a block over some axes.
+    """Return the statistics of an array over some axes.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from cfagg.kernels.cumulative.mask import Mask, native_block
 from cfagg.kernels.cumulative.plain import Partials, cumulate_plain, reduce_plain
 from cfagg.kernels.statistics import Statistics, merge, pyramid
 
-__all__ = ["Partials", "Statistics", "cumulate", "merge", "partial_sums", "pyramid"]
+__all__ = ["Partials", "Statistics", "cumulate", "merge", "partial_sums", "partial_sums_each", "pyramid"]
 
 Axes = tuple[int, ...]
 Array = npt.NDArray[Any]
@@ -90,21 +90,66 @@ def partial_sums(
     array(14.8)
     """
     block = np.asarray(block)
-    own = block.dtype.newbyteorder("=")
-    block = native_block(block)
-    sets = tuple(dict.fromkeys(_checked(t, block.ndim) for t in axes_sets))
-    wanted = tuple(dict.fromkeys(_checked(t, block.ndim) for t in statistics))
-    mask = Mask.of(block.dtype, fills, valid_min, valid_max)
     if weights is not None:
-        weights = np.broadcast_to(np.asarray(weights, np.float64), block.shape)
-    simple = not compiled or block.size < 2 or not (sets or wanted) or _beyond(block, mask)
+        weights = np.broadcast_to(np.asarray(weights, np.float64), block.shape)[np.newaxis]
+    found = partial_sums_each(
+        block[np.newaxis],
+        axes_sets,
+        fills=fills,
+        valid_min=valid_min,
+        valid_max=valid_max,
+        weights=weights,
+        double_double=double_double,
+        statistics=statistics,
+        compiled=compiled,
+    )
+    return _only(found)
+
+
+def partial_sums_each(
+    blocks: Array,
+    axes_sets: Iterable[Axes],
+    *,
+    fills: Iterable[Any] = (),
+    valid_min: Any = None,
+    valid_max: Any = None,
+    weights: Array | None = None,
+    double_double: bool = False,
+    statistics: Iterable[Axes] = (),
+    compiled: bool = True,
+) -> Partials:
+    """Reduce blocks of one shape, which stand along the first axis, each as `partial_sums` reduces it.
+
+    Parameters and errors are those of `partial_sums`; axes are those of a block, and weights have the first axis too.
+
+    Returns
+    -------
+    Partials
+        Of all blocks: every array has them along its first axis, `missing` and `nonfinite` have one number for each,
+        and counts are there if anything is missing in any of them.
+
+    Examples
+    --------
+    >>> found = partial_sums_each(np.array([[1, 2], [3, -9], [5, 6]], "i2"), [(0,)], fills=[-9])
+    >>> found.sums[(0,)], found.missing
+    (array([ 3,  3, 11]), array([0, 1, 0]))
+    """
+    own = blocks.dtype.newbyteorder("=")
+    blocks = native_block(blocks)
+    ndim = blocks.ndim - 1
+    sets = tuple(dict.fromkeys(_checked(t, ndim) for t in axes_sets))
+    wanted = tuple(dict.fromkeys(_checked(t, ndim) for t in statistics))
+    mask = Mask.of(blocks.dtype, fills, valid_min, valid_max)
+    if weights is not None:
+        weights = np.broadcast_to(np.asarray(weights, np.float64), blocks.shape)
+    simple = not compiled or blocks.size < 2 * len(blocks) or not (sets or wanted) or _beyond(blocks, mask)
     if simple:
-        found = reduce_plain(block, sets, mask, weights, double_double, wanted)
+        found = reduce_plain(blocks, sets, mask, weights, double_double, wanted)
     else:
         from cfagg.kernels.cumulative.compiled import reduce_compiled
 
-        found = reduce_compiled(block, sets, mask, weights, double_double, wanted)
-    return found if block.dtype == own else replace(found, statistics=_typed(found.statistics, own))
+        found = reduce_compiled(blocks, sets, mask, weights, double_double, wanted)
+    return found if blocks.dtype == own else replace(found, statistics=_typed(found.statistics, own))
 
 
 def cumulate(
@@ -217,6 +262,31 @@ def _checked(axes: Iterable[int], ndim: int) -> Axes:
     if not found or list(found) != sorted(set(found)) or found[0] < 0 or found[-1] >= ndim:
         raise ValueError(f"a set of axes is ascending, not empty and within {ndim} dimensions; found {found}")
     return found
+
+
+def _only(found: Partials) -> Partials:
+    """Return what was found of one block, without the axis of blocks."""
+
+    def cut(arrays: Mapping[Axes, Array] | None) -> dict[Axes, Array] | None:
+        return None if arrays is None else {t: a[0, ...] for t, a in arrays.items()}
+
+    names = ("count", "minimum", "maximum", "sum", "m2")
+    return Partials(
+        cut(found.sums) or {},
+        cut(found.low),
+        cut(found.counts),
+        cut(found.weights),
+        cut(found.weights_low),
+        {
+            t: Statistics(
+                **{n: getattr(part, n)[0, ...] for n in names},
+                weights=None if part.weights is None else part.weights[0, ...],
+            )
+            for t, part in found.statistics.items()
+        },
+        int(found.missing[0]),
+        int(found.nonfinite[0]),
+    )
 
 
 def _typed(statistics: Mapping[Axes, Statistics], dtype: np.dtype[Any]) -> dict[Axes, Statistics]:

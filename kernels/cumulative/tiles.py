@@ -14,7 +14,7 @@ from numba.core.cgutils import ir
 
 from cfagg.kernels.jit import intrinsic, jit
 
-__all__ = ["PAIRS", "add", "double_total", "is_clean", "load_masked", "load_total", "pass_tiles", "total_of"]
+__all__ = ["PAIRS", "add", "double_total", "is_clean", "load_masked", "load_total", "pass_blocks", "total_of"]
 
 PAIRS = 16
 """Independent pairs of numbers in which a row is summed exactly, so that the sums do not wait for each other."""
@@ -303,3 +303,37 @@ def pass_tiles(
                     least, most = _extremes(raw, start, n, excluded, bad > 0, least, most)
                 done += 1
     return missing, infinite, least, most
+
+
+@jit
+def pass_blocks(
+    raw, count, shape, tile, mask, weights, places, ones, total, low, gone, columns, rows, moments, missing, infinite,
+    least, most,
+):  # fmt: skip
+    """Sum so many blocks of one shape, one after another in memory, each along single axes.
+
+    Parameters are those of `pass_tiles`; what these say of a block, arrays have for one block after another, also
+    `missing`, `infinite`, `least` and `most`, which are to be written, the last two over what they are to begin with.
+    Where rows have weights, `places` has all rows of all blocks.
+    """
+    size, sums, tiles = raw.size // count, total.size // count, moments.shape[0] // count
+    height = places.shape[0] // count
+    for k in range(count):
+        part = slice(k * sums, (k + 1) * sums)
+        missing[k], infinite[k], least[k], most[k] = pass_tiles(
+            raw[k * size : (k + 1) * size],
+            shape,
+            tile,
+            mask,
+            weights,
+            places if weights is None else places[k * height : (k + 1) * height],
+            ones,
+            total[part],
+            None if low is None else low[part],
+            gone[part],
+            columns,
+            rows,
+            least[k],
+            most[k],
+            moments[k * tiles : (k + 1) * tiles],
+        )
