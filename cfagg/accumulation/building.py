@@ -178,7 +178,7 @@ def build(
         closing(Scratch(shop.scratch, recipe.window, recipe.files)) as scratch,
     ):
         done = _trusted(recipe, journal, scratch, seen) if goes_on else np.zeros(count, bool)
-        reading = Pass(recipe, np.flatnonzero(~done), seen, scratch, journal, progress)
+        reading = Pass(recipe, np.flatnonzero(~done), seen, scratch, journal, progress, order.memory)
         if client is None:
             reading.by_threads(threads)
         else:

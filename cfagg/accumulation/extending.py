@@ -84,7 +84,7 @@ def extend(group: Group, threads: int, memory: int) -> Extension:
     journal = PassingJournal(window.size, recipe.record_type)
     scratch = PassingScratch(Path(), window, recipe.files)
     try:
-        reading = Pass(recipe, np.arange(window.size), stamps, scratch, journal, None)
+        reading = Pass(recipe, np.arange(window.size), stamps, scratch, journal, None, memory)
         reading.by_threads(threads_that_fit(recipe, memory, threads) if window.size > 1 else 1)
         records = journal.records
         missing, nonfinite = _excluded(basis, records)

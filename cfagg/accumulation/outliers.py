@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.partials import parts_of, read_block, reduce_block
+from cfagg.accumulation.chunk_blocks import read_block
+from cfagg.accumulation.partials import parts_of, reduce_blocks
 from cfagg.accumulation.recipe import Field, Recipe
 from cfagg.accumulation.source import mask_of, within_limit
 from cfagg.accumulation.writing import Basis
@@ -57,7 +58,7 @@ class Remainder:
 def _compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Remainder | None:
     """Return the partial sums of one chunk without cells beyond a limit, `None` if there are more than `most`."""
     index = recipe.window.index(number)
-    block = read_block(recipe, number, None)
+    block, _ = read_block(recipe, number)
     valid, within = (
         mask_of(recipe.meaning.dtype, recipe.meaning.mask),
         mask_of(recipe.meaning.dtype, recipe.meaning.mask, limit),
@@ -67,14 +68,14 @@ def _compute_without(recipe: Recipe, number: int, limit: float, most: int) -> Re
     if len(at) > most:
         return None
     low, high = within_limit(recipe.meaning.mask, limit)
-    partials = reduce_block(recipe, index, block, (recipe.whole,), low, high)
+    partials = reduce_blocks(recipe, np.array([number]), block[np.newaxis], (recipe.whole,), low, high)
     starts = [a for a, _ in recipe.window.array.grid.extent(index)]
     rest = partials.statistics[recipe.whole]
     return Remainder(
-        tuple(parts_of(recipe, partials, block.shape, statistics=False)),
+        tuple((f, part[0, ...]) for f, part in parts_of(recipe, partials, block.shape, statistics=False)),
         at.astype(np.int64) + np.array(starts, np.int64),
         block[found].astype(recipe.meaning.dtype.newbyteorder("=")),
-        max(abs(float(rest.minimum)), abs(float(rest.maximum))),
+        max(abs(float(rest.minimum[0])), abs(float(rest.maximum[0]))),
     )
 
 

@@ -1,22 +1,26 @@
-"""The pass over the data by threads or Dask workers: each chunk is read once and reduced over all combinations."""
+"""The pass over the data by threads or Dask workers: each chunk is read once and reduced over all combinations.
+
+Chunks of one shape are read and reduced many at a time.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cfagg.accumulation.chunk_blocks import Room, batches_of, read_blocks
 from cfagg.accumulation.recipe import Field, Recipe
 from cfagg.accumulation.scratch import Journal, PassingJournal, Scratch
 from cfagg.accumulation.source import mask_of
-from cfagg.errors import CfaggError, LimitError, StaleError, TargetError
+from cfagg.errors import LimitError, TargetError
 from cfagg.formats.fastzlib import crc32
-from cfagg.formats.zarr import checksum, object_checksum, stamps
 from cfagg.formats.zarr.remote_batches import AT_ONCE
 from cfagg.kernels.cumulative.mask import Mask, native_block
 from cfagg.runtime.budget import worker_count
@@ -24,124 +28,112 @@ from cfagg.runtime.clusters import answers, threads_of
 from cfagg.runtime.threads import run_threads
 from cfagg.storage.urls import Url
 
-__all__ = ["Pass", "compute", "parts_of", "read_block", "readers", "reduce_block", "threads_that_fit"]
+__all__ = ["Pass", "compute", "parts_of", "readers", "reduce_blocks", "threads_that_fit"]
 
 Axes = tuple[int, ...]
+Int64 = npt.NDArray[np.int64]
 
 #: Values of a chunk from which their typical magnitude is estimated.
 _SAMPLE = 512
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkSums:
-    """The record of one chunk, and the parts of the fields that are not all zeros."""
+class BlockSums:
+    """What chunks of one shape have: their records, and the parts of the fields as bytes, a row for each.
 
-    record: npt.NDArray[Any]
-    parts: tuple[tuple[Field, npt.NDArray[Any]], ...]
+    Parts that say how many elements do not count are only those of chunks where some do not.
+    """
+
+    records: npt.NDArray[Any]
+    parts: tuple[tuple[Field, npt.NDArray[np.uint8]], ...]
+
+    def of(self, field: Field, parts: npt.NDArray[np.uint8]) -> tuple[Int64, npt.NDArray[np.uint8]]:
+        """Return the numbers of the chunks of which parts of a field are kept, and these."""
+        if field.kind != "excluded":
+            return self.records["number"], parts
+        some = self.records["missing"] > 0
+        return self.records["number"][some], parts[some]
 
 
-def compute(recipe: Recipe, number: int, stamp: tuple[int, ...], *, look: bool = False) -> ChunkSums:
-    """Return the partial sums of one chunk, of an object with this `stamp` when the build began."""
-    index, checks = recipe.window.index(number), list[int]()
-    block = read_block(recipe, number, stamp, checks, look=look)
+def compute(recipe: Recipe, numbers: Int64, seen: Int64, room: Room | None = None, *, look: bool = False) -> BlockSums:
+    """Return the partial sums of chunks of one shape; `seen`, `room` and `look` as of `read_blocks`."""
+    blocks, checks = read_blocks(recipe, numbers, seen, room, look=look)
     mask = recipe.meaning.mask
-    partials = reduce_block(recipe, index, block, recipe.judged_statistics, mask.valid_min, mask.valid_max)
-    record = np.zeros((), recipe.record_type)
-    record["number"], record["checksum"] = number, sum(checks)
-    record["size"], record["time"], record["changed"], record["inode"] = stamp
-    record["missing"], record["nonfinite"] = partials.missing, partials.nonfinite
-    parts, check = [], 0
-    for field, part in parts_of(recipe, partials, block.shape):
+    partials = reduce_blocks(recipe, numbers, blocks, recipe.judged_statistics, mask.valid_min, mask.valid_max)
+    records = np.zeros(len(numbers), recipe.record_type)
+    records["number"], records["checksum"] = numbers, checks
+    for column, name in enumerate(("size", "time", "changed", "inode")):
+        records[name] = seen[:, column]
+    records["missing"], records["nonfinite"] = partials.missing, partials.nonfinite
+    parts = []
+    for field, part in parts_of(recipe, partials, blocks.shape[1:]):
         if field.axes == recipe.whole:
-            record[field.kind] = part[0]
+            records[field.kind] = part
         else:
-            check = crc32(memoryview(part.reshape(-1).view(np.uint8)), check)
-            parts.append((field, part))
-    record["parts"] = check
+            parts.append((field, part.reshape(len(numbers), -1).view(np.uint8)))
+    _check(records, parts)
     if recipe.judged:
         found = partials.statistics[recipe.whole]
-        record["largest"] = max(abs(float(found.minimum)), abs(float(found.maximum)))
-        record["small"], record["middle"] = _magnitudes(block, mask_of(recipe.meaning.dtype, mask))
-    return ChunkSums(record, tuple(parts))
+        records["largest"] = np.maximum(*(np.abs(x.astype(np.float64)) for x in (found.minimum, found.maximum)))
+        records["small"], records["middle"] = _magnitudes(blocks, mask_of(recipe.meaning.dtype, mask))
+    return BlockSums(records, tuple(parts))
 
 
-def _magnitudes(block: npt.NDArray[Any], mask: Mask) -> tuple[float, float]:
-    """Return the 5 % quantile and the median of the magnitudes of valid values other than 0."""
-    step = max(1, block.size // _SAMPLE) | 1  # odd, to sample different columns in each row
-    sample = native_block(block.reshape(-1)[::step])
-    size = np.abs(sample[mask.valid(sample)].astype(np.float64))
-    size = np.sort(size[size > 0])
-    return (float(size[len(size) // 20]), float(size[len(size) // 2])) if len(size) else (0.0, 0.0)
+def _check(records: npt.NDArray[Any], parts: list[tuple[Field, npt.NDArray[np.uint8]]]) -> None:
+    """Note the checksums of the parts of each chunk, one after another, that are kept."""
+    some = records["missing"] > 0
+    for which in (some, ~some):
+        rows = [part[which] for field, part in parts if which is some or field.kind != "excluded"]
+        if rows:
+            records["parts"][which] = [crc32(row) for row in np.concatenate(rows, axis=1)]
 
 
-def read_block(
-    recipe: Recipe,
-    number: int,
-    stamp: tuple[int, ...] | None,
-    checks: list[int] | None = None,
-    *,
-    look: bool = False,
-) -> npt.NDArray[Any]:
-    """Return a chunk as it is summed; `stamp` as for `compute`, `None` if it was read before."""
-    # The checksum of the object that holds it goes into `checks`, for the first chunk of each object.  With `look` its
-    # stamp is read again, because another machine may see another file, or none.
-    window, array = recipe.window, recipe.window.array
-    index = window.index(number)
-    if look and (now := _stamp(recipe, index, number)) != (stamp or ())[: len(now)]:
-        raise _changed(recipe, index)
-    seen = None
-    if checks is not None and array.objects is array.grid and array.decoder is not None:
-        found = checks
-        seen = lambda stored: found.append(checksum(stored))  # noqa: E731
-    block = recipe.reader.chunk(index, seen=seen)
-    # A stored shard need not hold all of its chunks; a missing one holds none.
-    there = stamp is not None and stamp[0] >= 0
-    if stamp is not None and (
-        (block is None and there and array.objects is array.grid) or (block is not None and not there)
-    ):
-        raise _changed(recipe, index)
-    if checks is not None and stamp is not None and there and not checks and window.leading[number]:
-        # Once for each shard: a part of it was just read, so it is in the system's memory, or soon will be.
-        held = object_checksum(array, array.object_of(index))
-        if held is None or held[0] != stamp[0]:
-            raise _changed(recipe, index)
-        checks.append(held[1])
-    if block is None:
-        block = np.full(window.shape(number), array.fill_value, array.dtype)
-    as_read = recipe.meaning.mask.unsigned or block.dtype.kind == "b"
-    return block.view(recipe.meaning.dtype) if as_read else block
+def _magnitudes(blocks: npt.NDArray[Any], mask: Mask) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return of each block the 5 % quantile and the median of the magnitudes of valid values other than 0."""
+    rows = blocks.reshape(len(blocks), -1)
+    step = max(1, rows.shape[1] // _SAMPLE) | 1  # odd, to sample different columns in each row
+    sample = native_block(rows[:, ::step])
+    size = np.abs(sample.astype(np.float64))
+    counts = mask.valid(sample) & (size > 0)
+    size = np.sort(np.where(counts, size, np.inf), axis=1)
+    count, each = counts.sum(axis=1), np.arange(len(blocks))
+    low, middle = size[each, count // 20], size[each, count // 2]
+    return np.where(count, low, 0.0), np.where(count, middle, 0.0)
 
 
-def reduce_block(
-    recipe: Recipe, index: tuple[int, ...], block: npt.NDArray[Any], statistics: tuple[Axes, ...], low: Any, high: Any
+def reduce_blocks(
+    recipe: Recipe, numbers: Int64, blocks: npt.NDArray[Any], statistics: tuple[Axes, ...], low: Any, high: Any
 ) -> Any:
-    """Return the partial sums of a block over values in a range."""
-    from cfagg.kernels.cumulative import partial_sums
+    """Return the partial sums of blocks, by their numbers, over values in a range."""
+    from cfagg.kernels.cumulative import partial_sums_each
 
     array = recipe.window.array
     try:
-        return partial_sums(
-            block,
+        return partial_sums_each(
+            blocks,
             recipe.axes_sets,
             fills=recipe.meaning.mask.fills,
             valid_min=low,
             valid_max=high,
-            weights=_weights(recipe, index, block.shape),
+            weights=_weights(recipe, numbers, blocks.shape),
             double_double=recipe.sums == "double-double",
             statistics=statistics,
             compiled=recipe.compiled,
         )
     except OverflowError as error:
+        if len(numbers) > 1:
+            for k in range(len(numbers)):  # one of them says which it is
+                reduce_blocks(recipe, numbers[k : k + 1], blocks[k : k + 1], statistics, low, high)
         raise LimitError(
-            f"{array.store}: array {array.path!r}, chunk {index}: {error}; sum in real numbers with "
-            "precision='float64' (--precision float64)"
+            f"{array.store}: array {array.path!r}, chunk {recipe.window.index(int(numbers[0]))}: {error}; sum in real "
+            "numbers with precision='float64' (--precision float64)"
         ) from error
 
 
 def parts_of(
     recipe: Recipe, partials: Any, shape: tuple[int, ...], *, statistics: bool = True
 ) -> Iterator[tuple[Field, npt.NDArray[Any]]]:
-    """Yield the parts of a chunk in the order of the fields."""
+    """Yield the parts of blocks of a shape, along their first axis, in the order of the fields."""
     for field in recipe.fields:
         axes, kind = field.axes, field.kind
         if kind in ("min", "max", "m2") and not statistics:
@@ -167,45 +159,30 @@ def parts_of(
         yield field, np.ascontiguousarray(found, field.dtype)
 
 
-def _weights(recipe: Recipe, index: tuple[int, ...], shape: tuple[int, ...]) -> npt.NDArray[np.float64] | None:
-    """Return the weights of a chunk, broadcastable to it."""
+def _weights(recipe: Recipe, numbers: Int64, shape: tuple[int, ...]) -> npt.NDArray[np.float64] | None:
+    """Return the weights of blocks, broadcastable to their shape."""
     if recipe.weights is None:
         # Weights make integers be summed in real numbers.
         wanted = recipe.sums != "int64" and recipe.meaning.dtype.kind in "iu"
         return np.broadcast_to(np.float64(1.0), shape) if wanted else None
-    extent = recipe.window.array.grid.extent(index)
-    part = recipe.weights[tuple(slice(*extent[a]) for a in recipe.weight_axes)]
-    place = [1] * len(shape)
-    for a in recipe.weight_axes:
-        place[a] = shape[a]
-    return part.reshape(place)
-
-
-def _stamp(recipe: Recipe, index: tuple[int, ...], number: int) -> tuple[int, ...]:
-    """Return a stamp that shows on any machine whether the object of a chunk was written; (-1, 0) without a file."""
-    array = recipe.window.array
-    if isinstance(array.store, Url):
-        return tuple(stamps(array, recipe.window.objects[[number]])[0].tolist())
-    try:
-        status = os.stat(f"{array.folder}/{array.key(array.object_of(index))}")  # noqa: PTH116  (Path costs as much again)
-    except (FileNotFoundError, NotADirectoryError):
-        return (-1, 0)
-    return status.st_size, status.st_mtime_ns
-
-
-def _changed(recipe: Recipe, index: tuple[int, ...]) -> CfaggError:
-    array = recipe.window.array
-    again = "run again" if isinstance(array.store, Url) else "run again with resume=True (--resume)"
-    return StaleError(
-        f"{array.store}: array {array.path!r}, chunk {index} is not the one that was there when the accumulation "
-        f"began (it was written since, or a Dask worker does not see it); {again} when nothing writes to it"
-    )
+    window, axes = recipe.window, recipe.weight_axes
+    local = np.unravel_index(numbers, window.matrix_shape)
+    cut, place = [], [len(numbers), *[1] * (len(shape) - 1)]
+    for k, a in enumerate(axes):
+        positions = window.edges[a][local[a]][:, None] + np.arange(shape[1 + a])
+        cut.append(positions.reshape(len(numbers), *[1] * k, -1, *[1] * (len(axes) - 1 - k)))
+        place[1 + a] = shape[1 + a]
+    found: npt.NDArray[np.float64] = recipe.weights[tuple(cut)].reshape(place)
+    return found
 
 
 Progress = Callable[[int, int], None]
 
 #: Memory for a chunk in multiples of its size: as stored, decoded, and its partial sums.
 _COPIES = 3
+
+#: Bytes of chunks that one thread sums together, where one has not more, and how many times it does so at least.
+_TOGETHER, _TURNS = 4 << 20, 4
 
 #: Bytes of the array in one Dask task: large enough to make its overhead negligible.
 _BATCH = 64 << 20
@@ -242,8 +219,11 @@ class Pass:
     journal: Journal | PassingJournal
     #: Called with bytes done and bytes in all.
     progress: Progress | None
+    #: Bytes that may be in memory together.
+    memory: int
 
     def __post_init__(self) -> None:
+        self._kept = threading.local()
         self._sizes = self.recipe.window.sizes(()) * self.recipe.window.array.dtype.itemsize
         self._total = int(self._sizes.sum())
         self._done = self._total - int(self._sizes[self.todo].sum())
@@ -253,14 +233,22 @@ class Pass:
     def by_threads(self, workers: int) -> None:
         """Read chunks here; the first error of any thread stops the others."""
 
-        def work(number: int) -> int:
-            self._keep(compute(self.recipe, number, self._stamp(number)))
-            return number
+        def work(numbers: Int64) -> Int64:
+            self._keep(compute(self.recipe, numbers, self._stamps(numbers), self._room))
+            return numbers
 
-        numbers = self.todo.tolist()
-        few = workers == 1 or len(numbers) == 1
-        for done in map(work, numbers) if few else run_threads(work, iter(numbers), workers, "accumulate"):
-            self._count([done])
+        together = min(_TOGETHER, self.memory // (_COPIES * workers))
+        batches = batches_of(self.recipe, self.todo, together, _TURNS * workers)
+        few = workers == 1 or len(self.todo) == 1
+        for done in map(work, batches) if few else run_threads(work, batches, workers, "accumulate"):
+            self._count(done)
+
+    def _room(self, nbytes: int) -> npt.NDArray[np.uint8]:
+        """Return memory that this thread reads into again and again."""
+        raw: npt.NDArray[np.uint8] | None = getattr(self._kept, "raw", None)
+        if raw is None or raw.size < nbytes:
+            raw = self._kept.raw = np.empty(nbytes, np.uint8)
+        return raw
 
     def by_dask(self, client: Any) -> None:
         """Read chunks on the workers of a Dask cluster, which see the store by the same path."""
@@ -270,45 +258,47 @@ class Pass:
         # Sent once to every worker, not with every task.
         sent = client.scatter(self.recipe, broadcast=True, hash=False)
 
-        def submit(numbers: list[int]) -> Any:
-            return client.submit(_compute_batch, sent, numbers, [self._stamp(n) for n in numbers], pure=False)
+        def submit(numbers: Int64) -> Any:
+            return client.submit(_compute_batch, sent, numbers, self._stamps(numbers), pure=False)
 
         ahead = [submit(b) for b in itertools.islice(batches, 2 * threads_of(client))]
         pending = as_completed(ahead, with_results=True)
         for _, batch in answers(client, pending, TargetError, "; what is done is kept"):
             for found in batch:
                 self._keep(found)
-            self._count([int(f.record["number"]) for f in batch])
+                self._count(found.records["number"])
             following = next(batches, None)
             if following is not None:
                 pending.add(submit(following))
 
-    def _batches(self) -> Iterator[list[int]]:
+    def _batches(self) -> Iterator[Int64]:
         """Yield numbers of chunks for one task each."""
         window = self.recipe.window
         mean = window.elements * window.array.dtype.itemsize / max(1, window.size)
         length = max(1, int(_BATCH // max(1.0, mean)))
         for i in range(0, len(self.todo), length):
-            yield self.todo[i : i + length].tolist()
+            yield self.todo[i : i + length]
 
-    def _stamp(self, number: int) -> tuple[int, ...]:
-        """Return the stamp of the object that holds a chunk."""
-        return tuple(self.stamps[self.recipe.window.objects[number]].tolist())
+    def _stamps(self, numbers: Int64) -> Int64:
+        """Return the stamps of the objects that hold chunks."""
+        return self.stamps[self.recipe.window.objects[numbers]]
 
-    def _keep(self, found: ChunkSums) -> None:
-        """Write the partial sums of a chunk, then its record."""
-        number = int(found.record["number"])
-        for field, part in found.parts:
-            self.scratch.write(field, number, memoryview(part.reshape(-1).view(np.uint8)))
-        self.journal.add(found.record)
+    def _keep(self, found: BlockSums) -> None:
+        """Write the partial sums of chunks, then their records."""
+        for field, parts in found.parts:
+            self.scratch.write(field, *found.of(field, parts))
+        self.journal.add(found.records)
 
-    def _count(self, numbers: Sequence[int]) -> None:
+    def _count(self, numbers: Int64) -> None:
         """Count bytes of chunks that are done."""
         if self.progress is not None:
-            self._done += int(sum(self._sizes[n] for n in numbers))
+            self._done += int(self._sizes[numbers].sum())
             self.progress(self._done, self._total)
 
 
-def _compute_batch(recipe: Recipe, numbers: Sequence[int], stamps: Sequence[tuple[int, ...]]) -> list[ChunkSums]:
+def _compute_batch(recipe: Recipe, numbers: Int64, seen: Int64) -> list[BlockSums]:
     """Return the partial sums of some chunks; runs on a worker."""
-    return [compute(recipe, n, s, look=True) for n, s in zip(numbers, stamps, strict=True)]
+    return [
+        compute(recipe, some, seen[np.searchsorted(numbers, some)], look=True)
+        for some in batches_of(recipe, numbers, _TOGETHER, 1)
+    ]

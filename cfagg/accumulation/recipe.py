@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -80,6 +80,13 @@ class Window:
             local[self.axis] += self.first
         return tuple(local)
 
+    def indices(self, numbers: Int64) -> Iterator[tuple[int, ...]]:
+        """Yield the indices in the array's grid of chunks of the window."""
+        local = list(np.unravel_index(numbers, self.matrix_shape))
+        if self.axis is not None:
+            local[self.axis] = local[self.axis] + self.first
+        return zip(*(i.tolist() for i in local), strict=True)
+
     def shape(self, number: int) -> tuple[int, ...]:
         """Return the shape of a chunk of the window."""
         local = np.unravel_index(number, self.matrix_shape)
@@ -100,6 +107,16 @@ class Window:
         for a, (inner, outer) in enumerate(zip(array.grid.edges, array.objects.edges, strict=True)):
             held = np.searchsorted(outer, inner[self.first_chunk(a) : -1], side="right") - 1
             number = number * array.objects.matrix_shape[a] + along(held, a, array.ndim)
+        return number.reshape(-1)
+
+    @cached_property
+    def kinds(self) -> Int64:
+        """Per chunk a number that chunks of the same lengths share, as they are stored and as they are summed."""
+        number = np.zeros(self.matrix_shape, np.int64)
+        for a, (edges, lengths) in enumerate(zip(self.array.grid.edges, self.lengths, strict=True)):
+            stored = np.diff(edges)[self.first_chunk(a) :]
+            found = np.unique(np.stack([stored, lengths]), axis=1, return_inverse=True)[1].reshape(-1)
+            number = number * (int(found.max(initial=0)) + 1) + along(found, a, self.array.ndim)
         return number.reshape(-1)
 
     @cached_property

@@ -15,7 +15,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -52,12 +52,14 @@ class Scratch:
     def _opened(self, folder: Path, field: Field) -> int:
         return os.open(folder / field.file, os.O_RDWR | os.O_CREAT, 0o666)
 
-    def write(self, field: Field, number: int, part: memoryview) -> None:
-        """Write the part of one chunk."""
-        place = int(self._places[field.axes][number]) * np.dtype(field.dtype).itemsize
-        while len(part):
-            count = os.pwrite(self._files[field], part, place)
-            part, place = part[count:], place + count
+    def write(self, field: Field, numbers: npt.NDArray[np.int64], parts: npt.NDArray[np.uint8]) -> None:
+        """Write the parts of some chunks in ascending order, a row of bytes each."""
+        places = self._places[field.axes][numbers] * np.dtype(field.dtype).itemsize
+        for a, b in _runs(numbers):
+            part, place = memoryview(parts[a:b].reshape(-1)), int(places[a])
+            while part:
+                count = os.pwrite(self._files[field], part, place)
+                part, place = part[count:], place + count
 
     def part(self, field: Field, number: int) -> bytes:
         """Return the bytes of the part of one chunk."""
@@ -139,9 +141,14 @@ class PassingJournal:
     def __init__(self, count: int, dtype: np.dtype[Any]) -> None:
         self.records = np.zeros(count, dtype)
 
-    def add(self, record: npt.NDArray[Any]) -> None:
-        """Keep the record of one chunk."""
-        self.records[int(record["number"])] = record
+    def add(self, records: npt.NDArray[Any]) -> None:
+        """Keep the records of some chunks."""
+        self.records[records["number"]] = records
+
+
+def _runs(numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Return where runs of numbers that follow each other begin and end."""
+    return pairwise([0, *(np.flatnonzero(np.diff(numbers) != 1) + 1).tolist(), len(numbers)])
 
 
 def _rows(cuts: list[npt.NDArray[np.int64]]) -> list[range]:
@@ -254,13 +261,15 @@ class Journal:
         """Whether there is a journal of this very build."""
         return _identity_in(folder) == _identified(identity, count)
 
-    def add(self, record: npt.NDArray[Any]) -> None:
-        """Write the record of one chunk, whose partial sums are written; its checksum is set here."""
-        record["check"] = 0
-        record["check"] = _sum(record.tobytes())
-        raw = record.tobytes()
-        if os.pwrite(self._file, raw, int(record["number"]) * self.dtype.itemsize) != len(raw):
-            raise OSError(28, os.strerror(28), str(self._path))
+    def add(self, records: npt.NDArray[Any]) -> None:
+        """Write records of chunks in ascending order, whose partial sums are written; their checksums are set here."""
+        records["check"] = 0
+        raw = records.view(np.uint8).reshape(len(records), -1)
+        records["check"] = [_sum(record) for record in raw]
+        for a, b in _runs(records["number"]):
+            part = memoryview(raw[a:b].reshape(-1))
+            if os.pwrite(self._file, part, int(records["number"][a]) * self.dtype.itemsize) != len(part):
+                raise OSError(28, os.strerror(28), str(self._path))
 
     def read(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
         """Return all records, and which of them are whole."""
@@ -281,6 +290,6 @@ class Journal:
         os.close(self._file)
 
 
-def _sum(record: bytes | memoryview) -> int:
+def _sum(record: Any) -> int:
     """Return the checksum of a record, which is never 0."""
     return crc32(record) or 1

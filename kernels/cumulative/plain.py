@@ -137,7 +137,7 @@ def reduce_plain(
     double_double: bool,
     wanted: tuple[Axes, ...],
 ) -> Partials:
-    """Return the sums of blocks over several sets of their axes, and statistics over others; as of the compiled pass."""
+    """Return the sums of blocks over sets of their axes, and statistics over others; as of the compiled pass."""
     if weights is not None:
         # Else the order of memory, and with it that of the sums, would follow from how many blocks there are.
         blocks = np.ascontiguousarray(blocks)

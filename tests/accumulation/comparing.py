@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import zarr
 
-from cfagg.accumulation import adding
+from cfagg.accumulation import adding, chunk_blocks
 from cfagg.arrays.chunked import ZarrReader
+from cfagg.formats.zarr.batches import ODD
 from tests.accumulation import reference
 
 
@@ -106,5 +107,14 @@ def chunks_read(monkeypatch, path: str = "tas") -> list[tuple[int, ...]]:
             seen.append(tuple(index))
         return real(reader, index, *args, **options)
 
+    together = chunk_blocks._read_files
+
+    def read_files(recipe, numbers, *args):
+        done = together(recipe, numbers, *args)
+        if recipe.window.array.path == path:
+            seen.extend(recipe.window.indices(numbers[done != ODD]))
+        return done
+
     monkeypatch.setattr(ZarrReader, "chunk", chunk)
+    monkeypatch.setattr(chunk_blocks, "_read_files", read_files)
     return seen

@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 import cfagg
-from cfagg.accumulation import freshness
+from cfagg.accumulation import freshness, partials
 from cfagg.accumulation.accumulating import accumulate
 from cfagg.accumulation.integrity import read_whole
 from cfagg.accumulation.opening import open_group
@@ -302,6 +302,24 @@ def test_each_chunk_is_read_once_whatever_the_combinations(store, monkeypatch):
     read = comparing.chunks_read(monkeypatch)
     accumulate(store, "tas", [*PAIRS, DIMS], workers=1)
     assert sorted(read) == sorted(np.ndindex(4, 3, 2))
+
+
+def test_chunks_of_one_shape_are_summed_together_as_far_as_they_fit(tmp_path, monkeypatch):
+    store = tmp_path / "a.zarr"
+    reference.write_source(store, "tas", np.arange(7 * 103.0).reshape(7, 103), ("y", "x"), (2, 4), coordinates=False)
+    calls = []
+    real = partials.read_blocks
+
+    def read_blocks(recipe, numbers, *more, **options):
+        calls.append([recipe.window.shape(int(n)) for n in numbers])
+        return real(recipe, numbers, *more, **options)
+
+    monkeypatch.setattr(partials, "read_blocks", read_blocks)
+    monkeypatch.setattr(partials, "_TOGETHER", 10 * 2 * 4 * 8)
+    accumulate(store, "tas", ["y", "x"], workers=1)
+    assert sum(map(len, calls)) == 4 * 26
+    assert all(len(set(shapes)) == 1 for shapes in calls)
+    assert [len(shapes) for shapes in calls] == [1, 10, 10, 5, 3, *[10] * 7, 5]
 
 
 # ---- reports ---------------------------------------------------------------------------------------------------

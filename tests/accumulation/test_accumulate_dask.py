@@ -80,8 +80,8 @@ def test_an_error_of_a_worker_is_the_error_of_the_build(cluster, store):
 
 
 def test_a_worker_that_sees_another_file_is_noticed(cluster, store, monkeypatch):
-    real = partials.Pass._stamp
-    monkeypatch.setattr(partials.Pass, "_stamp", lambda *a: (real(*a)[0], real(*a)[1] - 1))
+    real = partials.Pass._stamps
+    monkeypatch.setattr(partials.Pass, "_stamps", lambda *a: real(*a) - [0, 1, 0, 0])
     with Client(cluster) as client, pytest.raises(StaleError, match="a Dask worker does not see it"):
         accumulate(store, "tas", COMBINATIONS, client=client)
 

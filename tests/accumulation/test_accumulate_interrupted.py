@@ -67,7 +67,11 @@ def killed(store, steps, sign=signal.SIGKILL, variable="tas", **options):
         left[0] -= 1
         time.sleep(600 if left[0] < 0 else 0)
 
-    process = tracing.forked(lambda: accumulate(store, variable, workers=1, progress=slowly, **options) and None)
+    def build():
+        partials._TOGETHER = 1  # bytes: one chunk at a time
+        accumulate(store, variable, workers=1, progress=slowly, **options)
+
+    process = tracing.forked(build)
     os.close(step_done)
     for _ in range(steps + 1):
         os.read(steps_done, 1)
@@ -223,7 +227,7 @@ def test_an_array_that_is_written_meanwhile_is_refused(store, moment, monkeypatc
         done = partials.compute
         monkeypatch.setattr(
             "cfagg.accumulation.partials.compute",
-            lambda recipe, number, stamp: (done(recipe, number, stamp), write() if number == 9 else None)[0],
+            lambda recipe, numbers, *more: (done(recipe, numbers, *more), write() if 9 in numbers else None)[0],
         )
     with pytest.raises(StaleError, match="written while it was accumulated"):
         accumulate(store, "tas", workers=1)

@@ -15,7 +15,7 @@ def test_a_record_whose_checksum_is_zero_counts_as_written(tmp_path: Path, monke
     monkeypatch.setattr(scratch, "crc32", lambda _: 0)
     dtype = np.dtype([("number", "<i8"), ("check", "<u4")])
     journal = Journal(tmp_path, 3, dtype)
-    record = np.zeros((), dtype)
+    record = np.zeros(1, dtype)
     record["number"] = 1
     journal.add(record)
     _, whole = journal.read()

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
-from cfagg.kernels.cumulative import partial_sums
+from cfagg.kernels.cumulative import partial_sums, partial_sums_each
 from tests import oracles, strategies
 from tests.effort import examples
 
@@ -275,3 +276,38 @@ def test_threads_on_the_same_block_give_the_same_bits():
     assert (
         len({r.sums[0,].tobytes() + r.sums[1, 2].tobytes() + r.statistics[0, 1, 2].m2.tobytes() for r in results}) == 1
     )
+
+
+@ROOM
+@given(
+    shape=hnp.array_shapes(min_dims=1, max_dims=4, max_side=7),
+    count=st.integers(1, 4),
+    dtype=st.sampled_from(["i2", "u8", "f4", "f8"]),
+    missing=st.sampled_from([0.0, 0.2, 1.0]),
+    weighted=st.booleans(),
+    compiled=st.booleans(),
+    turned=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_blocks_reduced_together_have_the_bits_of_those_reduced_alone(
+    shape, count, dtype, missing, weighted, compiled, turned, seed
+):
+    random = np.random.default_rng(seed)
+    blocks = random.normal(9, 3, (count, *shape)).astype(dtype)
+    blocks[random.random(blocks.shape) < missing * (np.arange(count) % 2).reshape(-1, *[1] * len(shape))] = 77
+    if turned:
+        blocks = np.ascontiguousarray(blocks.transpose(0, *range(1, blocks.ndim)[::-1]))
+        blocks = blocks.transpose(0, *range(1, blocks.ndim)[::-1])
+    weights = random.random((count, *(n if random.random() < 0.5 else 1 for n in shape))) if weighted else None
+    whole = tuple(range(len(shape)))
+    options = {"fills": [77], "double_double": dtype[0] == "f", "statistics": [whole], "compiled": compiled}
+    found = partial_sums_each(blocks, [(0,), whole], weights=weights, **options)
+    for k in range(count):
+        one = partial_sums(blocks[k], [(0,), whole], weights=None if weights is None else weights[k], **options)
+        assert (found.missing[k], found.nonfinite[k]) == (one.missing, one.nonfinite)
+        for name in ("sums", "low", "weights", "weights_low") + (("counts",) if one.missing else ()):
+            for axes, array in (getattr(one, name) or {}).items():
+                assert getattr(found, name)[axes][k].tobytes() == array.tobytes(), name
+        for name in ("count", "minimum", "maximum", "sum", "m2"):
+            both = (getattr(s.statistics[whole], name) for s in (found, one))
+            assert next(both)[k].tobytes() == next(both).tobytes(), name

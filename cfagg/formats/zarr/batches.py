@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,6 +32,7 @@ __all__ = ["MISSING", "ODD", "READ", "Memory", "positions", "read_chunks", "read
 READ, MISSING, ODD = 0, 1, 2
 
 Int64 = npt.NDArray[np.int64]
+Seen = Callable[[int, Any], None]
 
 _CONTEXT = Context()
 
@@ -67,15 +68,22 @@ class Memory:
 
 
 def read_chunks(
-    array: ZarrArray, folder: str, names: Sequence[str], memory: Memory, first: int, done: list[int]
+    array: ZarrArray,
+    folder: str,
+    names: Sequence[str],
+    memory: Memory,
+    first: int,
+    done: list[int],
+    seen: Seen | None = None,
 ) -> None:
     """Read the files of chunks in a directory of the store; `done` gets for each what became of it.
 
-    The first goes to place `first` of the memory, and so on.
+    The first goes to place `first` of the memory, and so on.  `seen` is called with the place of each chunk that is
+    read, and its stored bytes.
     """
     decoder = array.decoder
     if decoder is None or array.opens is not None or len(names) < _FEW:
-        done += [_read_alone(array, f"{folder}/{n}", decoder, memory, first + k) for k, n in enumerate(names)]
+        done += [_read_alone(array, f"{folder}/{n}", decoder, memory, first + k, seen) for k, n in enumerate(names)]
         return
     try:
         within = open_quickly(array.store, folder)
@@ -88,13 +96,13 @@ def read_chunks(
         done += [ODD] * len(names)
         return
     try:
-        unpack = _compiled(decoder, len(names))
+        unpack = None if seen else _compiled(decoder, len(names))
         if unpack is not None:
             done += _read_compiled(names, within, memory, first, unpack)
         elif decoder.steps:
-            _decode_files(names, within, decoder, memory, first, done)
+            _decode_files(names, within, decoder, memory, first, done, seen)
         else:
-            _read_files(names, within, memory, first, done)
+            _read_files(names, within, memory, first, done, seen)
     finally:
         close_read(within)
 
@@ -138,7 +146,9 @@ def _read_compiled(names: Sequence[str], within: int, memory: Memory, first: int
     return found
 
 
-def _read_files(names: Sequence[str], within: int, memory: Memory, first: int, done: list[int]) -> None:
+def _read_files(
+    names: Sequence[str], within: int, memory: Memory, first: int, done: list[int], seen: Seen | None
+) -> None:
     """Read files that hold elements as they are."""
     # Every name here is looked up for every chunk.
     open_, fstat, preadv, regular = os.open, os.fstat, os.preadv, stat.S_ISREG
@@ -157,7 +167,10 @@ def _read_files(names: Sequence[str], within: int, memory: Memory, first: int, d
             status, size = fstat(file), sizes[k]
             start = starts[k]
             good = status.st_size == size and regular(status.st_mode)
-            add(READ if good and preadv(file, [view[start : start + size]], 0) == size else ODD)
+            good = good and preadv(file, [view[start : start + size]], 0) == size
+            add(READ if good else ODD)
+            if good and seen:
+                seen(k, view[start : start + size])
         except OSError:
             add(ODD)
         finally:
@@ -165,7 +178,13 @@ def _read_files(names: Sequence[str], within: int, memory: Memory, first: int, d
 
 
 def _decode_files(
-    names: Sequence[str], within: int, decoder: Decoder, memory: Memory, first: int, done: list[int]
+    names: Sequence[str],
+    within: int,
+    decoder: Decoder,
+    memory: Memory,
+    first: int,
+    done: list[int],
+    seen: Seen | None,
 ) -> None:
     """Read files and decode them."""
     open_, fstat, pread, regular = os.open, os.fstat, os.pread, stat.S_ISREG
@@ -190,6 +209,8 @@ def _decode_files(
         finally:
             close_read(file)
         start = starts[k]
+        if seen:
+            seen(k, stored)
         try:
             decode(stored, size, raw[start : start + size])
         except (DamagedError, LimitError):
@@ -198,7 +219,7 @@ def _decode_files(
             add(READ)
 
 
-def _read_alone(array: ZarrArray, path: str, decoder: Decoder | None, memory: Memory, k: int) -> int:
+def _read_alone(array: ZarrArray, path: str, decoder: Decoder | None, memory: Memory, k: int, seen: Seen | None) -> int:
     """Read one file, by its whole path."""
     if decoder is None or array.opens is not None:
         return ODD
@@ -215,12 +236,18 @@ def _read_alone(array: ZarrArray, path: str, decoder: Decoder | None, memory: Me
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode) or status.st_size > stored_most(size):
             return ODD
+        stored: Any = memory.place(k)
         if decoder.steps:
-            decoder.decode(os.pread(file, status.st_size, 0), size, memory.place(k))
-            return READ
-        return READ if status.st_size == size == os.preadv(file, [memory.place(k)], 0) else ODD
+            stored = os.pread(file, status.st_size, 0)
+            decoder.decode(stored, size, memory.place(k))
+        elif not status.st_size == size == os.preadv(file, [stored], 0):
+            return ODD
     except (OSError, DamagedError, LimitError):
         return ODD
+    else:
+        if seen:
+            seen(k, stored)
+        return READ
     finally:
         close_read(file)
 
