@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -36,7 +36,7 @@ from cfagg.writing.zarr.new_store import Keys, new_store
 from cfagg.writing.zarr.own_source import refuse_own_source
 from cfagg.writing.zarr.report import StoreReport
 
-__all__ = ["Blocks", "blocks_of", "has_unknown", "write_blocks"]
+__all__ = ["ASIDE", "Blocks", "blocks_of", "has_unknown", "move_all", "unplaced", "write_blocks"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -44,7 +44,7 @@ Int64 = npt.NDArray[np.int64]
 _AT_ONCE = 16
 
 #: Where blocks stand whose keys are not known yet; no array has such a name.
-_ASIDE = "__blocks"
+ASIDE = "__blocks"
 
 #: What a task returns besides the lengths of its block: bytes, and a checksum.
 _BYTES, _CHECKSUM = -2, -1
@@ -159,7 +159,7 @@ def write_blocks(
                 notes.append(rectilinear_note(name))
             chunks += int(np.count_nonzero(table[..., _BYTES]))
             stored += int(table[..., _BYTES].sum())
-        place.keys.clear(_ASIDE)  # what was done again, with another result
+        place.keys.clear(ASIDE)  # what was done again, with another result
         documents = {f"{name}/zarr.json": document_bytes(d["zarr.json"]) for name, d in nodes.items() if name}
         place.publish({**documents, "zarr.json": document_bytes(consolidated(nodes, 3)["zarr.json"])})
     return StoreReport(target=place.path, variables=tuple(plans), chunks=chunks, stored=stored, notes=tuple(notes))
@@ -273,14 +273,13 @@ class _Plan:
             return
         numbers = [np.cumsum(np.asarray(sizes) > 0) - 1 for sizes in lengths]
 
-        def move(place: Sequence[int]) -> None:
-            index = tuple(place)
-            new = [int(n[i]) for n, i in zip(numbers, index, strict=True)]
-            keys.move(_unplaced(self.name, index, table[index]), _key(self.name, new))
+        def moves() -> Iterator[tuple[str, str]]:
+            for place in np.argwhere(table[..., _BYTES] > 0).tolist():
+                index = tuple(place)
+                new = [int(n[i]) for n, i in zip(numbers, index, strict=True)]
+                yield unplaced(self.name, index, table[index]), _key(self.name, new)
 
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for _ in pool.map(move, np.argwhere(table[..., _BYTES] > 0).tolist()):
-                pass
+        move_all(keys, moves())
 
 
 def _regular(array: Any) -> tuple[int, ...] | None:
@@ -324,7 +323,7 @@ def _write(
     encode = _encoder(codecs, dtype, name).encode
     stored = encode(values if whole is None else padded(values, whole, fill))
     row[..., _BYTES], row[..., _CHECKSUM] = len(stored), crc32(stored)
-    keys.put(_key(name, index) if placed else _unplaced(name, index, row.reshape(-1)), stored)
+    keys.put(_key(name, index) if placed else unplaced(name, index, row.reshape(-1)), stored)
     return row
 
 
@@ -361,6 +360,13 @@ def _key(name: str, index: Sequence[int]) -> str:
     return "/".join([name, "c", *map(str, index)])
 
 
-def _unplaced(name: str, index: Sequence[int], row: Sequence[int] | Int64) -> str:
+def unplaced(name: str, index: Sequence[int], row: Sequence[int] | Int64) -> str:
     """Return where a block stands before its key is known: what it is and holds, so that no task replaces another's."""
-    return f"{_ASIDE}/{name}/{'-'.join(map(str, index))}-{'x'.join(map(str, row[:_BYTES]))}-{int(row[_CHECKSUM]):08x}"
+    return f"{ASIDE}/{name}/{'-'.join(map(str, index))}-{'x'.join(map(str, row[:_BYTES]))}-{int(row[_CHECKSUM]):08x}"
+
+
+def move_all(keys: Keys, moves: Iterable[tuple[str, str]]) -> None:
+    """Give objects other keys, several at the same time."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(lambda move: keys.move(*move), moves):
+            pass

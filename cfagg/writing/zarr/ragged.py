@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+import pickle
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.ragged import PARTS
-from cfagg.conventions import limits
-from cfagg.errors import ConformError, LimitError, OptionError, UnsupportedError
+from cfagg.errors import ConformError, LimitError, OptionError, TargetError
 from cfagg.errors.arguments import a_mapping, an_integer
-from cfagg.formats.zarr.encoding import Encoder, encoder, padded
+from cfagg.errors.extras import require
+from cfagg.formats.zarr.encoding import encoder, padded
 from cfagg.formats.zarr.readers import rectilinear_note
 from cfagg.model import Grid
 from cfagg.runtime.budget import worker_count
+from cfagg.runtime.clusters import answers, cluster_of
+from cfagg.writing.zarr.blocks import ASIDE, move_all
 from cfagg.writing.zarr.described import described, is_regular, named, planned, store_documents
 from cfagg.writing.zarr.new_store import NewPlace, new_store
+from cfagg.writing.zarr.own_source import refuse_own_source
 from cfagg.writing.zarr.report import StoreReport
+from cfagg.writing.zarr.row_blocks import Known, an_array, blocks_of_rows, put_block, put_piece, rows_or_pieces
 
 __all__ = ["write_rows"]
 
@@ -42,6 +46,7 @@ def write_rows(
     overwrite: bool = False,
     target_options: Mapping[str, Any] | None = None,
     workers: int | None = None,
+    client: Any = None,
 ) -> StoreReport:
     """Write rows of different lengths, such as a sparse matrix by rows, as a Zarr store that `cfagg.open_rows` reads.
 
@@ -50,19 +55,24 @@ def write_rows(
 
     Parameters
     ----------
-    rows : matrix of scipy.sparse, tuple, or iterable of these
+    rows : matrix of scipy.sparse, tuple, or iterable of these; or pieces that are computed later
         A tuple is ``(data, indices, indptr)``, or ``(data, indptr)`` of rows without columns.  Of an iterable, each
-        block of rows is written before the next is asked for, so that any number takes the memory of one.
+        block of rows is written before the next is asked for, so that any number takes the memory of one.  Pieces are a
+        list of functions without arguments or of delayed objects of Dask, a bag, or an array of Dask whose blocks are
+        matrices of whole rows; each gives a block or several.  Dask computes them, and each task writes what it has.
     target : path or URL
         The store, which is there when all of it is written.
     columns : int, optional
         How many columns there are; by default as the matrices say, or as many as are used.
     labels : mapping, optional
-        Arrays with one value for each row, by name.
+        Arrays with one value for each row, by name; those of Dask are computed.
     chunk : int
         Bytes of values in a chunk; a row with more has one alone.
     overwrite, target_options, workers
-        As of `cfagg.write`.
+        As of `cfagg.write`; `workers` are not for pieces.
+    client : distributed.Client or str, optional
+        The Dask cluster, or the address of its scheduler, whose workers compute pieces and write them where the store
+        will be; by default the scheduler that Dask is set to.
 
     Returns
     -------
@@ -88,18 +98,68 @@ def write_rows(
     if size < 1:
         raise OptionError(f"chunk={size}: a chunk has 1 byte at least")
     by_name = named(a_mapping(labels, "labels", "arrays by name"), "labels")
-    given = {name: _array(values, f"labels: {name!r}") for name, values in by_name.items()}
-    _check_labels(given)
-    with new_store(target, overwrite=overwrite, target_options=target_options) as place:
-        work = _Work(place, size, worker_count(workers))
-        for block in _blocks(rows):
-            work.add(*block)
-        documents = work.finish(given, columns)
-        place.publish(documents)
-    notes = tuple(rectilinear_note(name) for name in work.unequal)
+    blocks, pieces = rows_or_pieces(rows)
+    _check_who(pieces, workers, client)
+    refuse_own_source(target, *(pieces or ()), overwrite=overwrite)
+    with cluster_of(client) as cluster:
+        given = {name: an_array(values, f"labels: {name!r}") for name, values in by_name.items()}
+        _check_labels(given)
+        with new_store(target, overwrite=overwrite, target_options=target_options) as place:
+            work = _Work(place, size)
+            for block in blocks_of_rows(blocks):
+                known = Known.of(block, size)
+                first = work.take(known)
+                key = partial(_key, first)
+                work.stored += put_block(block, known, place.keys, key, worker_count(workers)).stored
+            if pieces is not None:
+                work.place_pieces(_computed(pieces, place, size, cluster))
+            documents = work.finish(given, columns)
+            place.publish(documents)
+    notes = (*place.notes, *(rectilinear_note(name) for name in work.unequal))
     return StoreReport(
         target=place.path, variables=tuple(work.written), chunks=work.chunks, stored=work.stored, notes=notes
     )
+
+
+def _check_who(pieces: Sequence[Any] | None, workers: int | None, client: Any) -> None:
+    """Refuse to write rows by those who cannot."""
+    if pieces is not None:
+        require("rows that are computed later", "dask")
+        if workers is not None:
+            raise OptionError(f"workers={workers}: they are threads of this process, and Dask writes these rows; leave "
+                              "them out")  # fmt: skip
+    if client is not None:
+        require("rows on a Dask cluster (client=)", "distributed")
+        if pieces is None:
+            raise OptionError(
+                "client= is for rows that are computed later, and these are in this process; give functions or delayed "
+                "objects of Dask, or leave client= out"
+            )
+
+
+def _computed(pieces: Sequence[Any], place: NewPlace, size: int, client: Any) -> list[list[Known]]:
+    """Have Dask compute pieces and write them aside, and return what is known of the blocks of each."""
+    import dask
+
+    if client is not None:
+        pickle.dumps(place.keys)  # places that are not sent to workers, as those with secrets, are refused
+    write = dask.delayed(put_piece, pure=False)
+    tasks = [write(piece, n, place.keys, size) for n, piece in enumerate(pieces)]
+    if client is None:
+        return list(dask.compute(*tasks))
+    from distributed import as_completed
+
+    futures = client.compute(tasks)
+    numbers = {future.key: n for n, future in enumerate(futures)}
+    found: dict[int, list[Known]] = {}
+    for future, known in answers(client, as_completed(futures, with_results=True), TargetError):
+        found[numbers[future.key]] = known
+    return [found[n] for n in range(len(tasks))]
+
+
+def _key(first: int, name: str, k: int, *_: Any) -> str:
+    """Return the key of a chunk of a block whose chunks begin with number `first`."""
+    return f"{name}/c/{first + k}"
 
 
 def _check_labels(labels: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -113,134 +173,58 @@ def _check_labels(labels: Mapping[str, npt.NDArray[Any]]) -> None:
             )
 
 
-def _array(given: Any, where: str) -> npt.NDArray[Any]:
-    """Return an array of what was given; a mask has no place in a store, and is never left out."""
-    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
-        raise ConformError(f"{where} are masked, which chunks are not; leave these out, or fill them")
-    try:
-        return np.asarray(given)
-    except ValueError as error:
-        raise ConformError(f"{where} are no array: {error}") from error
-
-
-def _blocks(rows: Any) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any] | None, Int64, int | None]]:
-    """Yield values, columns, where rows begin, and the number of columns of block after block."""
-    if isinstance(rows, tuple) or hasattr(rows, "tocsr"):
-        rows = [rows]
-    if not isinstance(rows, Iterable) or isinstance(rows, Mapping | str | np.ndarray):
-        raise OptionError(
-            f"rows: an object of type {type(rows).__name__}; expected a matrix of scipy.sparse, (data, indices, "
-            "indptr), (data, indptr), or an iterable of these"
-        )
-    for number, given in enumerate(rows):
-        where = f"rows: block {number}"
-        if hasattr(given, "tocsr") and len(given.shape) != 2:
-            raise OptionError(f"{where} has {len(given.shape)} dimensions; expected a matrix of rows and columns")
-        matrix = given.tocsr() if hasattr(given, "tocsr") else None
-        columns = None if matrix is None else int(matrix.shape[1])
-        block = given if matrix is None else (matrix.data, matrix.indices, matrix.indptr)
-        if not isinstance(block, tuple) or len(block) not in (2, 3):
-            raise OptionError(
-                f"{where} is of type {type(block).__name__}; expected a matrix or a tuple of 2 or 3 arrays"
-            )
-        data, indptr = _array(block[0], f"{where}: values"), _array(block[-1], f"{where}: indptr")
-        indices = _array(block[1], f"{where}: indices") if len(block) == 3 else None
-        if indices is not None and not indices.size and indices.dtype.kind == "f":
-            indices = indices.astype(np.int64)  # of an empty list
-        yield data, indices, _checked(data, indices, indptr, where), columns
-
-
-def _checked(data: npt.NDArray[Any], indices: npt.NDArray[Any] | None, indptr: npt.NDArray[Any], where: str) -> Int64:
-    """Return where rows begin; a block that does not fit together is refused."""
-    if data.ndim != 1 or indptr.ndim != 1 or not len(indptr) or indptr.dtype.kind not in "iu":
-        raise ConformError(f"{where}: expected values of one dimension, and indptr as 1 integer more than rows")
-    found = indptr.astype(np.int64)
-    if found[0] != 0 or found[-1] != len(data) or (np.diff(found) < 0).any():
-        raise ConformError(f"{where}: indptr should rise from 0 to {len(data)}, the number of values")
-    if indices is not None:
-        if indices.shape != data.shape or (indices.dtype.kind not in "iu" and len(indices)):
-            raise ConformError(f"{where}: {len(data)} values have columns of shape {indices.shape} and {indices.dtype}")
-        if len(indices) and int(indices.min()) < 0:
-            raise ConformError(f"{where}: column {int(indices.min())} is negative")
-    return found
-
-
 class _Work:
-    """Writes block after block."""
+    """What is written of the rows."""
 
-    def __init__(self, place: NewPlace, size: int, workers: int) -> None:
-        self.place, self._size, self._workers = place, size, workers
+    def __init__(self, place: NewPlace, size: int) -> None:
+        self.place, self._size = place, size
         self.chunks = self.stored = 0
         self.written: dict[str, dict[str, Any]] = {}
         self.unequal: list[str] = []
-        self._parts: dict[str, np.dtype[Any]] = {}
-        self._encoders: dict[str, Encoder] = {}
+        self._first: Known | None = None
         self._lengths: list[int] = []
         self._starts: list[Int64] = [np.zeros(1, np.int64)]
         self._end = 0
-        self._columns: int | None = None
         self._most = -1
-        self._blocks = 0
 
-    def add(self, data: npt.NDArray[Any], indices: npt.NDArray[Any] | None, indptr: Int64, columns: int | None) -> None:
-        """Write one block of rows."""
-        parts = {"data": data} if indices is None else {"data": data, "indices": indices}
-        kinds = {name: np.dtype(a.dtype).newbyteorder("=") for name, a in parts.items()}
-        if not self._blocks:
-            self._begin(kinds)
-            self._columns = columns
-        elif kinds != self._parts or columns != self._columns:
-            raise ConformError(
-                f"rows: block {self._blocks} has {_told(kinds, columns)}, and block 0 "
-                f"{_told(self._parts, self._columns)}; give all the same"
-            )
-        self._blocks += 1
-        if indices is not None and len(indices):
-            self._most = max(self._most, int(indices.max()))
-        edges = _cut(indptr, max(self._size // data.itemsize, 1))
-        largest = max(np.diff(edges).tolist(), default=0) * max(k.itemsize for k in kinds.values())
-        if largest > limits.MAX_CHUNK:
-            raise LimitError(
-                f"rows: block {self._blocks - 1} has a row or chunk of {largest:,} bytes, more than "
-                f"{limits.MAX_CHUNK:,}"
-            )
-        first = len(self._lengths)
-        tasks = [(n, k, slice(a, b)) for k, (a, b) in enumerate(pairwise(edges)) for n in parts]
+    def take(self, known: Known) -> int:
+        """Let a block follow those before, and return the number of its first chunk."""
+        first = self._first = self._first or known
+        if (known.kinds, known.columns) != (first.kinds, first.columns):
+            other = f"{first.where.removeprefix('rows: ')} {first.told}"
+            raise ConformError(f"{known.where} has {known.told}, and {other}; give all the same")
+        self._most = max(self._most, known.most)
+        count = len(self._lengths)
+        self._lengths += np.diff(known.edges).tolist()
+        self._starts.append(known.ends + self._end)
+        self._end += known.edges[-1]
+        self.chunks += (len(self._lengths) - count) * len(known.kinds)
+        return count
 
-        def write(task: tuple[str, int, slice]) -> int:
-            name, k, part = task
-            return self.place.put(f"{name}/c/{first + k}", self._encoders[name].encode(parts[name][part]))
-
-        with ThreadPoolExecutor(self._workers) as pool:
-            for stored in pool.map(write, tasks):
-                self._count(stored)
-        self._lengths += np.diff(edges).tolist()
-        self._starts.append(indptr[1:] + self._end)
-        self._end += len(data)
-
-    def _begin(self, kinds: dict[str, np.dtype[Any]]) -> None:
-        """Take the types of the first block for all."""
-        self._parts = kinds
-        for name, dtype in kinds.items():
-            if dtype.kind not in "biuf":
-                raise UnsupportedError(f"rows: {name} are of type {dtype}; expected numbers")
-            document = described(name, ("element",), dtype, Grid.regular((1,), (1,)), {}, None)
-            self._encoders[name] = encoder(planned(name, document))
+    def place_pieces(self, pieces: Sequence[Sequence[Known]]) -> None:
+        """Give the chunks of pieces, which were written aside, their places."""
+        moves: list[tuple[str, str]] = []
+        for known in (known for piece in pieces for known in piece):
+            first = self.take(known)
+            moves += ((key, _key(first, *chunk)) for key, chunk in zip(known.keys, known.chunks, strict=True))
+            self.stored += known.stored
+        move_all(self.place.keys, moves)
+        self.place.keys.clear(ASIDE)  # what was done again, with another result
 
     def finish(self, labels: Mapping[str, npt.NDArray[Any]], columns: int | None) -> dict[str, bytes]:
         """Write what there is one of for each row, and return the documents."""
-        if not self._blocks:
+        if self._first is None:
             raise OptionError("rows: there is no block of rows; give one, which may be empty")
         indptr = np.concatenate(self._starts)
         count = len(indptr) - 1
         for name, values in labels.items():
             if len(values) != count:
                 raise ConformError(f"labels: {name!r} has {len(values):,} values for {count:,} rows")
-        attributes = self._attributes(count, columns)
+        attributes = self._attributes(self._first, count, columns)
         lengths = self._lengths
         equal = Grid.regular((self._end,), (lengths[0] if lengths else 1,))
         grid = equal if len(set(lengths)) < 2 else Grid.from_sizes([lengths])
-        for name, dtype in self._parts.items():
+        for name, dtype in self._first.kinds.items():
             self.written[name] = described(name, ("element",), dtype, grid, {}, None)
             if not is_regular(grid):
                 self.unequal.append(name)
@@ -249,13 +233,13 @@ class _Work:
             self._column(name, "row", values)
         return store_documents(self.written, attributes)
 
-    def _attributes(self, count: int, columns: int | None) -> dict[str, Any]:
+    def _attributes(self, first: Known, count: int, columns: int | None) -> dict[str, Any]:
         """Return the attributes of a matrix, as anndata has them."""
-        if "indices" not in self._parts:
+        if "indices" not in first.kinds:
             if columns is not None:
                 raise OptionError(f"columns={columns}: these rows have no columns")
             return {}
-        columns = self._columns if columns is None else an_integer(columns, "columns")
+        columns = first.columns if columns is None else an_integer(columns, "columns")
         columns = self._most + 1 if columns is None else columns
         if not 0 <= columns < 2**63:
             raise LimitError(f"rows: {columns} columns; expected from 0 to {2**63 - 1}")
@@ -276,25 +260,6 @@ class _Work:
         encode = encoder(made).encode
         for k in range(math.ceil(len(values) / _ROWS)):
             part = padded(values[k * _ROWS : (k + 1) * _ROWS], made.grid.whole((k,)), made.fill_value)
-            self._count(self.place.put(f"{name}/{made.key((k,))}", encode(part)))
+            self.stored += self.place.put(f"{name}/{made.key((k,))}", encode(part))
+            self.chunks += 1
         self.written[name] = document
-
-    def _count(self, stored: int) -> None:
-        self.chunks += 1
-        self.stored += stored
-
-
-def _told(kinds: Mapping[str, np.dtype[Any]], columns: int | None) -> str:
-    parts = " and ".join(f"{name} of type {dtype}" for name, dtype in kinds.items())
-    return parts if columns is None else f"{parts} in {columns} columns"
-
-
-def _cut(indptr: Int64, most: int) -> Sequence[int]:
-    """Return the edges of chunks of whole rows with at most so many elements, or of one row with more."""
-    edges, end = [0], int(indptr[-1])
-    while edges[-1] < end:
-        last = int(indptr[np.searchsorted(indptr, edges[-1] + most, "right") - 1])
-        if last == edges[-1]:  # the next row is longer
-            last = int(indptr[np.searchsorted(indptr, last, "right")])
-        edges.append(last)
-    return edges
