@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cfagg
+from cfagg.cf.joining import describing
 from cfagg.cli.main import main
 from tests.aggregation.profiles import ALTITUDE, DATA, LATITUDE, LONGITUDE, TIME
 
@@ -139,7 +140,7 @@ def sets_of_files(draw: st.DrawFn) -> tuple[list[list[Feature]], list[Form]]:
 
 
 @given(sets_of_files())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_each_feature_of_all_files_has_the_samples_that_its_file_gives_it(
     tmp_path_factory: pytest.TempPathFactory, given: tuple[list[list[Feature]], list[Form]]
 ) -> None:
@@ -239,6 +240,24 @@ def test_counts_and_indices_that_cannot_be_true_keep_files_apart(tmp_path: Path,
         text = str(found.cfagg.report.why(0, 1).answers[0])
         assert ("do not add up to 4" if counts else "is none of the 2 features") in text
         assert "correct counts and indices" in found.cfagg.report.why(0, 1).answers[0].remedy
+
+
+def test_more_indices_than_are_kept_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(describing, "_COMPARED", 3)
+    for counts in (True, False):
+        files = [
+            write(tmp_path / f"{k}{counts}.nc", [Feature(f"{k}", 1.0, ((k, 0.0, k),) * 4)], Form(counts=counts))
+            for k in range(2)
+        ]
+        with cfagg.aggregate(files, decode_times=False) as found:
+            why = found.cfagg.report.why(0, 1)
+            assert why.joined is counts
+            if counts:
+                assert features_of(found, "ta") == in_files(files, "ta")
+            else:
+                assert "index has too many values to be changed: 4" in str(why.answers[0])
+                assert "counts instead" in why.answers[0].remedy
+                assert features_of(found, "ta") == in_files(files[:1], "ta")
 
 
 def test_ragged_arrays_whose_features_have_no_names_stay_apart(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.joining.cells import condition_of
-from cfagg.cf.joining.described import WITHIN, Companion, Coordinate, Described, Stated
+from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated, root_of
 from cfagg.cf.joining.equality import close_values, equal_arrays, numbered_texts
 from cfagg.cf.joining.identities import DATASETS, frozen, units_key
 from cfagg.cf.joining.lining_up import Entry, lined_up
@@ -261,7 +261,7 @@ def _part(
     column = code[own][both] if both.size else code
     sums = _sums(distinct, arrays, own[both] if both.size else own, axes, options)
     # What features have a range of goes with these.
-    inner = {a: a.partition(WITHIN)[2] for a in along if WITHIN in a and a not in axes}
+    inner = {a: root_of(a) for a in along if root_of(a) and a not in axes}
     spans = frozenset(inner.get(a, a) for a in along if a)
     differing = partial(_differing_part, distinct, own[both] if both.size else own)
     return Part(column, spans, sums, differing, name, ranged=bool(inner))

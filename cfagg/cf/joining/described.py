@@ -11,10 +11,24 @@ import numpy.typing as npt
 
 from cfagg.model.dataset import AttributeValue, Kind
 
-__all__ = ["WITHIN", "Companion", "Coordinate", "Described", "Stated"]
+__all__ = ["WITHIN", "Companion", "Coordinate", "Described", "Stated", "root_of"]
 
 #: Stands in the identity of an axis between what it counts and the axis of what has a range of it each.
 WITHIN = " within "
+
+
+#: What is counted there.
+_COUNTED = ("samples", "profiles", "nodes", "parts")
+
+
+def root_of(identity: str) -> str:
+    """Return the axis of what has a range each of what another counts; nothing where it is another name.
+
+    >>> root_of("samples within timeseries_id"), root_of("index 0 of what is within timeseries_id")
+    ('timeseries_id', '')
+    """
+    counted, _, root = identity.partition(WITHIN)
+    return root if counted in _COUNTED else ""
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
@@ -54,7 +68,7 @@ class Coordinate:
     @property
     def within(self) -> str:
         """The axis whose places decide where its own are: that of the features of a ragged array or of geometries."""
-        return self.identity.partition(WITHIN)[2] if self.index else ""
+        return root_of(self.identity) if self.index else ""
 
     @property
     def units(self) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import chain
+from sys import intern
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -256,7 +257,7 @@ def _content(values: npt.NDArray[Any] | None) -> Hashable:
     if values.dtype == object:
         return "text", values.shape, tuple(values.ravel().tolist())
     raw = values.tobytes()
-    return values.dtype.str, values.shape, raw if len(raw) <= 64 else blake2b(raw, digest_size=16).digest()
+    return intern(values.dtype.str), values.shape, raw if len(raw) <= 64 else blake2b(raw, digest_size=16).digest()
 
 
 def _digest(values: npt.NDArray[Any]) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from cfagg.cf.joining.described import WITHIN
+from cfagg.cf.joining.described import WITHIN, root_of
 from cfagg.cf.joining.identities import identity, length, unusable
 from cfagg.cf.joining.links import Link, is_plain, links_of
 from cfagg.cf.joining.options import Options
@@ -246,7 +246,7 @@ class Gathering:
                 self.axes[name] = AxisPlan(name, attribute=name)
         for name in self.options.field_ancillaries:
             if name in own or name in self.around:
-                axes = tuple(n for n in self.axes if WITHIN not in n)
+                axes = tuple(n for n in self.axes if not root_of(n))
                 self.parts[name] = PartPlan(name, "ancillary_variables", axes, attribute=name)
 
     def _part(self, role: str, other: Variable, behind: tuple[str, ...] = (), name: str | None = None) -> None:

@@ -39,7 +39,8 @@ _BY_COLUMN = {
     "axes": "give both the same kinds of coordinates: standard names, units, calendars, and bounds for both or neither",
     "other coordinates and ancillary variables": "add to one what only the other has, or take its name out of the "
     "attribute, such as coordinates or ancillary_variables",
-    FEATURES: "put each feature into one file alone, and correct counts and indices that are not those of its samples",
+    FEATURES: "put each feature into one file alone, correct counts and indices that are not those of its samples, and "
+    "give files with more than 4 million indices counts instead",
     "names of attributes": "leave out exist_all=True or equal_all=True, or name the attributes in ignore=",
     "type": "text, numbers and enumerations of other names or numbers are never one array: give them different names, "
     "or write all as one type",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -123,8 +124,10 @@ def unsound(one: Described) -> str | None:
         found = [
             part for kind in ("count", "index", "size") if (part := one.parts.get(f"{kind} of {name}")) is not None
         ]
-        if len(found) != 1 or found[0].values is None or found[0].values.dtype.kind not in "iu":
-            return f"nothing that can be compared says of which {own.within} the {name.partition(WITHIN)[0]} are"
+        if len(found) != 1:
+            return f"nothing says of which {own.within} the {name.partition(WITHIN)[0]} are"
+        if found[0].values is None or found[0].values.dtype.kind not in "iu":
+            return f"{found[0].stated.name} has too many values to be changed: {prod(found[0].shape):,}"
         ((part,), values) = found, found[0].values
         if part is one.parts.get(f"index of {name}"):
             outer = sizes.get(one.along.get(part.stated.text("instance_dimension") or "", ""), 0)

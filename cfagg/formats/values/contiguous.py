@@ -52,8 +52,10 @@ def gather(
     whole = _whole(storage, shape, slices)
     if whole is not None:
         check(storage.offset + whole)
-        stored = np.frombuffer(take(whole, storage.offset), storage.encoding.dtype)
-        return stored.astype(stored.dtype.newbyteorder("=")).reshape(shape)
+        dtype = storage.encoding.dtype
+        # These stay in memory for thousands of files: arrays of their own, with a type that all share.
+        native = np.dtype(dtype.type) if dtype.kind in "iuf" and dtype.metadata is None else dtype.newbyteorder("=")
+        return np.frombuffer(take(whole, storage.offset), dtype).reshape(shape).astype(native)
     picked = [range(s.start, s.stop, s.step) for s in slices]
     counts = [len(p) for p in picked]
     dtype = storage.encoding.dtype
