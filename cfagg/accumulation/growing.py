@@ -89,13 +89,13 @@ class GrowingTable:
     @cached_property
     def moving(self) -> Int64:
         """The rows that the next increment may write again."""
-        standing, _, count, crc = self.record
-        return self._checked(self._read(standing, standing + count), crc)
+        return self._checked(self._last[self.record[0] % ROWS :], self.record[3])
 
     @cached_property
     def standing(self) -> Int64:
         """The rows that stay."""
-        return self._checked(self._read(0, self.record[0]), self.record[1])
+        stood = self.record[0]
+        return self._checked(self._last[:stood] if stood < ROWS else self._read(0, stood), self.record[1])
 
     @cached_property
     def rows(self) -> Int64:
@@ -116,9 +116,16 @@ class GrowingTable:
         found = self._moving_crcs.get(key)
         return self._crcs.get(key) if found is None else found
 
-    def before(self, row: int) -> Int64:
-        """Return the rows before a row in the same chunk, without comparing checksums."""
-        return self._read(row // ROWS * ROWS, row)
+    @property
+    def before(self) -> Int64:
+        """The rows that stand in the chunk in which the others begin, without comparing checksums."""
+        return self._last[: self.record[0] % ROWS]
+
+    @cached_property
+    def _last(self) -> Int64:
+        """All rows from the chunk on in which the last standing row may be, read at once."""
+        standing, _, count, _ = self.record
+        return self._read(standing // ROWS * ROWS, standing + count)
 
     def _read(self, start: int, stop: int) -> Int64:
         if stop <= start:
@@ -143,6 +150,6 @@ class GrowingTable:
 def extended(table: GrowingTable | None, rows: Rows) -> tuple[int, Int64, tuple[int, int, int, int]]:
     """Return the first chunk of a table to write, the rows from there on, and the new record of the table."""
     stood, crc = (0, 0) if table is None else table.record[:2]
-    head = np.empty((0, rows.standing.shape[1]), np.int64) if table is None else table.before(stood)
+    head = np.empty((0, rows.standing.shape[1]), np.int64) if table is None else table.before
     record = (stood + len(rows.standing), _crc(rows.standing, crc), len(rows.moving), _crc(rows.moving))
     return stood // ROWS, np.concatenate([head, rows.standing, rows.moving]), record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import threading
 import time
 import uuid
@@ -349,6 +350,39 @@ def test_a_step_is_appended_with_few_requests(bucket, faulty, tmp_path, monkeypa
     assert sum("list-type" in each for each in asked) == 1
     found = cfagg.read(url, storage_options=bucket.options)
     np.testing.assert_array_equal(found["tas"], series(0, 6)["tas"])
+
+
+@pytest.mark.parametrize("listed", ["as they are", "older", "not"])
+def test_arrays_of_an_accumulation_are_opened_as_listed_where_that_is_proven(
+    listed, bucket, faulty, tmp_path, monkeypatch
+) -> None:
+    for name in ("BELIEVED", "LEASE"):
+        monkeypatch.setattr(object_place, name, 600.0)
+    monkeypatch.setattr(source, "_COARSE_TICK", 0.0)
+    url = bucket.put(write(tmp_path / "a.zarr", series(0, 5), 3), uuid.uuid4().hex)
+    objects = ObjectStore(url, bucket.options)
+    cfagg.accumulate(url, "tas", storage_options=bucket.options)
+    older = objects.read("zarr.json")
+    cfagg.append(url, series(5, 1), "time", storage_options=bucket.options)
+    if listed == "older":
+        objects.put("zarr.json", older)
+    elif listed == "not":
+        root = json.loads(older)
+        del root["consolidated_metadata"]
+        objects.put("zarr.json", json.dumps(root).encode())
+    faulty.begin()
+    options = {**bucket.options, "endpoint": faulty.url}
+    found = cfagg.open_accumulated(url, "tas", storage_options=options).sum("time")
+    np.testing.assert_allclose(found, series(0, 6)["tas"].sum("time"))
+    own = {a.split()[1] for a in faulty.seen if "_accumulation_group/" in a and a.endswith("/zarr.json")}
+    documents = len([a for a in own if a.count("/", a.index("_accumulation_group/")) == 2])
+    if listed == "as they are":
+        assert documents == 0
+        faulty.begin()
+        cfagg.append(url, series(6, 1), "time", storage_options=options)
+        assert len(faulty.seen) == 73
+    else:
+        assert documents > 1
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
