@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import resource
+import struct
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
+import netCDF4
 import pytest
 
+import cfagg
 from cfagg.demo import sample
 from tests.aggregation.months import month
 
@@ -52,6 +56,36 @@ def test_more_files_than_may_be_open_are_put_together_and_read(tmp_path: Path) -
 def test_ten_thousand_files_are_put_together_and_read_with_64_open_files(tmp_path: Path) -> None:
     total = written(tmp_path, 10_000)
     assert aggregated(tmp_path) == f"10000 20000 {total}\n"
+
+
+def differing(folder: Path, count: int) -> list[Path]:
+    """Write files with a time and a history of their own each."""
+    with netCDF4.Dataset(folder / "first", "w", format="NETCDF3_CLASSIC") as file:
+        file.history = "H" * 40
+        file.createDimension("time", 1)
+        for name, units in (("time", "days since 2000-01-01"), ("air_temperature", "K")):
+            one = file.createVariable(name, "f8", ("time",))
+            one.setncatts({"standard_name": name, "units": units})
+            one[:] = 7777.125
+    raw = (folder / "first").read_bytes()
+    value = struct.pack(">d", 7777.125)
+    files = [folder / f"{k}.nc" for k in range(count)]
+    for k, path in enumerate(files):
+        path.write_bytes(raw.replace(b"H" * 40, b"%040d" % k).replace(value, struct.pack(">d", k)))
+    return files
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("job", ["aggregate", "index"])
+def test_memory_grows_by_a_few_kilobytes_a_file_where_all_differ(tmp_path: Path, job: str) -> None:
+    files = differing(tmp_path, 2000)
+    peaks = []
+    for count in (200, 200, 2000):  # the first time, modules are loaded
+        tracemalloc.start()
+        getattr(cfagg, job)(files[:count], output=tmp_path / f"{count}{len(peaks)}.{job}.nc", workers=1)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert (peaks[2] - peaks[1]) / 1800 < 8000
 
 
 CHILDREN = """
