@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Iterable
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -59,10 +60,14 @@ def name_of(path: Path) -> str:
 
 
 @cache
-def facts(path: Path) -> tuple[list[tuple[int, str]], list[tuple[int, str, list[object]]]]:
-    """Return every import, by line and full name, and every call, by line, name of what is called and constants."""
+def facts(path: Path) -> tuple[list[tuple[int, str]], list[tuple[int, str, list[object]]], list[tuple[str, str]]]:
+    """Return imports by line and full name, calls by line, name of what is called and constants, and long functions.
+
+    To read all modules takes seconds, and so each process does it once.
+    """
     found, calls = [], []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(_text(path))
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -74,7 +79,7 @@ def facts(path: Path) -> tuple[list[tuple[int, str]], list[tuple[int, str, list[
         elif isinstance(node, ast.Call):
             called = getattr(node.func, "id", getattr(node.func, "attr", ""))
             calls.append((node.lineno, called, [a.value for a in node.args if isinstance(a, ast.Constant)]))
-    return found, calls
+    return found, calls, long_functions(tree)
 
 
 def imports(path: Path) -> list[tuple[int, str]]:
@@ -104,10 +109,10 @@ def test_every_module_is_in_a_room() -> None:
     assert {room_of(module_of(p)) for p in SOURCES} - {""} == set(LEVELS)
 
 
-@pytest.mark.parametrize("room", LEVELS)
-def test_a_room_imports_rooms_of_lower_levels_only(room: str) -> None:
+def test_a_room_imports_rooms_of_lower_levels_only() -> None:
     wrong = [
         f"{name_of(p)}:{line} imports {module}"
+        for room in LEVELS
         for p in modules_of(room)
         for line, module in imports(p)
         if within(module, {"cfagg"})
@@ -117,10 +122,10 @@ def test_a_room_imports_rooms_of_lower_levels_only(room: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("room", OTHERS)
-def test_a_low_room_imports_few_packages(room: str) -> None:
+def test_a_low_room_imports_few_packages() -> None:
     wrong = [
         f"{name_of(p)}:{line} imports {module}"
+        for room in OTHERS
         for p in modules_of(room)
         for line, module in imports(p)
         if module.split(".")[0] not in sys.stdlib_module_names and not within(module, {"cfagg", *OTHERS[room]})
@@ -128,6 +133,7 @@ def test_a_low_room_imports_few_packages(room: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@cache
 def module_of(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     parts = parts if parts[0] == "cfagg" else ("cfagg", *parts)
@@ -163,6 +169,16 @@ def test_modules_are_imported_by_absolute_name() -> None:
         if module.startswith(".") or module.split(".")[0] in {"kernels", "conventions", "sample_data", "tests"}
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def naming(words: Iterable[str]) -> list[Path]:
+    """Return the modules in which one of the words stands at all: no others can name a library so called."""
+    return [p for p in SOURCES if any(word in _text(p) for word in words)]
+
+
+@cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def test_only_the_udunits_module_imports_cfunits() -> None:
@@ -202,10 +218,10 @@ def is_kernel(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(ast.unparse(d).split("(")[0] == "jit" for d in function.decorator_list)
 
 
-def long_functions(source: str) -> list[tuple[str, str]]:
+def long_functions(tree: ast.Module) -> list[tuple[str, str]]:
     """Return functions of too many parameters that are no kernels, each behind the outermost name around it."""
     found = []
-    for top in ast.parse(source).body:
+    for top in tree.body:
         for node in ast.walk(top):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
@@ -216,7 +232,7 @@ def long_functions(source: str) -> list[tuple[str, str]]:
 
 def test_only_public_functions_have_many_parameters() -> None:
     public = set(cfagg.__all__)
-    long = {(name_of(p), *names) for p in SOURCES for names in long_functions(p.read_text(encoding="utf-8"))}
+    long = {(name_of(p), *names) for p in SOURCES for names in facts(p)[2]}
     assert {function for _, _, function in long} >= {"aggregate", "convert"}  # what is looked for is found
     inner = {(path, function) for path, top, function in long if top not in public}
     assert inner == set(TAKEN_OVER), f"hand on a small frozen dataclass instead: {sorted(inner - set(TAKEN_OVER))}"

@@ -55,7 +55,7 @@ SELECTIONS = [
 ]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("dim", [None, ..., "time", ("lat", "lon"), ["lon", "time"], "lat", ()])
 def test_statistics_are_those_of_xarray(rich, statistic, dim):

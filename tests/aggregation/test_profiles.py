@@ -49,6 +49,7 @@ def profile(feature: str, time: int, kind: str, form: str, rng: np.random.Genera
     return Profile(feature, float(time), *place, tuple(zip(map(float, heights), map(float, values), strict=True)))
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("going_on", [True, False], ids=["times", "features"])

@@ -119,6 +119,7 @@ def test_a_mean_is_clean(tmp_path: Path) -> None:
     assert [e for e in errors(dataset) if "DOC010" not in e] == []
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("form", "options"),
     [

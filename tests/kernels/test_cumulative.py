@@ -129,7 +129,7 @@ def check_partials(data, shape, dtype, weighted, double_double, compiled):
         check_statistics(found.statistics[t], block, valid, everywhere, t)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(("dtype", "weighted", "double_double"), CASES)
 @ROOM

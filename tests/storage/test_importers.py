@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.test_layers import SOURCES, facts, imports, name_of, within
+from tests.test_layers import SOURCES, facts, imports, name_of, naming, within
 
 #: Library -> the modules of the package that import it.
 IMPORTERS = {
@@ -78,13 +78,13 @@ IMPORTERS = {
 
 @pytest.mark.parametrize("library", IMPORTERS)
 def test_only_these_modules_import_the_library(library):
-    users = {name_of(p) for p in SOURCES for _, module in imports(p) if within(module, {library})}
+    users = {name_of(p) for p in naming([library]) for _, module in imports(p) if within(module, {library})}
     assert users == IMPORTERS[library]
 
 
 def test_no_module_gets_the_libraries_by_another_way():
     found = []
-    for path in SOURCES:
+    for path in naming(["import_module", "__import__"]):
         found += [
             f"{name_of(path)}:{line}"
             for line, called, constants in facts(path)[1]
