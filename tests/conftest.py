@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal import conjecture
 
 from cfagg.runtime import publishing
 from tests.effort import EFFORT, examples
@@ -25,6 +26,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("cfagg")
+
+# Hypothesis reads the source of each module of the package for numbers and texts to draw, in each process of the tests:
+# seconds that the long runs alone take.  Examples also stay the same where a change adds a number.
+_providers = getattr(conjecture, "providers", None)  # not of all versions
+if EFFORT < 1 and hasattr(_providers, "_get_local_constants"):
+    _providers._get_local_constants = lambda: _providers._local_constants
 
 # Nobody asks the machine for the keys of a cloud, and the user's own are not used.
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import EFFORT
+
 CODE = """
 import pytest
 
@@ -60,3 +62,11 @@ def test_a_few_parameters_run_every_day_and_the_others_in_long_runs(tmp_path: Pa
     assert len(rest) == 17 + 18
     assert not set(daily) & set(rest)
     assert set(collected(tmp_path, "not soak")) == set(daily) | set(rest)
+
+
+@pytest.mark.skipif(EFFORT >= 1, reason="the long runs draw numbers of the package too")
+def test_examples_of_every_day_do_not_depend_on_numbers_of_the_package() -> None:
+    providers = pytest.importorskip("hypothesis.internal.conjecture.providers")
+    if not hasattr(providers, "_get_local_constants"):
+        pytest.skip("this version of hypothesis draws no numbers of the package")
+    assert not providers._get_local_constants()
