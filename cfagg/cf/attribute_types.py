@@ -1,4 +1,4 @@
-"""What attributes hold, in words, and whether that is of the type of a variable."""
+"""The types of attributes in words, and whether they agree with the types of their variables."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def holds(value: AttributeValue) -> Holds:
 
 
 def faulty_text(value: AttributeValue, version: Version) -> bool:
-    """Return whether an attribute is several texts or no UTF-8, which the rules on text report in this version of CF.
-
-    The rules of single attributes leave these alone.
+    """Return whether an attribute is several texts or not UTF-8, which rules on text report in this version of CF.
 
     >>> faulty_text(("a", "b"), Version(1, 13)), faulty_text(("a", "b"), Version(1, 11))
     (True, False)
@@ -42,7 +40,7 @@ def faulty_text(value: AttributeValue, version: Version) -> bool:
 
 
 def said(value: AttributeValue, *, typed: bool = True) -> str:
-    """Return in words what an attribute holds: ``text``, ``int32``, ``2 values of float64``; widths if `typed`."""
+    """Return the type of an attribute in words: ``text``, ``int32``, ``2 values of float64``; widths if `typed`."""
     kind = holds(value)
     if kind == "text":
         return "text"
@@ -65,10 +63,7 @@ def said_type(v: Variable) -> str:
 
 
 def same_type(v: Variable, value: AttributeValue, *, typed: bool = True) -> bool:
-    """Whether an attribute is of the type of its variable; what JSON leaves open is assumed to be right.
-
-    The sign does not count where ``_Unsigned`` says that a variable is not what its type says.
-    """
+    """Whether an attribute has the type of its variable; signs do not count with ``_Unsigned``, nor types unknown in JSON."""
     kind = holds(value)
     if v.kind == "other" or kind in ("bytes", "other"):
         return True

@@ -1,8 +1,8 @@
 """Which axis of a sub-array feeds which axis of the master array, and in which direction.
 
-The layout of a partition names the dimensions of its sub-array by the names of the aggregation, in the sub-array's own
-order.  The file may call them otherwise, so axes are matched by position; but where the file uses the aggregation's own
-names in another order, the two descriptions contradict each other and nothing can be read safely.
+The layout of a partition names the dimensions of its sub-array by the names of the aggregation, in the order of the
+sub-array.  The file may use other names, so axes are matched by position; but if the file uses the names of the
+aggregation in another order, the two descriptions contradict each other and nothing can be read safely.
 """
 
 from __future__ import annotations
@@ -22,11 +22,7 @@ __all__ = ["Axes"]
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The way from a sub-array's axes to the master's.
-
-    `axes` are, per master axis, the sub-array axis that feeds it, -1 where there is none; `flips` tell whether it runs
-    the other way; `extra` are sub-array axes of size 1 that the master does not have.
-    """
+    """For each master axis the sub-array axis that feeds it (-1 for none), reversed ones, and `extra` axes of size 1."""
 
     axes: tuple[int, ...]
     flips: tuple[bool, ...]
@@ -34,7 +30,7 @@ class Axes:
 
     @classmethod
     def match(cls, aggregation: Aggregation, layout: Layout, header: Header, *, where: str) -> Axes:
-        """Return the axes of the sub-array that `layout` and `header` describe, and must not disagree about."""
+        """Return the axes of a sub-array by `layout` and `header`, which must agree."""
         position = _positions(aggregation, layout, header, where)
         used = [position.get(dim, -1) for dim in aggregation.dims]
         flipped = dict(zip(layout.dims, layout.flipped, strict=True))
@@ -45,7 +41,7 @@ class Axes:
         )
 
     def view(self, block: npt.NDArray[Any], shape: tuple[int, ...], *, where: str) -> npt.NDArray[Any]:
-        """Return a view of a block in the sub-array's order that has the master's order, directions and shape."""
+        """Return a view of a block of the sub-array in the order, directions and shape of the master array."""
         ndim = sum(k >= 0 for k in self.axes) + len(self.extra)
         if block.ndim != ndim:
             raise FragmentMismatchError(f"{where}: the sub-array has {block.ndim} dimensions, expected {ndim}")

@@ -58,10 +58,10 @@ _VAGUE = re.compile(r"\b(months?|mon|years?|yrs?|y|a)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Reference:
-    """A reference time: ``unit since epoch`` in a calendar, by its canonical name.
+    """A reference time, ``unit since epoch``, in a calendar with its canonical name.
 
-    `unit` is in seconds, `None` for months and years, which have no fixed length; `word` is it as written. The epoch's
-    `day` is counted as in `cfagg.cf.dates`, its `second` of the day in UTC.
+    `unit` is in seconds, `None` for months and years, which have no fixed length; `word` is the unit as written.  The
+    `day` of the epoch is counted as in `cfagg.cf.dates`, its `second` of the day in UTC.
     """
 
     unit: Fraction | None
@@ -72,7 +72,7 @@ class Reference:
 
 
 def canonical(calendar: str | None) -> str:
-    """Return the one name used for a calendar; without one it is the standard calendar."""
+    """Return the canonical name of a calendar, by default the standard calendar."""
     name = calendar_name(calendar)
     if name is None:
         raise CalendarError(f"calendar {calendar!r} is not known; calendars are {', '.join(CALENDAR_NAMES)}")
@@ -81,7 +81,7 @@ def canonical(calendar: str | None) -> str:
 
 @lru_cache(maxsize=1024)
 def parse(units: str, calendar: str | None) -> Reference:
-    """Return what the units of a reference time say."""
+    """Return the parsed units of a reference time."""
     name = canonical(calendar)
     split = split_reference(units)
     if split is None:
@@ -105,7 +105,7 @@ def parse(units: str, calendar: str | None) -> Reference:
 def before_reform(
     times: npt.NDArray[Any], units: str, calendar: str | None
 ) -> npt.NDArray[np.bool_]:  # fmt: skip
-    """Return which times are before 15 October 1582, or not known to be later; NaN is among them.
+    """Return which times are before 15 October 1582, or may be, such as NaN.
 
     >>> before_reform(np.array([-1, 0]), "days since 1582-10-15", "standard")
     array([ True, False])
@@ -122,10 +122,7 @@ def before_reform(
 def time_transform(
     source: str, source_calendar: str | None, target: str, target_calendar: str | None
 ) -> Linear | DateChange:
-    """Return what brings reference times to other units: scale and offset within a calendar, else a change by date.
-
-    Unknown calendars, dates that they do not have and units without a fixed length raise `CalendarError`.
-    """
+    """Return the change of reference times to other units: scale and offset within a calendar, else a `DateChange`."""
     names = canonical(source_calendar), canonical(target_calendar)
     if names[0] == names[1] and " ".join(source.split()) == " ".join(target.split()):
         return SAME
@@ -166,7 +163,7 @@ def _unit(word: str, units: str) -> Fraction | None:
 
 
 def seconds_in(unit: str) -> Fraction | None:
-    """Return a unit of time in seconds, months and years as UDUNITS counts them; `None` for another unit.
+    """Return a unit of time in seconds, months and years as UDUNITS defines them; `None` for other units.
 
     >>> seconds_in("weeks"), seconds_in("2 h"), seconds_in("K")
     (Fraction(604800, 1), Fraction(7200, 1), None)
@@ -184,10 +181,7 @@ def seconds_in(unit: str) -> Fraction | None:
 def transform(
     source: str | None, source_calendar: str | None, target: str | None, target_calendar: str | None
 ) -> Linear | DateChange:
-    """Return the change from one unit, with its calendar if it is a reference time, to another.
-
-    A variable without units is a pure number, as CF has it: ``None``, ``""`` and ``"1"`` are the same.
-    """
+    """Return the change from one unit, with its calendar for reference times, to another; no units mean a pure number."""
     start, end = plain_units(source), plain_units(target)
     times = is_reference_time(start), is_reference_time(end)
     if times == (True, True):
@@ -209,12 +203,11 @@ _FURTHEST = 2.0**48
 
 @dataclass(frozen=True)
 class DateChange:
-    """Reference times of one calendar as those of another: the same year, month, day and time of day.
+    """Changes reference times of one calendar to another: to the same year, month, day and time of day.
 
-    Times may lie up to a microsecond, or four units in the last place, before a midnight and still count as that
-    midnight, so that round-off does not lead to the day before; their fraction is kept as it is.
-
-    Units are in seconds; epochs are the day and the second of the day, each in its calendar.
+    Times up to a microsecond, or four units in the last place, before a midnight count as that midnight, so that
+    rounding does not lead to the day before; their fraction is kept.  Units are in seconds; epochs are the day and the
+    second of the day, each in its calendar.
 
     >>> day = Fraction(86400)
     >>> change = DateChange("360_day", "noleap", day, day, (0, Fraction(0)), (0, Fraction(0)))
@@ -230,7 +223,7 @@ class DateChange:
     target_epoch: tuple[int, Fraction]
 
     def __call__(self, times: npt.NDArray[np.float64], *, where: str) -> npt.NDArray[np.float64]:
-        """Return the times changed, NaN as NaN; `CalendarError` for what is no date, or none of the target's."""
+        """Return changed times, NaN as NaN; raise `CalendarError` for times that are no dates of the source or the target."""
         out = np.full(times.shape, np.nan)
         real = ~np.isnan(times)
         values = times[real]
@@ -280,6 +273,6 @@ class DateChange:
         return changed
 
     def tolerance(self, times: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Return how far from a whole number changed times may be by round-off alone."""
+        """Return how far changed times may be from integers by rounding alone."""
         slack: npt.NDArray[np.float64] = np.maximum(2e-6 / float(self.target_unit), 8 * np.spacing(np.abs(times)))
         return slack

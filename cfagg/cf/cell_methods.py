@@ -57,10 +57,10 @@ class Interval(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry of ``cell_methods``: what the method was applied to, and its other words as written.
+    """One entry of ``cell_methods``: its names and words as written.
 
-    `where` and `over` are area types or the variables that hold them, `norm` follows ``anomaly_wrt``; `comment` is what
-    remains beside the intervals, `None` without a comment.
+    `where` and `over` are area types or variables that hold them, `norm` follows ``anomaly_wrt``; `comment` is the rest
+    of the comment without intervals, `None` without a comment.
     """
 
     names: tuple[str, ...]
@@ -85,9 +85,9 @@ class Entry(NamedTuple):
 
 
 class CellMethods(NamedTuple):
-    """What a ``cell_methods`` attribute says: entries that follow the grammar, and where words and comments do not.
+    """A parsed ``cell_methods`` attribute: entries, and where words and comments break the grammar.
 
-    `comment_doubts` tell of comments that look as if they were meant to follow theirs, and may hold other text as well.
+    `comment_doubts` are about comments that seem to be meant as intervals, but may be free text as well.
     """
 
     entries: tuple[Entry, ...]
@@ -97,7 +97,7 @@ class CellMethods(NamedTuple):
 
 
 def parse(text: str) -> CellMethods:
-    """Return what a ``cell_methods`` attribute says, as far as it follows the grammar."""
+    """Return a parsed ``cell_methods`` attribute, as far as it follows the grammar."""
     return _parse(text[:_LONGEST])
 
 

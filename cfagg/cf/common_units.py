@@ -1,7 +1,4 @@
-"""What UDUNITS prints for units that are common, so that most checks need not load it.
-
-A test compares each with the library.
-"""
+"""Definitions of common units as UDUNITS prints them, so that most checks need not load it; a test compares them."""
 
 from __future__ import annotations
 

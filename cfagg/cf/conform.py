@@ -26,11 +26,7 @@ __all__ = ["Recipe", "apply", "master_fill", "recipe"]
 
 
 def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, where: str) -> None:
-    """Write a block, in the sub-array's own order and direction, into its place in an array of the master's form.
-
-    `target` is a view of that place in master order, of type ``recipe.dtype``. `ConformError` and `CalendarError` tell
-    of values and dates that the master cannot hold.
-    """
+    """Write a block, in the order and direction of the sub-array, to its place `target` in an array in the master's form."""
     view = Axes(recipe.axes, recipe.flips, recipe.extra).view(block, target.shape, where=where)
     if view.dtype.kind not in "iuf" or target.dtype.kind not in "iuf":
         np.copyto(target, view)

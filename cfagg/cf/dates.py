@@ -1,6 +1,6 @@
 """Days and dates of the CF calendars in arrays.
 
-Days are counted as in `cfagg.kernels.calendars`; here the same arithmetic is written for NumPy, so that a time axis of
+Days are counted as in `cfagg.kernels.calendars`; the same arithmetic is written here for NumPy, so that a time axis of
 ordinary length does not wait for a compiler.
 """
 
@@ -113,7 +113,7 @@ def _date(calendar: str, day: Int64) -> tuple[Int64, Int64, Int64]:
 
 
 def _day(calendar: str, year: Int64, month: Int64, day: Int64) -> tuple[Int64, npt.NDArray[np.bool_]]:
-    """Return the days of dates with a year 0, and which dates there are; months are 1 to 12."""
+    """Return the days of dates with a year 0, and which dates exist; months are 1 to 12."""
     if calendar == "360_day":
         return 360 * year + 30 * (month - 1) + day - 61, (day >= 1) & (day <= 30)
     if calendar == "standard":

@@ -55,9 +55,9 @@ _NUMERIC_ZONE = re.compile(r"([-+])(\d{1,2})(?::(\d{2}))?$")
 
 
 class Datetime(NamedTuple):
-    """What a reference datetime says; every part is kept as it is written, `None` where it is missing.
+    """A parsed reference datetime; every part is as written, `None` if it is missing.
 
-    `separator` stands between date and time, `rest` follows and is not understood; `packed` dates are ``yyyymmdd``.
+    `separator` is between date and time, `rest` follows and is not understood; `packed` dates are ``yyyymmdd``.
     """
 
     year: str
@@ -105,11 +105,7 @@ class Datetime(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def parse_datetime(text: str) -> Datetime | None:
-    """Return what a datetime says, `None` if it does not begin with a number.
-
-    The forms are those that UDUNITS reads: parts with or without leading zeros and punctuation (``20000131T123015``,
-    ``2000-01-31 1230``), and the zone behind them.
-    """
+    """Return a parsed datetime in any form that UDUNITS reads, `None` if it does not begin with a number."""
     text = text.strip()
     match = _DATE.match(text)
     if match is None:
@@ -135,7 +131,7 @@ def parse_datetime(text: str) -> Datetime | None:
 
 
 def calendar_name(text: str | None) -> str | None:
-    """Return the one name used for a calendar, the standard one where none is given, `None` for one that is not CF's.
+    """Return the canonical name of a calendar, by default the standard one; `None` if CF does not define it.
 
     >>> calendar_name("365_day"), calendar_name(""), calendar_name("lunar")
     ('noleap', 'standard', None)
@@ -144,10 +140,7 @@ def calendar_name(text: str | None) -> str | None:
 
 
 def _rule(calendar: str, year: int) -> tuple[str, int]:
-    """Return the rule by which days are counted, and a year that it has: year 0 is taken for that before year 1.
-
-    An old way to mark climatologies has a year 0, which the standard and the Julian calendar lack.
-    """
+    """Return the rule by which days are counted, and a year that it has: year 0 (old climatologies) counts as year 1."""
     if calendar in ("standard", "julian"):
         return calendar, year or -1
     return "proleptic_gregorian" if calendar in ("utc", "tai") else calendar, year
@@ -174,15 +167,13 @@ def leap_seconds_until(year: int, month: int, day: int) -> int:
 
 
 def may_have_leap_second(year: int, month: int, day: int) -> bool:
-    """Whether a leap second ends the day, or might, in times that are not known yet."""
+    """Whether a leap second ends the day, or might in the future."""
     date = (year * 100 + month) * 100 + day
     return date in _LEAPS or (date > _LEAPS_KNOWN and (month, day) in ((6, 30), (12, 31)))
 
 
 def clock_problem(time: Datetime, calendar: str | None, *, leap_anywhere: bool = False) -> str:
-    """Return why a calendar does not have a time of day, empty if it does; only utc has leap seconds (CF section 4.4).
-
-    Before CF-1.9 nothing said so of other calendars: `leap_anywhere`.
+    """Return why a calendar does not have a time of day, or ""; before CF-1.9, all may have leap seconds.
 
     >>> clock_problem(parse_datetime("2016-12-31 23:59:60"), "utc")
     ''

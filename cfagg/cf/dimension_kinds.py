@@ -1,4 +1,4 @@
-"""What the dimensions of a labelled array stand for: time, latitude, longitude, height; by attributes, then by name.
+"""What the dimensions of a labelled array stand for (time, latitude, longitude, height), by attributes, then by name.
 
 Arrays are those of xarray, which is not imported.
 """
@@ -22,10 +22,7 @@ _GROUPS = {"month": range(1, 13), "season": ("DJF", "MAM", "JJA", "SON")}
 
 
 def kind_of(array: DataArray, dim: Hashable) -> str:
-    """Return what a dimension stands for: time, latitude, longitude, vertical, month, season or other.
-
-    The type of the coordinate decides, then its attributes (CF sections 4.1 to 4.4), then its name.
-    """
+    """Return the kind of a dimension: time, latitude, longitude, vertical, month, season or other."""
     name = str(dim)
     if dim not in array.coords or array.coords[dim].ndim != 1:
         return COMMON_NAMES.get(name.lower(), "other")
@@ -38,7 +35,7 @@ def kind_of(array: DataArray, dim: Hashable) -> str:
 
 
 def kinds(array: DataArray) -> dict[Hashable, str]:
-    """Return what every dimension of an array stands for, as of `kind_of`."""
+    """Return the kinds of all dimensions of an array."""
     return {d: kind_of(array, d) for d in array.dims}
 
 
@@ -53,7 +50,7 @@ def grid(array: DataArray) -> tuple[DataArray, DataArray] | None:
 
 
 def date_coordinate(array: DataArray | Dataset, dim: Hashable) -> Hashable | None:
-    """Return the one coordinate of dates along a dimension: its own, or the auxiliary one of a dimension without any.
+    """Return the one coordinate of dates along a dimension: its own, or an auxiliary one if it has none.
 
     >>> import numpy, xarray
     >>> dates = ("step", numpy.array(["2000-01-01", "2000-01-02"], "M8[ns]"))
@@ -67,7 +64,7 @@ def date_coordinate(array: DataArray | Dataset, dim: Hashable) -> Hashable | Non
 
 
 def dated(array: DataArray) -> DataArray:
-    """Return an array whose dimensions with dates in an auxiliary coordinate have these as their own, to be shown."""
+    """Return an array with auxiliary dates as the coordinates of their dimensions, to be shown."""
     for dim in array.dims:
         name = date_coordinate(array, dim)
         if name is not None and name != dim:

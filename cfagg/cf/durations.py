@@ -87,7 +87,7 @@ def _from_text(text: str) -> Fraction:
 
 
 def _unsigned(body: str) -> Fraction | None:
-    """Return the seconds of text without a sign, or None where it is not understood."""
+    """Return the seconds of text without a sign, `None` if it is not understood."""
     if _PLAIN.fullmatch(body):
         return Fraction(body) * 3600
     if match := _RATIO.fullmatch(body):

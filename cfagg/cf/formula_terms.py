@@ -19,10 +19,9 @@ Measure = Literal["pressure", "length", "number", "either"]
 
 
 class Formula(NamedTuple):
-    """One parametric vertical coordinate: its terms, what each is measured in, and standard names.
+    """One parametric vertical coordinate: its terms with their measures, and standard names, known since `names_since`.
 
-    Of several names of a term, the one at the same place in `computed` goes with each. `names_since` is the first
-    version that tells the standard names.
+    If a term has several names, each goes with the name at the same place in `computed`.
     """
 
     name: str

@@ -61,13 +61,12 @@ def gather(
     """Write ``source * scale + offset`` into `target`, with missing values and NaN as `fill`.
 
     Both are views of any strides and byte order, of integers, float32 or float64.  Scale and offset are applied in
-    float64 and the result is rounded once; with 1 and 0, values are only cast, and none may change but for the rounding
-    of float64 to float32.  Missing are `fills` and what lies outside of the valid range; without a `fill` they become
-    NaN, for which integers have no value.
+    float64 and the result is rounded once; with 1 and 0 values are only cast, and must not change except for rounding
+    float64 to float32.  `fills` and values outside of the valid range are missing; without a `fill` they become NaN.
 
-    Returned are the number of elements that the target cannot hold, where it is undefined, and the flat index of the
-    first or -1: values beyond its range, missing ones without a `fill`, integers that would be rounded, fractions cast
-    to integers, and computed integers beyond 2**53.  `ConformError`: shapes differ, or a number cannot be used.
+    Return the number of elements that the target cannot hold, where it is undefined, and the flat index of the first or
+    -1: values beyond its range, missing ones without a `fill`, integers that would be rounded, fractions cast to
+    integers, and computed integers beyond 2**53.
 
     >>> import numpy as np
     >>> out = np.zeros((2, 3), "f4")
@@ -82,7 +81,7 @@ def gather(
 
 
 def gather_by(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> tuple[int, int]:
-    """Write source values by a rule that was made for the types of both arrays; else as `gather`."""
+    """Gather by a rule that was made for the types of both arrays."""
     if source.shape != target.shape:
         raise ConformError(f"a block of shape {source.shape} does not fit its place of shape {target.shape}")
     if _kernel_pays(source, target, rule) and not _by_kernel(source, target, rule):

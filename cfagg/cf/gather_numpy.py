@@ -16,11 +16,7 @@ _BLOCK = 2**16
 
 
 def gather_numpy(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> tuple[int, int]:
-    """Copy `source` into `target` by `rule`, block by block.
-
-    Return how many elements `target` cannot hold, and the flat index of the first in C order, or -1. The target is
-    undefined at such an element.
-    """
+    """Copy `source` into `target` by `rule`; return the number of bad elements, and the flat index of the first or -1."""
     if source.size > _BLOCK and source.ndim:
         step = max(1, _BLOCK * len(source) // source.size)
         inner = source.size // len(source)
@@ -61,10 +57,7 @@ def _block(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule)
 
 
 def fill_missing(values: npt.NDArray[Any], rule: GatherRule) -> bool:
-    """Write the target's fill where values that stand in the target already are missing, by a `light` rule.
-
-    Return whether the target has a value for what is missing.
-    """
+    """Write the fill of the target over missing values that were copied, by a `light` rule; return whether it has a fill."""
     if rule.copies:
         return True
     for begin in range(0, values.size, _BLOCK):
@@ -78,10 +71,7 @@ def fill_missing(values: npt.NDArray[Any], rule: GatherRule) -> bool:
 
 
 def _all_present(values: npt.NDArray[Any], rule: GatherRule) -> bool:
-    """Return whether the largest or the smallest value tells that none is missing: half the work of comparing all.
-
-    Where it does not tell, as among NaN, values may or may not be missing.
-    """
+    """Return whether the largest or smallest value shows that none is missing, which is half the work of comparing all."""
     fills = [fill for fill in rule.fills if not rule.keeps(fill)]
     if rule.bounded or not values.size:
         return False
@@ -94,10 +84,7 @@ def _all_present(values: npt.NDArray[Any], rule: GatherRule) -> bool:
 
 
 def _missing(values: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:
-    """Return which values are missing and do not become the target's fill by themselves; None where none can be.
-
-    Bounds that exclude no number are not compared.  NaN stays NaN.
-    """
+    """Return which values are missing and need the fill written, `None` if none can be; NaN stays NaN."""
     missing: npt.NDArray[np.bool_] | None = None
     if rule.bounded:
         missing = ~((values >= rule.low) & (values <= rule.high))
@@ -112,7 +99,7 @@ def _missing(values: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_
 
 
 def _cast(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:
-    """Write the values as they are; return those that change, None where none can."""
+    """Write values unchanged; return those that change, `None` if none can."""
     np.copyto(target, values, casting="unsafe")
     if not rule.checked:
         return None
@@ -132,7 +119,7 @@ def _cast(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) 
 
 
 def _compute(values: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> npt.NDArray[np.bool_] | None:
-    """Write ``values * scale + offset``; return those that the target cannot hold, None where there can be none."""
+    """Write ``values * scale + offset``; return those that the target cannot hold, `None` if there can be none."""
     result = values.astype(np.float64)
     result *= rule.scale
     result += rule.offset

@@ -1,8 +1,8 @@
-"""What one gather has to do to every element, in the types of its source and target.
+"""The work of one gather on every element, in the types of its source and target.
 
-Callers give fills, bounds and the target's fill as they find them in attributes: Python numbers or NumPy scalars of any
-type.  `GatherRule.make` turns them once into values of the source's and the target's type, so that both implementations
-(NumPy and compiled) compare and write the same values, and tells whether an element can go wrong at all.
+Callers pass fills, bounds and the fill of the target as they are in attributes: Python numbers or NumPy scalars of any
+type.  `GatherRule.make` converts them once to the types of source and target, so that both implementations (NumPy and
+compiled) compare and write the same values, and determines whether an element can be bad at all.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def mantissa(dtype: np.dtype[Any]) -> int:
 class GatherRule:
     """The work on one element: ``source * scale + offset`` in float64; 1 and 0 are a pure cast.
 
-    `fills`, and what is not between `low` and `high`, mean missing, in the source's type. `masked`: an element can be
-    missing and then needs `fill` written (NaN that stays NaN needs nothing); `lost`: a missing element is bad because
-    the target has no value for it; `checked`: any other element can be bad.
+    `fills`, and values not between `low` and `high`, in the type of the source, are missing.  `masked`: elements may be
+    missing and then need `fill` written (NaN that stays NaN does not); `lost`: missing elements are bad because the
+    target has no value for them; `checked`: other elements may be bad.
     """
 
     source: np.dtype[Any]
@@ -67,10 +67,7 @@ class GatherRule:
         return self.pure and not self.masked and self.source == self.target
 
     def keeps(self, fill: Any) -> bool:
-        """Whether a source value that means missing is copied as the target's own fill.
-
-        Never 0: of reals it has a sign, and where nothing can be written for missing elements it stands for that.
-        """
+        """Whether a missing source value is copied as the fill of the target; never 0, which has a sign among reals."""
         return self.pure and self.source == self.target and bool(fill) and bool(fill == self.fill)
 
     @property

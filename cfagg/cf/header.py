@@ -1,4 +1,4 @@
-"""What a fragment's own file says about the variable that holds a sub-array."""
+"""The description of a variable that holds a sub-array, in its own file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Header", "plain"]
 
 @dataclass(frozen=True)
 class Header:
-    """A variable as its own file describes it, nothing decoded; its file and name are for messages."""
+    """A variable as its file describes it, without decoding; file and name are for messages."""
 
     file: str
     variable: str

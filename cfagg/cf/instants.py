@@ -1,6 +1,6 @@
 """Dates and times as people write them: years, months, days and full times, in seconds since 1970, exactly.
 
-All are in the proleptic Gregorian calendar, and in UTC where they have no time zone.
+All are in the proleptic Gregorian calendar, and in UTC unless they have a time zone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ type Date = tuple[Fraction, int | None]
 
 
 def parse_date(value: Any) -> Date:
-    """Return the first second that a date means, and the second after it where it is a year, a month or a day.
+    """Return the first second of a date, and the second after it if it is a year, month or day.
 
     >>> parse_date("1970-01-02"), parse_date("1970-01-01T01:00:00.5+01:00")
     ((Fraction(86400, 1), 172800), (Fraction(1, 2), None))
@@ -79,7 +79,7 @@ def _of_text(text: str) -> Date:
 
 
 def _of_other_text(text: str) -> Date:
-    """Return a date of the rarer forms of ISO 8601, such as weeks."""
+    """Return a date in one of the rarer forms of ISO 8601, such as weeks."""
     wrong = OptionError(f"{text[:64]!r} is not a date: it must be {_FORMS}")
     if len(text) > 64:
         raise wrong

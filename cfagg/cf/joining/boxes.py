@@ -1,7 +1,7 @@
-"""Joining members into boxes, each the product of what it has along each axis, with every cell filled once.
+"""Joining members into boxes, each the product of its coordinates along each axis, with every cell filled once.
 
-Members are joined along one axis where all else is equal, then what was joined along the next, until nothing changes.
-The order of axes matters only where members are missing; there that order is taken which leaves the fewest boxes.
+Members are joined along one axis if all else is equal, then the results along the next axis, until nothing changes.
+The order of axes matters only if members are missing; then the order is taken that leaves the fewest boxes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_ORDERED = 4
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Boxes:
-    """What members were joined into.
+    """The boxes that members were joined into.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ class Boxes:
     extent : int64 array, shape (boxes, axes)
         The number of coordinates of each box along each axis.
     descending : bool array, shape (boxes, axes)
-        Whether the coordinates of a box decrease: they have the direction of its first member with more than one.
+        Whether the coordinates of a box decrease, like those of its first member with more than one.
     flipped : bool array, shape (n, axes)
         Whether a member is stored in the other direction than its box.
     scattered : mapping of (member, axis) to int64 array
-        Where each stored coordinate of a member stands in the box, if these are not all in one range in order: of
-        interleaved members, of labels; -1 for one that is not used.
+        The place in the box of each stored coordinate of a member, if they are not one ordered range (interleaved
+        members, labels); -1 for one that is not used.
     trimmed : mapping of (member, axis) to slice
-        What of a member is used along an axis, as stored, where others take the place of the rest.
+        The stored part of a member that is used along an axis, if others replace the rest.
     dropped : bool array, shape (n,)
         Members that others replace entirely.
     parted : bool array, shape (n,)
-        Members of which some overlap, so that attributes which tell datasets apart were asked.
+        Members of which some overlap, so that attributes of datasets were compared.
     """
 
     box: Int64
@@ -77,14 +77,12 @@ class Boxes:
 
 
 def join(members: Members, options: Options | None = None, named: Callable[[int], str] | None = None) -> Boxes:
-    """Join members; fields that are equal in everything stay apart, each in an array of its own with its like.
+    """Join members by options; messages call members by `named`.
 
-    Variables that overlap are parted by attributes that tell datasets apart; where there are none, or these are equal,
-    they stay apart with all that they might have been joined with. Of the options those count that speak of neighbours
-    and of what several have; messages call members what `named` says.
+    Members that are equal in everything stay apart, each in an array of its own with its like.  Variables that overlap
+    are separated by attributes that identify datasets; if there are none, or these are equal, they stay apart from all
+    that they might have been joined with.
 
-    Examples
-    --------
     >>> from cfagg.cf.joining import Axis, Members
     >>> time, level = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 0])
     >>> axes = [Axis.of_points("time", time, time), Axis.of_points("level", level, level)]
@@ -118,7 +116,7 @@ def join(members: Members, options: Options | None = None, named: Callable[[int]
 def _parted(
     rows: Rows, properties: Callable[[], Mapping[str, tuple[Int64, Any]]], sets: list[Sets], options: Options
 ) -> tuple[Rows, Bools]:
-    """Return rows of which those that overlap are parted by the datasets that they are of, and which these are."""
+    """Return rows in which overlapping ones are separated by their datasets, and which these are."""
     wrong = conflicts(rows, sets, options)
     if not wrong.any():
         return rows, wrong
@@ -143,7 +141,7 @@ def _rows(members: Members, sets: list[Sets]) -> Rows:
 
 
 def _refuse(members: Members, made: Resolved, named: Callable[[int], str]) -> None:
-    """Raise where members have coordinates in common."""
+    """Raise an error if members have coordinates in common."""
     for (member, axis), used in made.used.items():
         count = int((~used).sum())
         raise OptionError(
@@ -200,7 +198,7 @@ def _best(rows: Rows, sets: list[Sets], allowed: list[int], options: Options, *,
 
 
 def _ways(axes: list[int], options: Options) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield how to join: all that fills an array at once, else in each order of the axes, else neighbours first."""
+    """Yield ways to join: all that fills an array at once, else in each order of the axes, else neighbours first."""
     if len(axes) > 1 and options.axes is None and options.overlap and not options.contiguous:
         yield "whole", tuple(axes)
     for order in _orders(axes, options):

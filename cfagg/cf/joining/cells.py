@@ -1,4 +1,4 @@
-"""Conditions on sizes and spacings of cells, by which daily and monthly means of one quantity part ways."""
+"""Conditions on sizes and spacings of cells, which keep daily and monthly means of one quantity apart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Condition", "Conditions", "Range", "condition_of", "conditions_of"]
 
 
 class Range(NamedTuple):
-    """From what to what, both included."""
+    """A closed range of lengths with units."""
 
     low: float
     high: float
@@ -52,7 +52,7 @@ _VAGUE = {"month": (28.0, 31.0), "year": (300.0, 366.0)}
 
 
 def conditions_of(given: Any) -> Conditions:
-    """Return conditions as given by a user, `True` for common frequencies, checked.
+    """Return the checked conditions of a user; `True` means common frequencies.
 
     >>> conditions_of({"T": {"cellsize": "1 month"}})
     (('T', (Condition(cellsize=Range(low=28.0, high=31.0, units='days'), spacing=None),)),)
@@ -75,7 +75,7 @@ def conditions_of(given: Any) -> Conditions:
 
 
 def condition_of(own: Coordinate, conditions: Any) -> str:
-    """Return the first condition that a coordinate fulfils, empty where it fulfils none or none speaks of it."""
+    """Return the first condition that a coordinate fulfils, "" if there is none."""
     letter = axis_of(own.stated.attributes)
     several = next((c for key, c in conditions if key in (own.identity, letter)), ())
     if own.values.dtype.kind not in "iuf" or own.index:
@@ -96,7 +96,7 @@ def condition_of(own: Coordinate, conditions: Any) -> str:
 
 
 def _fulfils(found: npt.NDArray[np.float64], wanted: Range | None, units: str) -> bool:
-    """Return whether all of some distances are in a range; of a single coordinate there are none."""
+    """Return whether all of some distances are in a range; a single coordinate has no distances."""
     if wanted is None or not found.size:
         return True
     if not convertible(units or "1", wanted.units or "1"):

@@ -1,6 +1,6 @@
-"""Describing the data variables of files, many that are alike: what attributes say is worked out once for all.
+"""Describing the data variables of files, most of which are alike, so that attributes are interpreted once for all.
 
-Equal metadata and equal coordinates are the same objects in all descriptions, for as long as any of these is alive.
+Equal metadata and equal coordinates are the same objects in all descriptions, as long as any of these is alive.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _companions: WeakValueDictionary[Hashable, Companion] = WeakValueDictionary()
 
 
 def describe(variable: Variable, resolver: Resolver, options: Options | None = None) -> Described:
-    """Return what decides with which others a variable is joined; the values of its coordinates are read."""
+    """Return the description of a variable; the values of its coordinates are read."""
     options = options or Options()
     variables = list(dict.fromkeys(chain(variable.group.variables.values(), resolver.variables())))
     plan = plan_of(variable, resolver, options, Variables(variables))
@@ -62,7 +62,7 @@ def describe(variable: Variable, resolver: Resolver, options: Options | None = N
 
 
 def describe_all(dataset: Dataset, options: Options | None = None) -> list[Described]:
-    """Return descriptions of all data variables of a file, in order: of what no other variable refers to."""
+    """Return the descriptions of all data variables of a file, in order: those to which no other variable refers."""
     options = options or Options()
     variables = dataset.variables
     keys = [_key_of(v) for v in variables]
@@ -82,7 +82,7 @@ def describe_all(dataset: Dataset, options: Options | None = None) -> list[Descr
 
 
 def interned(described: Iterable[Described]) -> list[Described]:
-    """Return descriptions, of other processes, say, in which what is equal is the same object as in all others here."""
+    """Return descriptions, perhaps of other processes, in which equal parts are the same objects as in all others here."""
     memo: dict[int, Any] = {}
 
     def stated(one: Stated) -> Stated:
@@ -130,7 +130,7 @@ def interned(described: Iterable[Described]) -> list[Described]:
 
 
 class _File:
-    """The variables of a file, and what of them was read."""
+    """The variables of a file, and what was read of them."""
 
     def __init__(self, variables: list[Variable], keys: list[_Key]) -> None:
         self._variables, self._keys = variables, keys
@@ -226,7 +226,7 @@ def _coordinate(
     index: bool,
     promoted: bool,
 ) -> Coordinate:
-    """Return a coordinate, the very same for equal values."""
+    """Return a coordinate; the same object for equal values."""
     key = identity, id(stated), _content(values), id(bounds_stated), None if bounds is None else _content(bounds), index
     found = _coordinates.get(key)
     if found is None:
@@ -243,7 +243,7 @@ def _companion(
     role: str,
     digest: bytes,
 ) -> Companion:
-    """Return a companion, the very same for equal values; of what was not compared each is another."""
+    """Return a companion; the same object for equal values, a new one if they were not compared."""
     made = Companion(stated, shape, axes, values, role, digest)
     if values is None and not digest:
         return made
@@ -251,7 +251,7 @@ def _companion(
 
 
 def _content(values: npt.NDArray[Any] | None) -> Hashable:
-    """Return what stands for the values of an array: these themselves, or a digest of many."""
+    """Return the values of an array, or a digest of many."""
     if values is None:
         return None
     if values.dtype == object:
@@ -267,7 +267,7 @@ def _digest(values: npt.NDArray[Any]) -> bytes:
 
 
 def _digest_in_blocks(own: Variable, stated: Stated, plan: PartPlan) -> bytes:
-    """Return a digest of what many numbers mean, a part of which is in memory; empty where they cannot be compared."""
+    """Return a digest of many numbers in base units, read block by block; empty if they cannot be compared."""
     known = [axis for axis in plan.axes if axis]
     if own.dialect is not None or not own.is_numeric or known != sorted(known):
         return b""
@@ -283,7 +283,7 @@ def _digest_in_blocks(own: Variable, stated: Stated, plan: PartPlan) -> bytes:
 
 
 def _made_up(name: str, dims: tuple[str, ...], dtype: np.dtype[Any]) -> Stated:
-    """Return the metadata of what is no variable of the file."""
+    """Return metadata for something that is no variable of the file."""
     kind: Any = {"i": "integer", "u": "integer", "f": "float"}.get(dtype.kind, "string")
     return _stated.setdefault((name, dims, dtype.str, kind, ()), Stated(name, dims, dtype, kind, {}))
 
@@ -293,7 +293,7 @@ def _attribute(variable: Variable, name: str) -> Any:
 
 
 def _as_array(value: Any) -> npt.NDArray[Any]:
-    """Return the value of an attribute as an array of one: a number, or text."""
+    """Return the value of an attribute, a number or text, as an array of one."""
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iuf":
         return value.reshape(1)
     out = np.empty(1, object)
@@ -302,13 +302,13 @@ def _as_array(value: Any) -> npt.NDArray[Any]:
 
 
 def _key_of(variable: Variable) -> _Key:
-    """Return all that a file says of a variable but its sizes and values."""
+    """Return everything that a file says about a variable except its sizes and values."""
     attributes = variable.attributes
     return variable.path, variable.dims, _typed(variable.dtype), variable.kind, _once_frozen(attributes)
 
 
 def _typed(dtype: np.dtype[Any]) -> Hashable:
-    """Return what stands for a type, of which those of enumerations are equal that are not."""
+    """Return a hashable form of a type, as enumerations compare equal too easily."""
     return dtype.str if dtype.metadata is None else (dtype.str, enumeration_of(dtype))
 
 
@@ -332,7 +332,7 @@ def _frozen_value(value: Any) -> Hashable:
 
 
 def _structural(variable: Variable, key: tuple[Any, ...], left: frozenset[str]) -> _Key:
-    """Return of all that is said of a variable what decides how files are described."""
+    """Return the part of a key that decides how files are described."""
     made = variable.attributes.made if isinstance(variable.attributes, SharedAttributes) else {}
     before, kept = made.get("structural", (None, ()))
     if before != left:
@@ -347,7 +347,7 @@ def _structural(variable: Variable, key: tuple[Any, ...], left: frozenset[str]) 
 
 
 def _said(attributes: Mapping[str, Any], options: Options) -> Hashable:
-    """Return of the attributes of a group those that decide how its variables are described."""
+    """Return the attributes of a group that decide how its variables are described."""
     if options.equal_all or options.exist_all:
         return _frozen_items(attributes)
     names = ("featureType", "external_variables", *options.equal, *options.exist)

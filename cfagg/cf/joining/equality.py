@@ -1,4 +1,4 @@
-"""Which arrays are equal: exactly, or within a tolerance without a limit at which close values part."""
+"""Equality of arrays, exact or within a tolerance, without a limit at which close values are separated."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ __all__ = ["close_values", "equal_arrays", "numbered_texts"]
 
 
 def equal_arrays(arrays: Sequence[npt.NDArray[Any]], rtol: float, atol: float) -> Int64:
-    """Return a number for each array, the same for arrays that are equal, reals within a tolerance.
-
-    Reals are sorted and neighbours compared, so that a chain of close ones is one value wherever it lies.
+    """Return a number for each array, the same for equal arrays; chains of close reals count as one value.
 
     >>> equal_arrays([np.array([1.0, 2]), np.array([1.0, 2 + 1e-15]), np.array([1.0, 3])], 1e-12, 0).tolist()
     [0, 0, 2]
@@ -47,7 +45,7 @@ def equal_arrays(arrays: Sequence[npt.NDArray[Any]], rtol: float, atol: float) -
 
 
 def close_values(values: npt.NDArray[Any], rtol: float, atol: float) -> Int64:
-    """Return a number for each value, the same for values that are equal, reals within a tolerance.
+    """Return a number for each value, the same for equal values, reals within a tolerance.
 
     >>> close_values(np.array([2.0, 1.0, 1 + 1e-15]), 1e-12, 0).tolist()
     [1, 0, 0]

@@ -1,4 +1,4 @@
-"""What belongs to a data variable of a file: its axes, and the variables that stand along them."""
+"""The axes of a data variable of a file, and the variables along them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIMES = frozenset({"time", "forecast_reference_time"})
 
 @dataclass(eq=False)
 class Gathering:
-    """One data variable, while what belongs to it is gathered."""
+    """One data variable, and what belongs to it."""
 
     variable: Variable
     resolver: Resolver
@@ -43,7 +43,7 @@ class Gathering:
         return found if found in self.known.number else None
 
     def _coordinates(self) -> list[Variable]:
-        """Return coordinate variables first, then those that ``coordinates`` names, then identifiers of features."""
+        """Return coordinate variables, then those that ``coordinates`` names, then identifiers of features."""
         known: dict[Variable, None] = {}
         variable = self.variable
         for dimension in variable.dimensions:
@@ -69,7 +69,7 @@ class Gathering:
         return found
 
     def _is_usable(self, other: Variable, what: str) -> bool:
-        """Whether the values of another variable can be read and compared; that they cannot is a problem."""
+        """Whether the values of another variable can be read and compared; if not, it is a problem."""
         why = unusable(other)
         self.problems += [f"{what} {other.name!r} {why}"] * (why is not None)
         return why is None
@@ -177,7 +177,7 @@ class Gathering:
             self.counting[sizes[0]] = f"size of {self.along[dims[0]]}"
 
     def _unnamed(self, dimension: str, coordinates: list[Variable]) -> str | None:
-        """Return by what a dimension without an own coordinate is known."""
+        """Return the identity of a dimension without a coordinate of its own."""
         # In whatever order they are named.
         spanning = {
             name: length(v)
@@ -217,7 +217,7 @@ class Gathering:
         self.along[self.variable.dims[position]] = name
 
     def _scalars(self, coordinates: list[Variable]) -> None:
-        """Make scalar coordinates axes; those of a station belong to that of its name."""
+        """Make axes of scalar coordinates; those of a station belong to the axis of its name."""
         scalars = [v for v in coordinates if not length(v) and self._identity(v) is not None]
         roles = [v for v in scalars if v.text("cf_role") in ROLES] if self.feature else []
         if [v.text("cf_role") for v in roles] == ["timeseries_id"]:
@@ -250,7 +250,7 @@ class Gathering:
                 self.parts[name] = PartPlan(name, "ancillary_variables", axes, attribute=name)
 
     def _part(self, role: str, other: Variable, behind: tuple[str, ...] = (), name: str | None = None) -> None:
-        """Take another variable as something that belongs to this one."""
+        """Add another variable that belongs to this one."""
         known = name or self._identity(other) or f"ncvar%{other.name}"
         if other in self.taken:
             return

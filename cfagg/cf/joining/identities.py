@@ -1,4 +1,4 @@
-"""By what variables are known, and attributes in a form that can be compared."""
+"""Identities of variables, and attributes in a form that can be compared."""
 
 from __future__ import annotations
 
@@ -48,10 +48,7 @@ DATASETS = (
 
 
 def identity(variable: Variable, options: Options) -> str | None:
-    """Return by what a coordinate or another variable that belongs to data is known.
-
-    That is its standard name with its modifier, or what its units alone say that it is: latitude, longitude or time.
-    """
+    """Return the identity of a coordinate or another variable: its standard name, or latitude, longitude or time by units."""
     if options.variable_identities:
         return f"ncvar%{variable.name}"
     name = (variable.text("standard_name") or "").split()
@@ -66,7 +63,7 @@ def identity(variable: Variable, options: Options) -> str | None:
 
 
 def field_identity(variable: Variable, options: Options) -> str | None:
-    """Return by what a data variable is known."""
+    """Return the identity of a data variable."""
     if options.field_identity is not None:
         value = variable.attributes.get(options.field_identity)
         return None if value is None else f"{options.field_identity}={frozen(value)}"
@@ -84,7 +81,7 @@ def _relaxed(variable: Variable, options: Options) -> str | None:
 
 @lru_cache(maxsize=4096)
 def units_key(units: str | None, calendar: str | None) -> Hashable:
-    """Return what units mean, with the calendar of reference times; as they are where nobody knows."""
+    """Return the meaning of units, with the calendar of reference times; unknown units as they are."""
     if units is None:
         return None
     if is_reference_time(units):
@@ -97,10 +94,7 @@ def units_key(units: str | None, calendar: str | None) -> Hashable:
 
 
 def methods(text: str | None, names: Mapping[str, str], words: Mapping[str, str] | None = None) -> Hashable:
-    """Return what cell methods mean, without comments: by `names` of axes and `words` for variables of areas and norms.
-
-    Intervals are in base units, one for each name; names that stand together have no order.
-    """
+    """Return the meaning of cell methods, without comments, by `names` of axes and `words` for variables."""
     if text is None:
         return None
     words = words or {}
@@ -115,7 +109,7 @@ def methods(text: str | None, names: Mapping[str, str], words: Mapping[str, str]
 
 
 def _interval(interval: Interval) -> tuple[float, str]:
-    """Return a spacing in base units, as exactly as units convert; in its own where nobody knows these."""
+    """Return a spacing in base units, as exactly as units convert; in its own units if these are unknown."""
     own, value = meaning(interval.unit), float(interval.value)
     if own is not None and not own.logarithmic and not own.reference:
         base = " ".join(f"{unit}{power if power != 1 else ''}" for unit, power in sorted(own.dimension)) or "1"
@@ -129,7 +123,7 @@ def _interval(interval: Interval) -> tuple[float, str]:
 
 
 def frozen(value: Any) -> Hashable:
-    """Return an attribute as something that can be compared."""
+    """Return an attribute in a form that can be compared."""
     if isinstance(value, np.ndarray):
         numbers = value.ravel().tolist()
         # NaN is no difference.
@@ -139,12 +133,12 @@ def frozen(value: Any) -> Hashable:
 
 
 def length(variable: Variable) -> tuple[str, ...]:
-    """Return the dimensions of a variable but for that of the characters of texts."""
+    """Return the dimensions of a variable without that of the characters of texts."""
     return variable.dims[:-1] if variable.kind == "char" else variable.dims
 
 
 def properties(own: Mapping[str, Any], around: Mapping[str, Any], options: Options) -> dict[str, Hashable]:
-    """Return what attributes the options say have to be equal, or to be there."""
+    """Return the attributes that must be equal, or exist, by the options."""
     both = {**around, **own}
     left = set(options.ignore)
     out: dict[str, Hashable] = {name: frozen(both.get(name)) for name in options.equal if name not in left}
@@ -159,7 +153,7 @@ def properties(own: Mapping[str, Any], around: Mapping[str, Any], options: Optio
 
 
 def unusable(variable: Variable) -> str | None:
-    """Return why the values of a variable cannot be read and compared."""
+    """Return why the values of a variable cannot be read and compared, `None` if they can."""
     if variable.unreadable:
         return f"cannot be read: {variable.unreadable}"
     if variable.dialect is not None:

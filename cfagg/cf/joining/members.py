@@ -1,4 +1,4 @@
-"""What may be joined, as columns: one row a member (a field of a file, or a variable of one), no object for each."""
+"""Members that may be joined (fields of files, or variables), as columns with one row each, without an object for each."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Points:
-    """The coordinates that members have along an axis, as numbers: those of code ``c`` from offset ``c`` to ``c + 1``.
+    """The coordinates of members along an axis as numbers: those of code ``c`` from offset ``c`` to ``c + 1``.
 
     Parameters
     ----------
     offset : int64 array, shape (codes + 1,)
-        Where those of each code begin.
+        The first one of each code.
     point : int64 array
-        A number for each coordinate with its cell and whatever else stands along the axis, in the order in which they
-        are stored: the same for what is equal, and increasing with `value`.
+        A number for each coordinate with its cell and companions, in stored order: equal for equal ones, and increasing
+        with `value`.
     value : int64 array
         A number for each coordinate alone, in the order of the axis.
     unordered : bool array, shape (codes,)
-        Whether they stand in any order, as labels do.
+        Whether they have no order, such as labels.
     """
 
     offset: Int64
@@ -40,7 +40,7 @@ class Points:
     unordered: Bools
 
     def pooled(self, code: Int64) -> tuple[Int64, Int64]:
-        """Return for some codes in turn the number of each of their points in the columns, and the turn."""
+        """Return the indices of all points of some codes in turn, and the turn of each."""
         size = self.offset[code + 1] - self.offset[code]
         turn = np.repeat(np.arange(code.size), size)
         within = np.arange(turn.size) - np.repeat(np.cumsum(size) - size, size)
@@ -93,21 +93,21 @@ class Axis:
 
     @classmethod
     def of_points(cls, name: str, code: Int64, value: npt.NDArray[Any]) -> Axis:
-        """Return the axis of members that have one coordinate each."""
+        """Return the axis of members with one coordinate each."""
         return cls(name, code, value, value)
 
     def cells(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return the least and the greatest bounds, NaN where there are none."""
+        """Return the least and greatest bounds, NaN without bounds."""
         none = np.full(len(self.code), np.nan)
         return none if self.low is None else self.low, none if self.high is None else self.high
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Part:
-    """What else belongs to members, such as coordinates of several dimensions, and the names of the axes that it spans.
+    """Something else that belongs to members, such as coordinates of several dimensions, with the axes that it spans.
 
-    It is equal in members that are joined along another axis. `sums` are two sums over its elements of numbers that
-    stand for the value of each and its place along the axes: such sums can be added where members are joined.
+    It must be equal in members that are joined along another axis.  `sums` are two sums of numbers that represent the
+    value and place of each element; they can be added when members are joined.
     """
 
     code: Int64
@@ -178,7 +178,7 @@ def codes(*columns: npt.NDArray[Any]) -> Int64:
 
 
 def _dense(column: npt.NDArray[Any]) -> Int64:
-    """Return numbers of values from 0 in their order; of integers in a small range these are counted, not sorted."""
+    """Return numbers of values from 0 in their order; integers in a small range are counted instead of sorted."""
     if column.dtype.kind in "iu":
         low, high = int(column.min()), int(column.max())
         if high - low <= 4 * column.size:
@@ -191,7 +191,7 @@ def _dense(column: npt.NDArray[Any]) -> Int64:
 
 
 def occurrences(code: Int64) -> Int64:
-    """Return how many before each have its code.
+    """Return for each element how many before it have the same code.
 
     >>> occurrences(np.array([5, 3, 5, 5])).tolist()
     [0, 0, 1, 2]

@@ -1,4 +1,4 @@
-"""Joining along one axis after the other, until nothing changes; and what fills an array without such an order."""
+"""Joining along one axis after the other until nothing changes, and joining what fills an array without such an order."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _MOST_CELLS = 1 << 22
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rows:
-    """What is to be joined: members, or what was joined of them.
+    """What is to be joined: members, or boxes of them.
 
-    `group` numbers what may be joined at all; `sets` are those along each axis, `cells` the least and the greatest
-    bounds; `parts` two sums each and the axes that these span; `loose` says along which axes order does not matter.
+    `group` numbers those that may be joined at all; `sets` are those along each axis, `cells` the least and greatest
+    bounds; `parts` have two sums each and the axes that they span; `loose` says along which axes order does not matter.
     """
 
     group: Int64
@@ -47,16 +47,13 @@ class Rows:
         )
 
     def rest(self, *axes: int) -> Int64:
-        """Return a number for all that is equal in what is joined along axes."""
+        """Return a number for everything that must be equal in rows that are joined along axes."""
         still = [s[:, k] for s, spans in self.parts if not any(spans[a] for a in axes) for k in (0, 1)]
         return codes(self.group, *(s for a, s in enumerate(self.sets) if a not in axes), *still)
 
 
 def merged(rows: Rows, sets: list[Sets], order: tuple[int, ...], options: Options, *, adjacent: bool = False) -> Int64:
-    """Return the box of each row, joined along the axes in one order, again and again until nothing changes.
-
-    With `adjacent`, what has others of its group in between is joined last, so that no other comes to stand in a hole.
-    """
+    """Return the box of each row, joined along the axes in this order until nothing changes; `adjacent` ones first."""
     box = np.arange(rows.group.size)
     between = [_Between(rows, own, a) for a, own in enumerate(sets)] if adjacent else []
     for ranks in [between, []] if adjacent else [[]]:
@@ -81,7 +78,7 @@ class _Between:
         self._keys = np.unique(rows.group[turn] * self._size + value)
 
     def rank(self, group: Int64, value: Int64) -> Int64:
-        """Return the places of values among all that their groups have."""
+        """Return the ranks of values among those of their groups."""
         return np.searchsorted(self._keys, group * self._size + value)
 
 
@@ -109,7 +106,7 @@ def _joined(rows: Rows, box: Int64, sets: list[Sets], axes: tuple[int, ...], int
 
 
 def _into(rows: Rows, sets: list[Sets], axis: int, options: Options, between: _Between | None = None) -> Int64:
-    """Return the row that each is joined into along one axis: equal elsewhere, and no two of them in conflict."""
+    """Return the row that each is joined with along one axis: equal otherwise, and without conflicts."""
     rest = rows.rest(axis)
     if int(rest.max(initial=-1)) + 1 == rest.size:
         return np.arange(rest.size)
@@ -137,7 +134,7 @@ def conflicts(rows: Rows, sets: list[Sets], options: Options) -> Bools:
 
 
 def _clashes(rows: Rows, sets: list[Sets], axis: int, rest: Int64, options: Options) -> Bools:
-    """Return for each number of what is equal elsewhere whether two of its rows are in conflict along an axis."""
+    """Return for each number of rows that are equal otherwise whether two of them conflict along an axis."""
     count = int(rest.max(initial=-1)) + 1
     clash = np.zeros(count, bool)
     loose = np.zeros(count, bool)
@@ -168,7 +165,7 @@ def _clashes(rows: Rows, sets: list[Sets], axis: int, rest: Int64, options: Opti
 
 
 def gaps(before: Floats, behind: Floats, options: Options) -> Floats:
-    """Return how far cells begin behind the end of others: 0 within the tolerance, negative where they overlap."""
+    """Return the gaps between cells and the preceding ones: 0 within the tolerance, negative for overlaps."""
     gap = behind - before
     return np.where(np.abs(gap) <= options.atol + options.rtol * np.abs(before), 0.0, gap)
 
@@ -179,7 +176,7 @@ def _several(order: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def filled(rows: Rows, sets: list[Sets], axes: tuple[int, ...]) -> Int64:
-    """Return the row that each is joined into where several fill an array along axes, however they stand."""
+    """Return the row that each is joined with if several fill an array along axes, in any arrangement."""
     alone = np.arange(rows.group.size)
     for _, spans in rows.parts:
         # What stands along some of the axes only would be there several times.
@@ -195,14 +192,14 @@ def filled(rows: Rows, sets: list[Sets], axes: tuple[int, ...]) -> Int64:
 
 
 def gathered(number: Int64, least: int) -> list[Int64]:
-    """Return the rows of each number that at least so many have."""
+    """Return the rows of each number that occurs at least `least` times."""
     order = np.argsort(number, kind="stable")
     ends = np.cumsum(np.bincount(number)) if number.size else np.zeros(0, np.int64)
     return [own for own in np.split(order, ends[:-1]) if own.size >= least]
 
 
 def _ranges(sets: Sets, own: Int64) -> tuple[Int64, Int64] | None:
-    """Return the range of places that each set has in the union of all; none where one has others within it."""
+    """Return the range of each set in the union of all, `None` if one has others within it."""
     lists = sets.of(own)
     union = np.unique(np.concatenate(lists))
     if np.unique(sets.value_of[union]).size != union.size:

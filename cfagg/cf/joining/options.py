@@ -1,4 +1,4 @@
-"""How alike variables have to be to be joined."""
+"""Options that decide which variables are joined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose values are taken where members have coordinates in common: those of the first or the last of them."""
+"""Resolving overlaps: members with coordinates in common are reduced to the values of the first or the last."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["Resolved", "resolved"]
 class Resolved:
     """Members without coordinates in common.
 
-    `dropped` says which are left out altogether, and `instead` which member each of these stands behind; `used` says
-    which of the stored coordinates of a member are left along an axis, where others are not.
+    `dropped` are left out altogether, and `instead` is the member that replaces each; `used` are the stored coordinates
+    of a member that remain along an axis.
     """
 
     rows: Rows
@@ -32,8 +32,7 @@ class Resolved:
 def resolved(rows: Rows, sets: list[Sets], choice: str, counting: Sequence[bool] = ()) -> Resolved:
     """Return members of which each coordinate belongs to the first, or the last, that has it.
 
-    `counting` says by which parts places along axes are known that are only counted: equal numbers are other places
-    where these parts differ.
+    `counting` are parts that identify places along axes that are only counted, where equal numbers may be other places.
     """
     n = rows.group.size
     turn = np.arange(n)[::-1] if choice == "last" else np.arange(n)
@@ -72,7 +71,7 @@ def _trim(
     used: dict[tuple[int, int], Bools],
     behind: dict[tuple[int, int], int],
 ) -> None:
-    """Take from members, in turn, the coordinates that those before them have."""
+    """Take from members, in turn, the coordinates of those before them."""
     value, turn = own.values(rows.sets[axis][members])
     point = np.concatenate(own.of(rows.sets[axis][members]))
     order = np.lexsort((turn, value))

@@ -1,4 +1,4 @@
-"""How variables of files that are alike are described: where in each file that stands which belongs to them."""
+"""Plans for describing variables of files that are alike: where in each file their parts are."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ ROLES = ("timeseries_id", "trajectory_id", "profile_id")
 
 @dataclass(frozen=True, slots=True)
 class AxisPlan:
-    """Where a coordinate stands: the number of its variable and of its bounds; else its dimension, or its attribute.
-
-    With both, it only counts the places along the dimension that the variable has there.
-    """
+    """The place of a coordinate: the numbers of its variable and bounds, or its dimension, or its attribute."""
 
     identity: str
     variable: int | None = None
@@ -29,7 +26,7 @@ class AxisPlan:
 
 @dataclass(frozen=True, slots=True)
 class PartPlan:
-    """Where what else belongs to a variable stands: the number of its variable, or its attribute."""
+    """The place of a companion: the number of its variable, or its attribute."""
 
     identity: str
     role: str
@@ -64,7 +61,7 @@ def around(variable: Variable) -> dict[str, AttributeValue]:
 
 
 class Variables:
-    """All variables of a dataset with their numbers, and those that say how features are stored."""
+    """All variables of a dataset with their numbers, and those that describe how features are stored."""
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         self.all = variables

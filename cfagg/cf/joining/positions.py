@@ -1,4 +1,4 @@
-"""Where members stand in their boxes, in coordinates of these."""
+"""The positions of members in their boxes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Places", "places"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Places:
-    """Where members stand along one axis; see `Boxes`."""
+    """The positions of members along one axis; see `Boxes`."""
 
     start: Int64
     count: Int64
@@ -27,7 +27,7 @@ class Places:
 
 
 def places(box: Int64, boxes: int, sets: Sets, used: Mapping[int, Bools], dropped: Bools) -> Places:
-    """Return where members stand along an axis; `used` says of some which of their coordinates are."""
+    """Return the positions of members along an axis; `used` are the remaining coordinates of trimmed members."""
     n = box.size
     code = sets.code.copy()
     # A member of which not all is used stands for itself; of others with the same coordinates one is looked at.
@@ -118,7 +118,7 @@ def _is_mixed(turn: Int64, point: Int64, count: int) -> Bools:
 
 
 def _any(what: Bools, turn: Int64, count: int) -> Bools:
-    """Return for each turn whether anything is true."""
+    """Return for each turn whether any flag is true."""
     out = np.zeros(count, bool)
     out[turn[what]] = True
     return out

@@ -1,4 +1,4 @@
-"""Why two members are not in one array: the rule, what it is about, and both values."""
+"""Why two members are not in one array: the rule, its subject, and both values."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ _COUNTED = "give that dimension a coordinate with a standard_name, by which its 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why two members are apart; `a` and `b` are what the first and the second have of `what`.
+    """Why two members are apart: they have `a` and `b` of `what`.
 
-    `axis` is that along which they would be joined, where `what` is something else; `others` are two members that keep
-    them apart, of which `a` and `b` are then; `remedy` says what would join them.
+    `axis` is that along which they would be joined if `what` is something else; `others` are two members that keep them
+    apart, to which `a` and `b` then belong; `remedy` says how they could be joined.
     """
 
     rule: Rule
@@ -91,7 +91,7 @@ class Reason:
 
 
 def why(members: Members, boxes: Boxes, a: int, b: int, options: Options | None = None) -> Reason | None:
-    """Return why two members are not in the same box; `None` where they are.  `options` are those of `join`."""
+    """Return why two members are not in the same box, `None` if they are; `options` are those of `join`."""
     if boxes.box[a] == boxes.box[b]:
         return None
     options = options or Options()
@@ -156,7 +156,7 @@ def _of_features(members: Members, differ: list[Axis], a: int, b: int, options: 
 
 
 def _along(members: Members, axis: Axis, a: int, b: int, options: Options) -> Reason:
-    """Return why two members are apart that differ along one axis alone."""
+    """Return why two members that differ along one axis only are apart."""
     one, other = ((plain(axis.first[i]), plain(axis.last[i])) for i in (a, b))
     mine, theirs = (_values(axis, i, options) for i in (a, b))
     shared = np.intersect1d(mine, theirs)
