@@ -63,7 +63,7 @@ def said_type(v: Variable) -> str:
 
 
 def same_type(v: Variable, value: AttributeValue, *, typed: bool = True) -> bool:
-    """Whether an attribute has the type of its variable; signs do not count with ``_Unsigned``, nor types unknown in JSON."""
+    """Whether an attribute has the type of its variable; ``_Unsigned`` and what JSON leaves open count as equal."""
     kind = holds(value)
     if v.kind == "other" or kind in ("bytes", "other"):
         return True

@@ -22,7 +22,7 @@ __all__ = ["Axes"]
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """For each master axis the sub-array axis that feeds it (-1 for none), reversed ones, and `extra` axes of size 1."""
+    """For each master axis the sub-array axis that feeds it or -1; reversed ones; and `extra` axes of size 1."""
 
     axes: tuple[int, ...]
     flips: tuple[bool, ...]

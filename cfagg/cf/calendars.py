@@ -75,7 +75,7 @@ def canonical(calendar: str | None) -> str:
     """Return the canonical name of a calendar, by default the standard calendar."""
     name = calendar_name(calendar)
     if name is None:
-        raise CalendarError(f"calendar {calendar!r} is not known; calendars are {', '.join(CALENDAR_NAMES)}")
+        raise CalendarError(f"calendar {calendar!r} is unknown; expected one of {', '.join(CALENDAR_NAMES)}")
     return name
 
 
@@ -181,7 +181,7 @@ def seconds_in(unit: str) -> Fraction | None:
 def transform(
     source: str | None, source_calendar: str | None, target: str | None, target_calendar: str | None
 ) -> Linear | DateChange:
-    """Return the change from one unit, with its calendar for reference times, to another; no units mean a pure number."""
+    """Return the change from one unit, with its calendar for reference times, to another; none means a pure number."""
     start, end = plain_units(source), plain_units(target)
     times = is_reference_time(start), is_reference_time(end)
     if times == (True, True):
@@ -223,7 +223,7 @@ class DateChange:
     target_epoch: tuple[int, Fraction]
 
     def __call__(self, times: npt.NDArray[np.float64], *, where: str) -> npt.NDArray[np.float64]:
-        """Return changed times, NaN as NaN; raise `CalendarError` for times that are no dates of the source or the target."""
+        """Return changed times, NaN as NaN; raise `CalendarError` for times that are no dates."""
         out = np.full(times.shape, np.nan)
         real = ~np.isnan(times)
         values = times[real]

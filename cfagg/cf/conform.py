@@ -26,15 +26,15 @@ __all__ = ["Recipe", "apply", "master_fill", "recipe"]
 
 
 def apply(recipe: Recipe, block: npt.NDArray[Any], target: npt.NDArray[Any], *, where: str) -> None:
-    """Write a block, in the order and direction of the sub-array, to its place `target` in an array in the master's form."""
+    """Write a block, in the order and direction of the sub-array, to its place `target` in a master array."""
     view = Axes(recipe.axes, recipe.flips, recipe.extra).view(block, target.shape, where=where)
     if view.dtype.kind not in "iuf" or target.dtype.kind not in "iuf":
         np.copyto(target, view)
         return
     if view.dtype.itemsize != recipe.source.itemsize or (view.dtype.kind == "f") != (recipe.source.kind == "f"):
         raise FragmentMismatchError(
-            f"{where}: values of type {view.dtype.name} were read where the file's header says {recipe.source.name}; "
-            "the file has changed since it was opened: read it again"
+            f"{where}: values of type {view.dtype.name} were read, but the header of the file says "
+            f"{recipe.source.name}; the file has changed since it was opened: read it again"
         )
     out = target.view(recipe.target) if target.dtype.isnative else np.empty(target.shape, recipe.target)
     view = view.view(recipe.source if view.dtype.isnative else recipe.source.newbyteorder(view.dtype.byteorder))
@@ -113,9 +113,8 @@ def _check_clash(recipe: Recipe, view: npt.NDArray[Any], out: npt.NDArray[Any], 
     if bad:
         index, value = _element(view, first)
         raise ConformError(
-            f"{where}: the value {value} at {index} of the part read is a valid one, but it becomes {recipe.fill}, "
-            f"which is the missing value of the aggregation ({bad} such values); declare another _FillValue on the "
-            "aggregation"
+            f"{where}: the valid value {value} at {index} of the part read would become {recipe.fill}, the missing "
+            f"value of the aggregation ({bad} such values); declare another _FillValue on the aggregation"
         )
 
 

@@ -69,7 +69,7 @@ def to_days(
 def _check(calendar: str) -> None:
     """Refuse other names of calendars, which would be taken for another calendar."""
     if calendar not in CALENDARS:
-        raise CalendarError(f"{calendar!r} is no calendar by its canonical name; expected {', '.join(CALENDARS)}")
+        raise CalendarError(f"{calendar!r} is not the canonical name of a calendar; expected {', '.join(CALENDARS)}")
 
 
 def compiled(size: int) -> bool:

@@ -140,7 +140,7 @@ def calendar_name(text: str | None) -> str | None:
 
 
 def _rule(calendar: str, year: int) -> tuple[str, int]:
-    """Return the rule by which days are counted, and a year that it has: year 0 (old climatologies) counts as year 1."""
+    """Return the rule by which days are counted, and a year that it has: year 0 of old climatologies counts as 1."""
     if calendar in ("standard", "julian"):
         return calendar, year or -1
     return "proleptic_gregorian" if calendar in ("utc", "tai") else calendar, year

@@ -65,7 +65,7 @@ def _from_numpy(value: np.timedelta64) -> Fraction:
         raise OptionError("NaT is not a span of time")
     unit, count = np.datetime_data(value.dtype)
     if unit in {"Y", "M", "generic"}:
-        raise OptionError(f"{value!r} has no fixed length: give days, hours, minutes or seconds")
+        raise OptionError(f"{value!r} has no fixed length: use days, hours, minutes or seconds")
     whole = {"W": 604800, "D": 86400, "h": 3600, "m": 60, "s": 1}
     parts = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
     size = Fraction(whole[unit]) if unit in whole else Fraction(1, parts[unit])
@@ -81,7 +81,7 @@ def _from_text(text: str) -> Fraction:
     seconds = _unsigned(body)
     if seconds is None:
         if re.fullmatch(r"p.*[0-9][ym].*|.*[0-9]\s*(y|yr|year|mo|mon|month)s?", body.partition("t")[0]):
-            wrong = f"{text!r} has no fixed length: months and years differ; give days, hours, minutes or seconds"
+            wrong = f"{text!r} has no fixed length, since months and years differ: use days, hours, minutes or seconds"
         raise OptionError(wrong)
     return -seconds if sign == "-" else seconds
 

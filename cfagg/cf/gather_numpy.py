@@ -16,7 +16,7 @@ _BLOCK = 2**16
 
 
 def gather_numpy(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule) -> tuple[int, int]:
-    """Copy `source` into `target` by `rule`; return the number of bad elements, and the flat index of the first or -1."""
+    """Copy `source` to `target` by `rule`; return the number of bad elements, and the flat index of the first or -1."""
     if source.size > _BLOCK and source.ndim:
         step = max(1, _BLOCK * len(source) // source.size)
         inner = source.size // len(source)
@@ -57,7 +57,7 @@ def _block(source: npt.NDArray[Any], target: npt.NDArray[Any], rule: GatherRule)
 
 
 def fill_missing(values: npt.NDArray[Any], rule: GatherRule) -> bool:
-    """Write the fill of the target over missing values that were copied, by a `light` rule; return whether it has a fill."""
+    """Write the fill over missing values that were copied, by a `light` rule; return whether there is a fill."""
     if rule.copies:
         return True
     for begin in range(0, values.size, _BLOCK):
@@ -71,7 +71,7 @@ def fill_missing(values: npt.NDArray[Any], rule: GatherRule) -> bool:
 
 
 def _all_present(values: npt.NDArray[Any], rule: GatherRule) -> bool:
-    """Return whether the largest or smallest value shows that none is missing, which is half the work of comparing all."""
+    """Return whether the largest or smallest value shows that none is missing: half the work of comparing all."""
     fills = [fill for fill in rule.fills if not rule.keeps(fill)]
     if rule.bounded or not values.size:
         return False

@@ -1,7 +1,7 @@
-"""What units are: known, alike, times, temperatures.
+"""What units mean: whether they are known, alike, times, temperatures.
 
-All answers are given by UDUNITS-2 and kept; no text makes a function raise, only `MissingExtraError` tells of a library
-that is not there.
+All answers come from UDUNITS-2 and are cached; no text raises an error, only a missing library raises
+`MissingExtraError`.
 
 Sources: CF sections 3.1, 4.1, 4.2 and 4.4; UDUNITS-2.
 """
@@ -45,9 +45,9 @@ _NAMES = re.compile(r"[^\W\d_]\w*?(?=-?\d|\W|\b)|°[A-Za-z]*")
 
 
 class Meaning(NamedTuple):
-    """What units mean: base units with their exponents, without radians, which are numbers.
+    """The meaning of units: base units with their exponents, without radians, which are numbers.
 
-    Logarithmic values are of ratios to a reference level of that dimension; those of a reference are times since an
+    Logarithmic units are for ratios to a reference level of that dimension; reference units are for times since an
     instant.
     """
 
@@ -58,7 +58,7 @@ class Meaning(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def meaning(text: str) -> Meaning | None:
-    """Return what `text` means to UDUNITS, `None` for a text that it does not know."""
+    """Return the meaning of `text` to UDUNITS, `None` if it is unknown."""
     text = text.strip()
     found = _common(text) or definition(text)
     if found is None:
@@ -86,16 +86,13 @@ def known(text: str) -> bool:
 
 
 def convertible(a: str, b: str) -> bool:
-    """Whether values in one of two units become those in the other by a factor and an offset (CF section 3.1).
-
-    Reciprocals, logarithms and, among themselves, reference times and durations do not.
-    """
+    """Whether values convert between two units by a factor and an offset (CF section 3.1)."""
     one = meaning(a)
     return one is not None and one == meaning(b)
 
 
 def is_dimensionless(text: str) -> bool:
-    """Whether it is a number such as ``1``, ``percent``, ``mg kg-1`` or ``degree``."""
+    """Whether units are a number such as ``1``, ``percent``, ``mg kg-1`` or ``degree``."""
     found = meaning(text)
     return found is not None and not (found.dimension or found.logarithmic)
 
@@ -107,7 +104,7 @@ def is_logarithmic(text: str) -> bool:
 
 
 def is_pressure(text: str) -> bool:
-    """Whether it is a unit of pressure.
+    """Whether units are those of a pressure.
 
     >>> is_pressure("dbar"), is_pressure("m")
     (True, False)
@@ -116,13 +113,13 @@ def is_pressure(text: str) -> bool:
 
 
 def is_time(text: str) -> bool:
-    """Whether it is a duration."""
+    """Whether units are those of a duration."""
     return convertible(text, "s")
 
 
 @lru_cache(maxsize=1024)
 def split_reference(text: str) -> tuple[str, str, str] | None:
-    """Return unit, word and datetime of a reference time, `None` for other units; the datetime may be anything.
+    """Return unit, word and datetime, which may be anything, of a reference time; `None` for other units.
 
     >>> split_reference("days  since 2000-02-30")
     ('days', 'since', '2000-02-30')
@@ -139,13 +136,13 @@ def split_reference(text: str) -> tuple[str, str, str] | None:
 
 
 def is_reference_time(text: str) -> bool:
-    """Whether it is a duration since an instant, however the instant is written."""
+    """Whether units are a duration since an instant, which may have any form."""
     return split_reference(text) is not None
 
 
 @lru_cache(maxsize=1024)
 def is_temperature(text: str) -> bool:
-    """Whether a unit of temperature is involved, also multiplied by others or raised to a power."""
+    """Whether units contain one of temperature, even multiplied by others or raised to a power."""
     found = meaning(text)
     if found is None or found.reference:
         return False

@@ -1,6 +1,6 @@
 """The small grammars of CF attributes that name variables.
 
-Every function returns `None` where the text does not follow the grammar, or is longer than any list can be.
+Every function returns `None` if the text does not follow the grammar, or is longer than any list can be.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ __all__ = ["grid_mappings", "interpolations", "pairs"]
 
 def pairs(text: str) -> list[tuple[str, list[str]]] | None:
     """Return the groups of ``key: name [name ...] [key: name ...]``.
-
-    A key is a word that ends in a colon; names follow it.
 
     >>> pairs("area: areacella volume: vol")
     [('area', ['areacella']), ('volume', ['vol'])]
@@ -52,9 +50,7 @@ def grid_mappings(text: str) -> list[tuple[str, list[str]]] | None:
 
 
 def interpolations(text: str) -> list[tuple[list[str], str]] | None:
-    """Return (tie point variables, interpolation variable) of each part of a ``coordinate_interpolation``.
-
-    Source: CF section 8.3.
+    """Return (tie point variables, interpolation variable) of each part of a ``coordinate_interpolation`` (CF 8.3).
 
     >>> interpolations("lat: lon: bi_linear")
     [(['lat', 'lon'], 'bi_linear')]

@@ -1,4 +1,4 @@
-"""Which stored values of a variable mean "missing", as its attributes declare it: the one answer for every job.
+"""The stored values of a variable that mean "missing" by its attributes, in one place for every job.
 
 Sources: CF section 2.5.1 and the NetCDF User's Guide, "Attribute Conventions".
 """
@@ -38,15 +38,15 @@ DEFAULT_FILLS: Mapping[str, int | float] = {k: v for k, v in WRITTEN_FILLS.items
 
 
 def default_fill(dtype: np.dtype[Any]) -> int | float | None:
-    """Return the value that means missing in netCDF variables without ``_FillValue``, `None` if their type has none."""
+    """Return the missing value of netCDF variables without ``_FillValue``, `None` if their type has none."""
     return DEFAULT_FILLS.get(dtype.str[1:])
 
 
 class Missing(NamedTuple):
-    """Values that mean missing, and the smallest and largest that do not, in the type of the stored values.
+    """Missing values, and the smallest and largest valid ones, in the stored type with ``_Unsigned`` applied.
 
-    ``_Unsigned`` is already applied. `declared` tells that the variable declares a missing value itself, so that
-    `fills` is not netCDF's default alone.
+    `declared` is true if the variable declares a missing value itself, so that `fills` is not only the default of
+    netCDF.
     """
 
     fills: tuple[int | float, ...] = ()
@@ -68,12 +68,12 @@ class Missing(NamedTuple):
         warn: bool = True,
         where: str,
     ) -> Missing:
-        """Return what a variable's attributes declare as missing; `ConformError` where they are no numbers.
+        """Return the missing values that attributes declare; raise `ConformError` unless they are numbers.
 
-        Every ``_FillValue`` and ``missing_value`` is, `fill` if it is known from elsewhere, and where there is no
-        ``_FillValue`` also what the netCDF library writes where nothing was written (`netcdf`; Zarr arrays have their
-        own). What lies outside the valid range is, too (see `cfagg.cf.valid`). `values` is the `stored` type with
-        ``_Unsigned`` applied; `warn` of ``valid_range`` beside ``valid_min`` or ``valid_max``.
+        These are every ``_FillValue`` and ``missing_value``, `fill` if it is known from elsewhere, without a
+        ``_FillValue`` the default of the netCDF library (if `netcdf`; Zarr arrays have their own), and values outside
+        of the valid range (see `cfagg.cf.valid`).  `values` is the `stored` type with ``_Unsigned`` applied; `warn` if
+        there are both ``valid_range`` and ``valid_min`` or ``valid_max``.
         """
         own = numbers(attributes, "_FillValue", where)
         found = [*own, *numbers(attributes, "missing_value", where), *([] if fill is None else [fill])]
@@ -88,7 +88,7 @@ class Missing(NamedTuple):
         return cls(fills, low, high, declared)
 
     def mask(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Return which stored values, integers or reals with ``_Unsigned`` applied, are missing; NaN always is."""
+        """Return which stored values, with ``_Unsigned`` applied, are missing; NaN always is."""
         low, high, bounded = typed_bounds(values.dtype, self.low, self.high)
         missing: npt.NDArray[np.bool_] = np.zeros(values.shape, bool)
         if bounded or values.dtype.kind == "f":
@@ -99,12 +99,12 @@ class Missing(NamedTuple):
 
 
 def _warn_of_both(attributes: Mapping[str, Any], where: str) -> None:
-    """Warn of a valid range that is declared in both forms, as CF forbids it."""
+    """Warn if the valid range is declared in both forms, which CF forbids."""
     ends = [n for n in ("valid_min", "valid_max") if attributes.get(n) is not None]
     if ends and attributes.get("valid_range") is not None:
         said = ", ".join(f"{n} = {np.ravel(attributes[n]).tolist()}" for n in ("valid_range", *ends))
         warnings.warn(
-            f"{where}: {said}: only one form should be there; the narrower bounds hold",
+            f"{where}: {said}: a variable should have only one form; the narrower bounds are used",
             CfaggWarning,
             stacklevel=3,
         )
@@ -119,7 +119,7 @@ def declared_fill(attributes: Mapping[str, Any], where: str) -> int | float | No
 
 
 def typed_fills(values: Iterable[Any], dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """Return values in `dtype`, each once; those that no element can equal are left out.
+    """Return values in `dtype`, each once, without those that no element can equal.
 
     >>> typed_fills([-999.0, 0.5, -999], np.dtype("i2"))
     (np.int16(-999),)
@@ -128,7 +128,7 @@ def typed_fills(values: Iterable[Any], dtype: np.dtype[Any]) -> tuple[Any, ...]:
 
 
 def _typed(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """Return `value` in `dtype`, or nothing where no element can equal it."""
+    """Return `value` in `dtype`, or nothing if no element can equal it."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             typed = dtype.type(value)
@@ -142,6 +142,6 @@ def _typed(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
 
 
 def is_default_fill(dtype: np.dtype[Any], value: npt.NDArray[Any]) -> bool:
-    """Whether a value is what netCDF writes where nothing was written in variables of a type."""
+    """Whether a value is the default fill value of netCDF for a type."""
     default = default_fill(dtype)
     return default is not None and value.size == 1 and bool(np.isclose(float(value[0]), default, rtol=1e-6))

@@ -45,7 +45,7 @@ STORAGE_ATTRIBUTES = (*DECODING_ATTRIBUTES, "valid_min", "valid_max", "valid_ran
 
 
 class Packing(NamedTuple):
-    """How a variable's stored values become its values: ``stored * scale + offset``."""
+    """How stored values are unpacked: ``stored * scale + offset``."""
 
     scale: float = 1.0
     offset: float = 0.0
@@ -60,17 +60,14 @@ class Packing(NamedTuple):
         return cls._checked(1.0 if scale is None else scale, 0.0 if offset is None else offset, where)
 
     def undo(self, values: npt.NDArray[Any], kind: np.dtype[Any] = np.dtype("f8")) -> npt.NDArray[Any]:  # noqa: B008
-        """Return what stored values stand for, computed in a type; missing ones are not looked at."""
+        """Return unpacked values, computed in a type, without regard to missing ones."""
         with np.errstate(over="ignore", invalid="ignore"):
             out: npt.NDArray[Any] = values.astype(kind) * kind.type(self.scale) + kind.type(self.offset)
         return out
 
     @classmethod
     def with_layout(cls, attributes: Mapping[str, Any], layout: Layout, *, where: str) -> Packing:
-        """Return the packing of a sub-array: the file's own, else what the aggregation says.
-
-        A netCDF file's own packing is undone when it is read, so what the aggregation repeats is not applied twice.
-        """
+        """Return the packing of a sub-array: that of the file, else that of the aggregation; they must agree."""
         own = cls.of(attributes, where=where)
         scale = 1.0 if layout.scale_factor is None else layout.scale_factor
         offset = 0.0 if layout.add_offset is None else layout.add_offset
@@ -94,7 +91,7 @@ class Packing(NamedTuple):
 
 
 def read_as(dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> np.dtype[Any]:
-    """Return the type as which stored values are meant: with ``_Unsigned``, integers of the other sign."""
+    """Return the type in which stored values are read: with ``_Unsigned``, integers of the other sign."""
     flag = str(attributes.get("_Unsigned", "")).strip().lower()
     if dtype.kind == "i" and flag == "true":
         return np.dtype(dtype.str.replace("i", "u"))
@@ -104,17 +101,13 @@ def read_as(dtype: np.dtype[Any], attributes: Mapping[str, Any]) -> np.dtype[Any
 
 
 def as_meant(stored: npt.NDArray[Any], attributes: Mapping[str, Any]) -> npt.NDArray[Any]:
-    """Return integers with the sign that ``_Unsigned`` says they have, all else as it is."""
+    """Return integers with the sign that ``_Unsigned`` declares, everything else unchanged."""
     meant = read_as(stored.dtype, attributes)
     return stored if meant == stored.dtype else stored.view(meant)
 
 
 def check_declared(name: str | None, dtype: np.dtype[Any], packing: Packing, *, where: str) -> None:
-    """Check that a sub-array has the type that the aggregation says.
-
-    The aggregation may also give the unpacked type of a packed sub-array: as netCDF files unpack themselves, the
-    convention does not say which of the two it means.
-    """
+    """Check that a sub-array has the type, packed or unpacked, that the aggregation declares."""
     if name is None:
         return
     if dtype.kind in "OUT" or (dtype.kind == "S" and dtype.itemsize > 1):

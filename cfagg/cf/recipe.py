@@ -1,4 +1,4 @@
-"""What has to be done to a sub-array, found from what the aggregation and the sub-array's own file say about it."""
+"""How a sub-array is conformed, derived from the aggregation and the sub-array's own file."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ ANY = np.dtype(object, metadata={"any": True})
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is done to a sub-array, in a form that can be pickled.
+    """How a sub-array is conformed, in a form that can be pickled.
 
-    `dtype` is the type of the master as stored, `source` and `target` are types with ``_Unsigned`` applied. With
+    `dtype` is the stored type of the master; `source` and `target` are types with ``_Unsigned`` applied.  With
     `identity`, values are copied bit by bit, up to byte order, axes and flips (see `cfagg.cf.axes.Axes`); else ``stored
-    * scale + offset`` is stored in the master. Missing values become `fill`: `None` is NaN in a real master, and in an
-    integer master there is nothing for them. Valid stored values in the range `clash` may become `fill` and would then
-    be mixed up with missing ones. `whole`: computed values must be whole numbers, because the master is an integer
-    array without packing. With `dates`, a change of calendar, `scale` and `offset` unpack to the sub-array's own time,
-    and `pack`, the master's packing, packs what comes out.
+    * scale + offset`` is stored in the master.  Missing values become `fill`; `None` is NaN in a real master, and an
+    error in an integer one.  Valid stored values in the range `clash` may become `fill` and would then be mistaken for
+    missing ones. `whole`: computed values must be integers, because the master is an integer array without packing.
+    With `dates`, a change of calendar, `scale` and `offset` unpack to the time of the sub-array, and `pack` packs the
+    results.
     """
 
     axes: tuple[int, ...]
@@ -66,7 +66,7 @@ class Recipe:
 
     @cached_property
     def rule(self) -> GatherRule:
-        """What is done to every element, where neither whole numbers nor dates are computed."""
+        """The work on every element, if neither integers nor dates are computed."""
         if self.identity:
             return GatherRule.make(self.source, self.target)
         missing = self.missing
@@ -76,11 +76,7 @@ class Recipe:
 
 
 def master_fill(aggregation: Aggregation) -> int | float | None:
-    """Return the value that stands for missing elements in the master array as stored.
-
-    It is the variable's ``_FillValue``, else its ``missing_value``, else NaN for real types.  Integers without either,
-    text and other types have none.
-    """
+    """Return the stored missing value of the master: ``_FillValue``, ``missing_value``, or NaN for real types."""
     dtype = aggregation.dtype
     if dtype.kind not in "iuf":
         return None
@@ -104,11 +100,7 @@ def master_fill(aggregation: Aggregation) -> int | float | None:
 
 
 def recipe(aggregation: Aggregation, layout: Layout, header: Header, *, where: str) -> Recipe:
-    """Return what has to be done to the sub-arrays of one layout in files with one header; `where` is for messages.
-
-    Contradictions of file and aggregation raise `FragmentMismatchError`, units and calendars that do not convert
-    `UnitsError` and `CalendarError`, attributes that make no sense `ConformError`.
-    """
+    """Return how sub-arrays of one layout in files with one header are conformed; raise an error for contradictions."""
     axes = Axes.match(aggregation, layout, header, where=where)
     stored, dtype = header.dtype.newbyteorder("="), aggregation.dtype.newbyteorder("=")
     unpack = Packing.with_layout(header.attributes, layout, where=where) if stored.kind in "iuf" else Packing()
@@ -176,7 +168,7 @@ def _change(aggregation: Aggregation, layout: Layout, header: Header, where: str
 
 
 def _said(attributes: Mapping[str, Any], name: str, where: str) -> str | None:
-    """Return the text of an attribute, `None` where it is absent; a number 1 stands for the text."""
+    """Return the text of an attribute, `None` if it is absent; the number 1 counts as text."""
     value = attributes.get(name)
     if value is None or isinstance(value, str):
         return value
@@ -211,9 +203,9 @@ def inverse(pack: Packing) -> Linear:
 def _clash(
     source: np.dtype[Any], target: np.dtype[Any], scale: float, offset: float, missing: Missing, fill: Any
 ) -> tuple[int | float, int | float] | None:
-    """Return the range of stored values that may become the master's fill without being missing.
+    """Return the range of stored values that may become the fill of the master without being missing.
 
-    Computed from real values, a fill is met by none but by a freak of rounding; those are not searched.
+    Real values are not searched: there, a computed value equals the fill only by accident.
     """
     pure = (scale, offset) == (1.0, 0.0)
     if source.kind == "f" and not (pure or target.kind == "i"):
@@ -238,7 +230,7 @@ def _clash(
 
 
 def _same_missing(aggregation: Aggregation, missing: Missing, source: np.dtype[Any], target: np.dtype[Any]) -> bool:
-    """Return whether the stored values that mean missing are the same in sub-array and master."""
+    """Return whether the same stored values are missing in sub-array and master."""
 
     def typed(values: Any, kind: np.dtype[Any]) -> set[Any]:
         # NaN is missing on both sides, declared or not.
@@ -261,7 +253,7 @@ def is_any(dtype: np.dtype[Any]) -> bool:
 
 
 def _same_kind(stored: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
-    """Return whether two types that are not both real numbers hold the same things."""
+    """Return whether two types that are not both real numbers hold the same kind of values."""
     if stored == dtype:
         return True
     text = "OUTS"
@@ -269,5 +261,5 @@ def _same_kind(stored: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
 
 
 def _master(aggregation: Aggregation) -> str:
-    """Return how the master is named in messages."""
+    """Return the name of the master for messages."""
     return f"file {aggregation.source or '(none)'}, variable {aggregation.name}"

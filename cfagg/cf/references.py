@@ -52,11 +52,11 @@ How = Literal["path", "own", "ancestor", "lateral", "elsewhere"]
 
 
 class Reference(NamedTuple):
-    """One name of a variable in an attribute, and the variable, `None` where there is none.
+    """One name of a variable in an attribute, and the variable, `None` if there is none.
 
-    `key` stands before the colon, where the attribute has keys; ``"interpolation"`` marks the interpolation variable of
-    a ``coordinate_interpolation``, ``"coordinate"`` a coordinate in an extended ``grid_mapping``. `how` tells how it
-    was found.
+    `key` is before the colon, if the attribute has keys; ``"interpolation"`` marks the interpolation variable of a
+    ``coordinate_interpolation``, ``"coordinate"`` a coordinate in an extended ``grid_mapping``.  `how` is the way in
+    which it was found.
     """
 
     source: Variable
@@ -126,10 +126,7 @@ class Resolver:
 
 
 def references(dataset: Dataset, resolver: Resolver) -> list[Reference]:
-    """Return every reference to a variable, in the order of the variables.
-
-    They are in the attributes of `LISTS`, `KEYED` and `WITH_A_GRAMMAR`.
-    """
+    """Return every reference to a variable in `LISTS`, `KEYED` and `WITH_A_GRAMMAR`, in the order of the variables."""
     found = []
     for variable in dataset.variables:
         if not variable.attributes:
@@ -141,7 +138,7 @@ def references(dataset: Dataset, resolver: Resolver) -> list[Reference]:
 
 
 def names_in(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str | None, str]]:
-    """Yield attribute, key and name of each variable that the attributes of a variable refer to.
+    """Yield attribute, key and name of each variable to which the attributes of a variable refer.
 
     >>> list(names_in({"grid_mapping": "crs: x", "bounds": "b"}))
     [('bounds', None, 'b'), ('grid_mapping', None, 'crs'), ('grid_mapping', 'coordinate', 'x')]

@@ -1,4 +1,4 @@
-"""What a coordinate is for, by its attributes: latitude, longitude, vertical, time; and which axis it is along.
+"""The roles of coordinates by their attributes (latitude, longitude, vertical, time), and the axes that they belong to.
 
 Sources: CF chapter 4 (units, ``positive``, ``standard_name``, ``axis``), Appendices D and F (parametric vertical and
 projection coordinates).
@@ -94,11 +94,7 @@ def place_by_units(units: Any) -> Place | None:
 
 
 def place_of(attributes: Mapping[Any, Any]) -> Place | None:
-    """Return whether a coordinate with these attributes holds true latitudes or longitudes.
-
-    The standard name decides where it is that of an axis, else the units: coordinates of rotated and projected grids
-    are not true latitudes, whatever their units.
-    """
+    """Return whether a coordinate holds true latitudes or longitudes, by its standard name, else its units."""
     name = _word(attributes, "standard_name")
     if name in ("latitude", "longitude"):
         return name  # type: ignore[return-value]
@@ -120,10 +116,10 @@ def axis_by_units(attributes: Mapping[Any, Any]) -> Axis | None:
 
 
 def axis_of(attributes: Mapping[Any, Any], ndim: int | None = 1) -> Axis | None:
-    """Return the axis of a coordinate: ``axis``, else from units and ``positive``, else the standard name.
+    """Return the axis of a coordinate by ``axis``, else units and ``positive``, else the standard name.
 
-    Pressures without a standard name are vertical coordinates along one dimension at most; with `ndim` `None`, for what
-    may be data, no pressure is.
+    Pressures without a standard name are vertical only with one dimension at most; with `ndim` `None` (perhaps data),
+    never.
     """
     axis, units = attributes.get("axis"), attributes.get("units")
     letter = axis.strip().upper() if isinstance(axis, str) else ""
@@ -137,7 +133,7 @@ def axis_of(attributes: Mapping[Any, Any], ndim: int | None = 1) -> Axis | None:
 
 
 def _word(attributes: Mapping[Any, Any], name: str) -> str:
-    """Return the first word of an attribute that is text, empty where there is none."""
+    """Return the first word of an attribute that is text, "" otherwise."""
     value = attributes.get(name)
     words = value.split() if isinstance(value, str) else []
     return words[0] if words else ""

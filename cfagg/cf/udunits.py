@@ -1,7 +1,7 @@
-"""The UDUNITS-2 library: what units are in base units, and values in other units.
+"""The UDUNITS-2 library: units in base units, and values in other units.
 
-The system's library comes first; the wheel of cf-units carries a copy of the library and its tables.  Definitions are
-asked of it through ctypes, which is ready in a hundredth of a second; cfunits converts, by the very same library.
+The library of the system is preferred; the wheel of cf-units carries a copy with its tables.  Definitions are requested
+through ctypes, which loads in a hundredth of a second; cfunits converts with the same library.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 
 
 def definition(text: str) -> str | None:
-    """Return units in terms of base units as UDUNITS prints them, `None` for a text that it does not know."""
+    """Return units in base units as UDUNITS prints them, `None` if they are unknown."""
     library, _ = _library()
     buffer = ctypes.create_string_buffer(1024)
     with _LOCK:
@@ -67,18 +67,18 @@ def definition(text: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def converter(source: str, target: str) -> Callable[[float], float]:
-    """Return the function that converts a value; raises `UnitsError` for units that are not known or do not convert."""
+    """Return the function that converts a value; raise `UnitsError` for units that are unknown or do not convert."""
     units = load().Units
     for text in (source, target):
         if any("\ud800" <= c <= "\udfff" for c in text):
-            raise UnitsError(f"{text!r} are not text in UTF-8")
+            raise UnitsError(f"{text!r} is not UTF-8 text")
     with _LOCK:
         ends = [units(reduce(lambda text, sign: text.replace(*sign), _SIGNS.items(), end)) for end in (source, target)]
         for text, end in zip((source, target), ends, strict=True):
             if not end.isvalid:
-                raise UnitsError(f"{text!r} are not known to UDUNITS")
+                raise UnitsError(f"{text!r} is unknown to UDUNITS")
         if not ends[0].equivalent(ends[1]):
-            raise UnitsError(f"{source!r} and {target!r} measure different things")
+            raise UnitsError(f"{source!r} and {target!r} measure different quantities")
 
     def convert(value: float) -> float:
         with _LOCK:
@@ -88,10 +88,7 @@ def converter(source: str, target: str) -> Callable[[float], float]:
 
 
 def load() -> ModuleType:
-    """Return the module cfunits, which finds no library but the system's by itself.
-
-    Nothing is changed for good: the search for libraries and the environment are as before once cfunits is imported.
-    """
+    """Return the module cfunits, whose search for the library is redirected while it is imported."""
     library, _ = _library()
     import ctypes.util  # slow to import, and not needed by those who only ask for definitions
 
@@ -147,9 +144,9 @@ def _library() -> tuple[Any, int]:
     library = next(filter(None, map(_loaded, _NAMES)), None)
     if library is None and (copy := bundled()) is not None:
         library, table = _loaded(str(copy[0])), str(copy[1])
-    remedy = f"install UDUNITS-2 or cf-units, and see that {XML}, where it is set, names the table udunits2.xml"
+    remedy = f"install UDUNITS-2 or cf-units, and if {XML} is set, make sure that it names the table udunits2.xml"
     if library is None:
-        raise MissingExtraError(f"units are not understood because the library UDUNITS-2 is not found; {remedy}")
+        raise MissingExtraError(f"units cannot be parsed because the library UDUNITS-2 was not found; {remedy}")
     pointer = ctypes.c_void_p
     for name, result, *arguments in (
         ("ut_set_error_message_handler", pointer, pointer),
@@ -164,12 +161,12 @@ def _library() -> tuple[Any, int]:
     table = os.environ.get(XML, table)
     system = library.ut_read_xml(os.fsencode(table) if table else None)
     if not system:
-        raise MissingExtraError(f"units are not understood because UDUNITS-2 cannot read its table {table!r}; {remedy}")
+        raise MissingExtraError(f"units cannot be parsed because UDUNITS-2 cannot read its table {table!r}; {remedy}")
     return library, system
 
 
 def _loaded(name: str) -> Any:
-    """Return a shared library, `None` where there is none of that name."""
+    """Return a shared library, `None` if there is none of that name."""
     try:
         return ctypes.CDLL(name)
     except OSError:

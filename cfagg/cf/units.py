@@ -1,7 +1,7 @@
-"""What has to be done to values to bring them from one unit to another.
+"""The change of values from one unit to another.
 
-Units that are spelled alike need nothing and load nothing.  On others cfunits decides; reference times are compared by
-their calendars (`cfagg.cf.calendars`), never by UDUNITS' own.
+Units with the same spelling need nothing and load nothing.  Others are converted by cfunits; reference times are
+compared by their calendars (`cfagg.cf.calendars`), never by that of UDUNITS.
 
 Sources: CF sections 3.1 and 4.4; NCA 0.1, "units" and "calendar".
 """
@@ -31,10 +31,7 @@ _LEVELS = re.compile(r"(?<![A-Za-z])(dB|decibels?|debicels|bels?|Np|nepers?)(?![
 
 
 def linear(source: str, target: str) -> tuple[float, float]:
-    """Return (scale, offset) such that ``value * scale + offset`` is in `target` where `value` is in `source`.
-
-    None of them is a reference time. Units that do not convert by a scale and an offset raise `UnitsError`.
-    """
+    """Return (scale, offset) that convert values from `source` to `target`; raise `UnitsError` if there are none."""
     scale, offset = linear_exact(source, target)
     return float(scale), float(offset)
 
@@ -46,7 +43,7 @@ def linear_exact(source: str, target: str) -> Linear:
         return SAME
     for text in (source, target):
         if _LEVELS.search(text):
-            raise UnitsError(f"units {source!r} cannot be converted to {target!r}: {text!r} are logarithmic")
+            raise UnitsError(f"units {source!r} cannot be converted to {target!r}: {text!r} is logarithmic")
     from cfagg.cf.udunits import converter
 
     try:
@@ -76,7 +73,7 @@ def _not_linear(source: str, target: str) -> UnitsError:
 
 
 def _simple(value: float, tolerance: float) -> Fraction:
-    """Return the simple fraction that a computed number stands for, or the number itself if it stands for none."""
+    """Return the simple fraction that a computed number approximates, or the number itself."""
     for inverse in (False, True):
         exact = 1 / Fraction(value) if inverse else Fraction(value)
         near = exact.limit_denominator(10_000)
@@ -86,5 +83,5 @@ def _simple(value: float, tolerance: float) -> Fraction:
 
 
 def plain_units(units: str | None) -> str:
-    """Return units with single spaces; no units are the number 1."""
+    """Return units with single spaces; no units mean the number 1."""
     return " ".join(str(units).split()) or "1" if units is not None else "1"

@@ -1,4 +1,4 @@
-"""The numbers by which values are packed, before xarray computes with them: whether they are numbers, of what type."""
+"""Checks of packing before xarray computes with it: whether scale and offset are numbers, and of what type."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ class UnpackableError(ConventionError):
 def check_packing(
     path: str, variables: Iterable[tuple[str, Mapping[str, Any], Any]], decoding: Mapping[str, Any]
 ) -> None:
-    """Raise `UnpackableError` where variables that xarray is about to unpack, with its options, cannot be.
-
-    That is where ``scale_factor`` or ``add_offset`` is not one number (CF section 8.1), or values are texts.
-    """
+    """Raise `UnpackableError` if xarray, with these options, is about to unpack variables that cannot be unpacked."""
     found = [(name, *bad) for name, attributes, dtype in variables for bad in _bad(name, attributes, dtype, decoding)]
     if not found:
         return
@@ -49,7 +46,7 @@ def check_packing(
 def _bad(
     name: str, attributes: Mapping[str, Any], dtype: Any, decoding: Mapping[str, Any]
 ) -> list[tuple[str, Any, str]]:
-    """Return the attributes of a variable by which it cannot be unpacked, and what is expected."""
+    """Return the attributes that prevent unpacking a variable, and what is expected."""
     wanted = decoding.get("mask_and_scale")
     if isinstance(wanted, Mapping):
         wanted = wanted.get(name)
@@ -63,7 +60,7 @@ def _bad(
 
 
 def _one(value: Any) -> Any:
-    """Return the one number that an attribute is, `None` where it is something else."""
+    """Return the one number in an attribute, `None` otherwise."""
     if isinstance(value, list | tuple) and not all(isinstance(v, int | float) for v in value):
         return None
     found = np.asarray(value)
@@ -72,10 +69,7 @@ def _one(value: Any) -> Any:
 
 
 def real_packing(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Return attributes with which xarray unpacks values as CF means it.
-
-    It unpacks to the type of ``scale_factor``: with a whole number, real values would be cut, and missing ones have no
-    place.  A list of one number is that number.
+    """Return attributes with which xarray unpacks values to real numbers, as CF requires: a real ``scale_factor``.
 
     >>> real_packing({"scale_factor": 2, "_FillValue": -1}, np.dtype("i2"))
     {'scale_factor': np.float64(2.0), '_FillValue': -1}

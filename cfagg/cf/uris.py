@@ -1,4 +1,4 @@
-"""Whether a text is an absolute URI or a relative path, as CF section 2.8.1 and RFC 3986 ask of fragments."""
+"""Whether a text is an absolute URI or a relative path, as CF section 2.8.1 and RFC 3986 require of fragments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ODD = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]")
 
 
 def scheme_of(text: str) -> str | None:
-    r"""Return the scheme of an absolute URI in lower case, `None` where there is none."""
+    """Return the scheme of an absolute URI in lower case, `None` if there is none."""
     if _DRIVE.match(text):
         return None
     found = _SCHEME.match(text)
@@ -21,10 +21,7 @@ def scheme_of(text: str) -> str | None:
 
 
 def problem_of(text: str) -> str | None:
-    """Return what keeps a text from being an absolute URI or a relative path, `None` where it is one.
-
-    Problems that begin with "holds" are of characters only, which a URI writes as ``%`` and two digits.
-    """
+    """Return why a text is neither an absolute URI nor a relative path; "holds …" is about characters only."""
     if text[:1] in ("/", "#"):
         example = "write an absolute URI such as 'file:///data/a.nc', or a path relative to this dataset"
         return f"begins with {text[0]!r}: {example}"

@@ -35,10 +35,7 @@ def stored_bounds(
     offset: float,
     where: str,
 ) -> tuple[Bound, Bound]:
-    """Return the smallest and largest stored value that is valid; the narrower one where both forms are there.
-
-    They are in the type `values`, which is `stored` with ``_Unsigned`` applied. `attributes` also tell the types of
-    ``scale_factor`` and ``add_offset``; `ConformError` for those that are no numbers.
+    """Return the smallest and largest valid stored value in the type `values`; of both forms, the narrower bounds hold.
 
     >>> i2 = np.dtype("i2")
     >>> stored_bounds({"valid_range": np.float32([0, 5])}, i2, i2, -0.5, 1.0, "a.nc")
@@ -70,7 +67,7 @@ def stored_bounds(
 
 
 def is_packed_type(attribute: Any, stored: np.dtype[Any]) -> bool:
-    """Return whether an attribute's type is that of the stored values, so that it is meant for these.
+    """Return whether an attribute has the type of the stored values, so that it applies to these.
 
     >>> is_packed_type(np.int16(3), np.dtype("i2")), is_packed_type(np.float32(3), np.dtype("i2")), is_packed_type(
     ...     3, np.dtype("i2")
@@ -84,12 +81,12 @@ def is_packed_type(attribute: Any, stored: np.dtype[Any]) -> bool:
 
 
 def _has_type(attribute: Any) -> bool:
-    """Return whether an attribute has a type of its own, which numbers of JSON do not have."""
+    """Return whether an attribute has a type of its own, unlike numbers of JSON."""
     return isinstance(attribute, np.generic | np.ndarray)
 
 
 def _digits(value: Any) -> np.dtype[Any]:
-    """Return the real type that has as many digits as an attribute; without a type, the smallest that may be meant."""
+    """Return the real type with as many digits as an attribute; without a type, the smallest possible one."""
     dtype = np.asarray(value).dtype
     if _has_type(value):
         return np.dtype("f4") if dtype.kind == "f" and dtype.itemsize <= 4 else np.dtype("f8")
@@ -99,10 +96,7 @@ def _digits(value: Any) -> np.dtype[Any]:
 
 
 def _slack(bound: float, attributes: Mapping[str, Any], name: str, scale: float, offset: float) -> float:
-    """Return by how much an unpacked value may miss a bound and still be on it.
-
-    Where product and offset nearly cancel, what their own digits leave open is more than digits of the small result.
-    """
+    """Return by how much an unpacked value may miss a bound, considering the digits of product and offset."""
     if math.isinf(bound):
         return 0.0
     given = attributes[name]
@@ -134,7 +128,7 @@ def _stored(
 
 
 def _last(inside: Callable[[int], bool], least: int, most: int) -> int:
-    """Return the last of some integers, of which the first ones are inside; the one before all if none is."""
+    """Return the last integer inside, given that the first ones are; the one before all if none is."""
     low, high = least - 1, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -143,7 +137,7 @@ def _last(inside: Callable[[int], bool], least: int, most: int) -> int:
 
 
 def typed_bounds(dtype: np.dtype[Any], low: Any, high: Any) -> tuple[Any, Any, bool]:
-    """Return bounds in `dtype`, and whether they exclude any value but NaN; NaN and `None` are not a bound.
+    """Return bounds in `dtype`, and whether they exclude any value but NaN; NaN and `None` are no bounds.
 
     >>> typed_bounds(np.dtype("i2"), None, 9.5)
     (np.int16(-32768), np.int16(9), True)
@@ -165,7 +159,7 @@ def typed_bounds(dtype: np.dtype[Any], low: Any, high: Any) -> tuple[Any, Any, b
 
 
 def _round(value: Any, towards: Any, default: int) -> int:
-    """Return a bound as an integer; an infinite one lies outside every type."""
+    """Return a bound as an integer; an infinite one is outside of every type."""
     if value is None:
         return default
     if isinstance(value, int | np.integer):

@@ -14,7 +14,7 @@ __all__ = ["integer_range", "number", "numbers", "reinterpret", "whole"]
 
 
 def numbers(attributes: Mapping[str, Any], name: str, where: str) -> list[int | float]:
-    """Return an attribute's numbers as Python's own, none where it is absent; `ConformError` for anything else."""
+    """Return the numbers in an attribute, none if it is absent; raise `ConformError` for anything else."""
     if attributes.get(name) is None:
         return []
     values = np.asarray(attributes[name]).ravel()
@@ -24,7 +24,7 @@ def numbers(attributes: Mapping[str, Any], name: str, where: str) -> list[int | 
 
 
 def number(attributes: Mapping[str, Any], name: str, where: str) -> int | float | None:
-    """Return an attribute's one number, `None` where it is absent; `ConformError` for anything else."""
+    """Return the one number in an attribute, `None` if it is absent; raise `ConformError` for anything else."""
     values = numbers(attributes, name, where)
     if len(values) > 1:
         raise ConformError(f"{where}: attribute {name} = {attributes[name]!r} has {len(values)} values, expected 1")
@@ -39,7 +39,7 @@ def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 def whole(value: Any) -> int | None:
-    """Return the integer that `value` is, `None` where it is none."""
+    """Return the integer that `value` equals, `None` if it is not one."""
     if isinstance(value, int | np.integer):
         return int(value)
     real = float(value)
@@ -47,7 +47,7 @@ def whole(value: Any) -> int | None:
 
 
 def reinterpret(value: float, stored: np.dtype[Any], values: np.dtype[Any]) -> int | float:
-    """Return a value of the stored integer type as the same bits are read with the other sign."""
+    """Return a value of the stored integer type with the same bits read with the other sign."""
     exact = whole(value)
     if stored == values or stored.kind == "f" or exact is None:
         return value

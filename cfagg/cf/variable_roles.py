@@ -1,6 +1,6 @@
-"""What each variable of a dataset is there for, from who refers to it and how.
+"""The roles of the variables of a dataset, by the references to them.
 
-A variable that nothing refers to, and that is not a coordinate variable and no container, is a data variable.
+A variable to which nothing refers, and that is neither a coordinate variable nor a container, is a data variable.
 """
 
 from __future__ import annotations
@@ -54,10 +54,7 @@ class Roles:
 
     @cached_property
     def auxiliary(self) -> set[Variable]:
-        """Auxiliary coordinates, scalar coordinates and labels.
-
-        ``coordinates`` attributes name them, and they are not coordinate variables.
-        """
+        """Auxiliary coordinates, scalar coordinates and labels, as named by ``coordinates`` attributes."""
         return self.named_by("coordinates") - self.coordinate_variables
 
     @cached_property
@@ -106,7 +103,7 @@ class Roles:
 
     @cached_property
     def fragments(self) -> set[Variable]:
-        """Variables that only describe where the values of an aggregation variable stand."""
+        """Variables that only describe where the values of an aggregation variable are."""
         return self.named_by("aggregated_data")
 
     @cached_property
@@ -122,7 +119,7 @@ class Roles:
 
     @cached_property
     def data(self) -> set[Variable]:
-        """Data variables: what the dataset is about.  Cell measures and ancillary variables are among them."""
+        """Data variables, including cell measures and ancillary variables."""
         subordinate = set().union(*(self.named_by(a) for a in _SUBORDINATE)) if self._targets else set()
         return {
             v

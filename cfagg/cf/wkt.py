@@ -1,6 +1,6 @@
-"""Well-known text of coordinate reference systems: whether it can be read, not what it means.
+"""Well-known text of coordinate reference systems: whether it can be parsed, not what it means.
 
-Both writings are read, that of ISO 19162 (``GEODCRS[...]``) and the older one (``GEOGCS[...]``).
+Both forms are parsed, that of ISO 19162 (``GEODCRS[...]``) and the older one (``GEOGCS[...]``).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Node:
 
 
 def problems(text: str) -> list[str]:
-    """Return the first thing that is wrong with a text as well-known text of a coordinate reference system."""
+    """Return the first problem of a text as well-known text of a coordinate reference system."""
     if len(text) > _LONGEST:
         return [f"it has {len(text):,} characters"]
     problem = _read(text)
@@ -141,7 +141,7 @@ def _read(text: str) -> str | None:
 
 
 def _judged(node: _Node) -> str | None:
-    """Return what is wrong with one node, its members known."""
+    """Return what is wrong with one node, whose members are known."""
     at_least = _PARTS.get(node.keyword, 1)
     if len(node.members) < at_least:
         return f"{node.keyword} has {len(node.members)} members; expected {at_least} or more"

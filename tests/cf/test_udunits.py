@@ -81,7 +81,7 @@ def test_a_check_without_any_library_leaves_out_the_rules_that_need_it_and_says_
     text = 'netcdf a { variables: float v ; v:long_name = "v" ; v:units = "furlongs" ; :Conventions = "CF-1.13" ; }'
     report = cfagg.check(parse_cdl(text))
     print([f.code for f in report.findings if f.code.startswith("INT")])
-    print("UDUNITS-2 is not found" in report.skipped["UNI002"])
+    print("UDUNITS-2 was not found" in report.skipped["UNI002"])
     """
     assert python(code).split() == ["[]", "True"]
 

@@ -147,12 +147,12 @@ def _refuse(members: Members, made: Resolved, named: Callable[[int], str]) -> No
         raise OptionError(
             f"{named(made.behind[member, axis])} and {named(member)} have {count} "
             f"{'coordinate' if count == 1 else 'coordinates'} along {members.axes[axis].name} in common; "
-            "on_overlap='first' or 'last' says whose values to take"
+            "on_overlap='first' or 'last' chooses the values to take"
         )
     for member in np.flatnonzero(made.dropped).tolist():
         raise OptionError(
             f"{named(int(made.instead[member]))} has all coordinates of {named(member)}; on_overlap='first' or 'last' "
-            "says whose values to take"
+            "chooses the values to take"
         )
 
 

@@ -82,7 +82,7 @@ def describe_all(dataset: Dataset, options: Options | None = None) -> list[Descr
 
 
 def interned(described: Iterable[Described]) -> list[Described]:
-    """Return descriptions, perhaps of other processes, in which equal parts are the same objects as in all others here."""
+    """Return descriptions, perhaps of other processes, in which equal parts are the same objects as in others here."""
     memo: dict[int, Any] = {}
 
     def stated(one: Stated) -> Stated:

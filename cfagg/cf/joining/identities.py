@@ -48,7 +48,7 @@ DATASETS = (
 
 
 def identity(variable: Variable, options: Options) -> str | None:
-    """Return the identity of a coordinate or another variable: its standard name, or latitude, longitude or time by units."""
+    """Return the identity of a coordinate or another variable, such as its standard name."""
     if options.variable_identities:
         return f"ncvar%{variable.name}"
     name = (variable.text("standard_name") or "").split()

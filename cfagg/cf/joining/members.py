@@ -1,4 +1,4 @@
-"""Members that may be joined (fields of files, or variables), as columns with one row each, without an object for each."""
+"""Members that may be joined (fields of files, or variables), as columns with one row each instead of objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joining along one axis after the other until nothing changes, and joining what fills an array without such an order."""
+"""Joining along one axis after the other until nothing changes, and joining what fills an array otherwise."""
 
 from __future__ import annotations
 

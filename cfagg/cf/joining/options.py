@@ -17,7 +17,7 @@ _SEVERAL = ("equal", "exist", "ignore", "dimension", "field_ancillaries")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How alike variables have to be to be joined.
+    """How alike variables must be to be joined.
 
     Names and defaults are those of `cf.aggregate` of cf-python, but for `rtol` and `atol`, both 2**-52 there, and for
     what it does not have: `interleave` and `on_overlap`. Its ``ncvar_identities`` is `variable_identities` here.
@@ -25,15 +25,15 @@ class Options:
     Parameters
     ----------
     relaxed_identities : bool
-        What has no standard name is known by its long name, else by its name; a dimension without coordinates by the
-        name of the dimension.
+        Variables without a standard name are identified by their long name, else by their name; dimensions without
+        coordinates by their name.
     field_identity : str, optional
-        The attribute by which data variables are known, such as ``"long_name"``, in place of the standard name.
+        The attribute that identifies data variables, such as ``"long_name"``, instead of the standard name.
     variable_identities : bool
-        Everything is known by its name in the file.
+        All variables are identified by their names in the file.
     allow_no_identity : bool
-        Data variables that are known by nothing are taken for the same quantity, and coordinates without a standard
-        name are known by the names of their dimensions. By default these are joined with nothing.
+        Data variables without identity are taken for the same quantity, and coordinates without a standard name are
+        identified by the names of their dimensions. By default these are joined with nothing.
     relaxed_units : bool
         Variables without units are joined with each other; by default these, and those with coordinates without units,
         are joined with nothing.
@@ -42,19 +42,19 @@ class Options:
         8-byte reals unless more is allowed. Those stored as 4-byte reals may always differ by two units in their last
         place, times excepted. Integers and text are compared exactly.
     equal_all, exist_all : bool
-        All attributes but standard ones have to be equal, or to be there in both or in neither.
+        All attributes but standard ones must be equal, or must exist in both or in neither.
     equal, exist : str or sequence of str
-        Attributes, of the variable or else of its group or dataset, that have to be equal, or to be there in both or in
+        Attributes, of the variable or else of its group or dataset, that must be equal, or must exist in both or in
         neither.
     ignore : str or sequence of str
         Attributes that the four options before this one leave out.
     respect_valid : bool
-        Valid ranges have to be equal.
+        Valid ranges must be equal.
     concatenate : bool
         Attributes that differ are joined, distinct values in the order of files with ``" :AGGREGATED: "`` between them;
         otherwise they are left out.
     overlap : bool
-        Cells of neighbours, as their bounds say, may overlap.
+        Cells of neighbours may overlap, by their bounds.
     contiguous : bool
         There may be no gap between cells of neighbours, all of which need bounds.
     cells : bool or mapping of str to conditions, optional
@@ -71,16 +71,16 @@ class Options:
     field_ancillaries : str or sequence of str
         Attributes that become ancillary variables along the axes that are joined, such as ``"tracking_id"``.
     interleave : bool
-        Coordinates of one may stand between those of another, such as odd and even times; none may be in both.
+        Coordinates of one may lie between those of another, such as odd and even times; none may be in both.
     on_overlap : {"apart", "error", "first", "last"}
-        What becomes of variables with coordinates in common that would otherwise be joined: they stay apart, or this is
-        an error, or the values of the first, or the last, in the order of files are taken.
+        What happens to variables with coordinates in common that would otherwise be joined: they stay apart, or this is
+        an error, or the values of the first or last in the order of files are used.
 
     Raises
     ------
     OptionError
-        An option has a value that it cannot have, or two contradict each other: where coordinates are interleaved,
-        there are no neighbours of whose cells `contiguous` and `overlap` could speak.
+        An option has an invalid value, or two contradict each other: interleaved coordinates have no neighbours whose
+        cells could be `contiguous` or `overlap`.
 
     Notes
     -----

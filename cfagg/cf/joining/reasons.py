@@ -187,14 +187,14 @@ def _apart_from(axis: Axis, a: int, b: int, options: Options) -> str:
     mine, theirs = (_values(axis, i, options) for i in (a, b))
     common = np.intersect1d(mine, theirs).size
     if not common:
-        return "interleave=True lets coordinates of one stand between those of the other"
+        return "interleave=True allows coordinates of one to lie between those of the other"
     own = points_of(axis, options)
     one, other = (own.point[own.offset[c] : own.offset[c + 1]] for c in _codes(axis, own)[[a, b]].tolist())
     if np.intersect1d(one, other).size < common:
-        return f"correct what stands beside {axis.name}, such as bounds, which differs where they have it in common"
+        return f"correct what belongs to {axis.name}, such as bounds, which differs where coordinates are equal"
     if options.on_overlap in ("first", "last"):
         return "leave one of them out"
-    return "on_overlap='first' or on_overlap='last' says whose values to take where they have coordinates in common"
+    return "on_overlap='first' or on_overlap='last' chooses the values to take for coordinates in common"
 
 
 def _clash(members: Members, axis: Axis, member: int, options: Options, *, loose: bool) -> tuple[int, int] | None:
@@ -220,7 +220,7 @@ def _clash(members: Members, axis: Axis, member: int, options: Options, *, loose
 
 
 def _like(members: Members, axis: Axis, member: int, options: Options) -> npt.NDArray[np.bool_]:
-    """Return which members differ from one along an axis alone."""
+    """Return which members differ from one along an axis only."""
     like = np.ones(len(members), bool)
     for column in members.signature.values():
         like &= column == column[member]
@@ -260,7 +260,7 @@ def _difference(axis: Axis, a: int, b: int) -> tuple[str, Any, Any]:
 
 
 def _of_part(members: Members, name: str, part: Part, a: int, b: int, axis: str) -> Reason:
-    """Return that two members have something else of what does not span an axis."""
+    """Return the reason that something else differs that does not span an axis."""
     one, other = (int(part.code[a]), int(part.code[b])) if part.differing is None else part.differing(a, b)
     # Along a dimension whose places are only counted nothing is ever joined; meshes have no other.
     counted = any(
@@ -270,7 +270,7 @@ def _of_part(members: Members, name: str, part: Part, a: int, b: int, axis: str)
 
 
 def _of_cells(members: Members, axis: Axis, a: int, b: int, options: Options) -> Literal["cells overlap", "gap"] | None:
-    """Return what bounds of two members in order say against joining them."""
+    """Return what the bounds of two members in order say against joining them."""
     if options.overlap and not options.contiguous:
         return None
     low, high = axis.cells()

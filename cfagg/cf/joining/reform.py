@@ -1,4 +1,4 @@
-"""Times of the standard and of the proleptic Gregorian calendar, which are one from 15 October 1582 on, as of one."""
+"""Treating times of the standard and the proleptic Gregorian calendar, which agree from 15 October 1582 on, as one."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _COLUMNS = frozenset({"axes", "other coordinates and ancillary variables"})
 
 
 def in_one_calendar(described: Sequence[Described]) -> list[Described]:
-    """Return descriptions in which times of two calendars that are one from 1582 on have that of the first.
+    """Return descriptions in which times of the two calendars that agree have the calendar of the first.
 
-    That is where variables differ in nothing else, and no date of any of them, of bounds either, is before the day from
-    which the calendars agree. It has to stand before `tied`, `turned` and `members_of`.
+    This applies if variables differ in nothing else, and no date or bound of them is before the reform.  It must come
+    before `tied`, `turned` and `members_of`.
     """
     out = list(described)
     alike: dict[int, Any] = {}
@@ -54,7 +54,7 @@ def in_one_calendar(described: Sequence[Described]) -> list[Described]:
 
 
 def _alike(value: Any) -> Any:
-    """Return a column of the signature in which the two calendars are one; sorted by names, it keeps its order."""
+    """Return a column of the signature in which the two calendars are one, in the same order."""
     if value == ("reference time", "proleptic_gregorian"):
         return "reference time", "standard"
     return tuple(map(_alike, value)) if isinstance(value, tuple) else value
@@ -73,7 +73,7 @@ def _times(one: Described) -> Iterator[tuple[Stated, npt.NDArray[Any] | None]]:
 
 
 def _is_late(one: Described, known: dict[tuple[int, int], bool]) -> bool:
-    """Return whether all dates of the two calendars are such that these agree."""
+    """Return whether all dates of the two calendars are in the time in which they agree."""
     key = id(one.axes), id(one.parts)
     if key not in known:
         known[key] = all(_agree(stated, values) for stated, values in _times(one))
@@ -101,7 +101,7 @@ def _is_reformed(stated: Stated) -> bool:
 
 
 def _changed(described: Sequence[Described], first: Described, other: set[int]) -> list[Described]:
-    """Return descriptions of which those with `other` signatures have the calendars of the first."""
+    """Return descriptions in which those with `other` signatures have the calendars of the first."""
     axes: dict[int, Mapping[str, Coordinate]] = {}
     parts: dict[int, Mapping[str, Companion]] = {}
     out = []
@@ -127,7 +127,7 @@ def _coordinate(own: Coordinate, first: Stated) -> Coordinate:
 
 
 def _stated(own: Stated, first: Stated) -> Stated:
-    """Return metadata in the calendar of others: with the same reference time, whatever that calendar calls it."""
+    """Return metadata in the calendar of others, with the same reference time."""
     if not _is_reformed(own) or not _is_reformed(first):
         return own
     units, calendar = str(own.text("units")), own.text("calendar")

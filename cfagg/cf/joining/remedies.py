@@ -1,4 +1,4 @@
-"""What would join two members that are apart: an option, or what to change in the files."""
+"""How two members that are apart could be joined: by an option, or by a change in the files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _REFORM = "; times of the two calendars are joined where no date, of bounds eith
 
 
 def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
-    """Return what would join two members of which one has `a` and the other `b` of `what`.
+    """Return how two members could be joined of which one has `a` and the other `b` of `what`.
 
     >>> remedy_of("signature", "source_id", "one", "other", Options(equal="source_id"))
     "leave 'source_id' out of equal=, or name it in ignore="
@@ -87,7 +87,7 @@ def remedy_of(rule: str, what: str, a: Any, b: Any, options: Options) -> str:
 
 
 def _of_column(what: str, options: Options) -> str:
-    """Return what would make one column of the signature the same."""
+    """Return how one column of the signature could be made the same."""
     if what in _BY_COLUMN:
         return _BY_COLUMN[what]
     if what.startswith("cells of "):

@@ -1,4 +1,4 @@
-"""Sets of the coordinates that members have along one axis, by numbers: the same for equal sets."""
+"""Sets of the coordinates of members along one axis, as numbers that are equal for equal sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Sets", "points_of"]
 
 
 def points_of(axis: Axis, options: Options) -> Points:
-    """Return the points of an axis; where nothing else is said, each member has its first and last coordinate."""
+    """Return the points of an axis; by default each member has its first and last coordinate."""
     if axis.points is not None:
         return axis.points
     code = codes(axis.code)
@@ -30,7 +30,7 @@ def points_of(axis: Axis, options: Options) -> Points:
 
 
 class Sets:
-    """All sets of points along an axis, those of single members and those of what was joined of them."""
+    """All sets of points along an axis, those of single members and those of boxes."""
 
     def __init__(self, axis: Axis, options: Options) -> None:
         self.points = points_of(axis, options)
@@ -57,7 +57,7 @@ class Sets:
         return found
 
     def add(self, points: Int64) -> int:
-        """Return the number of a set of points in increasing order."""
+        """Return the number of a set of points, which increase."""
         return self._add(np.ascontiguousarray(points, np.int64))
 
     def own(self) -> Int64:

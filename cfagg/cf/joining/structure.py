@@ -1,4 +1,4 @@
-"""What attributes and dimensions of a file alone say of its data variables: made once for all files that are alike."""
+"""Describing data variables by the attributes and dimensions of a file, once for all files that are alike."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNSAID = frozenset({"long_name", "comment", "history"})
 
 
 def plans_of(dataset: Dataset, options: Options) -> tuple[FieldPlan, ...]:
-    """Return how all data variables are described: those that no other variable refers to."""
+    """Return the plans of all data variables: those to which no other variable refers."""
     resolver = Resolver(dataset)
     roles = Roles(dataset, references(dataset, resolver))
     aggregated = {v for v in dataset.variables if v.dialect is not None and v.text("cf_role") in ("nca", "cfa")}
@@ -58,7 +58,7 @@ def plans_of(dataset: Dataset, options: Options) -> tuple[FieldPlan, ...]:
 
 
 def _of_itself(plans: Sequence[AxisPlan | PartPlan], variable: Variable) -> tuple[Hashable, ...]:
-    """Return what of axes or parts is of the variable itself: its dimensions, or all of it for its attributes."""
+    """Return the part of axes or companions that belongs to the variable itself: dimensions and attributes."""
     if any(p.attribute is not None for p in plans):
         return (id(variable),)
     own = [p.dimension for p in plans if isinstance(p, AxisPlan) and p.dimension is not None and p.variable is None]
@@ -66,12 +66,12 @@ def _of_itself(plans: Sequence[AxisPlan | PartPlan], variable: Variable) -> tupl
 
 
 def plan_of(variable: Variable, resolver: Resolver, options: Options, known: Variables) -> FieldPlan:
-    """Return how one variable is described."""
+    """Return the plan of one variable."""
     return _Field(variable, resolver, options, known).plan()
 
 
 class _Field(Gathering):
-    """One data variable, described by what was gathered of it."""
+    """One data variable, with a plan made of what was gathered."""
 
     def plan(self) -> FieldPlan:
         """Return the plan."""
@@ -109,7 +109,7 @@ class _Field(Gathering):
         )
 
     def _companions(self) -> Variable | None:
-        """Take ancillary variables, cell measures and geometries; return the container of these."""
+        """Add ancillary variables, cell measures and geometries; return the container of these."""
         variable = self.variable
         for word in variable.words("ancillary_variables"):
             own = self._find(word)
@@ -135,7 +135,7 @@ class _Field(Gathering):
         return container
 
     def _mesh(self) -> Variable | None:
-        """Take the topology of the mesh, which has to be equal whatever its variables are called, and return it."""
+        """Add the topology of the mesh, which must be equal whatever the names of its variables, and return it."""
         mesh = self._find(self.variable.text("mesh") or "")
         if mesh is None:
             self.said["mesh"] = self.variable.text("mesh")
@@ -153,7 +153,7 @@ class _Field(Gathering):
         return mesh
 
     def _vertical(self) -> None:
-        """Take the terms of parametric vertical coordinates, and those of their bounds."""
+        """Add the terms of parametric vertical coordinates, and those of their bounds."""
         said = []
         for name, coordinate in list(self.of.items()):
             text = coordinate.text("bounds")
@@ -186,7 +186,7 @@ class _Field(Gathering):
         return tuple(dict.fromkeys(found))
 
     def _methods(self) -> Hashable:
-        """Return cell methods with what their words stand for, whatever variables are called."""
+        """Return the meaning of cell methods, independent of the names of variables."""
         text = self.variable.text("cell_methods")
         if text is None:
             return None
@@ -248,7 +248,7 @@ class _Field(Gathering):
 
 
 def _meant(mapping: Variable, coordinates: list[Variable]) -> list[Variable]:
-    """Return the coordinates that a grid mapping is of where none are named: those of which its projection speaks."""
+    """Return the coordinates of a grid mapping that names none: those to which its projection refers."""
     name = mapping.text("grid_mapping_name") or ""
     wanted = _PLACE if name == "latitude_longitude" else MAPPINGS[name].coordinates if name in MAPPINGS else ()
     by_name = {v: identity(v, _BY_NAME) for v in coordinates}
@@ -257,7 +257,7 @@ def _meant(mapping: Variable, coordinates: list[Variable]) -> list[Variable]:
 
 
 def _enumerated(variable: Variable) -> str | None:
-    """Return what an enumeration is; `None` of another variable."""
+    """Return the meaning of an enumeration, `None` for another variable."""
     names = variable.enumeration
     if names is None:
         return None

@@ -1,4 +1,4 @@
-"""Columns of the signature of variables as people read them: of what they list, that in which two differ."""
+"""Columns of the signature of variables in words; of lists, only the parts in which two differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNNAMED = "no coordinates named"
 
 
 def differing(name: str, a: Any, b: Any) -> tuple[Any, Any]:
-    """Return what two variables have of one column of the signature, of lists that in which they differ.
+    """Return the values of one column of the signature of two variables; of lists, the parts that differ.
 
     >>> differing("units", ((("K", 1),), False), None)
     ('K', 'none')
@@ -44,7 +44,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _units(value: Any) -> str:
-    """Return what units mean."""
+    """Return the meaning of units in words."""
     if value is None:
         return "without units"
     if not isinstance(value, tuple):
@@ -67,7 +67,7 @@ def _listed(name: str, items: list[Any]) -> str:
 
 
 def _item(name: str, item: Any) -> str:
-    """Return one of the things that a column lists."""
+    """Return one entry of a column of lists in words."""
     if name == "axes":
         identity, units, bounds, climatology, positive = item
         said = [_units(units), "with bounds" if bounds else "without bounds"]

@@ -1,4 +1,4 @@
-"""What belongs to variables in one order of dimensions: cell areas are the same however they were stored."""
+"""Bringing companions of variables to one order of dimensions: cell areas are the same in any order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ORDER = "order of the dimensions of {}, its own mirror image,"
 
 
 def sorted_axes(axes: Sequence[str], dims: int) -> tuple[str, ...]:
-    """Return the axes of so many dimensions in an order that is the same for all; those behind them stay there."""
+    """Return the axes of the first `dims` dimensions in a canonical order, and the others after them."""
     return (*sorted(axes[:dims]), *axes[dims:])
 
 
@@ -29,9 +29,7 @@ def upright(values: npt.NDArray[Any], axes: Sequence[str]) -> npt.NDArray[Any]:
 
 
 def turn_of(axes: Sequence[str], wanted: Sequence[str]) -> list[int] | None:
-    """Return for each dimension in the wanted order which one it is; `None` where these are other axes.
-
-    Several that are no axes stay in their order.
+    """Return the position of each wanted dimension, `None` for other axes; several that are no axes keep their order.
 
     >>> turn_of(("longitude", "latitude", ""), ("latitude", "longitude", ""))
     [1, 0, 2]
@@ -47,9 +45,9 @@ def turn_of(axes: Sequence[str], wanted: Sequence[str]) -> list[int] | None:
 
 
 def turned(described: Sequence[Described]) -> list[Described]:
-    """Return descriptions in which what belongs to variables that may be joined has the order that the first has.
+    """Return descriptions in which companions of variables that may be joined have the order of the first.
 
-    Values that were not kept stay as they are. It has to stand before `members_of`.
+    Values that were not kept stay unchanged.  It must come before `members_of`.
     """
     described = _swapped(described, _signatures(described))
     signature = _signatures(described)
@@ -86,10 +84,10 @@ def _signatures(described: Sequence[Described]) -> dict[int, int]:
 
 
 def _swapped(described: Sequence[Described], signature: Mapping[int, int]) -> list[Described]:
-    """Return descriptions in which the places along two dimensions are counted as in the first with these values.
+    """Return descriptions in which two counted dimensions have the names of the first with the same values.
 
-    They are called after the order in which a coordinate of both is stored. What is its own mirror image says nothing
-    of that: then the first else that spans both does.
+    The dimensions are numbered in the order in which a coordinate that spans both is stored.  If it is its own mirror
+    image, the next one that spans both decides.
     """
     seen: dict[Any, Described] = {}
     made: dict[tuple[int, ...], Described] = {}
@@ -143,7 +141,7 @@ def _telling(
     pair: tuple[str, str],
     contents: dict[tuple[int, str], tuple[Any, Any] | None],
 ) -> tuple[str, Any, Any] | None:
-    """Return what tells two dimensions apart, by its name and what stands for its values in both orders of them."""
+    """Return the name and values, in both orders, of what distinguishes two dimensions."""
     for other in (name, *sorted(parts.keys() - {name})):
         key = id(parts[other]), name
         if key not in contents:
@@ -155,7 +153,7 @@ def _telling(
 
 
 def _both_ways(part: Companion, pair: tuple[str, str]) -> tuple[Any, Any] | None:
-    """Return what stands for values along two axes, in both orders of these; `None` where they span others too."""
+    """Return hashable values along two axes, in both orders; `None` if they span others too."""
     axes = part.axes
     if part.values is None or len(axes) != len(part.shape) or sorted(a for a in axes if a) != list(pair):
         return None
@@ -170,7 +168,7 @@ def _content(values: npt.NDArray[Any]) -> tuple[Any, ...]:
 
 
 def _renamed(one: Described, names: Mapping[str, str], first: Described) -> Described:
-    """Return a description with other names of two axes, which another has."""
+    """Return a description with the names of two axes of another one."""
     return replace(
         one,
         axes={n: first.axes[n] if n in names else own for n, own in one.axes.items()},

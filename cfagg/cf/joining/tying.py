@@ -1,4 +1,4 @@
-"""Scalar coordinates that vary together: of members of a forecast each may have begun at a time of its own."""
+"""Scalar coordinates that vary together: each member of a forecast may have begun at a time of its own."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _DEPENDENT = {"forecast_reference_time": ("realization", "time")}
 
 
 def tied(described: Sequence[Described], options: Options | None = None) -> list[Described]:
-    """Return descriptions in which a reference time that depends on another scalar coordinate belongs to that.
+    """Return descriptions in which a reference time that depends on another scalar coordinate belongs to it.
 
-    That is where each member of an ensemble, or else each time, has one reference time only, and these differ. It has
-    to stand before `members_of`.
+    This applies if each member of an ensemble, or else each time, has one reference time, and these differ.  It must
+    come before `members_of`.
     """
     out = list(described)
     if options is not None and options.axes is not None:
@@ -47,7 +47,7 @@ def tied(described: Sequence[Described], options: Options | None = None) -> list
 
 
 def _depends(described: Sequence[Described], members: Sequence[int], name: str, other: str) -> bool:
-    """Return whether a scalar coordinate has one value for each value of another, and several in all."""
+    """Return whether a scalar coordinate has one value for each value of another, and several values in all."""
     found: dict[Any, Any] = {}
     for k in members:
         axes = described[k].axes
@@ -64,7 +64,7 @@ def _key(own: Coordinate) -> tuple[Any, ...]:
 
 
 def _moved(one: Described, name: str, behind: str) -> tuple[dict[str, Coordinate], dict[str, Companion]]:
-    """Return the axes of a description without a coordinate, and what else belongs to it with that."""
+    """Return the axes of a description without a coordinate, and its companions with it."""
     own = one.axes[name]
     axes = {n: a for n, a in one.axes.items() if n != name}
     parts = {}

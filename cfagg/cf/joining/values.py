@@ -1,4 +1,4 @@
-"""Values of coordinates in common units, and where two arrays first differ."""
+"""Values of coordinates in common units, and the first difference of two arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 
 
 def unpacked(values: Array, stated: Stated) -> Array:
-    """Return stored values as what they stand for."""
+    """Return unpacked values."""
     if values.dtype.kind not in "iuf":
         return values
     packing = Packing.of(stated.attributes, where=stated.name)
@@ -33,7 +33,7 @@ def unpacked(values: Array, stated: Stated) -> Array:
 
 
 def in_units_of(values: Array, own: Stated, first: Stated) -> tuple[Array, float]:
-    """Return values in the units of another, and how large the numbers were that were added to them."""
+    """Return values in the units of another, and the magnitude of the numbers that were added to them."""
     if values.dtype.kind not in "iuf" or own is first:
         return values, 0.0
     try:
@@ -62,7 +62,7 @@ def canonical_values(own: Coordinate, first: Coordinate | None = None, *, bounds
 
 
 def with_units_of(bounds: Stated, of: Stated) -> Stated:
-    """Return the metadata of bounds, which have units and a calendar of their own or else those of their coordinate."""
+    """Return the metadata of bounds, with the units and calendar of their coordinate unless they have their own."""
     given = {k: of.attributes[k] for k in ("units", "calendar") if k in of.attributes and k not in bounds.attributes}
     if not given:
         return bounds
@@ -70,7 +70,7 @@ def with_units_of(bounds: Stated, of: Stated) -> Stated:
 
 
 def with_units(parts: Mapping[str, Companion]) -> dict[str, Companion]:
-    """Return companions of which bounds without units have those of their coordinates."""
+    """Return companions in which bounds without units have those of their coordinates."""
     out = dict(parts)
     for name, part in parts.items():
         of = parts.get(name.removeprefix("bounds of ")) if part.role == "bounds" else None
@@ -81,7 +81,7 @@ def with_units(parts: Mapping[str, Companion]) -> dict[str, Companion]:
 
 
 def meant(part: Companion) -> Array:
-    """Return the values of a companion as what they stand for; numbers of a mesh count from 0, -1 is none."""
+    """Return the unpacked values of a companion; node numbers of a mesh from 0, with -1 for none."""
     values = np.empty(0) if part.values is None else part.values
     if part.role == "mesh" and values.dtype.kind in "iu":
         start, fill = (np.asarray(part.stated.attributes.get(name)) for name in ("start_index", "_FillValue"))
@@ -92,7 +92,7 @@ def meant(part: Companion) -> Array:
 
 
 def first_difference(a: Array, b: Array) -> tuple[Any, Any] | None:
-    """Return the first values in which two arrays differ, else their sizes; none where they are equal.
+    """Return the first values in which two arrays differ, or their sizes; `None` if they are equal.
 
     >>> first_difference(np.array([1.0, 2.0]), np.array([1.0, 3.0]))
     (2.0, 3.0)

@@ -91,7 +91,7 @@ def test_coordinates_in_common_with_other_cells_are_to_be_corrected_not_chosen()
     one, other = (tas([0.0, 1.0], bounds=[[-1.0, 0.0], [0.0, 1.0]]), tas([1.0, 2.0], bounds=[[0.5, 1.0], [1.0, 2.0]]))
     found = reason(one, other)
     assert found.rule == "overlap"
-    assert found.remedy.startswith("correct what stands beside time, such as bounds")
+    assert found.remedy.startswith("correct what belongs to time, such as bounds")
     assert len(boxes_of(one, other, options=Options(on_overlap="first"))[1]) == 2
 
 
