@@ -27,10 +27,7 @@ _ELEMENTS = 1 << 22
 
 
 def members_of(described: Sequence[Described], options: Options | None = None) -> Members:
-    """Return variables as members, with their coordinates in the units of the first.
-
-    What cannot be joined at all has a signature of its own.
-    """
+    """Return variables as members, with coordinates in the units of the first; unjoinable ones stay unique."""
     options = options or Options()
     signature, labels = _signatures(described)
     axes = []
@@ -228,7 +225,7 @@ def _differing(name: str, entries: Sequence[Entry], a: int, b: int) -> tuple[str
 def _part(
     name: str, along: tuple[str, ...], described: Sequence[Described], axes: Mapping[str, Axis], options: Options
 ) -> Part | None:
-    """Return what belongs to variables along these axes; none where it is one axis alone, and it is a part of that."""
+    """Return the companions of variables along these axes; none along one axis alone, of which they are part."""
     both, pairs = _pairs(described)
     found = []
     made: dict[tuple[int, int], Companion] = {}

@@ -83,7 +83,7 @@ class Coordinate:
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Companion:
-    """What else belongs to a variable and has values, such as coordinates of several dimensions or cell measures."""
+    """A variable with values that belongs to this one, such as coordinates of several dimensions or cell measures."""
 
     stated: Stated
     shape: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Distinct coordinates along one axis as numbers of their points: what is the same point has the same number."""
+"""Distinct coordinates along one axis as numbers of their points; equal points have equal numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROUNDING = 2.0**-50
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Entry:
-    """A coordinate, none where there is not this axis, with all that stands along it."""
+    """A coordinate, or none without this axis, with its companions along the axis."""
 
     coordinate: Coordinate | None
     along: Mapping[str, Companion]
@@ -55,10 +55,7 @@ class LinedUp:
 
 
 def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
-    """Return the points of distinct coordinates, in common units, equal within the tolerance.
-
-    Coordinates of another kind have other points: those of other dimensions of units, calendars or numbers of bounds.
-    """
+    """Return the points of distinct coordinates, in common units, equal within the tolerance."""
     counted = [e.coordinate is not None and e.coordinate.index for e in entries]
     own = [1 if e.coordinate is None else len(e.coordinate.values) for e in entries]
     offset = np.cumsum([0, *(1 if once else n for once, n in zip(counted, own, strict=True))])
@@ -90,7 +87,7 @@ def lined_up(entries: Sequence[Entry], options: Options) -> LinedUp:
 
 
 def _kind(entry: Entry) -> Hashable:
-    """Return what is the same in coordinates that are compared."""
+    """Return what coordinates must have in common to be compared: dimensions of units, calendars, numbers of bounds."""
     own = entry.coordinate
     if own is None:
         return None
@@ -172,7 +169,7 @@ class _Kind:
         self.last = [_end(a, text, np.max) for a in arrays]
 
     def _along(self, name: str) -> list[Int64]:
-        """Return the columns of what stands along the axis."""
+        """Return the columns of the companions along the axis."""
         parts = [e.along[name] for e in self._entries]
         rows = []
         for entry, part in zip(self._entries, parts, strict=True):
@@ -184,7 +181,7 @@ class _Kind:
         return [self._numbered([r[:, k] for r in rows], 0.0, time=False) for k in range(width)]
 
     def _numbered(self, arrays: Sequence[Array], added: float, *, time: bool) -> Int64:
-        """Return numbers of values, the same for those that are equal within the tolerance, in their order."""
+        """Return numbers of values in their order, the same for those that are equal within the tolerance."""
         if any(a.dtype == object for a in arrays):
             return numbered_texts([v for a in arrays for v in a.ravel().tolist()])
         flat = np.concatenate([np.asarray(a) for a in arrays])
