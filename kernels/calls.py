@@ -1,6 +1,6 @@
-"""Calling functions of C by their addresses from compiled code, which is kept on disk all the same.
+"""Calling C functions by their addresses from compiled code that is cached on disk.
 
-Numba calls functions of ctypes too, but then compiles anew in every process.
+Numba can call ctypes functions too, but then compiles anew in every process.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ def _call_plain(address, *given):
 
 @intrinsic(_call_plain)
 def call(_typing, _address, _first, _second, _third, _fourth, _fifth, _sixth, _seventh):
-    """Call the function at an address with seven integers or addresses, of which it may take fewer, and return one.
-
-    Of a function that returns an ``int``, only the lower half of the result means anything.
-    """
+    """Call the function at an address with up to seven integers; of an ``int`` result only the lower half is valid."""
 
     def codegen(_context, builder, _signature, args):
         word = ir.IntType(64)

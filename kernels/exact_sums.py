@@ -1,7 +1,7 @@
-"""Sums of float32 values and of their squares that are exact, so that no order of adding them changes a bit.
+"""Exact sums of float32 values and of their squares, which do not depend on the order of adding.
 
-A float32 is a whole number of 24 bits times a power of two.  Whole numbers of one power add up in an int64 without
-rounding, and there are only 254 powers: one bin for each.
+A float32 is an integer of 24 bits times a power of two.  Integers of one power are added in an int64 without rounding,
+and there are only 254 powers: one bin for each.
 """
 
 from __future__ import annotations

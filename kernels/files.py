@@ -1,6 +1,6 @@
-"""Reading many small files of one directory into memory, and unpacking them, without Python in between.
+"""Reading many small files of one directory into memory and unpacking them, without Python in between.
 
-A file of 1 KiB is read in less time than Python takes to call the system for it, and several threads do so at once.
+Reading a file of 1 KiB takes less time than calling the system from Python, and several threads do it at once.
 """
 
 from __future__ import annotations
@@ -141,13 +141,13 @@ def read_files(
 
 @jit
 def _int32(value):
-    """Return the lower half of a result, of which alone functions that return an ``int`` say anything."""
+    """Return the lower half of a result, which alone is valid for functions that return an ``int``."""
     return ((value & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
 
 
 @jit
 def _fills(unpack, here, room, stored, size, taken):
-    """Return whether the first `size` bytes that are `stored` unpack to as many as there is room for."""
+    """Return whether the first `size` bytes that are `stored` unpack to exactly the available room."""
     source = stored.ctypes.data
     if unpack.size == 2:
         return call(unpack[0], unpack[1], here, room, source, size, 0, 0) == room
@@ -161,7 +161,7 @@ def _fills(unpack, here, room, stored, size, taken):
 
 @jit
 def _read(system, unpack, within, text, ends, memory, starts, sizes, stored, told, taken, done):
-    """Read all files; `ends` has where each name but the first begins, `told` takes what statx says."""
+    """Read all files; `ends` are the starts of all names but the first, `told` is a buffer for statx."""
     openat, statx, pread, close, errno = system[0], system[1], system[2], system[3], system[4]
     names, target, source, answer = text.ctypes.data, memory.ctypes.data, stored.ctypes.data, told.ctypes.data
     nothing = names + text.size - 1

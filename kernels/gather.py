@@ -38,7 +38,7 @@ _DIRECT = 512
 
 @jit
 def _fill_tile(raw, start, s_row, s_column, stage, height, width):
-    """Copy a tile whose rows lie along the source's columns into the rows of `stage`."""
+    """Copy a tile whose rows lie along the columns of the source into the rows of `stage`."""
     tall, wide = 0, 0
     if s_row in (1, -1):
         tall, wide = height - height % SQUARE, width - width % SQUARE

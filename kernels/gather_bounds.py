@@ -1,4 +1,4 @@
-"""Which values of one type are missing, and which fit into another: what `gather` compares elements with."""
+"""Which values of one type are missing, and which fit into another, for the comparisons of `gather`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 def excludes(dtype: np.dtype[Any], low: Any, high: Any) -> bool:
-    """Return whether bounds make anything missing; those of reals always do, NaN being outside any."""
+    """Return whether bounds make anything missing; those of reals always do, since NaN is outside of them."""
     if dtype.kind == "f":
         return low is not None or high is not None
     lowest, highest = _range(dtype)
@@ -26,7 +26,7 @@ def excludes(dtype: np.dtype[Any], low: Any, high: Any) -> bool:
 
 
 def missing(dtype: np.dtype[Any], fills: tuple[Any, ...], low: Any, high: Any) -> tuple[Any, ...]:
-    """Return bounds and two missing values, so that the test for missing always has the same form."""
+    """Return bounds and two missing values, so that the test for missing values always has the same form."""
     if dtype.kind == "f":
         least, most = dtype.type(-np.inf if low is None else low), dtype.type(np.inf if high is None else high)
         none = dtype.type(np.nan)
@@ -43,7 +43,7 @@ def missing(dtype: np.dtype[Any], fills: tuple[Any, ...], low: Any, high: Any) -
 
 @lru_cache(maxsize=256)
 def checks(source: np.dtype[Any], target: np.dtype[Any], pure: bool) -> tuple[tuple[Any, Any] | None, float, float]:
-    """Return the source values that the target takes, and the largest and smallest result that it takes."""
+    """Return the source values that fit into the target, and the largest and smallest result that do."""
     if target.kind == "f":
         return (source.type(0), source.type(0)), float(_range(source)[1] + 1) if source.kind != "f" else 0.0, 0.0
     lowest, highest = _range(target)

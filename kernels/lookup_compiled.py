@@ -13,21 +13,7 @@ _HEAD, _PART = 9, 512
 
 @jit
 def rows_in_pages(words, starts, bounds, wanted, out):
-    """Find the first rows that are not before epochs, as `cfagg.kernels.lookup.rows_in_pages`.
-
-    Parameters
-    ----------
-    words : int64 array
-        Pages, each of as many words as `cfagg.kernels.lookup.page_words` says.
-    starts : int64 array, shape (pages,)
-        Where each begins among the words.
-    bounds : int64 array, shape (pages + 1,)
-        Page `k` is asked for ``wanted[bounds[k]:bounds[k + 1]]``.
-    wanted : int64 array, shape (m,)
-        Epochs that rise.
-    out : int64 array, shape (m,)
-        The rows; that after the page's last where all its entries are before an epoch.
-    """
+    """Find the first rows that are not before epochs, with the arguments of `cfagg.kernels.lookup.rows_in_pages`."""
     for k in range(len(starts)):
         _search(words, starts[k], wanted, bounds[k], bounds[k + 1], out)
 
@@ -44,7 +30,7 @@ def row_in_page(words, epoch):
 
 @jit
 def _search(words, at, wanted, begin, end, out):
-    """Go through the entries of a page once, for all epochs asked for."""
+    """Go through the entries of a page once, for all wanted epochs."""
     epoch, row, count, step, length = words[at + 1], words[at + 2], words[at + 3], words[at + 4], words[at + 5]
     kinds, last, after = words[at + 6], words[at + 7], words[at + 8]
     j = begin

@@ -16,8 +16,8 @@ Loops = tuple[list[int], list[int], list[int], int, int]
 def loops_of(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> Loops:
     """Return lengths, steps and starts of the fewest loops over both arrays, in elements, outermost first.
 
-    There are at least two.  The starts count from each array's first element.  Target steps are positive and decrease,
-    but for the last loop but one, which is the one that the source prefers as its innermost.
+    There are at least two.  The starts count from the first element of each array.  Target steps are positive and
+    decrease, except for the last loop but one, which the source prefers as its innermost.
     """
     s_start = t_start = 0
     axes = []
@@ -46,10 +46,7 @@ def loops_of(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> Loops:
 
 
 class _Memory:
-    """A stretch of memory that NumPy makes an array of.
-
-    A read-only array is a type of its own to the compiler; through this, both kinds share one signature.
-    """
+    """Memory of which NumPy makes an array: so read-only and writable arrays have one signature for the compiler."""
 
     def __init__(self, owner: npt.NDArray[Any], address: int, dtype: np.dtype[Any], count: int) -> None:
         self.owner = owner
@@ -59,7 +56,7 @@ class _Memory:
 def window(
     array: npt.NDArray[Any], dtype: np.dtype[Any], shape: list[int], steps: list[int], start: int
 ) -> tuple[npt.NDArray[Any], int]:
-    """Return the memory between the first and last element visited as a 1-D array, and where in it to start."""
+    """Return the memory between the first and last visited element as a 1-D array, and the start in it."""
     low, count = start, 1
     for length, step in zip(shape, steps, strict=True):
         reach = (length - 1) * step

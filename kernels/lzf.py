@@ -14,25 +14,11 @@ __all__ = ["unpack_lzf"]
 
 @jit
 def unpack_lzf(stored: npt.NDArray[np.uint8], out: npt.NDArray[np.uint8]) -> int:
-    """Unpack one block of LZF into `out`.
+    """Unpack a block of LZF, uint8, into uint8 `out`; return the number of bytes, -1 if it is damaged or too long.
 
-    Parameters
-    ----------
-    stored : uint8, shape (n,)
-        The block.
-    out : uint8, shape (m,)
-        Memory for what it becomes.
-
-    Returns
-    -------
-    int
-        How many bytes were written; -1 where the block is damaged or becomes more than `m` bytes.
-
-    Notes
-    -----
-    A byte below 32 is followed by that many literals and one more.  Of any other, the upper three bits are a length
-    less two (7: the next byte adds to it), the rest and the next byte a distance back in the output less one.  Source:
-    LibLZF 3.6.
+    A byte below 32 is followed by that many literals plus one.  Of any other byte, the upper three bits are a length
+    minus two (7: the next byte adds to it), the rest and the next byte are a distance back in the output minus one.
+    Source: LibLZF 3.6.
     """
     n, m = stored.size, out.size
     i: Any = 0

@@ -1,4 +1,4 @@
-"""The odometer over any number of wheels, the flat position that belongs to a reading, and both at once for a product.
+"""The odometer over any number of wheels, and the flat position that belongs to a reading.
 
 Source: the appendix "Odometer Code" and the procedure ``computelinearoffset`` of the text on chunk projection
 (docs/projection.md).
@@ -6,16 +6,12 @@ Source: the appendix "Odometer Code" and the procedure ``computelinearoffset`` o
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
 from cfagg.kernels.jit import jit
 
-__all__ = [
-    "compute_linear_offset", "cross_product", "odometer_indices", "odometer_more", "odometer_new", "odometer_next",
-]  # fmt: skip
+__all__ = ["compute_linear_offset", "odometer_indices", "odometer_more", "odometer_new", "odometer_next"]
 
 Int64 = npt.NDArray[np.int64]
 
@@ -136,54 +132,3 @@ def odometer_indices(odometer: Int64) -> Int64:
         A view that changes with the odometer: copy what is to be kept.
     """
     return odometer[3, 1:]
-
-
-def cross_product(values: Int64, begin: Int64, weights: Int64) -> Int64:
-    """Return the weighted sum of every combination of the dimensions' rows: one column of the product.
-
-    The combinations follow in C order, like the readings of an odometer with one wheel per dimension.  With the
-    ``cell`` columns and the strides of the grid of cells the sums are flat indices of the cells; with the ``out``
-    columns and the strides of the output they are flat positions in the output.
-
-    Parameters
-    ----------
-    values : int64 array, shape (begin[-1],)
-        A column of every dimension, one after the other.
-    begin : int64 array, shape (rank + 1,)
-        Dimension `d` has the entries ``begin[d]:begin[d + 1]``.
-    weights : int64 array, shape (rank,)
-        Strides.
-
-    Returns
-    -------
-    int64 array, shape (n,)
-        ``n`` is the product of the numbers of rows: 1 for rank 0, and 0 where one dimension has no row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> cross_product(np.array([0, 2, 1, 2, 3]), np.array([0, 2, 5]), np.array([10, 1])).tolist()
-    [1, 2, 3, 21, 22, 23]
-    """
-    sums = np.empty(math.prod(np.diff(begin).tolist()), np.int64)
-    if sums.size:
-        _fill_product(values, begin, weights, sums)
-    return sums
-
-
-@jit
-def _fill_product(values, begin, weights, sums):
-    """Fill the column of `cross_product`, which has an entry.
-
-    From the last dimension outwards, what is there is repeated once for every row of the next.  Each repetition is
-    written once; the first comes last, because the others are made from it.
-    """
-    sums[0] = 0
-    size = 1
-    for d in range(len(weights) - 1, -1, -1):
-        rows = begin[d + 1] - begin[d]
-        for r in range(rows - 1, -1, -1):
-            shift = values[begin[d] + r] * weights[d]
-            for i in range(size):
-                sums[r * size + i] = sums[i] + shift
-        size *= rows

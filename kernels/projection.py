@@ -10,7 +10,7 @@ and visits touched cells only.  It works on one dimension at a time and returns 
 ``out``    position in the output of that first element
 =========  ==============================================================================================
 
-The cells of an array are the product of its dimensions' rows (`cross_product`).  The procedures of the original text,
+The cells of an array are the product of the rows of its dimensions.  The procedures of the original text,
 by their own names and corrected, are in `cfagg.kernels.hyperslab` and `cfagg.kernels.odometer`, and can be imported
 from here as well.
 
@@ -37,7 +37,6 @@ from cfagg.kernels.hyperslab import (
 from cfagg.kernels.jit import jit
 from cfagg.kernels.odometer import (
     compute_linear_offset,
-    cross_product,
     odometer_indices,
     odometer_more,
     odometer_new,
@@ -46,7 +45,7 @@ from cfagg.kernels.odometer import (
 
 __all__ = [
     "SliceIndex", "SliceIndices", "apply_chunk_indices", "compute_all_slice_projections", "compute_linear_offset",
-    "compute_perslice_projections", "cross_product", "evaluate_slices", "get_data", "odometer_indices", "odometer_more",
+    "compute_perslice_projections", "evaluate_slices", "get_data", "odometer_indices", "odometer_more",
     "odometer_new", "odometer_next", "project_index_edges", "project_index_regular", "project_slice_edges",
     "project_slice_regular", "stable_order",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
-"""Rows of different lengths: those of one batch are gathered from where they stand into one stretch.
+"""Rows of different lengths: those of one batch are gathered into one stretch of memory.
 
-A row is a run of elements, perhaps with a column number for each, as in matrices by compressed rows (CSR).
+A row is a run of elements, perhaps with a column number for each, as in compressed sparse rows (CSR).
 """
 
 from __future__ import annotations

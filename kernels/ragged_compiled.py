@@ -9,20 +9,10 @@ __all__ = ["copy_rows"]
 
 @jit
 def copy_rows(source, size, start, out, more, more_size, more_start, more_out, indptr):
-    """Copy the bytes of rows of two arrays; nothing is checked.
+    """Copy the bytes of rows of two arrays, unchecked, to `out` and `more_out`.
 
-    Parameters
-    ----------
-    source, more : uint8[...]
-        The bytes of the arrays.
-    size, more_size : int64
-        Bytes of an element; 0 where there is no second array.
-    start, more_start : int64[rows]
-        First element of each row.
-    out, more_out : uint8[...]
-        Filled.
-    indptr : int64[rows + 1]
-        First element of each row in the outputs, and the end of the last.
+    `size` and `more_size` are bytes of an element (0 without a second array), `start` and `more_start` the first
+    element of each row, and `indptr` the first element of each row in the outputs.
     """
     for row in range(len(indptr) - 1):
         first = indptr[row]

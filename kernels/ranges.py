@@ -1,8 +1,8 @@
-"""Sums of boxes of stored values over some of their axes, without what is missing; weighted if asked.
+"""Sums of boxes of stored values over some of their axes, without missing values, and optionally weighted.
 
-These sums correct a query at the ends of its ranges, where no stored sums reach, so they are small jobs that a user
-waits for.  Plain NumPy runs them at a third of a nanosecond an element where nothing is missing, and at less than one
-where something is; loading a compiler would take longer than almost all of them.  All of it releases the GIL.
+These sums correct a query at the ends of its ranges, where there are no stored sums, so they are small jobs for which a
+user waits.  Plain NumPy takes a third of a nanosecond per element if nothing is missing, else less than one; loading a
+compiler would take longer than almost all of them.  Everything releases the GIL.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def box_sums(
 
 
 def sum_over(box: Array, axes: Axes, integer: bool) -> Array:
-    """Return sums over axes, which stay with length 1, in float64 or int64 (modulo 2**64).
+    """Return sums over axes, which keep length 1, in float64 or int64 (modulo 2**64).
 
     >>> sum_over(np.array([[1, 2], [3, 4]], "i2"), (1,), True).tolist()
     [[3], [7]]
@@ -101,7 +101,7 @@ def sum_over(box: Array, axes: Axes, integer: bool) -> Array:
 
 
 def _kept(values: Array, valid: Array) -> Array:
-    """Return values where valid and 0 elsewhere: by bits, which unlike a choice costs no branches."""
+    """Return values where valid and 0 elsewhere, by bit operations, which need no branches."""
     unsigned = np.dtype(f"u{values.dtype.itemsize}")
     keep = valid.view(np.uint8).astype(unsigned)
     np.negative(keep, out=keep)
@@ -110,7 +110,7 @@ def _kept(values: Array, valid: Array) -> Array:
 
 
 def _count(valid: Array, axes: Axes) -> Array:
-    """Return numbers of valid elements; counted in bytes where these suffice, which is many times faster."""
+    """Return numbers of valid elements; counting in bytes, if they suffice, is many times faster."""
     cells = int(np.prod([valid.shape[a] for a in axes], dtype=np.int64))
     kind = np.uint8 if cells < 2**8 else np.uint16 if cells < 2**16 else np.int64
     out: Array = np.add.reduce(valid.view(np.uint8), axes, dtype=kind, keepdims=True)

@@ -1,4 +1,4 @@
-"""Reversing bytes and transposing squares within the processor's registers, which Numba does not do by itself."""
+"""Reversing bytes and transposing squares within the registers of the processor, which Numba cannot do by itself."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def _transpose_plain(source, start, step, target, to, width):
 
 @intrinsic(_transpose_plain)
 def transpose_square(_typing, source, _start, _step, target, _to, _width):
-    """Transpose a square of `SQUARE` rows and columns within vector registers.
+    """Transpose a square of `SQUARE` rows and columns within vector registers, without bounds checks.
 
-    Row k of the source begins at ``source[start + k * step]``, row k of the target at ``target[to + k * width]``; both
-    are contiguous and of one type.  The caller keeps within bounds: these accesses are not checked.
+    Row k of the contiguous source begins at ``source[start + k * step]``, that of the target at ``target[to + k *
+    width]``.
     """
 
     def codegen(context, builder, signature, args):

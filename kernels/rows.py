@@ -1,7 +1,7 @@
 """Rows of observations in order: comparing, sorting, merging, and dropping duplicates.
 
 Rows are float32 and are compared column by column.  NaN comes after every number and equals any NaN; -0.0 equals 0.0.
-The first two columns are days since 1970 and the second of the day, whole numbers without NaN.
+The first two columns are days since 1970 and the second of the day, integers without NaN.
 """
 
 from __future__ import annotations
@@ -22,13 +22,7 @@ _FEW = 12
 
 @jit
 def normalise(rows: Rows) -> None:
-    """Turn -0.0 into 0.0, and every NaN into the one with the bits 0x7fc00000; equal rows have equal bits then.
-
-    Parameters
-    ----------
-    rows : float32[n, c]
-        Changed in place.
-    """
+    """Turn -0.0 into 0.0, and every NaN into 0x7fc00000, in place, so that equal rows have equal bits."""
     nan = np.float32(np.nan)
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
@@ -59,16 +53,7 @@ def _compare(a: Rows, i: int, b: Rows, j: int) -> int:
 
 @jit
 def first_disorder(rows: Rows) -> int:
-    """Return the first row that is not after the row before it; -1 where rows are sorted and all differ.
-
-    Parameters
-    ----------
-    rows : float32[n, c]
-
-    Returns
-    -------
-    int64
-    """
+    """Return the first row that is not after the row before it, -1 if rows are sorted and distinct."""
     for i in range(1, rows.shape[0]):
         if _compare(rows, i - 1, rows, i) >= 0:
             return i
@@ -77,23 +62,7 @@ def first_disorder(rows: Rows) -> int:
 
 @jit
 def lower_bound(rows: Rows, bound: Rows, after: bool, start: int) -> int:
-    """Return how many rows, which are sorted, are before a row; looked for near `start` first.
-
-    Parameters
-    ----------
-    rows : float32[n, c]
-        Sorted.
-    bound : float32[1, c]
-        The row.
-    after : bool
-        Whether rows equal to `bound` count, too.
-    start : int
-        So many rows are known to be before it.
-
-    Returns
-    -------
-    int64
-    """
+    """Return how many sorted rows, `start` or more, are before the row ``bound[0]``; `after` counts equal ones, too."""
     step = 1
     low, high = start, rows.shape[0]
     while low + step <= rows.shape[0]:
@@ -116,15 +85,7 @@ def lower_bound(rows: Rows, bound: Rows, after: bool, start: int) -> int:
 
 @jit
 def sort_keys(rows: Rows, keys: Int64) -> None:
-    """Fill the leading part of the order of rows: the date, then as much of the latitude as a key has room for.
-
-    Parameters
-    ----------
-    rows : float32[n, c]
-        With at least three columns.
-    keys : int64[n]
-        Filled: rows with unequal keys are in the order of their keys.
-    """
+    """Fill `keys` with the leading part of the order of rows: the date, and as much of the latitude as fits."""
     n = rows.shape[0]
     low = np.int64(2**62)
     high = -low
@@ -180,16 +141,7 @@ def _sort_group(rows: Rows, order: Int64, scratch: Int64, start: int, stop: int)
 
 @jit
 def sort_order(rows: Rows, keys: Int64, order: Int64) -> None:
-    """Complete the order of rows whose keys are sorted.
-
-    Parameters
-    ----------
-    rows : float32[n, c]
-    keys : int64[n]
-        Their keys, as `sort_keys` gives them.
-    order : int64[n]
-        Numbers of the rows by ascending key; changed so that the rows are in order by all columns.
-    """
+    """Complete `order`, the numbers of rows by ascending keys, so that rows are sorted by all columns."""
     n = len(order)
     scratch = np.empty(n, np.int64)
     start = 0
@@ -204,21 +156,7 @@ def sort_order(rows: Rows, keys: Int64, order: Int64) -> None:
 
 @jit
 def take_unique(rows: Rows, order: Int64, out: Rows) -> int:
-    """Copy rows in their order, each distinct one once.
-
-    Parameters
-    ----------
-    rows : float32[n, c]
-    order : int64[n]
-        Numbers of the rows, sorted.
-    out : float32[n, c]
-        Filled from the start.
-
-    Returns
-    -------
-    int64
-        Number of distinct rows.
-    """
+    """Copy rows to `out` in their sorted order, each distinct one once, and return their number."""
     count = 0
     for i in order:
         if count == 0 or _compare(out, count - 1, rows, i) != 0:
@@ -230,22 +168,7 @@ def take_unique(rows: Rows, order: Int64, out: Rows) -> int:
 
 @jit
 def merge_runs(rows: Rows, bounds: Int64, out: Rows) -> int:
-    """Merge sorted runs into one, each distinct row once.
-
-    Parameters
-    ----------
-    rows : float32[n, c]
-        All runs, one after the other.
-    bounds : int64[k + 1]
-        Where each run starts, and n.
-    out : float32[n, c]
-        Filled from the start.
-
-    Returns
-    -------
-    int64
-        Number of distinct rows.
-    """
+    """Merge sorted runs between `bounds` into `out`, and return the number of distinct rows."""
     place = bounds[:-1].copy()
     heap = np.empty(len(place), np.int64)
     size = 0

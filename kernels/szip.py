@@ -166,7 +166,7 @@ def _bits(stored: npt.NDArray[np.uint8], at: int, count: int) -> int:
 
 @jit
 def _zeros(stored: npt.NDArray[np.uint8], at: int, end: int) -> int:
-    """Return how many zeros stand before the next one of a stream, -1 where there is none."""
+    """Return the number of zeros before the next one of a stream, -1 if there is none."""
     start = at
     while at < end:
         byte = np.int64(stored[at >> 3]) & (255 >> (at & 7))

@@ -1,4 +1,4 @@
-"""Partial sums through the compiled pass: layout, tiles, and what follows from the sums along single axes."""
+"""Partial sums by the compiled pass: layout, tiles, and the sums that follow from those along single axes."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _heavy_sums(
 
 
 def _constant_sums(weights: Array, sets: Sequence[Axes], double_double: bool) -> tuple[Sums, Sums | None]:
-    """Return the sums of weights where every element counts, and their low parts."""
+    """Return the sums of weights if every element counts, and their low parts."""
     # An axis along which the weights do not change is not walked along.
     few = weights[tuple(slice(None) if step else slice(1) for step in weights.strides)]
     sums: Sums = {}
@@ -233,7 +233,7 @@ def _singles(block: Prepared, axes: Sequence[int], double_double: bool, whole: b
 
 @lru_cache(maxsize=256)
 def _tiles(lengths: tuple[int, ...], outermost: bool) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Return shape and tile as the pass takes them, and the number of tiles."""
+    """Return shape and tile for the pass, and the number of tiles."""
     width = lengths[-1]
     if len(lengths) == 2 and 2 * width > _TILE:
         outer, between, height = lengths[0], 1, 1

@@ -1,7 +1,7 @@
 """The fewest axes in which a block can be worked off, which sums are made from which, and blocks for the kernels.
 
-Axes of length 1 say nothing; neighbours that every set of axes has or lacks together are one axis.  So a chunk of four
-dimensions of which two are summed apart becomes one of two or three, with long rows.
+Axes of length 1 are ignored; neighbours that every set of axes has or lacks together are one axis.  So a chunk of four
+dimensions of which two are summed separately becomes one of two or three, with long rows.
 """
 
 from __future__ import annotations
@@ -28,19 +28,11 @@ _SHORT = 16
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Axes of a block as they are worked off.
+    """Axes of a block as they are processed.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the block.
-    order : tuple of int
-        The block's axes, outermost in memory first.
-    groups : tuple of tuple of int
-        For each axis that is worked off, the block's axes that it is made of.  Where a set has axes of length 1 only,
-        the first group is () and stands for them.
-    lengths : tuple of int
-        Its length.
+    `shape` is that of the block, `order` has its axes with the outermost in memory first.  `groups` are the axes of the
+    block that each processed axis consists of, and `lengths` their lengths.  If a set has axes of length 1 only, the
+    first group is () and stands for them.
     """
 
     shape: tuple[int, ...]
@@ -50,18 +42,8 @@ class Layout:
 
     @classmethod
     def of(cls, block: npt.NDArray[Any], sets: Sequence[Axes], weights: npt.NDArray[Any] | None) -> Layout:
-        """Return the layout for a block that is reduced over several sets of axes.
+        """Return the layout for a block of more than one element that is reduced over several sets of axes.
 
-        Parameters
-        ----------
-        block : array
-            Of more than one element.
-        sets : sequence of tuple of int
-        weights : array, optional
-            Broadcast to the block's shape.
-
-        Examples
-        --------
         >>> Layout.of(np.zeros((120, 1, 90, 180)), [(0,), (2, 3)], None).lengths
         (120, 16200)
         """
@@ -78,7 +60,7 @@ class Layout:
         return tuple(k for k, g in enumerate(self.groups) if g and g[0] in axes) or (0,)
 
     def cells(self, inner: Axes) -> int:
-        """Return how many elements a sum over axes of this layout has."""
+        """Return the number of elements in a sum over axes of this layout."""
         return math.prod(self.lengths[k] for k in inner)
 
     def contiguous(self, blocks: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -92,13 +74,7 @@ class Layout:
         return shaped if order is None else shaped.transpose(0, *(1 + a for a in order))
 
     def bases(self, sets: Sequence[Axes]) -> Axes:
-        """Return the axes of this layout whose sums are taken from the block; all others follow from these.
-
-        Parameters
-        ----------
-        sets : sequence of tuple of int
-            Sets of axes of this layout, not empty.
-        """
+        """Return the axes whose sums are taken from the block; those over other axes of `sets` follow from these."""
         chosen = {t[0] for t in sets if len(t) == 1}
         last = len(self.lengths) - 1
         for t in sorted(sets, key=len):
@@ -107,7 +83,7 @@ class Layout:
         return tuple(sorted(chosen))
 
     def parent(self, axes: Axes, made: Iterable[Axes]) -> Axes:
-        """Return the largest reduction that was made already and from which the one over `axes` follows."""
+        """Return the largest existing reduction from which the one over `axes` follows."""
         return max((t for t in made if set(t) <= set(axes)), key=self.cells)
 
 
@@ -140,7 +116,7 @@ def _layout(
 
 @lru_cache(maxsize=1024)
 def _restored(shape: tuple[int, ...], order: Axes, axes: Axes) -> tuple[tuple[int, ...], Axes | None]:
-    """Return the lengths of the axes that are left, in their order in memory, and how they are put in their own."""
+    """Return the lengths of the remaining axes, in their order in memory, and the permutation to their own order."""
     kept = [a for a in order if a not in axes]
     own = sorted(kept)
     return tuple(shape[a] for a in kept), None if kept == own else tuple(kept.index(a) for a in own)
@@ -151,10 +127,7 @@ _WIDER = {"i1": "i2", "u1": "i2", "u2": "i4", "u4": "i8"}
 
 
 class _Memory:
-    """A stretch of memory that NumPy makes an array of.
-
-    A read-only array is a type of its own to the compiler; through this, both kinds share one signature.
-    """
+    """Memory of which NumPy makes an array: so read-only and writable arrays have one signature for the compiler."""
 
     def __init__(self, owner: Array) -> None:
         self.owner = owner
@@ -241,7 +214,7 @@ def ends(dtype: np.dtype[Any]) -> tuple[Any, Any]:
 
 
 def _narrowed(block: Array, mask: Mask) -> tuple[Array, Mask]:
-    """Return a block of a type that is compiled for, and its mask with at most two fills."""
+    """Return a block in a type for which kernels are compiled, and its mask with at most two fills."""
     dtype, (low, high, fills) = block.dtype, mask
     if dtype == np.uint64:
         # What counts is below 2**63 here, so that -1 is free to stand for what does not.

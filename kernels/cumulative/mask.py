@@ -13,14 +13,9 @@ __all__ = ["Mask", "native_block", "native_type"]
 
 
 class Mask(NamedTuple):
-    """What counts: ``low <= value <= high``, equal to no fill, and neither NaN nor infinite.
+    """Which values count: ``low <= value <= high``, equal to no fill, and neither NaN nor infinite.
 
-    Parameters
-    ----------
-    low, high : numpy scalar
-        Of the block's type; both finite, so that they exclude what is not.
-    fills : tuple of numpy scalars
-        Of the block's type.
+    All are scalars of the block's type, the bounds finite.
     """
 
     low: Any
@@ -29,19 +24,10 @@ class Mask(NamedTuple):
 
     @classmethod
     def of(cls, dtype: np.dtype[Any], fills: Iterable[Any] = (), valid_min: Any = None, valid_max: Any = None) -> Mask:
-        """Return the mask for blocks of a type.
+        """Return the mask for blocks of a native type.
 
-        Parameters
-        ----------
-        dtype : numpy.dtype
-            Native, integer or real.
-        fills : iterable of numbers
-            Values that mean missing, rounded to the type if it is real; those that no element can equal are left out.
-        valid_min, valid_max : number, optional
-            Smallest and largest valid value, rounded to the type if it is real; NaN is not a bound.
+        `fills` that no element can equal are left out; NaN is not a bound.  All are rounded to real types.
 
-        Examples
-        --------
         >>> Mask.of(np.dtype("i2"), [-1, 0.5, 99999], valid_max=9.5)
         Mask(low=np.int16(-32768), high=np.int16(9), fills=(np.int16(-1),))
         """
@@ -72,15 +58,8 @@ class Mask(NamedTuple):
 
 
 def native_block(block: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a block in native byte order; float16 as float32, which holds every one of its values, bool as uint8.
+    """Return a block in native byte order, float16 as float32, bool as uint8; `TypeError` for other types.
 
-    Raises
-    ------
-    TypeError
-        Elements that are neither integers nor truth values nor reals of at most 8 bytes.
-
-    Examples
-    --------
     >>> native_block(np.array([1, 2], ">i2")).dtype
     dtype('int16')
     """
@@ -88,15 +67,8 @@ def native_block(block: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type in which elements are summed: of native byte order, of float16 and bool the next wider one.
+    """Return the type in which elements are summed: native, with float16 and bool widened; `TypeError` for other types.
 
-    Raises
-    ------
-    TypeError
-        As of `native_block`.
-
-    Examples
-    --------
     >>> native_type(np.dtype(">f2")), native_type(np.dtype(bool))
     (dtype('float32'), dtype('uint8'))
     """
@@ -108,12 +80,12 @@ def native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _absent(bound: Any) -> bool:
-    """Return whether there is no bound."""
+    """Return whether a bound is absent."""
     return bound is None or (not isinstance(bound, (int, np.integer)) and math.isnan(bound))
 
 
 def _integer(bound: Any, towards: Any) -> int:
-    """Return a bound as an integer, one beyond every type where it is infinite."""
+    """Return a bound as an integer, beyond every type if it is infinite."""
     if isinstance(bound, (int, np.integer)):
         return int(bound)
     number = float(bound)
@@ -121,7 +93,7 @@ def _integer(bound: Any, towards: Any) -> int:
 
 
 def _fill(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """Return a fill in a type, or nothing where no element that counts otherwise can equal it."""
+    """Return a fill in a type, or nothing if no valid element can equal it."""
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             typed = dtype.type(value)

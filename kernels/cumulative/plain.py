@@ -1,4 +1,4 @@
-"""Partial sums and prefix sums in plain NumPy, for jobs that are done before a compiler has been loaded."""
+"""Partial sums and prefix sums in plain NumPy, for jobs that take less time than loading a compiler."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Partials:
 
 
 def add_exactly(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return the rounded sum of two arrays and what rounding took away (Knuth's TwoSum).
+    """Return the rounded sum of two arrays and its rounding error (Knuth's TwoSum).
 
     >>> add_exactly(np.array(1.0), np.array(1e-20))
     (np.float64(1.0), np.float64(1e-20))
@@ -65,16 +65,8 @@ def add_exactly(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def double_sum(high: Array, low: Array | None, axes: Sequence[int]) -> tuple[Array, Array]:
-    """Return sums over axes of numbers with twice the digits of float64, as high and low parts.
+    """Return sums of ``high + low`` over axes with twice the digits of float64, as high and low parts.
 
-    Parameters
-    ----------
-    high, low : float64 array
-        The numbers are ``high + low``; `low` None stands for zeros.
-    axes : sequence of int
-
-    Examples
-    --------
     >>> double_sum(np.array([1e20, 1.0, -1e20]), None, [0])
     (np.float64(1.0), np.float64(0.0))
     """
@@ -116,13 +108,7 @@ def double_product(high: Array, low: Array, times: int) -> tuple[Array, Array]:
 
 
 def integer_sum(values: Array, axes: Sequence[int]) -> Any:
-    """Return exact int64 sums over axes.
-
-    Raises
-    ------
-    OverflowError
-        A sum is beyond int64.
-    """
+    """Return exact int64 sums over axes; raise `OverflowError` beyond int64."""
     order = [a for a in range(values.ndim) if a not in axes] + list(axes)
     kept = tuple(values.shape[a] for a in range(values.ndim) if a not in axes)
     size = int(np.prod([values.shape[a] for a in axes]))
@@ -177,15 +163,8 @@ def _sums(values: Array, sets: Sequence[Axes], double_double: bool) -> tuple[dic
 def _statistics(block: Array, valid: Array, values: Array, weights: Array | None, axes: tuple[int, ...]) -> Statistics:
     """Return the statistics of an array over some axes.
 
-    Parameters
-    ----------
-    block : array
-    valid : bool array of its shape
-    values : int64 or float64 array of its shape
-        What is summed: 0 where not valid, times the weight where there are weights.
-    weights : float64 array, optional
-        Broadcast to its shape, 0 where not valid.
-    axes : tuple of int
+    `values` are int64 or float64: 0 where not `valid`, multiplied by weights if there are any; `weights` are 0 where
+    not valid.
     """
     count = np.asarray(np.add.reduce(valid, axes, np.int64))
     dtype = block.dtype
@@ -205,13 +184,7 @@ def _statistics(block: Array, valid: Array, values: Array, weights: Array | None
 
 
 def _summands(block: Array, mask: Mask, weights: Array | None) -> tuple[Array, Array, Array | None]:
-    """Return where elements count, what is summed there and 0 elsewhere, and the weights that count.
-
-    Raises
-    ------
-    OverflowError
-        An unsigned value is beyond int64.
-    """
+    """Return where elements count, the summands (0 elsewhere), and the weights that count."""
     valid = mask.valid(block)
     if block.dtype == np.uint64 and weights is None and bool((valid & (block > np.uint64(2**63 - 1))).any()):
         raise OverflowError(f"a value is beyond int64: {block[valid].max()}")
@@ -224,20 +197,9 @@ def _summands(block: Array, mask: Mask, weights: Array | None) -> tuple[Array, A
 
 
 def cumulate_plain(parts: Array, low: Array | None, carry: Array, carry_low: Array) -> bool:
-    """Replace parts by their running sums along the first axis, and the carry by the last of them.
+    """Replace parts by their running sums along the first axis, and the carry by the last; return whether any wrapped.
 
-    Parameters
-    ----------
-    parts : int64 or float64[n, ...]
-    low : float64[n, ...], optional
-        Low parts, which then are kept.
-    carry, carry_low : array[...]
-        What is before the first part; `carry_low` is not used for integers.
-
-    Returns
-    -------
-    bool
-        Whether a sum of integers wrapped around.
+    `parts` and `low` have shape (n, ...); `carry` and `carry_low` are the sums before the first part.
     """
     wrapped = False
     for k in range(parts.shape[0]):

@@ -1,4 +1,4 @@
-"""Inclusive running sums along one axis, carried on from one block to the next."""
+"""Inclusive running sums along one axis, carried from one block to the next."""
 
 from __future__ import annotations
 
@@ -11,15 +11,9 @@ __all__ = ["run_integers", "run_reals"]
 
 @jit
 def run_integers(parts, length, inner, carry):
-    """Replace parts by their running sums and the carry by the last of them; return whether any wrapped around.
+    """Replace int64 parts by their running sums and the carry by the last; return whether any wrapped around.
 
-    Parameters
-    ----------
-    parts : int64[outer * length * inner]
-    length, inner : int
-        Steps of the axis, and elements between them.
-    carry : int64[outer * inner]
-        The sums before the first part.
+    `parts` has ``outer * length * inner`` elements, `carry` ``outer * inner``: the sums before the first part.
     """
     wrapped = 0
     for outer in range(parts.size // (length * inner)):
@@ -36,17 +30,10 @@ def run_integers(parts, length, inner, carry):
 
 @jit
 def run_reals(parts, low, length, inner, carry, carry_low):
-    """Replace parts by their running sums and the carry by the last of them, with the digits of two numbers throughout.
+    """Replace float64 parts, and their low parts if there are any, by running sums, and the carry by the last.
 
-    Parameters
-    ----------
-    parts : float64[outer * length * inner]
-    low : float64 of this size, or None
-        Low parts.
-    length, inner : int
-        Steps of the axis, and elements between them.
-    carry, carry_low : float64[outer * inner]
-        The sums before the first part.
+    `parts` has ``outer * length * inner`` elements, `carry` and `carry_low` ``outer * inner``: the sums before the
+    first part.
     """
     for outer in range(parts.size // (length * inner)):
         for k in range(length):

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 import cfagg.arrays.plan
-from cfagg.kernels import projection
 from cfagg.model import Grid
 from tests.benchmarks.table import Row, clock
 
@@ -75,36 +74,14 @@ def _against_zarr(job: str, shape: tuple[int, ...], chunks: tuple[int, ...] | No
     def ours() -> None:
         cfagg.arrays.plan.plan(grid, selection).cell  # noqa: B018 - computed on access
 
-    def spelt_out() -> None:
-        p = cfagg.arrays.plan.plan(grid, selection)
-        begin = np.cumsum([0, *map(len, p.axes)])
-        for name, space in (("cell", grid.matrix_shape), ("out", p.shape)):
-            column = np.concatenate([getattr(axis, name) for axis in p.axes])
-            projection.cross_product(column, begin, _strides(space))
-
     _same_plan(grid, selection, BasicIndexer(selection, shape, array._chunk_grid))
     theirs = clock(peer, runs=1 if small else 5, warm=0)[0]
     kernel = _with_rows(0, ours)
-    spelt = _with_rows(0, spelt_out)
     numpy = _with_rows(2**62, ours)
     return [
         Row(job, kernel, theirs, PEER, theirs / kernel, BAR, note="kernels, warm"),
-        Row(
-            f"{job}, flat positions",
-            spelt,
-            theirs,
-            PEER,
-            theirs / spelt,
-            BAR,
-            note="cell and output position per chunk",
-        ),
         Row(f"{job}, no Numba", numpy, theirs, PEER, theirs / numpy, None, note="the NumPy path of a fresh process"),
     ]
-
-
-def _strides(shape: tuple[int, ...]) -> np.ndarray:
-    """Return the C-order strides of a shape, in elements."""
-    return np.array([int(np.prod(shape[d + 1 :], dtype=np.int64)) for d in range(len(shape))], np.int64)
 
 
 def _with_rows(threshold: int, function: Callable[[], None]) -> float:

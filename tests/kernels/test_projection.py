@@ -1,7 +1,5 @@
 """The canonical projection kernels against a search by hand, over grids and selections of every kind."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -111,19 +109,6 @@ def test_stable_order_is_the_stable_sort(values):
 def test_every_bit_of_a_digit_counts_in_the_order(step):
     index = np.repeat(np.arange(2100)[::-1], 2) * step
     assert projection.stable_order(index).tolist() == np.argsort(index, kind="stable").tolist()
-
-
-@given(st.lists(st.lists(st.integers(0, 99), max_size=5), max_size=4))
-def test_the_cross_product_holds_every_combination_in_c_order(columns):
-    weights = [100 ** (len(columns) - 1 - d) for d in range(len(columns))]
-    got = projection.cross_product(
-        np.array([v for c in columns for v in c], np.int64),
-        np.cumsum([0, *map(len, columns)]),
-        np.array(weights, np.int64),
-    )
-    assert got.tolist() == [
-        sum(v * w for v, w in zip(combination, weights, strict=True)) for combination in itertools.product(*columns)
-    ]
 
 
 @pytest.mark.parametrize(
