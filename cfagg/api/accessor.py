@@ -61,7 +61,7 @@ class How:
         return facts_html("by xarray, from all values", [("reason", self.reason)])
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the same as JSON types."""
+        """Return the answer in JSON types."""
         plan = None if self.plan is None else self.plan.as_dict()
         return {"accumulated": self.accumulated, "reason": self.reason, "plan": plan}
 
@@ -140,14 +140,14 @@ class Reductions:
         NotAccumulatedError
             With ``weights="stored"``: there is no accumulation of these values.
         StaleError
-            With ``weights="stored"``: there is one, and it does not belong to the data as they are now.
+            With ``weights="stored"``: there is one, but it does not belong to the present data.
         SelectionError
-            No such dimension, or an accumulation without weights.
+            There is no such dimension, or the accumulation has no weights.
 
         Warns
         -----
         StaleAccumulationWarning
-            There is an accumulation that does not belong to the data as they are now; xarray computes.
+            There is an accumulation that does not belong to the present data; xarray computes.
 
         Examples
         --------
@@ -214,7 +214,7 @@ class Reductions:
         from cfagg.accumulation.lookup import UnusableError, accumulated, guarded
 
         if weights not in (None, "stored"):
-            raise SelectionError(f"weights={weights!r} is not understood; expected None or 'stored'")
+            raise SelectionError(f"weights={weights!r} is not supported; expected None or 'stored'")
         if weights is not None and ddof:
             raise SelectionError(f"ddof={ddof} cannot be used with weights; leave it out")
         trusted = check_trust(trust_for)
@@ -326,7 +326,7 @@ def _dims(array: xr.DataArray, dim: Dims, key: Any) -> tuple[str, ...]:
 
 
 def _check_weights(found: Accumulated, statistic: str, dims: tuple[str, ...], weights: Weights, ddof: int) -> None:
-    """Raise where an accumulation weighs otherwise than is asked for."""
+    """Refuse an accumulation whose weights are not those requested."""
     from cfagg.accumulation.lookup import UnusableError
 
     field = found.group.weights

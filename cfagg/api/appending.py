@@ -1,4 +1,4 @@
-"""Appending to a store what any path or dataset holds, and extending the accumulations beside it."""
+"""Appending the content of any path or dataset to a store, and extending the accumulations beside it."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def append(
 
 
 def _opened(path: Any, allow: Iterable[str | os.PathLike[str]], options: Mapping[str, Any] | None) -> Any:
-    """Return a dataset of values as they are stored, so that what is packed alike is not unpacked."""
+    """Return a dataset of stored values, so that equal packing need not be undone."""
     from cfagg.api.reading import read
 
     return read(path, allow=allow, storage_options=options, decode_times=False, mask_and_scale=False)
@@ -124,7 +124,7 @@ def _run(each: Callable[[Any, Any], Any], options: Mapping[str, Any] | None, pla
 
 
 def _extend(store: Any, report: Any, workers: int | None) -> None:
-    """Extend the accumulations beside the arrays that grew; one that cannot be refuses to answer, as it is stale."""
+    """Extend the accumulations beside the arrays that grew; one that cannot be extended is stale and says so."""
     from cfagg.accumulation.updating import accumulated_arrays, update
 
     options = store.options.given if isinstance(store, Url) else None
@@ -133,7 +133,7 @@ def _extend(store: Any, report: Any, workers: int | None) -> None:
             update(store, report, variables=path, storage_options=options, workers=workers)
         except CfaggError as error:
             warnings.warn(
-                f"{report.target}: all was appended, and the accumulation of {path!r} was not extended: "
+                f"{report.target}: everything was appended, but the accumulation of {path!r} was not extended: "
                 f"{error.message}",
                 StaleAccumulationWarning,
                 stacklevel=5,

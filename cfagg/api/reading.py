@@ -1,4 +1,4 @@
-"""The functions of analysis code: `read` a file as an xarray Dataset, `open_aggregation` for its metadata alone."""
+"""The functions of analysis code: `read` a file as an xarray Dataset, `open_aggregation` for its metadata only."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ def read(
     Parameters
     ----------
     path : str or path-like, or iterable of these
-        An aggregation file, a plain netCDF file, a PP file, or a Zarr store: a path, or a URL ``https://``, ``s3://``, ``gs://``
-        or ``az://``.  Several of them, or a pattern such as ``"data/*.nc"``, are opened as by `cfagg.aggregate`.
+        An aggregation file, a plain netCDF file, a PP file, or a Zarr store: a path, or a URL ``https://``, ``s3://``,
+        ``gs://`` or ``az://``.  Several of them, or a pattern such as ``"data/*.nc"``, are opened as by
+        `cfagg.aggregate`.
     variables : str or iterable of str, optional
         Variables to keep, with the coordinates that belong to them; all by default.
     chunks : optional
@@ -64,17 +65,17 @@ def read(
     workers : int, optional
         Threads that one read may use; by default the processors of this process, at most 8.
     storage_options : mapping, optional
-        Of a URL: what its server wants, such as ``{"skip_signature": True}``; the page on remote data lists them all.
-        What is not given is taken from the environment, as other tools do.
+        For a URL: options of its server, such as ``{"skip_signature": True}``; the page on remote data lists them all.
+        Other settings are taken from the environment, as in other tools.
     substitutions : mapping of str to str, optional
-        What stands in place of ``${base}`` in names of fragments (CFA-0.6.2), by `base`; it counts before what the
-        aggregation file says, so that fragments which have moved are found.
+        Replacements of ``${base}`` in names of fragments (CFA-0.6.2), by `base`; they override those of the aggregation
+        file, so that fragments which have moved are found.
     index : bool or path-like
         The byte-offset index by which fragments are read: its file, or `True` for the one beside the aggregation file
         if there is one, or `False` for none.
     **options
         Passed to `xarray.open_dataset`, for instance ``decode_times`` or ``mask_and_scale``; and ``word_size`` (1, 4 or
-        8), the bytes by which addresses of fields in PP files count, where the structure of the files shall not decide.
+        8), the bytes by which addresses of fields in PP files count, if it should not be detected.
 
     Returns
     -------
@@ -90,8 +91,8 @@ def read(
     ConventionError
         If the packing of a variable is not one number, and `variables` does not choose others.
     FragmentNotFoundError, FragmentReadError, FragmentMismatchError, AccessError, ConformError
-        When values are read whose partition is missing, damaged, different from what the aggregation says, outside the
-        allowed places, or cannot be expressed in the master array.
+        When values are read whose partition is missing, damaged, not as the aggregation describes it, outside of the
+        allowed places, or cannot be conformed to the master array.
 
     Examples
     --------
@@ -116,7 +117,7 @@ def read(
 
         if group is not None:
             raise OptionError(
-                "group: variables of several files stand in one group, whichever they are in; leave it out"
+                "group= cannot be used with several files, whose variables are joined in one group; leave it out"
             )
         given = {"missing": missing, "workers": workers, "substitutions": substitutions, "index": index, **options}
         several = cast("Dataset", aggregate(path, chunks=chunks, allow=allow, storage_options=storage_options, **given))
@@ -220,7 +221,7 @@ def open_aggregation(
 
 
 def _is_single(path: object) -> bool:
-    """Return whether one file is named, and not several or a pattern of their names; refuse what is no path at all."""
+    """Return whether one file is named, rather than several or a pattern; refuse what is no path."""
     if not isinstance(path, str | bytes | os.PathLike):
         if not isinstance(path, Sequence | AbstractSet | Iterator):
             a_path(path)
@@ -232,7 +233,7 @@ def _is_single(path: object) -> bool:
 
 
 def _chosen(dataset: Dataset, kept: list[str], name: str) -> Dataset:
-    """Return some variables of a dataset, which is called `name`."""
+    """Return some variables of a dataset with the given name."""
     unknown = [v for v in kept if v not in dataset.variables]
     if unknown:
         dataset.close()
@@ -247,7 +248,7 @@ def _listed(names: str | Iterable[str] | None) -> list[str]:
 
 
 def _warn_of_missing_coordinates(dataset: Dataset, kept: list[str], lost: list[str], path: str) -> None:
-    """Warn where variables that are read lose a coordinate that cannot be read."""
+    """Warn if variables lose a coordinate that cannot be read."""
     wanted = [dataset[v] for v in kept if v in dataset.variables]
     words = {w for v in wanted for w in str({**v.attrs, **v.encoding}.get("coordinates", "")).split()}
     words.update(str(d) for v in wanted for d in v.dims)
@@ -262,7 +263,7 @@ def _warn_of_missing_coordinates(dataset: Dataset, kept: list[str], lost: list[s
 
 
 def _is_consolidated(path: str, allow: Iterable[str | os.PathLike[str]]) -> bool | None:
-    """Return whether a Zarr store in a directory has a table of its metadata, `None` where that is not seen."""
+    """Return whether a Zarr store in a directory has consolidated metadata, `None` if unknown."""
     if not os.path.isdir(path):  # noqa: PTH112
         return None
     if os.path.exists(os.path.join(path, ".zmetadata")):  # noqa: PTH110, PTH118
@@ -275,7 +276,7 @@ def _is_consolidated(path: str, allow: Iterable[str | os.PathLike[str]]) -> bool
 
 
 def _engine(path: str, allow: Iterable[str | os.PathLike[str]]) -> str:
-    """Return the xarray engine for a path, by what is there: others would follow what a netCDF file refers to."""
+    """Return the xarray engine for a path, by its content."""
     from cfagg.storage.handles import handles
 
     if isinstance(path, Url):
@@ -295,7 +296,7 @@ def _engine(path: str, allow: Iterable[str | os.PathLike[str]]) -> str:
 
 
 def _remote_engine(url: Url) -> str:
-    """Return the engine for what is behind a URL."""
+    """Return the xarray engine for a URL."""
     from cfagg.formats.metadata.url import file_at
 
     handle = file_at(url, ahead=True)
@@ -304,5 +305,5 @@ def _remote_engine(url: Url) -> str:
         return "cfagg" if not url.rstrip("/").lower().endswith(".zarr") and is_repository(url) else "zarr"
     # Where HDF5 begins behind a user block is asked for by requests of their own.
     if format_of_head(handle.some(HEAD, 0)) == ZIP and format_of(handle) == ZIP:
-        raise UnsupportedError(f"{url} is a Zip file, which is not read from other machines; copy it here")
+        raise UnsupportedError(f"{url} is a Zip file, which cannot be read from another machine; copy it to this one")
     return "cfagg"

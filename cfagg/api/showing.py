@@ -1,4 +1,4 @@
-"""`cfagg.show`: a whole file for the eye, in a terminal or a notebook."""
+"""`cfagg.show`: the content of a file, in a terminal or a notebook."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["Shown", "show"]
 
 
 class Shown:
-    """What a file holds; prints as text, and notebooks show it with a picture of every partition matrix.
+    """The content of a file; prints as text, and notebooks show it with a picture of every partition matrix.
 
     Parameters
     ----------
     source : cfagg.arrays.source.Source
-        The file's metadata.
+        The metadata of the file.
     variables : sequence of str
         Names or paths of the only variables to show.
     rows : int or None
-        Lines of every long list; `None` is all.
+        Lines of every long list; `None` means all.
     allow : sequence of str
-        Further places that partitions may be read from.
+        Further places from which partitions may be read.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a file holds, as the plain facts that its displays are made of."""
+"""The content of a file as plain data, from which its displays are made."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def aggregations(source: Source, variables: Sequence[str] = ()) -> dict[str, Agg
 
 
 def summarise_aggregation(aggregation: Aggregation) -> VariableSummary:
-    """Summarise one aggregation as plain data; one that was not read from a file tells nothing about access.
+    """Return an aggregation as plain data; without a file, there is nothing about access.
 
     >>> from cfagg.model import Partitions
     >>> partitions = Partitions.build(2, file=[0, 1], files=["a.nc", "b.nc"], layouts=[Layout(("time",))])
@@ -83,7 +83,7 @@ def summarise_aggregation(aggregation: Aggregation) -> VariableSummary:
 
 
 def references(aggregation: Aggregation, access: Access | None) -> Iterator[ReferenceSummary]:
-    """Yield every distinct file that an aggregation refers to, judged by a policy, its own first; none is opened."""
+    """Yield every distinct file to which an aggregation refers, its own first, with its access; none is opened."""
     for partitions in (aggregation.partitions, *aggregation.partitions.versions):
         codes, counts = _file_counts(partitions)
         formats = _unread_formats(partitions)
@@ -92,7 +92,7 @@ def references(aggregation: Aggregation, access: Access | None) -> Iterator[Refe
 
 
 def _chosen(source: Source, variables: Sequence[str]) -> set[tuple[str, str]]:
-    """Return group path and name of the variables asked for."""
+    """Return group path and name of the requested variables."""
     found = (source.find(path) for path in variables)
     return {(group.path, variable.name) for group, variable in found}
 
@@ -176,7 +176,7 @@ def _file_counts(p: Partitions) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, A
 
 
 def _unread_formats(p: Partitions) -> dict[int, str]:
-    """Return the formats that are not read, by the codes of the files that have partitions in them."""
+    """Return the formats that cannot be read, by the codes of the files with partitions in them."""
     unread = {
         k: x.format
         for k, x in enumerate(p.layouts)
@@ -235,7 +235,7 @@ def _layout(layout: Layout, partitions: int) -> LayoutSummary:
 
 
 def _value(partitions: Partitions, i: int) -> Any:
-    """Return what fills partition `i`, `None` where a fragment does."""
+    """Return the value that fills partition `i`, `None` if a fragment does."""
     code = int(partitions.value[i])
     if code < 0:
         return None

@@ -24,10 +24,10 @@ _ABSENT = (150.0, 70.0, 0.0)
 
 @dataclass(frozen=True)
 class Axis:
-    """One direction of a picture: partition numbers, positions in the array and pixels where its cells begin and end.
+    """One direction of a picture: partition numbers, positions in the array and pixels of the edges of its cells.
 
-    `number` is the dimension, `None` where there is none to draw in this direction; `uniform` the size that all
-    partitions have, but perhaps the last. `bounds`, `edges` and `pixels` have one member more than there are cells.
+    `number` is the dimension, `None` if there is none in this direction; `uniform` the size of all partitions but
+    perhaps the last.  `bounds`, `edges` and `pixels` have one entry more than there are cells.
     """
 
     number: int | None
@@ -46,7 +46,7 @@ class Axis:
 
     @property
     def binned(self) -> bool:
-        """Whether a drawn cell stands for several partitions."""
+        """Whether a drawn cell represents several partitions."""
         return self.cells < self.partitions
 
     @property
@@ -65,7 +65,7 @@ class Axis:
         return self.described(True)
 
     def described(self, cut: bool) -> str:
-        """Return name and size, and with `cut` how the dimension is cut."""
+        """Return name and size, and with `cut` how the dimension is partitioned."""
         text = f"{self.name}: {self.size:,}"
         if cut and self.partitions > 1:
             text += f" in {self.partitions:,} partitions"
@@ -74,11 +74,11 @@ class Axis:
         return text
 
     def places(self, start: float) -> Iterator[tuple[float, float]]:
-        """Yield where each drawn cell begins and ends in the picture."""
+        """Yield the pixels at which each drawn cell begins and ends."""
         return pairwise((self.pixels + start).tolist())
 
     def middle(self, cell: int) -> int:
-        """Return the partition that a drawn cell stands for."""
+        """Return the partition that represents a drawn cell."""
         return int(self.bounds[cell] + self.bounds[cell + 1] - 1) // 2
 
     def span(self, cell: int) -> str:
@@ -87,10 +87,10 @@ class Axis:
 
 
 def choose(dims: Sequence[str], grid: Grid) -> tuple[Axis, Axis, Axis]:
-    """Return the directions to the right, downwards and in depth.
+    """Return the directions to the right, downwards and in depth, by numbers of partitions.
 
-    The dimension with most partitions runs to the right, the last of several; the one with next most downwards, the
-    first of several. Dimensions of size 1 are only drawn where nothing else is.
+    The dimension with most partitions (the last of several) runs to the right, the next one (the first of several)
+    downwards. Dimensions of size 1 are only drawn if there are no others.
     """
     shape, matrix = grid.shape, grid.matrix_shape
     # A dimension of size 0 has no partition: there is nothing to draw at all.
@@ -110,7 +110,7 @@ def choose(dims: Sequence[str], grid: Grid) -> tuple[Axis, Axis, Axis]:
 
 
 def _axis(dims: Sequence[str], grid: Grid, number: int | None, direction: int, base: int) -> Axis:
-    """Return one direction; `base` is the size that the picture's width stands for."""
+    """Return one direction; the width of the picture corresponds to the size `base`."""
     if number is None:
         one = np.array([0, 1])
         return Axis(None, "", 1, 1, one, one, np.array([0.0, _ABSENT[direction]]), None)

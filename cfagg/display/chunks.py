@@ -54,7 +54,7 @@ def rows_html(
     lengths: np.ndarray[Any, Any], columns: int | None, dtype: np.dtype[Any], chunks: int,
     labels: Iterable[tuple[str, object]],
 ) -> str:  # fmt: skip
-    """Return rows of different lengths as HTML: how many and how long they are, and the names of their labels.
+    """Return rows of different lengths as HTML: their number, lengths and labels.
 
     >>> page = rows_html(np.array([2, 0, 3]), 3, np.dtype("f8"), 1, [("kind", "int64")])
     >>> "0 to 3, 1.7 on average" in page, "kind (int64)" in page
@@ -74,7 +74,7 @@ def rows_html(
 
 
 def _cut(grid: Grid) -> str:
-    """Return how many chunks there are, and of which lengths along each dimension."""
+    """Return the number of chunks, and their lengths along each dimension."""
     each = []
     for n, axis in zip(grid.matrix_shape, grid.axes, strict=True):
         lengths = np.empty(0) if isinstance(axis, Regular) else np.diff(axis)
@@ -91,7 +91,7 @@ def _cut(grid: Grid) -> str:
 
 
 def _largest(grid: Grid, dtype: np.dtype[Any]) -> str | None:
-    """Return how much the largest chunk is in memory."""
+    """Return the size of the largest chunk in memory."""
     if 0 in grid.matrix_shape:
         return None
     lengths = [min(a.chunk, a.length) if isinstance(a, Regular) else int(np.diff(a).max()) for a in grid.axes]
@@ -100,7 +100,7 @@ def _largest(grid: Grid, dtype: np.dtype[Any]) -> str | None:
 
 
 def draw_chunks(dims: Sequence[str], grid: Grid) -> Drawing:
-    """Draw a grid as a small box, or its face where it has fewer dimensions, by lengths of chunks.
+    """Draw a grid as a small box, or its face if it has fewer dimensions, by lengths of chunks.
 
     >>> drawing = draw_chunks(("time", "lat", "lon"), Grid([[0, 1, 3], [0, 2], [0, 4]]))
     >>> len(drawing.patches), [text.text for text in drawing.texts]

@@ -1,4 +1,4 @@
-"""Pictures of where and when a table has rows."""
+"""Pictures of the places and times of the rows of a table."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Frame:
 
     @property
     def squeeze(self) -> float:
-        """Length of a degree of longitude to that of one of latitude, as they are drawn."""
+        """Ratio of the lengths of a degree of longitude and of latitude in the picture."""
         return _squeeze(self.south, self.north, self.east - self.west)
 
 
@@ -98,12 +98,12 @@ def frame(counts: Int64, *, most: tuple[int, int] = _MOST) -> Frame:
 
 
 def _squeeze(south: float, north: float, width: float) -> float:
-    """Return how long a degree of longitude is drawn: shorter away from the equator, but not on a map of the Earth."""
+    """Return the relative length of a degree of longitude: shorter away from the equator, except on a whole map."""
     return max(math.cos(math.radians((south + north) / 2)), 0.3) if width < 180 else 1.0
 
 
 def _shaped(low: int, high: int, first: int, width: int, height: int, cell: float) -> tuple[int, int, int, int]:
-    """Return ranges of cells that make a map neither tall nor flat."""
+    """Return ranges of cells that make a map neither too tall nor too flat."""
     squeeze = _squeeze(low * cell - 90, high * cell - 90, 0)
     shape = (high - low) / (width * squeeze)
     if shape > _SHAPES[1]:
@@ -116,7 +116,7 @@ def _shaped(low: int, high: int, first: int, width: int, height: int, cell: floa
 
 
 def _widened(first: int, stop: int, cell: float) -> tuple[int, int]:
-    """Return a range of cells with a margin, and of some size at least."""
+    """Return a range of cells with a margin, and with a minimal size."""
     extra = max(_MARGIN * (stop - first), (_LEAST / cell - (stop - first)) / 2)
     return first - math.ceil(extra), stop + math.ceil(extra)
 

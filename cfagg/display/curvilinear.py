@@ -1,4 +1,4 @@
-"""Maps of grids whose latitudes and longitudes have two dimensions: places of the cells' corners on the Earth."""
+"""Maps of grids with two-dimensional latitudes and longitudes: the corners of cells on the Earth."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ _GAP = 15.0
 
 @dataclass(frozen=True)
 class Places:
-    """Where the cells of an array of shape (n, m) are: corners in degrees, longitudes from `west` on, less than a turn.
+    """The corners of cells of an array of shape (n, m) in degrees, with longitudes in one turn from `west` on.
 
-    `wraps` are cells across the edge of the map, whose corners lie on both sides of it; `known` those whose corners
-    are.
+    `wraps` are cells across the edge of the map, with corners on both sides; `known` are cells with known corners.
     """
 
     latitudes: Floats
@@ -50,7 +49,7 @@ class Places:
 
 
 def places(array: DataArray, grid: Grid | None) -> Places | None:
-    """Return where the cells of an array with two dimensions are, `None` where hardly any place is known."""
+    """Return the places of the cells of a two-dimensional array, `None` if hardly any is known."""
     if grid is None or set(grid[0].dims) != set(array.dims) or min(array.shape) < 2:
         return None
     lat, lon = (np.asarray(c.transpose(*array.dims).values, "f8") for c in grid)
@@ -73,7 +72,7 @@ def places(array: DataArray, grid: Grid | None) -> Places | None:
 
 
 def draw(axes: Axes, found: Places, values: Any, colours: dict[str, Any]) -> Any:
-    """Draw cells where they are; return what a bar of colours belongs to."""
+    """Draw cells at their places; return the object for a colour bar."""
     from matplotlib.collections import PolyCollection
 
     shown = np.ma.masked_where(~found.known | found.wraps, values)
@@ -93,13 +92,13 @@ def draw(axes: Axes, found: Places, values: Any, colours: dict[str, Any]) -> Any
 
 
 def _vectors(lat: Floats, lon: Floats) -> Floats:
-    """Return points on the unit sphere, shape (n, m, 3): means of them know no dateline."""
+    """Return points on the unit sphere, shape (n, m, 3), whose means are not affected by the dateline."""
     phi, lam = np.radians(lat), np.radians(lon)
     return np.stack([np.cos(phi) * np.cos(lam), np.cos(phi) * np.sin(lam), np.sin(phi)], axis=-1)
 
 
 def _corners(centres: Floats) -> Floats:
-    """Return the points amid four neighbours, and half a cell beyond the outer ones, shape (n + 1, m + 1, 3)."""
+    """Return the points between four neighbours, and half a cell beyond the outer ones, shape (n + 1, m + 1, 3)."""
     for axis in (0, 1):
         moved = np.moveaxis(centres, axis, 0)
         first, last = 2 * moved[:1] - moved[1:2], 2 * moved[-1:] - moved[-2:-1]
@@ -113,7 +112,7 @@ def _corners(centres: Floats) -> Floats:
 
 
 def _window(longitudes: Floats, *, negative: bool) -> tuple[float, float]:
-    """Return the edges of the map: beside the widest gap, or of the whole Earth as the coordinate counts."""
+    """Return the edges of the map: beside the widest gap, or of the whole Earth in the convention of the coordinate."""
     turned = np.unique(np.mod(longitudes, 360))
     gaps = np.diff(turned, append=turned[0] + 360)
     widest = int(np.argmax(gaps))

@@ -18,7 +18,7 @@ _EPOCH, _UNIX = "days since 0001-01-01", "days since 1970-01-01"
 
 
 def numbers(dates: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return dates of a calendar as days from an origin of their own for each kind; NaN where there is none."""
+    """Return dates of a calendar as days from an origin for each kind of dates; NaN for missing ones."""
     if dates.dtype.kind == "M":
         days = dates.astype("M8[us]").astype("i8") / 86_400e6
         return np.where(np.isnat(dates), np.nan, days)
@@ -38,7 +38,7 @@ def label(axes: Axes, which: Literal["x", "y"], dates: npt.NDArray[Any]) -> None
 
 
 def _ticks(low: float, high: float, calendar: str, epoch: str) -> tuple[list[float], list[str]]:
-    """Return up to some eight ticks at starts of years, months, days or hours, and their texts."""
+    """Return up to about eight ticks at starts of years, months, days or hours, and their texts."""
     import cftime
 
     first, last = (cftime.num2date(v, epoch, calendar=calendar) for v in (low, high))
@@ -79,6 +79,6 @@ def _to_minute(date: Any) -> Any:
 
 
 def _round_up(value: float) -> int:
-    """Return the next number of the row 1, 2, 5, 10, 20, ... that is not below a value."""
+    """Return the next number of the series 1, 2, 5, 10, 20, ... that is not below a value."""
     size = 10 ** max(0, math.floor(math.log10(max(value, 1))))
     return next(int(f * size) for f in (1, 2, 5, 10) if f * size >= value)

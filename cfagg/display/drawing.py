@@ -25,9 +25,9 @@ _GRADIENT = ("#443a83", "#31688e", "#21908c", "#35b779", "#8fd744", "#fde725")
 
 @dataclass(frozen=True)
 class Patch:
-    """A filled polygon; `fill` of `None` is a missing partition, `title` is shown where pictures can answer a pointer.
+    """A filled polygon; a missing partition has no `fill`, and `title` is shown when a pointer is over it.
 
-    `edge` is how its outline is drawn: ``"clear"``, ``"fine"`` or ``"none"``.
+    `edge` is the style of its outline: ``"clear"``, ``"fine"`` or ``"none"``.
     """
 
     points: tuple[Point, ...]
@@ -47,8 +47,8 @@ class Line:
 class Text:
     """A text whose base line starts, ends or has its middle at a point.
 
-    `tone` is ``"ink"``, ``"muted"``, or the colour of a text on a patch, ``"dark"`` or ``"light"``.
-    `upward` texts run from bottom to top.
+    `tone` is ``"ink"``, ``"muted"``, or for texts on a patch ``"dark"`` or ``"light"``; `upward` texts run from bottom
+    to top.
     """
 
     x: float
@@ -73,7 +73,7 @@ class Drawing:
 
 
 def colours(count: int) -> list[str]:
-    """Return `count` colours for the colour-blind too: distinct ones as long as there are enough, else a gradient."""
+    """Return `count` colours, also for the colour-blind: distinct ones if there are enough, else a gradient."""
     if count <= len(DISTINCT):
         return list(DISTINCT[:count])
     stops = [_rgb(c) for c in _GRADIENT]
@@ -92,7 +92,7 @@ def shaded(colour: str, light: float) -> str:
 
 
 def is_dark(colour: str) -> bool:
-    """Tell whether light text reads better on a colour than dark text.
+    """Return whether light text is easier to read on a colour than dark text.
 
     >>> is_dark("#332288"), is_dark("#fde725")
     (True, False)
@@ -103,13 +103,13 @@ def is_dark(colour: str) -> bool:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return about how wide a text is in a sans-serif face, a little on the safe side."""
+    """Return the approximate width of a text in a sans-serif face, rather too large than too small."""
     ems = sum(1.05 if unicodedata.east_asian_width(c) in "WF" else 0.6 for c in text)
     return round(ems * size, 6)
 
 
 def fitted(text: str, size: float, room: float, *, least: int = 6) -> str:
-    """Return a text that fits, its middle left out where it must; empty where less than `least` would stay."""
+    """Return a text that fits, without its middle if necessary; empty if fewer than `least` characters would remain."""
     if text_width(text, size) <= room:
         return text
     keep = len(text)

@@ -6,10 +6,10 @@ __all__ = ["printable"]
 
 
 def printable(text: str) -> str:
-    r"""Return text in one line with every character that is not printable escaped.
+    """Return text in one line with every non-printable character escaped.
 
-    Names and attributes of an untrusted file may hold escape sequences that rewrite a terminal, line breaks that forge
-    further lines of output, or marks that reverse the direction of writing.  Letters of all scripts stay as they are.
+    Names and attributes of an untrusted file may contain escape sequences that rewrite a terminal, line breaks that
+    forge lines of output, or marks that reverse the direction of writing.  Letters of all scripts are kept.
     """
     if text.isprintable():
         return text

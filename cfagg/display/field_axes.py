@@ -1,4 +1,4 @@
-"""Axes of pictures: where values stand along them, and what is written there."""
+"""Axes of pictures: positions of values, ticks and labels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MONTHS = (
 
 
 def label(array: DataArray, *, units: bool = True) -> str:
-    """Return what an array or coordinate is called in a picture."""
+    """Return the label of an array or coordinate."""
     attributes = array.attrs
     name = str(attributes.get("long_name") or str(attributes.get("standard_name", "")).replace("_", " ") or "")
     name = name.strip() or ("" if array.name is None else str(array.name))
@@ -43,17 +43,17 @@ _DEGREES = (1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90)
 
 
 def positions(array: DataArray, dim: Hashable, kind: str) -> npt.NDArray[np.float64]:
-    """Return where along an axis the values of a dimension stand, rising or falling throughout.
+    """Return the positions of the values of a dimension along an axis, increasing or decreasing throughout.
 
-    That is the coordinate, or the values' numbers where there is none of numbers or dates, or one that goes to and fro
-    and would put cells on top of each other.
+    These are the coordinate, or indices if there is none, or if its values are neither numbers nor dates, or not
+    monotonic.
     """
     found = _numbers(array, dim, kind)
     return np.arange(array.sizes[dim], dtype="f8") if found is None else found
 
 
 def _numbers(array: DataArray, dim: Hashable, kind: str) -> npt.NDArray[np.float64] | None:
-    """Return the coordinate as numbers that rise or fall throughout, `None` where it is not such."""
+    """Return the coordinate as numbers that increase or decrease throughout, `None` otherwise."""
     if dim not in array.coords or array.coords[dim].ndim != 1 or kind == "season":
         return None
     values = array.coords[dim].values
@@ -77,7 +77,7 @@ def _ordered(values: npt.NDArray[np.float64]) -> bool:
 
 
 def edges(centres: npt.NDArray[np.float64], kind: str, *, ratios: bool = False) -> npt.NDArray[np.float64]:
-    """Return the edges of cells, half-way between centres, also in `ratios`; latitudes end at the poles."""
+    """Return the edges of cells, half-way between centres (geometrically for `ratios`); latitudes end at the poles."""
     if ratios:
         return np.asarray(np.exp(edges(np.log(centres), "")))
     if len(centres) == 1:
@@ -88,13 +88,13 @@ def edges(centres: npt.NDArray[np.float64], kind: str, *, ratios: bool = False) 
 
 
 def is_pressure(array: DataArray, dim: Hashable) -> bool:
-    """Tell whether a coordinate is a positive pressure that spans more than a factor of 20, and is drawn by powers."""
+    """Return whether a coordinate is a positive pressure over a factor of more than 20, for a logarithmic scale."""
     values = _numbers(array, dim, "vertical")
     return _falls(array, dim) and values is not None and bool(values.min() > 0 and values.max() > 20 * values.min())
 
 
 def _falls(array: DataArray, dim: Hashable) -> bool:
-    """Tell whether a coordinate is a pressure, which falls upwards."""
+    """Return whether a coordinate is a pressure, which decreases upwards."""
     attributes = array.coords[dim].attrs if dim in array.coords else {}
     units = str(attributes.get("units", "")).lower()
     return units in ("pa", "hpa", "mbar", "millibar", "kpa", "bar") or "pressure" in str(
@@ -103,7 +103,7 @@ def _falls(array: DataArray, dim: Hashable) -> bool:
 
 
 def direct(axes: Axes, array: DataArray, dim: Hashable) -> None:
-    """Let pressure and depth grow downwards, on a scale of powers where `is_pressure` says so."""
+    """Let pressure and depth increase downwards, on a logarithmic scale if `is_pressure`."""
     attributes = array.coords[dim].attrs if dim in array.coords else {}
     if is_pressure(array, dim):
         from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
@@ -154,7 +154,7 @@ def _number(axis: Any, coordinate: DataArray | None, dim: str, size: int) -> str
 
 
 def degrees(value: float, kind: str) -> str:
-    """Return a latitude or longitude as 30°N, 60°W and the like."""
+    """Return a latitude or longitude in the form 30°N or 60°W."""
     positive, negative = ("N", "S") if kind == "latitude" else ("E", "W")
     number = float(value)
     if kind == "longitude":

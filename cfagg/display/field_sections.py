@@ -49,7 +49,7 @@ def panel_dim(array: DataArray, kinds: Mapping[Hashable, str], grid: curvilinear
 def panels(
     array: DataArray, kinds: Mapping[Hashable, str], grid: curvilinear.Grid | None
 ) -> list[tuple[str, DataArray]]:
-    """Return the text above each panel, and its array with two dimensions, the upright one first."""
+    """Return the title of each panel, and its two-dimensional array, the upright dimension first."""
     parts = [("", array)]
     if array.ndim == 3:
         along = panel_dim(array, kinds, grid)
@@ -79,7 +79,7 @@ def _value(array: DataArray, dim: Hashable, kind: str, index: int) -> str:
 def room(
     array: DataArray, count: int, kinds: Mapping[Hashable, str], grid: curvilinear.Grid | None
 ) -> tuple[float, float]:
-    """Return width and height, in inches, of a picture of panels such as this, the upright dimension first."""
+    """Return width and height, in inches, of a picture of panels, given an array with the upright dimension first."""
     columns, rows = _arrangement(count)
     ratio = 0.55
     found = curvilinear.places(array, grid)
@@ -102,7 +102,7 @@ def draw(
     kinds: Mapping[Hashable, str],
     grid: curvilinear.Grid | None,
 ) -> None:
-    """Draw panels on a figure as large as `room` says, with one scale of colours, which mean `measure`."""
+    """Draw panels on a figure of the size `room`, with one colour scale labelled `measure`."""
     columns, rows = _arrangement(len(parts))
     width, height = figure.get_size_inches()
     top = _TOP + (0.2 if len(parts) > 1 else 0)
@@ -147,7 +147,7 @@ def _is_map(array: DataArray, kinds: Mapping[Hashable, str]) -> bool:
 
 
 def _colours(values: npt.NDArray[np.float64]) -> dict[str, Any]:
-    """Return the colours for values: two-sided around 0 where they lie on both sides of it to a like extent."""
+    """Return the colour scale for values: diverging around 0 if they extend similarly to both sides."""
     import matplotlib as mpl
 
     finite = values[np.isfinite(values)]
@@ -170,7 +170,7 @@ def _section(
     *,
     narrow: bool,
 ) -> Any:
-    """Draw one array with two dimensions, the first one upright."""
+    """Draw one two-dimensional array, the first dimension upright."""
     up, across = array.dims
     up_kind, across_kind = kinds[up], kinds[across]
     values = np.ma.masked_invalid(np.asarray(array.values, "f8"))

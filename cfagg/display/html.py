@@ -98,7 +98,7 @@ def _group(group: GroupSummary, aggregations: Mapping[str, Aggregation]) -> str:
 
 
 def variable_html(v: VariableSummary, aggregation: Aggregation | None) -> str:
-    """Return one variable, with its partition matrix where it is an aggregation, as HTML."""
+    """Return one variable as HTML, an aggregation with its partition matrix."""
     dims = ", ".join(f"{d}: {n:,}" for d, n in zip(v.dimensions, v.shape, strict=True))
     head = f'<span class="cfagg-name">{escape(v.name)}</span> ({escape(dims)}) {_quiet(v.dtype)} {_quiet(_about(v))}'
     a = v.aggregation
@@ -141,7 +141,7 @@ def _fold(title: str, body: str) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], listing: Listing[Any] | None = None) -> str:
-    """Return a table; `listing` says after how many rows how many are left out."""
+    """Return a table; `listing` says how many rows are omitted, and after which."""
     head = "<tr>" + "".join(cell_html(h, "th") for h in heads) + "</tr>" if any(heads) else ""
     lines = ["<tr>" + "".join(map(cell_html, row)) + "</tr>" for row in rows]
     if listing is not None and listing.omitted:
@@ -156,7 +156,7 @@ def cell_html(text: str, tag: str = "td") -> str:
 
 
 def _about(v: VariableSummary) -> str:
-    """Return what a variable is, and its units."""
+    """Return the description of a variable and its units."""
     said = [v.attributes[k] for k in ("long_name", "standard_name") if isinstance(v.attributes.get(k), str)][:1]
     units = v.attributes.get("units")
     if isinstance(units, str) and units:

@@ -1,4 +1,4 @@
-"""What was made of many files, as plain data, and as text for a terminal."""
+"""The result of aggregating many files, as plain data, and as text for a terminal."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Coordinates without a gap along an axis, and of how many members they are; `first` and `last` are its ends.
+    """A run of coordinates without gaps along an axis, and its number of members; `first` and `last` are its ends.
 
-    `low` and `high` are where it begins and ends in a picture: in the units of the axis, dates as decimal years.
+    `low` and `high` are its ends in a picture: in the units of the axis, dates as decimal years.
     """
 
     low: float
@@ -30,7 +30,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class AxisFacts:
-    """An axis of an array: `parts` is the number of members along it, `how` tells how these are placed."""
+    """An axis of an array: `parts` is the number of members along it, `how` describes their arrangement."""
 
     name: str
     size: int
@@ -45,7 +45,7 @@ class AxisFacts:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GroupFacts:
-    """One array: the variables of which files it is, and how they were joined."""
+    """One array: its variables and files, and how they were joined."""
 
     name: str
     identity: str
@@ -78,7 +78,7 @@ class GroupFacts:
 
 @dataclass(frozen=True, slots=True)
 class ApartFacts:
-    """Why arrays of one quantity are apart: a reason, how often, a pair of files, and what would join it."""
+    """Why arrays of one quantity are apart: a reason, its frequency, a pair of files, and a remedy."""
 
     identity: str
     rule: str
@@ -101,7 +101,7 @@ class UnreadFacts:
 
 @dataclass(frozen=True, slots=True)
 class JoinedFacts:
-    """What was made of some files."""
+    """The result of aggregating some files."""
 
     files: int
     variables: int
@@ -116,7 +116,7 @@ class JoinedFacts:
 
 
 def joined_lines(facts: JoinedFacts) -> Iterator[str]:
-    """Yield the lines, safe for a terminal, that tell what was made of files: first what was not joined."""
+    """Yield lines, safe for a terminal, with the result of an aggregation, beginning with what was not joined."""
     yield (
         f"{count_text(facts.files, 'file')}, {count_text(facts.variables, 'variable')} in them: "
         f"{count_text(facts.groups.count, 'array')}"
@@ -175,7 +175,7 @@ def _group_lines(group: GroupFacts) -> Iterator[str]:
 
 
 def axis_text(axis: AxisFacts) -> str:
-    """Return how an axis is covered."""
+    """Return how an axis is covered, in words."""
     ends = axis.first if axis.first == axis.last else f"{axis.first} to {axis.last}"
     gaps = axis.runs.count - 1
     more = f", {count_text(gaps, 'gap')}" if gaps > 0 else ""
@@ -184,5 +184,5 @@ def axis_text(axis: AxisFacts) -> str:
 
 
 def beyond(problem: str, file: str) -> str:
-    """Return what is said of a file without its name at the beginning."""
+    """Return a problem of a file without the name of the file at its beginning."""
     return problem.removeprefix(file).lstrip(": ") or problem

@@ -1,6 +1,7 @@
-"""What was made of many files, as a page: bars of what each array covers, and why others are apart.
+"""The result of aggregating many files as a page: bars of the coverage of each array, and why others are apart.
 
-Nothing is loaded and no script runs; every name is escaped; it follows the light or dark theme, and narrow windows.
+Nothing is loaded and no script runs; every name is escaped; the page follows the light or dark theme, and narrow
+windows.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def joined_html(facts: JoinedFacts) -> str:
 
 
 def _shortened(body: str) -> str:
-    """Return a page that names the directory of all its files once, at the place that was left for it."""
+    """Return a page that names the common directory of all its files once."""
     names = set(_FILE.findall(body)) - {"…"}
     local = len(names) > 1 and all(name.startswith("/") for name in names)
     folder = commonpath(map(dirname, names)) if local else "/"
@@ -143,7 +144,7 @@ def _reason(one: ApartFacts) -> str:
 
 
 def _family(identity: str, groups: Sequence[GroupFacts], *, overlapping: bool) -> str:
-    """Return the arrays of one quantity: bars along axes that tell them apart or that files follow, and a table."""
+    """Return the arrays of one quantity: bars along axes on which they or their files differ, and a table."""
     units = sorted({g.units for g in groups if g.units})
     said = f'<span class="quiet">[{_safe(", ".join(units))}]</span>' if units else ""
     axes = [name for name in dict.fromkeys(a.name for g in groups for a in g.axes) if _is_told(name, groups)]
@@ -168,7 +169,7 @@ def _family(identity: str, groups: Sequence[GroupFacts], *, overlapping: bool) -
 
 
 def _about(group: GroupFacts) -> list[str]:
-    """Return what an array is made of: its only file, or what files cover along which axes, and what was left out."""
+    """Return what an array consists of: its only file, or the coverage of its axes by files, and what was left out."""
     if group.files.count == 1:
         return [_file(group.files.first[0])]
     found = [_safe(axis_text(a)) for a in group.axes if a.parts > 1]
@@ -180,13 +181,13 @@ def _axis(group: GroupFacts, name: str) -> AxisFacts | None:
 
 
 def _is_told(name: str, groups: Sequence[GroupFacts]) -> bool:
-    """Tell whether files follow each other along an axis, or arrays have other coordinates there."""
+    """Return whether files follow each other along an axis, or arrays have different coordinates there."""
     axes = [a for g in groups if (a := _axis(g, name)) is not None]
     return any(a.parts > 1 for a in axes) or len({(a.first, a.last) for a in axes}) > 1
 
 
 def _bars(name: str, units: str, groups: Sequence[GroupFacts], *, overlapping: bool) -> str:
-    """Return a bar for each array of what it covers along an axis in some units, all to one scale."""
+    """Return a bar for each array with its coverage of an axis in some units, all to one scale."""
     axes = [(g, a) for g in groups if (a := _axis(g, name)) is not None and a.units == units]
     runs = [r for _, a in axes for r in _all(a.runs)]
     if not runs:
@@ -220,7 +221,7 @@ def _bars(name: str, units: str, groups: Sequence[GroupFacts], *, overlapping: b
 
 
 def _patch(a: float, b: float, low: float, high: float, look: str, title: str) -> str:
-    """Return what is covered from `a` to `b` of a bar from `low` to `high`; little is drawn wide enough to be seen."""
+    """Return the part from `a` to `b` of a bar from `low` to `high`, wide enough to be visible."""
     x, end = ((v - low) / (high - low) * _WIDE for v in (a, b))
     wide = max(end - x, _LEAST)
     x = min(x, _WIDE - wide)
@@ -233,7 +234,7 @@ def _said(run: Run) -> str:
 
 
 def _overlaps(several: Sequence[Sequence[Run]]) -> list[tuple[float, float]]:
-    """Return where two or more arrays cover the same."""
+    """Return the ranges that two or more arrays cover."""
     edges = sorted([(r.low, 1) for runs in several for r in runs] + [(r.high, -1) for runs in several for r in runs])
     found: list[tuple[float, float]] = []
     depth, begin = 0, 0.0
@@ -247,7 +248,7 @@ def _overlaps(several: Sequence[Sequence[Run]]) -> list[tuple[float, float]]:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], wide: int | None = None) -> str:
-    """Return a table of escaped cells; the column `wide` is left out in narrow windows, the first two stay whole."""
+    """Return a table of escaped cells; narrow windows omit the column `wide`, and never wrap the first two."""
 
     def cells(tag: str, row: Sequence[str]) -> str:
         looks = ["cfagg-whole" if len(text) < 24 else "" for text in row[:2]] + ["", "", "n"]

@@ -1,4 +1,4 @@
-"""What the colours of a picture stand for: files, or variables where all partitions lie in one file."""
+"""The colours of a picture: one for each file, or for each variable if all partitions are in one file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STEPS = 256
 
 @dataclass(frozen=True)
 class Key:
-    """One colour per distinct file or variable; of the codes in use -1 is the aggregation's own file."""
+    """One colour per distinct file or variable; code -1 is the aggregation's own file."""
 
     aggregation: Aggregation
     by: str
@@ -56,7 +56,7 @@ class Key:
         return [self.palette[i * (len(self.palette) - 1) // (count - 1)] for i in range(count)]
 
     def rank(self, partition: int) -> int:
-        """Return the place of a partition's file or variable among those in use."""
+        """Return the position of the file or variable of a partition among those in use."""
         return int(np.searchsorted(self.used, getattr(self.aggregation.partitions, self.by)[partition]))
 
     def colour(self, partition: int) -> str:
@@ -65,7 +65,7 @@ class Key:
         return self.palette[rank if self.count <= _STEPS else rank * (_STEPS - 1) // (self.count - 1)]
 
     def names(self, rank: int) -> str:
-        """Return the file as written, or the variable, that has a place among those in use."""
+        """Return the file as written, or the variable, by its position among those in use."""
         code = int(self.used[rank])
         p = self.aggregation.partitions
         if self.by == "file":
@@ -73,17 +73,17 @@ class Key:
         return "(no variable name)" if code < 0 else printable(p.addresses[code])
 
     def name(self, partition: int) -> str:
-        """Return what a partition's colour stands for."""
+        """Return the file or variable of a partition."""
         return self.names(self.rank(partition))
 
     def short(self, partition: int) -> str:
-        """Return the same without the directory."""
+        """Return the file or variable of a partition without the directory."""
         name = self.name(partition)
         return posixpath.basename(name.replace("\\", "/")) or name if self.by == "file" else name
 
 
 def key_of(aggregation: Aggregation) -> Key:
-    """Return what the colours of a picture stand for: files, or variables where one file holds several sub-arrays."""
+    """Return the colours of an aggregation: by files, or by variables if one file holds several sub-arrays."""
     p = aggregation.partitions
     files, addresses = (np.unique(codes[p.present]) for codes in (p.file, p.address))
     if len(files) <= 1 < len(addresses):

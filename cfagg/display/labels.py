@@ -10,7 +10,7 @@ __all__ = ["is_date", "label_text"]
 
 
 def is_date(value: Any) -> bool:
-    """Tell whether a label is a date, of NumPy, the standard library or cftime.
+    """Return whether a label is a date, of NumPy, the standard library or cftime.
 
     >>> is_date(np.datetime64("2000-01-01")), is_date(3.0)
     (True, False)
@@ -19,7 +19,7 @@ def is_date(value: Any) -> bool:
 
 
 def label_text(value: Any) -> str:
-    """Return a label as text for people: dates without the time of day at midnight, reals without trailing zeros.
+    """Return a label as text: dates without the time of day at midnight, reals without trailing zeros.
 
     >>> label_text(np.datetime64("2000-01-01T00:00:00.000")), label_text(52.50)
     ('2000-01-01', '52.5')

@@ -24,7 +24,7 @@ _LAYERS = 4
 
 @dataclass(frozen=True)
 class _Scene:
-    """Where things are: the front's upper left corner, and how far the back is shifted from the front."""
+    """The geometry of a picture: the upper left corner of the front, and the shift of the back."""
 
     aggregation: Aggregation
     key: Key
@@ -44,7 +44,7 @@ class _Scene:
         return self.left + self.right.length
 
     def partition(self, j: int, i: int, k: int) -> int:
-        """Return the flat number of the partition that a drawn cell (right, down, deep) stands for."""
+        """Return the flat number of the partition that represents a drawn cell (right, down, deep)."""
         index = [0] * self.aggregation.grid.ndim
         for axis, n in ((self.right, j), (self.down, i), (self.deep, k)):
             if axis.number is not None:
@@ -128,13 +128,13 @@ def _sides(scene: _Scene, out: Drawing) -> None:
 
 
 def _layered(scene: _Scene) -> bool:
-    """Tell whether the box hides partitions that there is room to draw layer by layer."""
+    """Return whether the box hides partitions that can be drawn layer by layer."""
     drawn = (scene.right, scene.down, scene.deep)
     return all(axis.partitions > 1 and not axis.binned for axis in drawn) and scene.deep.cells <= _LAYERS
 
 
 def _layers(scene: _Scene, out: Drawing, y: float) -> float:
-    """Draw the layers in depth side by side, the front one first; return where the next line may stand."""
+    """Draw the layers in depth side by side, the front one first; return the position of the next line."""
     columns = 2
     share = (scene.end + scene.slant[0] - 12) / columns / scene.right.length - 0.04
     high = scene.down.length * share * 0.6
@@ -153,7 +153,7 @@ def _layers(scene: _Scene, out: Drawing, y: float) -> float:
 
 
 def _label(scene: _Scene, n: int, fill: str | None, box: tuple[float, float, float, float]) -> Iterator[Text]:
-    """Yield what is written on a cell of the front: its name, upwards where it is narrow."""
+    """Yield the label of a cell of the front: its name, upwards in narrow cells."""
     x0, y0, x1, y1 = box
     wide, high = x1 - x0, y1 - y0
     nothing = "missing" if len(scene.aggregation.partitions) else "empty"
@@ -203,7 +203,7 @@ def _annotate(scene: _Scene, out: Drawing) -> None:
 
 
 def _monotonous(axis: Axis) -> bool:
-    """Tell whether one size for all says more than a size beside each cell."""
+    """Return whether one size for all is clearer than a size beside each cell."""
     return axis.binned or (axis.uniform is not None and axis.cells > 16)
 
 
@@ -220,7 +220,7 @@ def _title(scene: _Scene, out: Drawing) -> None:
 
 
 def _notes(scene: _Scene, out: Drawing, y: float) -> float:
-    """Write what the picture leaves out; return where the next line may stand."""
+    """Write what the picture omits; return the position of the next line."""
     a, drawn = scene.aggregation, (scene.right, scene.down, scene.deep)
     notes = []
     hidden = [

@@ -1,4 +1,4 @@
-"""Files with pictures: their kinds, and matplotlib figures that look the same whatever the user's settings are."""
+"""Files with pictures: their kinds, and matplotlib figures that do not depend on the settings of the user."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PER_INCH = 96
 
 
 def kind(path: str | Path) -> str:
-    """Return the kind of picture that a file's name asks for; other names raise `UnsupportedError`."""
+    """Return the kind of picture for the name of a file; raise `UnsupportedError` for other endings."""
     found = Path(path).suffix.lower().removeprefix(".")
     if found not in FORMATS:
         endings = f".{FORMATS[0]}, .{FORMATS[1]} or .{FORMATS[2]}"
@@ -33,13 +33,13 @@ def kind(path: str | Path) -> str:
 
 
 def check_library() -> None:
-    """Raise `MissingExtraError` where matplotlib is not installed, without loading it."""
+    """Raise `MissingExtraError` if matplotlib is not installed, without loading it."""
     require("pictures", "matplotlib")
 
 
 @contextmanager
 def figure(path: str | Path, width: float, height: float) -> Iterator[Figure]:
-    """Give an empty figure that is written when the block ends well."""
+    """Yield an empty figure that is written when the block succeeds."""
     form = kind(path)
     check_library()
     import matplotlib as mpl

@@ -6,7 +6,7 @@ __all__ = ["count_text", "size_text"]
 
 
 def size_text(count: int) -> str:
-    """Return a number of bytes in the unit that suits it, of powers of 1024."""
+    """Return a number of bytes in a suitable unit, a power of 1024."""
     size = float(count)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if size < 1024:

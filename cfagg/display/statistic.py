@@ -34,7 +34,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Selection:
-    """What of one dimension was selected: labels, or positions where there is no coordinate."""
+    """The selected part of one dimension: labels, or positions if there is no coordinate."""
 
     first: Any
     last: Any
@@ -59,7 +59,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Query:
-    """What was asked of which array: statistic, dimensions reduced, component of dates that groups, weights."""
+    """A computed statistic of an array: reduced dimensions, component of dates for grouping, weights."""
 
     store: str
     variable: str
@@ -71,14 +71,14 @@ class Query:
 
     @property
     def title(self) -> str:
-        """What was computed, in words."""
+        """The computed statistic in words."""
         over = " and ".join([", ".join(self.over[:-1]), self.over[-1]] if len(self.over) > 1 else self.over)
         text = f"{_NAMES[self.statistic]} over {over}" if over else _NAMES[self.statistic]
         return f"{text}, by {self.group}" if self.group else text
 
 
 def selected(array: DataArray, dim: Hashable, kind: str, chosen: Any) -> Selection:
-    """Return what positions along one dimension are; values are not looked at."""
+    """Return the selection of positions along one dimension; values are not read."""
     at = np.atleast_1d(np.arange(array.sizes[dim])[chosen])
     if dim not in array.coords or array.coords[dim].ndim != 1:
         return Selection(int(at[0]), int(at[-1]), at.size, array.sizes[dim], "", "positions")
@@ -142,7 +142,7 @@ def as_json(result: DataArray, asked: Query) -> str:
 
 
 def plan_json(plan: Mapping[str, Any], asked: Query) -> str:
-    """Return how a result would be computed as strict JSON."""
+    """Return the plan of a result as strict JSON."""
     return dump({**_asked_json("cfagg mean --explain", asked), "plan": encode(plan)})
 
 
@@ -165,7 +165,7 @@ def _asked_json(form: str, asked: Query) -> dict[str, Any]:
 
 
 def _summary(result: DataArray, units: str) -> list[tuple[str, str]]:
-    """Return where values are smallest and largest, and how many are missing."""
+    """Return the places of the smallest and largest values, and the number of missing ones."""
     values = np.asarray(result.values, "f8")
     missing = int(np.isnan(values).sum())
     found = []
@@ -201,7 +201,7 @@ def _table(result: DataArray, units: str, rows: int | None) -> Sequence[str]:
 
 
 def _number(value: Any) -> str:
-    """Return a number in seven digits, a whole one in all."""
+    """Return a number in seven digits, an integer in all digits."""
     if isinstance(value, int | np.integer):
         return str(int(value))
     return "missing" if np.isnan(value) else f"{value:.7g}"

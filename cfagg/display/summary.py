@@ -1,7 +1,7 @@
-"""What is shown of a file or an aggregation, as plain data: text, JSON and HTML are all made from it.
+"""The displayed content of a file or an aggregation as plain data, from which text, JSON and HTML are made.
 
-A summary is small whatever the size of the aggregation: a million partitions become a `Listing` of the first and the
-last few with a count.  The fields, by their names, are also the documented JSON form, see `cfagg.display.as_json`.
+A summary is small for any size of the aggregation: a million partitions become a `Listing` of the first and last few
+with a count.  The names of the fields are also the documented JSON form, see `cfagg.display.as_json`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROWS = 12
 
 @dataclass(frozen=True)
 class Listing[T]:
-    """A list of `count` members, shortened in the middle: `last` is empty where `first` holds all."""
+    """A list of `count` members without its middle: `last` is empty if `first` holds all."""
 
     count: int
     first: tuple[T, ...]
@@ -37,7 +37,7 @@ class Listing[T]:
 
     @classmethod
     def of(cls, count: int, member: Callable[[int], T], rows: int | None) -> Listing[T]:
-        """Return the listing of ``member(0) … member(count - 1)`` in at most `rows` members; `None` is all."""
+        """Return the listing of ``member(0) … member(count - 1)`` with at most `rows` members, all for `None`."""
         if rows is None or count <= rows:
             return cls(count, tuple(member(i) for i in range(count)))
         tail = rows // 3
@@ -59,7 +59,7 @@ class DimensionSummary:
 
 @dataclass(frozen=True)
 class AxisSummary:
-    """How one dimension is cut: `sizes` are runs (size, number of partitions in a row that have it)."""
+    """The partitions along one dimension: `sizes` are runs (size, number of consecutive partitions of that size)."""
 
     dimension: str
     size: int
@@ -70,7 +70,7 @@ class AxisSummary:
 
 @dataclass(frozen=True)
 class LayoutSummary:
-    """One distinct layout of sub-arrays, `None` being "as in the master array or the file", and how many have it."""
+    """One distinct layout of sub-arrays and its frequency; `None` means "as in the master array or the file"."""
 
     dimensions: tuple[str, ...]
     reversed: tuple[str, ...]
@@ -91,10 +91,9 @@ class LayoutSummary:
 class ReferenceSummary:
     """One distinct file, as written; `None` is the aggregation's own.
 
-    `access` is ``"inside"`` where the access policy lets it be read, ``"needs allow"`` where it must be told to
-    (`allow` is the directory to give), ``"refused"`` where it never is (`reason` tells why), ``"not readable"`` where
-    it is in a format that is not read (`reason` names it), and `None` where an
-    aggregation in memory belongs to no file.
+    `access` is ``"inside"`` if the access policy permits reading it, ``"needs allow"`` if `allow` must be given,
+    ``"refused"`` if it is never permitted and ``"not readable"`` for an unsupported format (both with a `reason`), and
+    `None` for an aggregation in memory, which belongs to no file.
     """
 
     file: str | None
@@ -106,10 +105,7 @@ class ReferenceSummary:
 
 @dataclass(frozen=True)
 class PartitionSummary:
-    """One partition: `location` are half-open ranges of the master array, `layout` counts in the layouts.
-
-    `value` is what fills it where it has no file.
-    """
+    """One partition: half-open ranges of the master array, the number of its layout, a `value` without a file."""
 
     index: tuple[int, ...]
     location: tuple[tuple[int, int], ...]
@@ -150,7 +146,7 @@ class VariableSummary:
 
 @dataclass(frozen=True)
 class UnreadableSummary:
-    """One variable that is an aggregation, or looks like one, and cannot be read, with everything that is wrong."""
+    """One variable that is an aggregation, or looks like one, and cannot be read, with all problems."""
 
     name: str
     reason: str
@@ -179,7 +175,7 @@ class FileSummary:
 
 
 def variable_path(group: str, name: str) -> str:
-    """Return how a variable is called from outside its group.
+    """Return the path of a variable from outside of its group.
 
     >>> variable_path("/", "tas"), variable_path("/model/day", "tas")
     ('tas', '/model/day/tas')

@@ -69,13 +69,13 @@ def variable_lines(variable: VariableSummary, *, attributes: bool = False) -> It
 
 
 def reference_lines(found: Iterable[ReferenceSummary]) -> Iterator[str]:
-    """Yield one line per reference, fields separated by tabs: what the access policy says, partitions, the file."""
+    """Yield one line per reference, fields separated by tabs: access, partitions, file."""
     for r in found:
         yield "\t".join([access_text(r), str(r.partitions), OWN_FILE if r.file is None else printable(r.file)])
 
 
 def access_text(reference: ReferenceSummary) -> str:
-    """Return what the access policy says of a reference: ``inside``, or what has to be allowed."""
+    """Return the access to a reference in words: ``inside``, or what must be allowed."""
     if reference.access is None:
         return ""
     if reference.access == "needs allow":
@@ -96,7 +96,7 @@ def axis_text(axis: AxisSummary) -> str:
 
 
 def layout_text(layout: LayoutSummary, variable: VariableSummary) -> str:
-    """Return in what a layout differs from the master array."""
+    """Return how a layout differs from the master array."""
     said = []
     if layout.dimensions != variable.dimensions or layout.reversed:
         turned = [f"{d} (reversed)" if d in layout.reversed else d for d in layout.dimensions]
@@ -113,10 +113,9 @@ def layout_text(layout: LayoutSummary, variable: VariableSummary) -> str:
 def partition_table(
     variable: VariableSummary, aggregation: AggregationSummary
 ) -> tuple[list[str], tuple[tuple[list[str], ...], tuple[list[str], ...]]]:
-    """Return the column heads, and the cells of the first and of the last partitions.
+    """Return column heads and cells of the first and last partitions, without empty columns.
 
-    Columns in which no partition shown has anything to say are left out; locations are given along the dimensions that
-    are partitioned.
+    Locations are given along the dimensions that are partitioned.
     """
     shown = [*aggregation.partitions.first, *aggregation.partitions.last]
     cut = [d for d, n in enumerate(aggregation.matrix_shape) if n > 1]

@@ -1,4 +1,4 @@
-"""What a rule may ask of the dataset that it looks at."""
+"""What a rule may ask about the dataset that it checks."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ class Context(Protocol):
     options: Any
 
     def once(self, function: Callable[[Any], T]) -> T:
-        """Return ``function(self)``, computed once for all rules that ask."""
+        """Return ``function(self)``, computed once for all rules that need it."""

@@ -113,7 +113,7 @@ class Finding:
     count: int = 0
 
     def as_dict(self) -> Mapping[str, str | None]:
-        """Return it as plain objects, for JSON."""
+        """Return the finding in JSON types."""
         return {
             "code": self.code,
             "severity": self.severity,

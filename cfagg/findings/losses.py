@@ -1,4 +1,4 @@
-"""What a translation loses."""
+"""Losses of a translation between formats."""
 
 from __future__ import annotations
 

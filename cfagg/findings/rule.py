@@ -87,7 +87,7 @@ class Rule:
 
 
 class Explanation(Mapping[str, Any]):
-    """What is said about a rule: the table of its code in a TOML file, which is read when it is first looked at."""
+    """The explanation of a rule: the table of its code in a TOML file, which is read when first needed."""
 
     def __init__(self, path: Path, code: str) -> None:
         self._place = path, code
@@ -129,9 +129,9 @@ def rule(
 ) -> Callable[[F], F]:
     """Register the function of a rule in ``tables/rules.csv``.
 
-    With `each`, the name of an attribute, it is called for every variable that has the attribute, and may yield a
-    message alone, which is about that attribute of it.  With `each`, a function of the context that returns a list, it
-    is called for every member, for a tuple with all in it as arguments.
+    If `each` is the name of an attribute, the function is called for every variable with that attribute, and may yield
+    a message alone.  If `each` is a function of the context that returns a list, it is called for every member, with
+    the members of a tuple as arguments.
     """
 
     def register(function: F) -> F:
@@ -165,7 +165,7 @@ def _over(function: Callable[..., Iterable[Hit]], each: Callable[[Any], Iterable
 
 
 def shared(function: Callable[..., Iterable[Hit]], *, needs: Need = "metadata", **cases: Any) -> None:
-    """Register a function that several rules share, by their codes with its arguments beside the context."""
+    """Register a function for several rules, given by their codes with further arguments."""
     for code, given in cases.items():
         arguments = given if isinstance(given, tuple) else (given,)
         rule(code, needs=needs)(_with(function, arguments))

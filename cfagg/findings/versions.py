@@ -37,10 +37,8 @@ _TOKEN = re.compile(r"CF-(\d{1,3})\.(\d{1,3})(-draft)?")
 
 
 def parse(text: str) -> Version | None:
-    """Return the version that a text such as ``"CF-1.8"`` or ``"1.14-draft"`` names, `None` for none that is known.
+    """Return the version named by a text such as ``"CF-1.8"`` or ``"1.14-draft"``, `None` if it is unknown.
 
-    Examples
-    --------
     >>> parse("1.8"), parse("CF-1.99")
     (Version(major=1, minor=8), None)
     """
@@ -54,12 +52,8 @@ def parse(text: str) -> Version | None:
 
 
 def claimed(conventions: str) -> list[str]:
-    """Return the words of a ``Conventions`` attribute that name a version of CF, known or not.
+    """Return the words of a ``Conventions`` attribute that name versions of CF, known or not.
 
-    The list is separated by blanks, or by commas where one of the names contains blanks.
-
-    Examples
-    --------
     >>> claimed("CF-1.8 ACDD-1.3"), claimed("ACDD-1.3, CF-9.9")
     (['CF-1.8'], ['CF-9.9'])
     """

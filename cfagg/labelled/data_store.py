@@ -1,4 +1,4 @@
-"""One group of an aggregation file as xarray's data store: variables, attributes and encoding, nothing decoded yet."""
+"""One group of an aggregation file as xarray's data store: variables, attributes and encoding, not yet decoded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["AggregationStore"]
 
 
 class AggregationStore(AbstractDataStore):
-    """The variables of one group; `unpack`: values are going to be unpacked."""
+    """The variables of one group; `unpack` if values will be unpacked."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class AggregationStore(AbstractDataStore):
         self.index = index
 
     def get_variables(self) -> dict[str, XarrayVariable]:
-        """Return the public variables, aggregated ones in the form of the array they stand for."""
+        """Return the public variables, aggregated ones in the form of the master array."""
         found = {
             name: _unmissing(name, self._aggregated(v) if isinstance(v, Aggregation) else self._plain(v))
             for name, v in (self.group.variables | {n: fact for n, (_, fact) in self.group.facts.items()}).items()
@@ -58,7 +58,7 @@ class AggregationStore(AbstractDataStore):
         return found
 
     def get_attrs(self) -> dict[str, Any]:
-        """Return the group's attributes; the claim to be an aggregation file does not hold for what is read."""
+        """Return the attributes of the group without the claim to be an aggregation file."""
         return self.group.public_attributes
 
     def get_dimensions(self) -> dict[str, int]:
@@ -93,7 +93,7 @@ class AggregationStore(AbstractDataStore):
         if tuple(reader.shape) != variable.shape:
             # Two parsers have found the lengths, by the variable's links to its dimensions and by those back.
             raise SourceError(
-                f"{self.source.path} is damaged: variable {variable.name!r} has shape {tuple(reader.shape)}, and its "
+                f"{self.source.path} is damaged: variable {variable.name!r} has shape {tuple(reader.shape)}, but its "
                 f"dimensions have lengths {variable.shape}; restore the file"
             )
         encoding = {**self._encoding(reader), **reader.encoding}
@@ -139,7 +139,7 @@ class AggregationStore(AbstractDataStore):
 
 
 def _unmissing(name: str, variable: XarrayVariable) -> XarrayVariable:
-    """Keep xarray from giving a coordinate variable a ``_FillValue`` where it writes it (CF section 2.5.1 has none)."""
+    """Keep xarray from writing a ``_FillValue`` for a coordinate variable (CF section 2.5.1 forbids it)."""
     if variable.dims == (name,) and "_FillValue" not in variable.attrs:
         variable.encoding["_FillValue"] = None
     return variable

@@ -48,7 +48,7 @@ class CfaggBackendEntrypoint(BackendEntrypoint):
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Return whether this is a netCDF file with an aggregation in it; plain netCDF is left to other engines."""
+        """Return whether this is a netCDF file with an aggregation; plain netCDF is left to other engines."""
         from cfagg.conventions.detection import mark_of
         from cfagg.formats.values.netcdf import attribute_names
 
@@ -136,7 +136,7 @@ def _path(
 
 
 def _source(path: str, substitutions: Mapping[str, str] | None, allow: Iterable[str | os.PathLike[str]]) -> Source:
-    """Return what is in a file."""
+    """Return the metadata of a file."""
     from cfagg.arrays.opening import open_any
     from cfagg.errors.arguments import paths, texts
 
@@ -198,7 +198,7 @@ def _open(
 
 
 def _check_references(path: object, name: str, attributes: Mapping[str, Any], decode: object) -> None:
-    """Refuse attributes that xarray takes for names of variables and that are no text."""
+    """Refuse attributes that should be names of variables for xarray, and are not text."""
     from cfagg.cf.references import REFERRING
 
     for key in REFERRING if decode == "all" else ("coordinates",) if decode else ():

@@ -1,4 +1,4 @@
-"""An array that xarray indexes, and a reader reads."""
+"""A lazy array that xarray indexes, over a reader."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MANY, _FEW = 4, 2**20
 
 
 class IndexedArray(BackendArray):
-    """An array over a reader, for `xarray.core.indexing.LazilyIndexedArray`; it may be pickled as the reader may.
+    """An array over a reader, for `xarray.core.indexing.LazilyIndexedArray`; it can be pickled if the reader can.
 
-    Basic and outer indexing are read as they are.  Vectorized indexing is split by xarray into an outer read of what is
-    needed and an indexing of that in memory, unless that would read many times what is asked for.
+    Basic and outer indexing are read directly.  Vectorized indexing is split by xarray into an outer read and indexing
+    in memory, unless the read would be many times larger than the result.
     """
 
     __slots__ = ("dtype", "reader", "shape")
@@ -67,7 +67,7 @@ class IndexedLabels(IndexedArray):
 
 
 def _without_empty(key: indexing.ExplicitIndexer, shape: tuple[int, ...]) -> indexing.ExplicitIndexer:
-    """Return an indexer without slices that take nothing backwards, on which xarray's decomposition fails."""
+    """Return an indexer without empty backward slices, on which xarray's decomposition fails."""
     if not isinstance(key, indexing.BasicIndexer | indexing.OuterIndexer):
         return key
     slices = zip(key.tuple, shape, strict=False)  # a key may lack the last dimensions
@@ -75,7 +75,7 @@ def _without_empty(key: indexing.ExplicitIndexer, shape: tuple[int, ...]) -> ind
 
 
 def _is_scattered(key: tuple[Any, ...]) -> bool:
-    """Return whether the box that holds all points of a vectorized key is much larger than they are."""
+    """Return whether the box around all points of a vectorized key is much larger than their number."""
     if not key or not all(isinstance(k, np.ndarray) for k in key):
         return False
     box = math.prod(len(np.unique(k)) for k in key)

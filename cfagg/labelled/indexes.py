@@ -1,4 +1,4 @@
-"""Indexes of coordinates in time that grows with their number: xarray's own way grows with its square."""
+"""Indexes of coordinates in linear time; xarray's own way takes time proportional to the square of their number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["IndexingEntrypoint", "with_indexes"]
 
 
 class IndexingEntrypoint(CfaggBackendEntrypoint):
-    """The engine for callers that say ``create_default_indexes=False``, as it has made them."""
+    """The engine for callers with ``create_default_indexes=False``, for which it has made them."""
 
     def open_dataset(self, filename_or_obj: Any, **options: Any) -> Dataset:
         """Open one group of a file."""
@@ -21,7 +21,7 @@ class IndexingEntrypoint(CfaggBackendEntrypoint):
 
 
 def with_indexes(ds: Dataset) -> Dataset:
-    """Return a dataset without indexes with those that `xarray.open_dataset` makes: of coordinates of dimensions."""
+    """Return a dataset with the indexes that `xarray.open_dataset` makes: of coordinates of dimensions."""
     variables = dict(ds.variables)
     made, indexes = {}, {}
     for name in ds.coords:

@@ -1,7 +1,7 @@
 """Zarr stores as xarray shows them, read through checked files and decoded here.
 
-xarray and zarr-python make of the metadata what they always make; values are read by `cfagg.arrays.chunked` where
-chunks are decoded here, and what is raised for damaged metadata becomes an error of cfagg that names the field.
+xarray and zarr-python interpret the metadata as usual; values are read by `cfagg.arrays.chunked` if chunks are decoded
+here, and errors for damaged metadata become errors of cfagg that name the field.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LABELS = 1 << 20
 
 
 class _Store(ZarrStore):
-    """xarray's view of a group, whose values are read chunk by chunk where they are decoded here."""
+    """xarray's view of a group, whose values are read chunk by chunk if they are decoded here."""
 
     #: Whether values are going to be unpacked.
     unpack: bool = False
@@ -85,7 +85,7 @@ class _Store(ZarrStore):
 
 
 def _remote_array(store: KeyStore, array: Any) -> ZarrArray | None:
-    """Return an array on another machine whose chunks are decoded here, by the metadata that zarr-python has of it."""
+    """Return an array on another machine whose chunks are decoded here, by the metadata of zarr-python."""
     if not isinstance(store.path, Url):
         return None
     front = f"{array.path}/" if array.path else ""
@@ -106,7 +106,7 @@ def _remote_array(store: KeyStore, array: Any) -> ZarrArray | None:
 
 
 class _Array:
-    """An array whose chunks zarr-python decodes: what it raises of damaged ones becomes an error of cfagg."""
+    """An array whose chunks zarr-python decodes; its errors for damaged ones become errors of cfagg."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -149,7 +149,7 @@ class _Indexer:
 
 
 def _chunks(array: Any) -> tuple[int, int]:
-    """Return how many chunks an array has, and how many elements the largest of them."""
+    """Return the number of chunks of an array, and the number of elements of the largest one."""
     try:
         chunks = array.chunks
     except NotImplementedError:  # of unequal lengths
@@ -179,7 +179,7 @@ class ZarrEntrypoint(BackendEntrypoint):
         chunked: bool = False,
         **decoding: Any,
     ) -> xr.Dataset:
-        """Return a group of a store as a dataset; `chunked`: it is about to be cut into its chunks."""
+        """Return a group of a store as a dataset; `chunked` if it will be split into its chunks."""
         store: CheckedStore | CheckedZip | KeyStore
         if isinstance(filename_or_obj, Url):
             known = store_at(filename_or_obj)
@@ -233,7 +233,7 @@ class ZarrEntrypoint(BackendEntrypoint):
 
 
 def _nodes(store: CheckedStore, group: str) -> list[str]:
-    """Return the paths of what may be arrays in a group."""
+    """Return the paths of nodes that may be arrays in a group."""
     folder = node_folder(store.path, group)
     if listed(store.path, folder, store.allow) is None:
         return []
@@ -242,7 +242,7 @@ def _nodes(store: CheckedStore, group: str) -> list[str]:
 
 
 def _check_counts(store: CheckedStore, group: str, *, chunked: bool) -> None:
-    """Raise where an array of a group is cut into more chunks than can be counted one by one."""
+    """Refuse an array with more chunks than can be counted one by one."""
     if not chunked:
         return
     for path in _nodes(store, group):
@@ -273,7 +273,7 @@ def _check_count(store: str, path: str, count: int) -> None:
 
 
 def _find_problem(store: CheckedStore, group: str, error: Exception) -> None:
-    """Raise what is wrong with the metadata of a group or an array of it, if that is seen."""
+    """Raise the problem with the metadata of a group or one of its arrays, if it can be found."""
     node = read_node(LocalStore(store.path, store.allow), group.strip("/"))
     if node is not None and node.is_array:
         where = f"{store.path}/{node.path}".rstrip("/")
@@ -288,7 +288,7 @@ def _find_problem(store: CheckedStore, group: str, error: Exception) -> None:
 
 
 def _find_problem_of(store: CheckedStore, path: str, error: Exception) -> None:
-    """Raise what is wrong with the metadata of an array, if that is seen."""
+    """Raise the problem with the metadata of an array, if it can be found."""
     try:
         array = open_array(store.path, path, allow=store.allow)
     except UnsupportedError as ours:

@@ -54,7 +54,7 @@ class Encoding:
 
     @property
     def is_plain(self) -> bool:
-        """Whether values are stored one by one."""
+        """Whether values are stored one by one, without codecs."""
         return not self.codecs and self.decode is None
 
 
@@ -129,7 +129,7 @@ class ChunkTable:
         return self.grid.whole(index)
 
     def rows(self, cells: npt.ArrayLike) -> Int64:
-        """Return the row of each cell, -1 where there is none."""
+        """Return the row of each cell, -1 if there is none."""
         wanted = np.asarray(cells, np.int64)
         if self.cell.size == self.grid.size:
             return wanted

@@ -1,7 +1,7 @@
-"""What the rules of a check see: groups, dimensions, variables and attributes, whatever the dataset is stored in.
+"""The model of a dataset that rules check: groups, dimensions, variables and attributes, in any format.
 
 The readers in `cfagg.formats.metadata` build it once; nothing here opens a file.  Values are read only when a rule
-asks, through the function that a reader gives each variable.
+needs them, through a function that a reader gives each variable.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Kind = Literal["char", "string", "integer", "float", "other"]
 
 
 class SharedAttributes(dict[str, AttributeValue]):
-    """Attributes that are the same for many variables of many files, and so are not changed: copy them."""
+    """Attributes that many variables of many files share, and that must not be changed: copy them."""
 
     #: What is made of them, once for all that share them, by whom.
     made: dict[Hashable, Any]
@@ -58,7 +58,7 @@ LONGEST = 1 << 18
 
 
 def enumeration_of(dtype: np.dtype[Any]) -> tuple[tuple[str, int], ...] | None:
-    """Return names and numbers of an enumeration, in the order of these, which are metadata of a type of integers."""
+    """Return names and numbers of an enumeration, in the order of numbers, from the metadata of an integer type."""
     found = None if dtype.metadata is None else dtype.metadata.get("enum")
     return None if found is None else tuple(sorted(found.items(), key=lambda item: (item[1], item[0])))
 
@@ -187,44 +187,25 @@ class Variable:
 
     @property
     def is_coordinate(self) -> bool:
-        """Whether it is a coordinate variable by the netCDF User Guide: one dimension, of its own name.
-
-        A string variable is not, and neither is one whose values stand in other files.
-        """
+        """Whether it is a coordinate variable by the netCDF User Guide: one dimension of its own name, and not text."""
         return len(self.dimensions) == 1 and self.dimensions[0].name == self.name and not self.is_text
 
     def text(self, attribute: str) -> str | None:
-        """Return an attribute that is text, `None` where it is absent or something else."""
+        """Return an attribute that is text, `None` otherwise."""
         value = self.attributes.get(attribute)
         return value if isinstance(value, str) else None
 
     def words(self, attribute: str) -> list[str]:
-        """Return the words of an attribute that is text, separated by blanks; none where it is not text.
-
-        No list of names is longer than `LONGEST`; of a text that is, the beginning is looked at.
-        """
+        """Return the words of an attribute that is text (at most `LONGEST` characters of it), none otherwise."""
         return (self.text(attribute) or "")[:LONGEST].split()
 
     def numbers(self, attribute: str) -> npt.NDArray[Any] | None:
-        """Return an attribute of numbers as an array of one dimension, `None` where it is absent or something else."""
+        """Return an attribute of numbers as a one-dimensional array, `None` otherwise."""
         value = self.attributes.get(attribute)
         return value if isinstance(value, np.ndarray) else None
 
     def values(self, limit: int = 1 << 24) -> npt.NDArray[Any]:
-        """Return all values as stored, in the shape of the stored dimensions; packed and missing values as they are.
-
-        Of an aggregation variable there are none: they stand elsewhere, and the one value that is stored means nothing.
-
-        Parameters
-        ----------
-        limit : int
-            The most values to read.
-
-        Raises
-        ------
-        LimitError
-            If there are more.
-        """
+        """Return all stored values, at most `limit`, none of an aggregation variable; packed and missing ones as they are."""
         if self.dialect is not None:
             return np.empty((0,) * max(len(self.dimensions), 1), self.dtype)
         if self.size > limit:
@@ -237,25 +218,14 @@ class Variable:
         return _array(self.read(tuple(slice(0, n, 1) for n in shape)), self.dtype)
 
     def blocks(self, limit: int = BLOCK) -> Iterator[npt.NDArray[Any]]:
-        """Yield the values as stored, block by block in C order, each with as many dimensions as are stored.
-
-        Parameters
-        ----------
-        limit : int
-            The most values of one block.
-
-        Raises
-        ------
-        LimitError
-            If there are far more than its file can hold: whether they were ever written shows only when all are read.
-        """
+        """Yield all stored values in C order, in blocks of at most `limit`; refuse far more than the file can hold."""
         shape = tuple(d.size for d in self.stored)
         if self.read is None or 0 in shape or self.dialect is not None:
             return
         if self.most is not None and self.size > self.most:
             raise LimitError(
-                f"variable {self.path!r} has {self.size:,} values, of which a file of its size can hold {self.most:,} "
-                "at most; it is not read"
+                f"variable {self.path!r} has {self.size:,} values, but a file of this size can hold {self.most:,} at "
+                "most; it is not read"
             )
         for slices in _slabs(shape, limit):
             yield _array(self.read(slices), self.dtype)
@@ -349,7 +319,7 @@ class Group:
             group = group.parent
 
     def child(self, name: str) -> Group:
-        """Return the sub-group of that name, made if it is not there."""
+        """Return the sub-group of that name, which is created if necessary."""
         if name not in self.groups:
             self.groups[name] = Group(f"{self.path.rstrip('/')}/{name}", self, self.typed)
         return self.groups[name]
@@ -364,7 +334,7 @@ class Group:
         return next((g.dimensions[name] for g in self.ancestors() if name in g.dimensions), None)
 
     def text(self, attribute: str) -> str | None:
-        """Return an attribute that is text, `None` where it is absent or something else."""
+        """Return an attribute that is text, `None` otherwise."""
         value = self.attributes.get(attribute)
         return value if isinstance(value, str) else None
 

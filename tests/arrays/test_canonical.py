@@ -233,7 +233,7 @@ def test_what_is_missing_in_the_file_is_missing(tmp_path, dialect, attributes):
 @pytest.mark.parametrize("dialect", WRITERS)
 def test_a_valid_value_that_is_the_missing_value_of_the_aggregation_is_refused(tmp_path, dialect):
     fragment(tmp_path, SQUARE, ["t", "y", "x"])
-    with pytest.raises(ConformError, match=r"the value 3\.0 .* is a valid one"):
+    with pytest.raises(ConformError, match=r"the valid value 3\.0"):
         data(write(tmp_path, dialect, fill_value=3.0))
 
 

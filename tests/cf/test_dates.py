@@ -71,5 +71,5 @@ def test_many_days_are_compiled_with_the_same_dates(calendar, monkeypatch):
 def test_other_names_of_calendars_are_refused_rather_than_taken_for_the_gregorian():
     with pytest.raises(CalendarError, match="'365_day' is not the canonical name of a calendar"):
         to_days("365_day", 2001, 1, 1)
-    with pytest.raises(CalendarError, match="'gregorian' is no calendar"):
+    with pytest.raises(CalendarError, match="'gregorian' is not the canonical name"):
         from_days("gregorian", [0])

@@ -90,7 +90,7 @@ def test_the_one_answer_is_that_of_the_conventions(given):
 
 @settings(max_examples=examples(300), deadline=None)
 @given(stored_variables())
-@pytest.mark.filterwarnings("ignore:.*narrower bounds hold")
+@pytest.mark.filterwarnings("ignore:.*narrower bounds are used")
 def test_conforming_and_observations_mask_what_is_missing(given):
     values, attributes = given
     missing, expected = the_one_answer(values, attributes)
@@ -120,7 +120,7 @@ def test_the_checker_masks_what_is_missing(given):
 
 @settings(max_examples=examples(60), deadline=None)
 @given(stored_variables())
-@pytest.mark.filterwarnings("ignore:.*narrower bounds hold")
+@pytest.mark.filterwarnings("ignore:.*narrower bounds are used")
 def test_accumulations_mask_what_is_missing_in_zarr(given):
     values, attributes = given
     expected = oracles.missing(values, attributes, netcdf=False)
