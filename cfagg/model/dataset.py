@@ -205,7 +205,7 @@ class Variable:
         return value if isinstance(value, np.ndarray) else None
 
     def values(self, limit: int = 1 << 24) -> npt.NDArray[Any]:
-        """Return all stored values, at most `limit`, none of an aggregation variable; packed and missing ones as they are."""
+        """Return all stored values, at most `limit`; an aggregation variable has none of its own."""
         if self.dialect is not None:
             return np.empty((0,) * max(len(self.dimensions), 1), self.dtype)
         if self.size > limit:
@@ -224,7 +224,7 @@ class Variable:
             return
         if self.most is not None and self.size > self.most:
             raise LimitError(
-                f"variable {self.path!r} has {self.size:,} values, but a file of this size can hold {self.most:,} at "
+                f"variable {self.path!r} has {self.size:,} values, but a file of its size can hold {self.most:,} at "
                 "most; it is not read"
             )
         for slices in _slabs(shape, limit):

@@ -125,9 +125,7 @@ class TestMissing:
 
     def test_a_valid_value_that_becomes_the_masters_fill_is_refused(self):
         aggregation = master(dtype="i2", attributes={"_FillValue": np.int16(-1)})
-        with pytest.raises(
-            ConformError, match=r"the valid value -1 at \(2,\).*missing value of the aggregation"
-        ):
+        with pytest.raises(ConformError, match=r"the valid value -1 at \(2,\).*missing value of the aggregation"):
             run(np.array([1, 9, -1], "i2"), aggregation, _FillValue=np.int16(9))
 
     def test_a_valid_value_that_is_unpacked_to_the_masters_fill_is_refused(self):

@@ -259,7 +259,7 @@ def test_checks_do_not_read_what_a_file_of_its_size_cannot_hold(tmp_path):
         time[:3] = [0, 1, 2]
     result = cfagg.check(tmp_path / "a.h5", data=True)
     (found,) = [f for f in result.findings if f.code == "INT004"]
-    assert "140,737,488,355,328 values, of which a file of its size can hold" in found.message
+    assert "140,737,488,355,328 values, but a file of its size can hold" in found.message
     assert (found.severity, result.sources[0].failed) == ("warning", False)
     assert all(code in found.message for code in result.skipped if "a file of its size" in result.skipped[code])
     assert not [f for f in cfagg.check(tmp_path / "a.h5").findings if f.code == "INT004"]

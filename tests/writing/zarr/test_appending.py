@@ -895,7 +895,7 @@ def test_an_accumulation_that_cannot_be_extended_is_told_of_and_refuses(tmp_path
     chunk.write_bytes(values)  # the same bytes at another time: nobody has looked at them
     zarr.open_array(store / "tas")[0, 0] = 99
     with pytest.warns(
-        StaleAccumulationWarning, match="all was appended, and the accumulation of 'tas' was not extended"
+        StaleAccumulationWarning, match="everything was appended, but the accumulation of 'tas' was not extended"
     ):
         report = cfagg.append(store, series(8, 1), "time")
     assert report.stop == 9
