@@ -159,7 +159,7 @@ def open_observations(
 
 
 def _warn_of_nothing(store: ObservationStore, index: Index, dates: SampleDates, window: Window) -> None:
-    """Warn where none of several samples has a row: of stores elsewhere, where that is known without another read."""
+    """Warn if none of several samples has a row; for remote stores only if no further read is needed."""
     if len(dates) == 1:
         return
     low, high = (date + offset for date, offset in zip((dates.start, dates.last), window.offsets, strict=True))

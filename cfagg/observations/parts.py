@@ -33,20 +33,20 @@ _MOST = 2**53
 
 @dataclass(frozen=True)
 class PartRead:
-    """What is known of a part that was read."""
+    """The result of reading one part."""
 
     number: int
-    #: In the order of its rows; none where it has no rows.
+    #: In the order of its rows; none if it has no rows.
     variables: tuple[str, ...]
     attributes: dict[str, dict[str, Any]]
-    #: Rows that were read, equal ones counted.
+    #: Rows that were read, including duplicates.
     rows: int
     #: Variables of whole numbers that float32 had to round.
     rounded: tuple[str, ...]
     runs: tuple[Run, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the record says."""
+        """Return the part's record."""
         return {
             "number": self.number,
             "variables": list(self.variables),
@@ -58,7 +58,7 @@ class PartRead:
 
 
 def read_part(recipe: Recipe, number: int, part: Part, folder: Path, run_bytes: int) -> PartRead:
-    """Read a part, and keep its rows in sorted runs of about so many bytes."""
+    """Read a part, and keep its rows in sorted runs of about `run_bytes` bytes."""
     reading = _Reading(folder, number, run_bytes, f"part {number} ({part[0].isoformat()} to {part[1].isoformat()})")
     for frame in recipe.frames(part):
         if len(frame):
@@ -69,13 +69,13 @@ def read_part(recipe: Recipe, number: int, part: Part, folder: Path, run_bytes: 
 
 
 def read_elsewhere(recipe: Recipe, number: int, part: Part, folder: Path, run_bytes: int) -> PartRead:
-    """Read a part in a process that has not prepared the sources; see `read_part`."""
+    """Read a part in a process in which the sources are not prepared; see `read_part`."""
     recipe.prepare(folder)
     return read_part(recipe, number, part, folder, run_bytes)
 
 
 def arrange(found: PartRead, variables: Sequence[str], folder: Path) -> PartRead:
-    """Bring the columns of a part into another order, and its rows into the order of these columns."""
+    """Reorder the columns of a part, and sort its rows by the new order."""
     order = [*range(len(META)), *(len(META) + found.variables.index(v) for v in variables)]
     runs = []
     for run in found.runs:
@@ -87,7 +87,7 @@ def arrange(found: PartRead, variables: Sequence[str], folder: Path) -> PartRead
 
 
 def recorded(folder: Path, number: int) -> PartRead | None:
-    """Return a part that was read before; `None` where it was not, or where its files are not whole."""
+    """Return a part that was read before; `None` if it was not, or if its files are incomplete."""
     record = read_record(folder / f"part-{number:06d}.json")
     if record is None:
         return None
@@ -110,14 +110,14 @@ def _keep(folder: Path, found: PartRead) -> PartRead:
 
 
 def _give_back() -> None:
-    """Let Arrow return memory to the system that it keeps for later, where sources have used it."""
+    """Return the memory that Arrow keeps for later use to the system, if sources have used Arrow."""
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:
         arrow.default_memory_pool().release_unused()
 
 
 class _Reading:
-    """Rows of a part while they come in."""
+    """Rows of a part while they are read."""
 
     def __init__(self, folder: Path, number: int, run_bytes: int, where: str) -> None:
         self._folder, self._number, self._run_bytes, self._where = folder, number, run_bytes, where
@@ -149,14 +149,14 @@ class _Reading:
                 self.flush()
 
     def flush(self) -> None:
-        """Write what came in as a run."""
+        """Write the rows read so far as a run."""
         if self._filled:
             path = self._folder / f"run-{self._number:06d}-{len(self._runs):04d}"
             self._runs.append(write_run(path, sort_unique(self._buffer[: self._filled])))
             self._filled = 0
 
     def result(self) -> PartRead:
-        """Return what is known now."""
+        """Return the part as read so far."""
         return PartRead(
             self._number,
             self._variables or (),
@@ -168,7 +168,7 @@ class _Reading:
 
 
 def _is_rounded(column: Any) -> bool:
-    """Whether float32 does not hold every whole number of a column of whole numbers, whatever their type."""
+    """Return whether float32 cannot represent every value of a column of whole numbers, whatever its type."""
     # Text files, and tables with gaps, give whole numbers as float64.
     if column.dtype.kind not in "iuf" or (column.dtype.kind == "f" and column.dtype.itemsize <= 4):
         return False
@@ -180,7 +180,7 @@ def _is_rounded(column: Any) -> bool:
         if not large.any():
             return False
         values = values[np.isfinite(values)]
-        # Beyond 2**53 every real number is whole, and nothing tells a count.
+        # Above 2**53 every real number is whole, so that counts cannot be recognised.
         counts = bool((values == np.rint(values)).all() and (np.abs(values) <= _MOST).all())
         return counts and bool((values.astype(np.float32) != values).any())
 

@@ -1,7 +1,7 @@
-"""Attributes of a store that tell what it is and what it was built from.
+"""Attributes of a store that say what it is and what it was built from.
 
-There is no time of writing among them, nor anything else that differs between two builds of the same rows: equal builds
-give equal stores, byte by byte.
+They contain no time of writing, nor anything else that differs between two builds of the same rows: equal builds
+give stores that are equal byte by byte.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ def build_attributes(
 
 
 def identifier(recipe: Mapping[str, Any], variables: Sequence[str], checksums: Sequence[int]) -> str:
-    """Return the name of a store in the form of a UUID: that of its rows and its recipe."""
+    """Return a store's identifier in the form of a UUID, derived from its rows and its recipe."""
     digest = hashlib.blake2b(repr((sorted(recipe.items(), key=str), list(variables), list(checksums))).encode())
     return str(uuid.uuid5(_SPACE, digest.hexdigest()))
 
 
 def recorded_recipe(recipe: Recipe) -> dict[str, Any]:
-    """Return a recipe as it is kept in a store: what is built, not in which parts, and without folders if so asked."""
+    """Return the recipe to keep in a store: its contents without the partition, and without folders if requested."""
     document = {k: v for k, v in recipe.document.items() if k != "build"}
     dates = document.get("dates")
     if isinstance(dates, dict):
@@ -93,7 +93,7 @@ def recorded_recipe(recipe: Recipe) -> dict[str, Any]:
 
 
 def _without_secrets(value: Any) -> Any:
-    """Return an input without those options of servers that may be keys: stores are handed on."""
+    """Return an input without server options that may be keys, because stores are passed on."""
     if isinstance(value, Mapping):
         found = {k: _without_secrets(v) for k, v in value.items()}
         if isinstance(options := found.get("options"), Mapping):
@@ -103,7 +103,7 @@ def _without_secrets(value: Any) -> Any:
 
 
 def sources_of(recipe: Recipe) -> list[dict[str, str]]:
-    """Return what is told of the sources of a recipe, without folders if so asked."""
+    """Return the description of a recipe's sources, without folders if requested."""
     found = recipe.files()
     if recipe.output.sanitise:
         found = [{k: _without_folders(v) for k, v in s.items()} for s in found]
@@ -111,7 +111,7 @@ def sources_of(recipe: Recipe) -> list[dict[str, str]]:
 
 
 def periods_of(attributes: Mapping[str, Any]) -> list[Part] | None:
-    """Return the periods that a store tells it was built from; `None` where it does not, or not in this form."""
+    """Return the periods that a store was built from; `None` if it does not say so, or not in this form."""
     told = attributes.get("cfagg")
     found = told.get("periods") if isinstance(told, dict) else None
     try:
@@ -129,7 +129,7 @@ def iso(moment: datetime | int) -> str:
 
 
 def _without_folders(value: Any) -> Any:
-    """Return plain values in which paths and addresses are names alone."""
+    """Return plain values in which paths and addresses are reduced to names."""
     if isinstance(value, dict):
         return {k: _without_folders(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -146,7 +146,7 @@ type Rows = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Base:
-    """A store that grows."""
+    """A store to append to."""
 
     path: Path
     store: ObservationStore
@@ -176,7 +176,7 @@ class Base:
 
 
 def open_base(path: str | os.PathLike[str], recipe: Recipe) -> Base:
-    """Open a store that is to grow."""
+    """Open a store to append to."""
     try:
         store = open_store(path)
     except SourceError as error:
@@ -184,7 +184,7 @@ def open_base(path: str | os.PathLike[str], recipe: Recipe) -> Base:
     periods = periods_of(store.attributes.all)
     if periods is None:
         raise UnsupportedError(
-            f"{store.path} does not say which period it was built from, so it is not known what is new; "
+            f"{store.path} does not say which period it was built from, so that new dates cannot be found; "
             "build it with create_observations"
         )
     form = "zarr2" if store.zarr_format == 2 else "cfagg"
@@ -198,7 +198,7 @@ def open_base(path: str | os.PathLike[str], recipe: Recipe) -> Base:
     ]
     if wrong:
         raise ConventionError(
-            f"{store.path} has the {' and the '.join(wrong)}; use the settings that it was built with"
+            f"{store.path} has the {' and the '.join(wrong)}; use the settings that the store was built with"
         )
     source = StoredRows(store.source, store.data.array, cached=False)
     return Base(Path(os.path.realpath(path)), store, source, periods, without(recipe.parts(), periods))

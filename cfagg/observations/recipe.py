@@ -1,7 +1,7 @@
-"""Recipes: what goes into a store of observations, from where, changed how, and in which parts it is read.
+"""Recipes: the sources of a store of observations, their filters, and the parts in which they are read.
 
 A YAML file or a mapping with the schema of anemoi-datasets.  The input is a source, a ``pipe`` (a source, then
-filters), a ``join`` (inputs for the same dates) or a ``concat`` (inputs for ranges of dates), also inside each other.
+filters), a ``join`` (inputs for the same dates) or a ``concat`` (inputs for ranges of dates), nested as needed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SHELVES = ("common", "aliases", "config_version", "flavour")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe, read and checked. Its sources open nothing before frames are asked for."""
+    """A recipe, read and checked.  Its sources open nothing until frames are requested."""
 
     dates: Period
     input: Step = field(repr=False)
@@ -67,7 +67,7 @@ class Recipe:
         return self.document.get("statistics") is None and self.output.format == "zarr2"
 
     def parts(self) -> list[Part]:
-        """Return the ranges of dates that are read one by one, sorted; the ends are not included."""
+        """Return the ranges of dates that are read one by one, sorted; their ends are exclusive."""
         return self.dates.parts(self.build.group_by)
 
     def prepare(self, directory: str | Path) -> None:
@@ -76,7 +76,7 @@ class Recipe:
         prepare(self.input, Path(directory))
 
     def frames(self, part: Part) -> Iterator[pd.DataFrame]:
-        """Give the observations of a part, from the sources through the filters, checked and all numeric."""
+        """Yield the observations of a part, read from the sources, filtered, checked and all numeric."""
         start, end = part
         for frame in self.input.frames(start, end):
             try:
@@ -87,7 +87,7 @@ class Recipe:
             yield checked
 
     def files(self) -> list[dict[str, str]]:
-        """Return the sources and the paths that each reads, as far as they tell."""
+        """Return the sources and the paths that each reads, if known."""
         found = []
         for read in self.input.reads():
             files = getattr(read.source, "files", None)
@@ -101,7 +101,7 @@ class Recipe:
 
 
 def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe) -> Recipe:
-    """Return a recipe, read and checked, of a YAML file or the same as a mapping."""
+    """Return a checked recipe from a YAML file or a mapping."""
     # In a mapping, functions may stand where sources and filters do.  Relative paths in a file are looked for beside
     # it, then in the working directory.
     if isinstance(recipe, Recipe):
@@ -122,14 +122,14 @@ def _period(values: Any) -> Period:
 
 
 def _default(values: dict[str, Any], section: str, key: str, value: Any) -> None:
-    """Set a key of a section that does not say anything else."""
+    """Set a key of a section that has no value for it."""
     given = values.get(section, {})
     if isinstance(given, Mapping) and given.get(key) is None:
         values[section] = {**given, key: value}
 
 
 class _Document(Section):
-    """A whole recipe; the recipe's directory comes as context."""
+    """A whole recipe; the context is the recipe's directory."""
 
     ignored: ClassVar[tuple[str, ...]] = (*_WORDS, *_SHELVES, "additions")
 
@@ -146,7 +146,7 @@ class _Document(Section):
     @model_validator(mode="before")
     @classmethod
     def _older(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Put settings into the section in which recipes have them now: ``group_by`` and ``tendencies``."""
+        """Move settings of older recipes, ``group_by`` and ``tendencies``, to their present sections."""
         dates, build = values.get("dates"), values.get("build")
         if isinstance(dates, Mapping) and "group_by" in dates:
             values["dates"] = {k: v for k, v in dates.items() if k != "group_by"}
@@ -188,7 +188,7 @@ _BASE_60 = re.compile(r"[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.\d*)?")
 
 
 def read_yaml(path: Path) -> Any:
-    """Return what a recipe's file says."""
+    """Return the contents of a recipe's file."""
     context = Context("recipe", SourceNotFoundError, SourceError, "check the path")
     with open_regular(str(path), context) as file:
         text = file.some(MOST_BYTES + 1, 0, context)
@@ -198,7 +198,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def parse_yaml(text: bytes | str, where: str) -> Any:
-    """Return what YAML text says; see `read_yaml`."""
+    """Return the contents of YAML text; see `read_yaml`."""
     require("recipes in YAML", "yaml")
     import yaml
 
@@ -226,18 +226,18 @@ def parse_yaml(text: bytes | str, where: str) -> Any:
 
 
 class _not_base_60:  # noqa: N801  # stands for a regular expression
-    """A pattern that takes what another takes, save numbers of base 60."""
+    """A pattern that matches what another matches, except numbers of base 60."""
 
     def __init__(self, pattern: re.Pattern[str]) -> None:
         self.pattern = pattern
 
     def match(self, text: str) -> Any:
-        """Return a true value where the text is of the pattern's type."""
+        """Return a true value if the text has the pattern's type."""
         return None if _BASE_60.fullmatch(text) else self.pattern.match(text)
 
 
 def plain(value: Any, where: str = "recipe") -> Any:
-    """Return a recipe in values that JSON has: dates and durations as text, functions by name."""
+    """Return a recipe in JSON values: dates and durations as text, functions by name."""
     left = [MOST_VALUES]
 
     def convert(item: Any, depth: int) -> Any:

@@ -1,4 +1,4 @@
-"""The section input of a recipe as steps: sources, pipes through filters, joins and ranges one after the other."""
+"""The section input of a recipe as steps: sources, pipes through filters, joins, and ranges of dates in sequence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DEEPEST = 16
 
 
 class InputReader:
-    """Makes steps of what a recipe says, and keeps what is wrong with it."""
+    """Makes steps from a recipe, and collects its problems."""
 
     def __init__(self, period: Period | None, directory: Path | None, problems: list[Problem]) -> None:
         self.period = period
@@ -36,7 +36,7 @@ class InputReader:
         self.problems = problems
 
     def read(self, values: Any, where: str, depth: int = 0) -> Step | None:
-        """Return a source, pipe, join or concat; `None` and problems if it is not understood."""
+        """Return a source, pipe, join or concat; `None` and problems if it is not valid."""
         named = self._named(values, where)
         if named is None:
             return None
@@ -118,7 +118,7 @@ class InputReader:
         return None
 
     def _named(self, values: Any, where: str) -> tuple[str, Any] | None:
-        """Return the one name of a step and its settings; a function stands for itself."""
+        """Return the one name of a step and its settings; a function is its own name."""
         if callable(values):
             return "callable", {"function": values}
         if isinstance(values, Mapping) and len(values) == 1:
@@ -146,10 +146,10 @@ class InputReader:
 
 
 class Step(Protocol):
-    """Anything that gives frames for a range of dates."""
+    """Anything that yields frames for a range of dates."""
 
     def frames(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
-        """Give the observations from `start` up to `end`, in any number of frames."""
+        """Yield the observations from `start` up to `end`, in any number of frames."""
         ...
 
     def reads(self) -> list[Read]:
@@ -158,7 +158,7 @@ class Step(Protocol):
 
 
 def failed(error: Exception, where: str, start: datetime, end: datetime) -> CfaggError:
-    """Return an error that also says which step failed, and for which dates."""
+    """Return an error that also names the step that failed, and its dates."""
     said = f"{where} failed for {start.isoformat()} to {end.isoformat()}"
     if isinstance(error, CfaggError):
         return type(error)(f"{said}: {error.message}", error.problems)
@@ -174,14 +174,14 @@ class Read:
     where: str
 
     def frames(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
-        """Give what the source reads, checked and cut to the range."""
+        """Yield the rows that the source reads, checked and cut to the range."""
         import pandas as pd
 
         try:
             found = self.source.read(start, end)
             several = isinstance(found, Iterable) and not isinstance(found, pd.DataFrame | str | dict)
             for frame in found if several else [found]:
-                # Without rows columns often lack their types, or are not there; nothing is said by them.
+                # Without rows, columns often lack types or are absent; nothing is reported about them.
                 if not isinstance(frame, pd.DataFrame) or len(frame):
                     yield check_frame(frame, "it", start, end)
         except Exception as error:
@@ -194,7 +194,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """A step, then a filter."""
+    """A step followed by a filter."""
 
     before: Step
     name: str
@@ -202,7 +202,7 @@ class Filtered:
     where: str
 
     def frames(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
-        """Give the frames of the step before as the filter changes them."""
+        """Yield the frames of the step before, changed by the filter."""
         frames = self.before.frames(start, end)
         if getattr(self.filter, "whole", False):
             frames = _together(frames)
@@ -224,12 +224,12 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Several steps for the same dates; their rows are put together."""
+    """Steps for the same dates; their rows are concatenated."""
 
     steps: Sequence[Step]
 
     def frames(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
-        """Give the frames of each step, one after the other, with the columns of all."""
+        """Yield the frames of each step in turn, with the columns of all."""
         streams = [step.frames(start, end) for step in self.steps]
         firsts = [next(stream, None) for stream in streams]
         columns = list(dict.fromkeys(name for frame in firsts if frame is not None for name in frame.columns))
@@ -244,12 +244,12 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Concat:
-    """Steps for ranges of dates: each gives only the observations of its own."""
+    """Steps for ranges of dates: each yields only the observations of its own range."""
 
     steps: Sequence[tuple[datetime, datetime, Step]]
 
     def frames(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
-        """Give the frames of the steps whose range has dates in common with this one."""
+        """Yield the frames of the steps whose range overlaps this one."""
         for first, stop, step in self.steps:
             low, high = max(first, start), min(stop, end)
             if low < high:
@@ -261,7 +261,7 @@ class Concat:
 
 
 def _together(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Give all rows as one frame."""
+    """Yield all rows as one frame."""
     import pandas as pd
 
     found = list(frames)
@@ -276,19 +276,19 @@ def _together(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 
 
 def _padded(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Return a frame with all these columns, NaN where it has no such column."""
+    """Return a frame with all `columns`, NaN in those that it lacks."""
     extra = [name for name in frame.columns if name not in columns]
     if extra:
         raise ConventionError(
-            f"join: a later frame has the columns {', '.join(extra)} too, which the first ones do not have; let a "
-            "source give the same columns in all frames"
+            f"join: a later frame also has the columns {', '.join(extra)}, which the first ones do not have; a "
+            "source must return the same columns in all frames"
         )
     attributes = attributes_of(frame)
     return with_attributes(frame.reindex(columns=columns), attributes)
 
 
 def prepare(step: Step, directory: Path) -> None:
-    """Let all sources keep in a directory what they want to read only once."""
+    """Let all sources keep in a directory what they read only once."""
     for read in step.reads():
         method = getattr(read.source, "prepare", None)
         if method is None:

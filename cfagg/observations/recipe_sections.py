@@ -1,7 +1,7 @@
-"""The sections of a recipe but its input, as models: dates, output, build and statistics.
+"""The sections of a recipe except its input, as models: dates, output, build and statistics.
 
-Keys of the published recipes that say how that software works inside are accepted and have no effect; keys that would
-change what is stored are honoured or refused.
+Keys of the published recipes that only concern how that software works are accepted and have no effect; keys that
+would change what is stored are honoured or refused.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NOT_HERE = refused("is not for observations; give start, end and frequency", ev
 
 
 class _Gap(Section):
-    """A range of missing dates, both ends included."""
+    """A range of missing dates, both ends inclusive."""
 
     start: Date
     end: End
@@ -79,7 +79,7 @@ class _Dates(Section):
 
 
 def period_of(values: Any, frequency: timedelta = FREQUENCY) -> Period:
-    """Return the dates of a section ``dates``, in steps of `frequency` where it gives none; else ValidationError."""
+    """Return the dates of a section ``dates``, in steps of `frequency` if it gives none; else ValidationError."""
     dates = _Dates.model_validate(values)
     start, end, step = dates.start, dates.end, dates.frequency or frequency
     if end < start:
@@ -93,7 +93,7 @@ def period_of(values: Any, frequency: timedelta = FREQUENCY) -> Period:
 
 
 def _gaps(missing: list[datetime | _Gap], start: datetime, last: datetime, step: timedelta) -> tuple[Part, ...]:
-    """Return the ranges that missing dates leave out, sorted and joined."""
+    """Return the ranges of the missing dates, sorted and merged."""
     dates: set[datetime] = set()
     problems: list[tuple[Place, Any]] = []
     for i, item in enumerate(missing):
@@ -123,7 +123,7 @@ def _written(form: Any) -> Any:
 
 
 class Output(Section):
-    """How a store is laid out."""
+    """The layout of a store."""
 
     ignored: ClassVar[tuple[str, ...]] = ("remapping", "order_by")
 
@@ -159,7 +159,7 @@ def _allowed(value: Any) -> bool | tuple[str, ...]:
 
 
 def _group(value: Any) -> Any:
-    """Return what cuts the dates into parts, tried on one date."""
+    """Return the rule that divides the dates into parts, tried on one date."""
     day = datetime(2000, 1, 1)
     try:
         Period(day, day, FREQUENCY).parts(None if value in ("all", "none") else value)
@@ -171,7 +171,7 @@ def _group(value: Any) -> Any:
 
 
 class Build(Section):
-    """How a store is built: `group_by` cuts the dates into parts, and `allow_nans` may name columns."""
+    """How a store is built: `group_by` divides the dates into parts, and `allow_nans` may name columns."""
 
     ignored: ClassVar[tuple[str, ...]] = (
         "additions", "use_grib_paramid", "variable_naming", "remapping", "max_fragment_size", "validate_date_ranges",
@@ -201,7 +201,7 @@ def _share(value: Any) -> Fraction | None:
 
 
 def _whole_day(value: Any) -> datetime:
-    """Return an end; of a day without a time its last second, because the observations of that day count."""
+    """Return an end date; a day without a time becomes its last second, because its observations count."""
     text = str(value).strip()
     end = as_date(value, end=True)
     a_day = len(text) in (8, 10) and text[-1:].isdigit()
@@ -224,7 +224,7 @@ def _steps(value: Any) -> tuple[timedelta, ...]:
 
 
 class Statistics(Section):
-    """Which records the statistics are of."""
+    """The records that the statistics cover."""
 
     ignored: ClassVar[tuple[str, ...]] = ("allow_nans",)
 
@@ -244,7 +244,7 @@ class Statistics(Section):
 
     @model_validator(mode="after")
     def _one_choice(self) -> Self:
-        """See that one choice is made, and that the tendencies can be computed, before anything is read."""
+        """Check before anything is read that one choice is made, and that the tendencies can be computed."""
         from cfagg.observations.statistics import tendency_grid
 
         choices = {"start": self.start or self.end, "records": self.records, "period": self.period}

@@ -1,7 +1,7 @@
 """Sources and filters by name: those of cfagg, those registered here, and those of other packages (entry points).
 
-Nothing is imported before a recipe names it.  Hyphens count as underscores; the ending ``_tabular`` of the published
-recipes is left off.
+Nothing is imported before a recipe names it.  Hyphens count as underscores; the suffix ``_tabular`` of the published
+recipes is ignored.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _registered: dict[Kind, dict[str, type]] = {"sources": {}, "filters": {}}
 
 
 def plain_name(name: str) -> str:
-    """Return a name as the registry keeps it."""
+    """Return a name in the form used by the registry."""
     return name.replace("-", "_").removesuffix("_tabular")
 
 
@@ -102,13 +102,13 @@ def _keep[T: type](kind: Kind, name: str, cls: T) -> T:
 
 
 def known(kind: Kind) -> list[str]:
-    """Return the names of all sources or filters, those of other packages too."""
+    """Return the names of all sources or filters, including those of other packages."""
     names = {*_OWN[kind], *_registered[kind], *(plain_name(e.name) for e in entry_points(group=f"cfagg.{kind}"))}
     return sorted(names)
 
 
 def find(kind: Kind, name: str) -> type[Any] | None:
-    """Return the class of a name; `None` where nothing has it."""
+    """Return the class registered under a name; `None` if there is none."""
     plain = plain_name(name)
     if plain in _registered[kind]:
         return _registered[kind][plain]
@@ -129,7 +129,7 @@ def find(kind: Kind, name: str) -> type[Any] | None:
 
 
 def not_known(kind: Kind, name: str) -> str:
-    """Return what to say of a name that nothing has."""
+    """Return the message for an unknown name."""
     names = known(kind)
     return (
         f"{name!r} is not one of the {kind} ({', '.join(names)}){closest(plain_name(name), names)}; a package adds its "
@@ -149,7 +149,7 @@ class Config(dict[str, Any]):
         return Config, (dict(self), self.where, self.directory)
 
     def path(self, text: str) -> str:
-        """Return a path of the recipe as an absolute one: beside the recipe, else in the working directory."""
+        """Return an absolute path of a path in a recipe: relative to the recipe, else to the working directory."""
         # URLs are returned as they are.
         if "://" in text and not text.startswith("file://"):
             return text

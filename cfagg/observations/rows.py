@@ -27,7 +27,7 @@ MAX_SMALL = 2**26
 
 Columns = slice | Sequence[int] | npt.NDArray[np.int64] | None
 
-#: Decoded bytes that one thread takes at a time; for fewer a second thread costs more than it saves.
+#: Decoded bytes per thread; for fewer a second thread costs more than it saves.
 _SHARE = 2**22
 
 
@@ -77,7 +77,7 @@ class Rows:
         return f"<Rows of {self.source.path}/{self.array.path} {self.shape} {self.dtype.name}>"
 
     def read(self, start: int, stop: int, columns: Columns = None) -> npt.NDArray[Any]:
-        """Return rows, of all or some columns, C-contiguous and the caller's own."""
+        """Return rows, of all or some columns, C-contiguous and in memory of their own."""
         start, stop = self._bounds(start, stop)
         picked = self._columns(columns)
         whole = self._empty(stop - start)
@@ -94,9 +94,9 @@ class Rows:
         return [self._finished(whole, picked) for whole in wholes]
 
     def prefetch(self, ranges: npt.ArrayLike) -> None:
-        """Begin to read and decode rows in the background, so that a later `read` finds them in the cache."""
+        """Start reading and decoding rows in the background, so that a later `read` finds them in the cache."""
         # Ranges that would fill more than half of the cache are left out, from the first such on, and so are those
-        # beyond a long queue.  What cannot be read is told by the later `read`.
+        # beyond a long queue.  Errors are raised by the later `read`.
         room = self._reader.cache.budget // 2
         for start, stop in self._pairs(ranges):
             room -= (stop - start) * self._width * self.dtype.itemsize
@@ -143,7 +143,7 @@ class Rows:
         return np.empty((rows, self._width) if len(self.shape) > 1 else (rows,), self.dtype)
 
     def _finished(self, whole: npt.NDArray[Any], picked: slice | npt.NDArray[np.int64] | None) -> npt.NDArray[Any]:
-        """Turn the stored byte order into the native one, and return columns in memory of their own."""
+        """Convert the stored byte order to the native one, and return columns in memory of their own."""
         decoder = self.array.unit_decoder
         if decoder is not None and decoder.swap:
             whole.byteswap(inplace=True)
@@ -155,7 +155,7 @@ class Rows:
         return np.take(whole, picked, axis=1, mode="clip")
 
     def _tasks(self, start: int, stop: int, whole: npt.NDArray[Any] | None) -> list[Callable[[], None]]:
-        """Return functions that fill the rows of `whole`, each its part; with `None`, that only fill the cache."""
+        """Return functions each of which fills a part of `whole`; if it is `None`, they only fill the cache."""
         found: list[Callable[[], None]] = []
         at = start
         while at < stop:
@@ -188,20 +188,20 @@ class Rows:
             whole[at : at + count, left:right] = memory.view(self.dtype).reshape(count, -1)[:, : right - left]
 
     def _run(self, tasks: list[Callable[[], None]], nbytes: int) -> None:
-        """Do all tasks, by several threads where that pays."""
+        """Run all tasks, by several threads if that is faster."""
         if len(tasks) < 2 or (nbytes < _SHARE and not self.source.remote):
             for task in tasks:
                 task()
             return
         begun = [workers().submit(task) for task in tasks]
-        # Also where one fails: nothing may be written to the caller's memory after this returns.
+        # Even if one fails: nothing may be written to the caller's memory after this returns.
         wait(begun)
         for done in begun:
             done.result()
 
 
 def _quietly(task: Callable[[], None]) -> None:
-    """Run a task of which nobody waits for the result; what is damaged is told when it is read."""
+    """Run a task whose result nobody waits for; damage is reported by the later read."""
     try:
         task()
     except CfaggError:
@@ -209,7 +209,7 @@ def _quietly(task: Callable[[], None]) -> None:
 
 
 def read_small(source: Source, array: StoredArray) -> npt.NDArray[Any]:
-    """Return a small array of one dimension, such as one statistic, whole."""
+    """Return a small one-dimensional array, such as one statistic, whole."""
     size = math.prod(array.shape) * array.dtype.itemsize
     if size > MAX_SMALL:
         raise LimitError(f"{source.path}: array {array.path!r} has {size:,} bytes, read up to {MAX_SMALL:,}")
@@ -217,7 +217,7 @@ def read_small(source: Source, array: StoredArray) -> npt.NDArray[Any]:
 
 
 _MOST = 8
-#: So many tasks that nobody waits for stand in the queue at most.
+#: Most tasks in the queue that nobody waits for.
 _QUEUE = 512
 
 _pools: dict[str, ThreadPoolExecutor] = {}
@@ -226,12 +226,12 @@ _room = threading.Semaphore(_QUEUE)
 
 
 def workers() -> ThreadPoolExecutor:
-    """Return the threads that decode what a caller waits for."""
+    """Return the threads that decode for a waiting caller."""
     return _pool("rows")
 
 
 def ahead(task: Callable[[], None]) -> bool:
-    """Do something later that nobody waits for; return whether there is room for it in the queue."""
+    """Queue a task that nobody waits for; return whether the queue had room for it."""
     room = _room
     if not room.acquire(blocking=False):
         return False
@@ -255,7 +255,7 @@ def _pool(name: str) -> ThreadPoolExecutor:
 
 
 def _after_fork() -> None:
-    """Forget the threads of the parent, which are not in this process."""
+    """Forget the parent's threads, which do not exist in this process."""
     global _lock, _room  # noqa: PLW0603
     _lock = threading.Lock()
     _room = threading.Semaphore(_QUEUE)

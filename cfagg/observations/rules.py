@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def _place(c: Context) -> str | None:
-    """Return where the store of observations is, `None` where the dataset is none."""
+    """Return the path of the store of observations; `None` if the dataset is none."""
     if not is_observations(c.dataset):
         return None
     return c.dataset.path or (c.dataset.source if "://" in c.dataset.source else None)
 
 
 def _report(c: Context) -> CheckReport | None:
-    """Return what a check of all rows finds."""
+    """Return the result of a check of all rows."""
     place = _place(c)
     if place is None:
         return None
@@ -49,7 +49,7 @@ def _report(c: Context) -> CheckReport | None:
 
 
 def _opened(c: Context) -> Iterator[Hit]:
-    """Tell why the store cannot be opened, if it cannot."""
+    """Report why the store cannot be opened, if so."""
     place = _place(c)
     if place is None:
         return

@@ -1,7 +1,7 @@
 """The observations of one window: an array whose rows keep their places and dates.
 
-A `Sample` is a NumPy array.  What NumPy does to it either keeps rows and annotations together or leaves the annotations
-behind: latitudes that no longer belong to the rows are never given out.
+A `Sample` is a NumPy array.  An operation of NumPy either keeps rows and annotations together or drops the annotations:
+latitudes that no longer belong to the rows are never returned.
 
 *sample*: the observations in the window around one date, with their places and dates.
 """
@@ -53,9 +53,9 @@ class Details:
         return len(self._places)
 
     def __getitem__(self, rows: Any) -> Details:
-        """Return the details of some rows: a slice, a mask, or numbers in a row."""
+        """Return the details of some rows, selected by a slice, a mask, or a list of numbers."""
         if isinstance(rows, tuple) or not (isinstance(rows, slice) or np.ndim(rows) == 1):
-            raise SelectionError(f"{rows!r:.80} selects no rows: a slice, a mask, or numbers in a row does")
+            raise SelectionError(f"{rows!r:.80} selects no rows: use a slice, a mask, or a list of numbers")
         if isinstance(rows, list) and not rows:
             rows = slice(0, 0)
         which = None if self.which is None else self.which[rows]
@@ -99,17 +99,17 @@ class Details:
     def reference_date(self) -> np.datetime64:
         """Date of the one sample that the rows belong to, datetime64[s]."""
         if len(self.references) != 1:
-            raise SelectionError(f"rows of {len(self.references)} samples have no one date: see reference_dates")
+            raise SelectionError(f"rows of {len(self.references)} samples have no single date; use reference_dates")
         date: np.datetime64 = self.reference_dates[0]
         return date
 
     @property
     def boundaries(self) -> list[slice]:
-        """For each sample the rows that belong to it."""
+        """For each sample, the slice of its rows."""
         if self.which is None:
             return [slice(0, len(self))]
         if np.any(self.which[1:] < self.which[:-1]):
-            raise SelectionError("the rows were reordered: those of a sample are no longer together")
+            raise SelectionError("the rows were reordered, so that those of a sample are no longer together")
         edges = np.searchsorted(self.which, np.arange(len(self.references) + 1)).tolist()
         return [slice(a, b) for a, b in pairwise(edges)]
 
@@ -134,7 +134,7 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the columns of a sample are."""
+    """Names and attributes of the columns of a sample."""
 
     names: tuple[str, ...]
     attributes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -162,8 +162,8 @@ class Header:
 class Sample(np.ndarray[Any, np.dtype[np.float32]]):
     """Observations, float32 (rows, columns), with places and dates that stay with their rows.
 
-    A row selection, by slice, mask or numbers, selects the annotations too; so does arithmetic element by element.  Of
-    what has rows no longer (a transposed or a reduced array) the annotations cannot be asked any more.
+    A selection of rows, by slice, mask or numbers, selects the annotations too; arithmetic by element keeps them.  An
+    array that no longer consists of the rows (transposed or reduced) has no annotations.
 
     Examples
     --------
@@ -184,7 +184,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         return self
 
     def __array_finalize__(self, obj: Any) -> None:
-        """Begin without annotations, whatever this array was made from."""
+        """Start without annotations, whatever array this one was made from."""
         self._details = self._header = None
 
     def _repr_html_(self) -> str:
@@ -254,7 +254,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
 
     @property
     def boundaries(self) -> list[slice]:
-        """For each sample the rows that belong to it."""
+        """For each sample, the slice of its rows."""
         return self.details.boundaries
 
     # ---- keeping rows and annotations together
@@ -271,7 +271,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         return Sample(values, self._details[rows], self._header if columns is None else self._header[columns])
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
-        """Calculate as NumPy does; the result keeps the annotations where it has the same rows and columns."""
+        """Calculate as NumPy does; the result keeps the annotations if it has the same rows and columns."""
         plain = [_plain(x) for x in inputs]
         if out is not None:
             kwargs["out"] = tuple(_plain(x) for x in out)
@@ -288,7 +288,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         return _with_annotations_of(inputs, values) if by_element else values
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call a function of NumPy; of those that work by element the result keeps the annotations."""
+        """Call a function of NumPy; the result of one that works by element keeps the annotations."""
         values = super().__array_function__(func, types, args, kwargs)
         return _with_annotations_of([*args, *kwargs.values()], values) if func in _BY_ELEMENT else values
 
@@ -307,12 +307,12 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         return _annotated(np.asarray(self).astype(dtype, *args, **kwargs), self._details, self._header)
 
     def sort(self, *args: Any, **kwargs: Any) -> None:
-        """Sort in place as NumPy does; the annotations are left behind."""
+        """Sort in place as NumPy does; the annotations are dropped."""
         self._details = self._header = None
         super().sort(*args, **kwargs)
 
     def partition(self, *args: Any, **kwargs: Any) -> None:
-        """Partition in place as NumPy does; the annotations are left behind."""
+        """Partition in place as NumPy does; the annotations are dropped."""
         self._details = self._header = None
         super().partition(*args, **kwargs)
 
@@ -329,7 +329,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
         return to_pandas(self)
 
     def to_xarray(self) -> xr.Dataset:
-        """Return a Dataset of points, as of CF's discrete sampling geometries (``featureType: point``)."""
+        """Return a Dataset of points, a discrete sampling geometry of CF (``featureType: point``)."""
         from cfagg.observations.metadata import to_xarray
 
         return to_xarray(self)
@@ -342,7 +342,7 @@ class Sample(np.ndarray[Any, np.dtype[np.float32]]):
 
 
 def _with_annotations_of(inputs: Any, values: Any) -> Any:
-    """Return the result of a calculation by element, with the annotations that all samples among its inputs have."""
+    """Return the result of a calculation by element, with the annotations shared by all samples in its inputs."""
     samples = [x for x in inputs if isinstance(x, Sample) and x._details is not None]
     if not samples or not isinstance(values, np.ndarray):
         return values
@@ -355,7 +355,7 @@ def _with_annotations_of(inputs: Any, values: Any) -> Any:
 
 
 def _annotated(values: Any, details: Details | None, header: Header | None) -> Any:
-    """Return a sample, or the plain values where there are no annotations."""
+    """Return a sample, or the plain values if there are no annotations."""
     if details is None or header is None:
         return values
     return Sample(values, details, header)

@@ -1,4 +1,4 @@
-"""What is taken of a store: dates and windows of samples, and of their rows variables, an area and a part."""
+"""What is selected from a store: dates and windows of samples, and from their rows variables, an area and a part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ type Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Variables of a store, chosen, ordered and renamed."""
+    """Variables of a store: a selection, in some order, perhaps renamed."""
 
     #: Names as the user sees them, and in the store, in the same order.
     names: tuple[str, ...]
@@ -32,7 +32,7 @@ class Columns:
 
     @classmethod
     def all_of(cls, variables: Sequence[str]) -> Columns:
-        """Return all variables of a store, as they are."""
+        """Return all variables of a store, unchanged."""
         return cls(tuple(variables), tuple(variables))
 
     def choose(
@@ -62,19 +62,19 @@ class Columns:
             _names("rename", list(rename), names)
             new.update(rename)
         if wrong := [n for n in new.values() if not (isinstance(n, str) and n)]:
-            raise OptionError(f"rename= gives {wrong[0]!r} as a name: names are text")
+            raise OptionError(f"rename= gives {wrong[0]!r} as a name; names are text")
         if repeated := sorted({n for n in new.values() if list(new.values()).count(n) > 1}):
             raise OptionError(f"rename= gives several variables the name {', '.join(map(repr, repeated))}")
         return Columns(tuple(new[n] for n in names), tuple(stored[n] for n in names))
 
     def positions(self, variables: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return where these columns stand among the variables of the store, int64 (columns,)."""
+        """Return the positions of these columns among the variables of the store, int64 (columns,)."""
         places = {name: i for i, name in enumerate(variables)}
         return np.array([places[name] for name in self.stored], np.int64)
 
 
 def _names(option: str, value: Any, known: Sequence[str]) -> list[str]:
-    """Return the names of an option, all of which must be known and none repeated."""
+    """Return the names given for an option, which must all be known and unique."""
     if isinstance(value, str):
         names: list[Any] = [value]
     elif isinstance(value, Iterable) and not isinstance(value, Mapping):
@@ -97,7 +97,7 @@ def _reordered(order: Any, names: list[str]) -> list[str]:
         return sorted(names)
     if isinstance(order, Mapping):
         if sorted(order.values()) != list(range(len(order))):
-            raise OptionError(f"reorder= must give the places 0 to {len(order) - 1}, each once")
+            raise OptionError(f"reorder= must list the positions 0 to {len(order) - 1}, each once")
         order = sorted(order, key=order.__getitem__)
     new = _names("reorder", order, names)
     if missing := [n for n in names if n not in new]:
@@ -110,7 +110,7 @@ def _reordered(order: Any, names: list[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Latitudes and longitudes between bounds in degrees, all four of which belong to the area."""
+    """Latitudes and longitudes between bounds in degrees, all of which belong to the area."""
 
     # From `west` eastwards to `east`, over 0° or 180° where that lies between; 360° or more is all around the globe.
     # Places are stored in single precision; the bounds are rounded likewise, so that an observation on a bound is
@@ -136,10 +136,10 @@ class Area:
                 f"{low:g} and the other {high:g}; write both from -180 to 180, or both from 0 to 360"
             )
         if self.east < self.west and self.west - self.east > 360:
-            raise OptionError(f"area={bounds} is (north, west, south, east): more than a turn from west to east")
+            raise OptionError(f"area={bounds} is (north, west, south, east): more than 360° from west to east")
 
     def mask(self, latitudes: Floats, longitudes: Floats) -> Mask:
-        """Return which places lie in the area; those without a place do not."""
+        """Return which places lie in the area; rows without a place do not."""
         south, north = np.float32(self.south), np.float32(self.north)
         inside: Mask = (latitudes >= south) & (latitudes <= north)
         if self.east - self.west >= 360:
@@ -156,7 +156,7 @@ def _wrapped(longitude: float) -> np.float32:
 
 
 def parse_area(value: Any) -> Area | None:
-    """Return the area that ``area=`` asks for: (north, west, south, east), a mapping with these names, or None."""
+    """Return the area given by ``area=``: (north, west, south, east), a mapping with these names, or None."""
     if value is None or isinstance(value, Area):
         return value
     try:
@@ -175,7 +175,7 @@ _METHODS = ("every", "random", "grid")
 
 @dataclass(frozen=True, slots=True)
 class Thinning:
-    """A part of the rows of each sample, the same whenever and wherever the sample is read."""
+    """A part of the rows of each sample, the same in every read."""
 
     method: Literal["every", "random", "grid"]
     #: n of every n-th row; the chance of a row, above 0 and at most 1; or the width of a cell in degrees.
@@ -194,7 +194,7 @@ class Thinning:
 
     @property
     def option(self) -> dict[str, float]:
-        """What ``thin=`` takes for this thinning."""
+        """The value of ``thin=`` for this thinning."""
         return {self.method: self.amount, **({"seed": self.seed} if self.method == "random" else {})}
 
     def keep(self, date: int, rows: np.ndarray[Any, np.dtype[np.int64]], lats: Floats, lons: Floats) -> Any:
@@ -219,7 +219,7 @@ def _random(rows: np.ndarray[Any, np.dtype[np.int64]], date: int, seed: int) -> 
 
 
 def mixed(x: Any) -> Any:
-    """Return 64 bits of which each follows from all bits of a number (the finaliser of SplitMix64)."""
+    """Return 64 bits, each of which depends on all bits of a number (the finaliser of SplitMix64)."""
     with np.errstate(over="ignore"):
         x = x + np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -228,7 +228,7 @@ def mixed(x: Any) -> Any:
 
 
 def parse_thinning(value: Any) -> Thinning | None:
-    """Return the thinning that ``thin=`` asks for: every n-th row, each with a chance, or one in each cell."""
+    """Return the thinning given by ``thin=``: every n-th row, each row with a probability, or one in each cell."""
     if value is None or isinstance(value, Thinning):
         return value
     wrong = OptionError(
@@ -265,7 +265,7 @@ _EXACT = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which samples a store is cut into, and what of their rows is given out."""
+    """The samples of a store, and what is returned of their rows."""
 
     dates: SampleDates
     window: Window
@@ -294,7 +294,7 @@ class Plan:
             )
 
     def changed(self, changes: dict[str, Any]) -> Plan:
-        """Return a plan with some parts replaced, as `Observations.subset` takes them."""
+        """Return a plan with some parts replaced; see `Observations.subset`."""
         given = {k: v for k, v in changes.items() if v is not None}
         now = self.dates
         dates = SampleDates(
@@ -315,7 +315,7 @@ class Plan:
 
 
 def rows_and_columns(key: Any, ndim: int) -> tuple[Any, Any] | None:
-    """Return the rows and columns that a key selects, or None where the result does not consist of rows."""
+    """Return the rows and columns that a key selects, or None if the result does not consist of rows."""
     parts = list(key) if isinstance(key, tuple) else [key]
     if any(part is None for part in parts):
         return None
@@ -343,7 +343,7 @@ def _is_number(part: Any) -> bool:
 
 
 def _dimensions(part: Any) -> int:
-    """Return how many dimensions of an array a part of a key stands for."""
+    """Return how many dimensions of an array a part of a key covers."""
     if isinstance(part, slice):
         return 1
     array = np.asarray(part)

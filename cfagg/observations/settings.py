@@ -1,6 +1,6 @@
-"""What a recipe says, as typed models: pydantic finds every problem, and each is named with its place in the recipe.
+"""The sections of a recipe as typed models: pydantic finds every problem, and names its place in the recipe.
 
-Imported only where a recipe is read, because loading pydantic takes longer than opening a store.
+Imported only when a recipe is read, because loading pydantic takes longer than opening a store.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ type Place = tuple[int | str, ...]
 
 
 class Section(BaseModel):
-    """A mapping of a recipe: a key without a value counts as absent, and a key that is no field is refused."""
+    """A mapping of a recipe: a key without a value counts as absent, and an unknown key is refused."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
@@ -84,11 +84,11 @@ class _Made(ModelMetaclass):
 
 
 class Made(Section, metaclass=_Made):
-    """A source or filter that is no more than its settings: called with them as the recipe has them."""
+    """A source or filter that consists of its settings: called with them as given in the recipe."""
 
 
 def wrong(*problems: tuple[Place, Any]) -> ValidationError:
-    """Return the error that names several problems at their places within a section; for validators of sections."""
+    """Return an error that lists several problems with their places within a section; for validators of sections."""
     details = [
         InitErrorDetails(type=PydanticCustomError("recipe", "{said}", {"said": said}), loc=place, input=None)
         for place, said in problems
@@ -97,7 +97,7 @@ def wrong(*problems: tuple[Place, Any]) -> ValidationError:
 
 
 def places_of(error: ValidationError) -> list[tuple[Place, Any]]:
-    """Return the places of problems, and what is said of each: text, or an error with problems of its own."""
+    """Return the places of problems, and the message of each: text, or an error with problems of its own."""
     found: list[tuple[Place, Any]] = []
     for detail in error.errors(include_url=False):
         context = detail.get("ctx", {})
@@ -118,7 +118,7 @@ def places_of(error: ValidationError) -> list[tuple[Place, Any]]:
 
 
 def problems_of(error: ValidationError, where: str = "") -> list[Problem]:
-    """Return what is wrong with a section that stands somewhere in a recipe."""
+    """Return the problems of a section that is at the place `where` of a recipe."""
     problems: list[Problem] = []
     for place, said in places_of(error):
         parts = [where, *(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)]
@@ -130,7 +130,7 @@ def problems_of(error: ValidationError, where: str = "") -> list[Problem]:
 
 
 def parse[T: Section](model: type[T], values: Any, where: str, problems: list[Problem], **context: Any) -> T | None:
-    """Return a section of a recipe; `None` and problems if it is not understood."""
+    """Return a section of a recipe; `None` and problems if it is not valid."""
     try:
         return model.model_validate({} if values is None else values, context=context)
     except ValidationError as error:
@@ -139,7 +139,7 @@ def parse[T: Section](model: type[T], values: Any, where: str, problems: list[Pr
 
 
 def settings_of[T: Section](model: type[T], config: Mapping[str, Any]) -> T:
-    """Return the settings of a source or filter; ConventionError with every problem if they are not understood."""
+    """Return the settings of a source or filter; ConventionError with every problem if they are not valid."""
     problems: list[Problem] = []
     found = parse(model, config, getattr(config, "where", ""), problems)
     if found is None:
@@ -148,7 +148,7 @@ def settings_of[T: Section](model: type[T], config: Mapping[str, Any]) -> T:
 
 
 def columns_of(kind: Any, config: Mapping[Any, Any], *, places: str = "") -> dict[str, Any]:
-    """Return the settings of a filter that has one for each column; `places` says why date and place have none."""
+    """Return the settings of a filter that has one per column; `places` says why date and place have none."""
     where = getattr(config, "where", "")
     problems = [Problem(where, f"the key {key!r} is not text") for key in config if not isinstance(key, str)]
     found: dict[str, Any] = {}
@@ -167,7 +167,7 @@ def columns_of(kind: Any, config: Mapping[Any, Any], *, places: str = "") -> dic
 
 
 def says(message: str) -> WrapValidator:
-    """Return the words for a value that is not of a type; they follow the value."""
+    """Return the message for a value of another type; it follows the value."""
 
     def check(value: Any, handler: Callable[[Any], Any]) -> Any:
         try:
@@ -179,11 +179,11 @@ def says(message: str) -> WrapValidator:
 
 
 class _Refusal(PlainValidator):
-    """What refuses a key, which is not named among those that are known."""
+    """A validator that refuses a key, which is not listed among the known ones."""
 
 
 def refused(why: str, *, even_empty: bool = False) -> PlainValidator:
-    """Return what refuses a key with a reason; one that says nothing, such as ``false``, only if `even_empty`."""
+    """Return a validator that refuses a key with a reason; an empty value, such as ``false``, only if `even_empty`."""
 
     def check(value: Any) -> Any:
         if value or even_empty:
@@ -194,7 +194,7 @@ def refused(why: str, *, even_empty: bool = False) -> PlainValidator:
 
 
 def function(remedy: str) -> PlainValidator:
-    """Return what refuses anything but a function."""
+    """Return a validator that refuses anything but a function."""
 
     def check(value: Any) -> Any:
         if not callable(value):
@@ -215,7 +215,7 @@ def _path(value: Any) -> str:
 
 
 def listed(value: Any, what: str) -> tuple[str, ...]:
-    """Return different names; a single name counts as a list of one."""
+    """Return unique names; a single name counts as a list of one."""
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list | tuple) or not all(isinstance(v, str) and v for v in found):
         raise ValueError(f"{value!r} is not a list of {what}")

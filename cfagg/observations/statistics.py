@@ -1,8 +1,8 @@
-"""Statistics of the columns of observations, the same to the last bit however the rows are cut and merged.
+"""Statistics of the columns of observations, identical to the last bit however the rows are split and merged.
 
-Mean, minimum, maximum, standard deviation (divided by the count) and the number of NaN, per variable; NaN is left out
-of the others.  What is accumulated is small (some kilobytes a variable) and can be stored, for a build that goes on
-after a stop.
+Mean, minimum, maximum, standard deviation (divided by the count) and the number of NaN, per variable; the others ignore
+NaN.  The accumulated state is small (some kilobytes per variable) and can be stored, so that a build can continue
+after an interruption.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_ROWS = 2**38
 
 
 class Accumulator:
-    """Statistics of columns that grow block by block."""
+    """Statistics of columns, updated block by block."""
 
     __slots__ = ("_bins", "_counts", "_keys", "rows")
 
@@ -48,7 +48,7 @@ class Accumulator:
         return len(self._keys)
 
     def accumulate(self, block: npt.NDArray[np.float32]) -> None:
-        """Add rows, float32 (rows, variables): the variables alone, without a copy."""
+        """Add rows, float32 (rows, variables), which are not copied."""
         if block.dtype != np.float32 or block.ndim != 2 or block.shape[1] != self.variables:
             raise ModelError(
                 f"statistics of {self.variables} variables were given a block of {block.dtype} and shape "
@@ -60,7 +60,7 @@ class Accumulator:
             add_values(block, self._bins, self._keys, self._counts)
 
     def merge(self, other: Accumulator) -> None:
-        """Add all that another accumulator has seen."""
+        """Add everything that another accumulator contains."""
         if other.variables != self.variables:
             raise ModelError(f"statistics of {other.variables} variables cannot be merged into {self.variables}")
         self._grow(other.rows)
@@ -75,7 +75,7 @@ class Accumulator:
         self.rows += rows
 
     def result(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the statistics by name, one for each variable: NaN without values; ``nan_count`` is int64."""
+        """Return the statistics by name, one value per variable: NaN without values; ``nan_count`` is int64."""
         # An infinite value makes a mean infinite and a standard deviation NaN.
         mean, stdev = [], []
         for bins, (nan, above, below) in zip(self._bins, self._counts.tolist(), strict=True):
@@ -116,7 +116,7 @@ FIELDS = 256
 NO_KEYS = (2**31, -(2**31))
 
 _KERNELS = "cfagg.kernels.exact_sums"
-#: Elements for which compiling a kernel takes longer than doing without.
+#: Number of elements below which NumPy is faster than compiling a kernel.
 _SMALL = 2**21
 
 
@@ -165,13 +165,13 @@ def totals(bins: Integers) -> tuple[int, int]:
 
 
 def mean_of(total: int, count: int) -> float:
-    """Return the float64 nearest to a mean, of a sum in units of 2**-149; NaN of nothing."""
+    """Return the float64 nearest to a mean, from a sum in units of 2**-149; NaN for a count of 0."""
     # Python divides whole numbers of any size with one rounding.
     return total / (count << 149) if count else math.nan
 
 
 def stdev_of(total: int, squares: int, count: int) -> float:
-    """Return the float64 nearest to the standard deviation (divided by the count), of `totals`; NaN of nothing."""
+    """Return the float64 nearest to the standard deviation (divided by the count), from `totals`; NaN if empty."""
     if not count:
         return math.nan
     above = count * squares - total * total
@@ -185,7 +185,7 @@ def stdev_of(total: int, squares: int, count: int) -> float:
 
 
 def key_value(key: Any) -> float:
-    """Return the value that a key of an extreme stands for; NaN where there was none."""
+    """Return the value that the key of an extreme represents; NaN if there was none."""
     size = abs(int(key))
     if size > 0x7F800000:
         return math.nan
@@ -204,7 +204,7 @@ _MOST_SLOTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class TendencyGrid:
-    """The common grid, and the steps of time."""
+    """The common grid and the time steps of tendencies."""
 
     #: Height and width of the cells, which are counted from 90°S and 0°E; the last ones may be smaller.
     degrees: Fraction
@@ -220,7 +220,7 @@ class TendencyGrid:
 
 
 def tendency_grid(degrees: float, steps: Sequence[timedelta]) -> TendencyGrid:
-    """Return the grid of cells of so many degrees, and slots that all steps are multiples of."""
+    """Return the grid of cells of `degrees` degrees, with slots of which all steps are multiples."""
     problems = []
     size = Fraction(str(degrees))
     if not _FINEST <= size <= _COARSEST:
@@ -250,7 +250,7 @@ def _text(seconds: int) -> str:
 
 
 def cells_of(latitudes: Floats, longitudes: Floats, grid: TendencyGrid) -> npt.NDArray[np.int64]:
-    """Return the cell of each place, from 0 at 90°S and 0°E, eastwards, then northwards; -1 where there is no place."""
+    """Return the cell of each place, from 0 at 90°S and 0°E, eastwards, then northwards; -1 if it has no place."""
     size = float(grid.degrees)
     rows = -(-180 // grid.degrees)
     with np.errstate(invalid="ignore"):
@@ -286,7 +286,7 @@ def tendencies(
 
 
 def _slots(grid: TendencyGrid, first: int, last: int, find: Find) -> Iterator[tuple[int, int, int]]:
-    """Yield the number and rows of every slot with rows; long gaps are passed over at once."""
+    """Yield the number and rows of every slot with rows, skipping long gaps at once."""
     number, end = -(-first // grid.slot), (last + 1) // grid.slot - 1
     while number <= end:
         lo, hi = max(first, number * grid.slot), min(last + 1, (number + 1) * grid.slot)
@@ -315,7 +315,7 @@ class _Slot:
 
 
 def _means(rows: Floats, grid: TendencyGrid) -> _Slot:
-    """Return the sums of some rows by their cells."""
+    """Return the sums of some rows by cell."""
     cells = cells_of(rows[:, 2], rows[:, 3], grid)
     order = np.argsort(cells, kind="stable")
     order = order[np.searchsorted(cells[order], 0) :]
@@ -326,7 +326,7 @@ def _means(rows: Floats, grid: TendencyGrid) -> _Slot:
 
 
 def _joined(one: _Slot, other: _Slot) -> _Slot:
-    """Return the sums of two parts of a slot together."""
+    """Return the combined sums of two parts of a slot."""
     if not one.cells.size:
         return other
     cells = np.concatenate([one.cells, other.cells])
@@ -336,7 +336,7 @@ def _joined(one: _Slot, other: _Slot) -> _Slot:
 
 
 def _reduced(cells: npt.NDArray[np.int64], sums: npt.NDArray[np.float64], counts: npt.NDArray[Any]) -> _Slot:
-    """Return one entry a cell."""
+    """Return one entry per cell."""
     if not cells.size:
         return _Slot(cells, sums, counts.astype(np.int64))
     starts = np.flatnonzero(np.diff(cells, prepend=-1))
@@ -344,7 +344,7 @@ def _reduced(cells: npt.NDArray[np.int64], sums: npt.NDArray[np.float64], counts
 
 
 def _difference(before: _Slot, after: _Slot) -> Floats:
-    """Return by how much the means changed in the cells that both slots have."""
+    """Return the change of the means in the cells that both slots have."""
     _, i, j = np.intersect1d(before.cells, after.cells, assume_unique=True, return_indices=True)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         then, now = before.sums[i] / before.counts[i], after.sums[j] / after.counts[j]

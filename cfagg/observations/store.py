@@ -70,7 +70,7 @@ class ObservationStore:
 
     @cached_property
     def statistics(self) -> Mapping[str, npt.NDArray[np.float64]]:
-        """Statistics that the store holds, by name: float64, one value for each variable."""
+        """Statistics in the store, by name: float64, one value for each variable."""
         found: dict[str, npt.NDArray[np.float64]] = {}
         for name in STATISTICS:
             try:
@@ -83,7 +83,7 @@ class ObservationStore:
         return MappingProxyType(found)
 
     def each_variable(self, name: str, label: str) -> npt.NDArray[np.float64] | None:
-        """Return an array of one value for each variable, `None` where there is none of this name."""
+        """Return an array of one value for each variable; `None` if there is none of this name."""
         array = open_stored(self.source, name)
         if array is None:
             return None
@@ -96,7 +96,7 @@ class ObservationStore:
 
     @cached_property
     def span(self) -> tuple[int, int] | None:
-        """Epochs, in seconds since 1970, of the first and the last row; `None` where there are no rows."""
+        """Epochs, in seconds since 1970, of the first and the last row; `None` if there are no rows."""
         if not self.rows:
             return None
         first, last = (self._epoch(row) for row in (0, self.rows - 1))
@@ -104,12 +104,12 @@ class ObservationStore:
 
     @property
     def start(self) -> int | None:
-        """Epoch of the first row in seconds since 1970, `None` where there are no rows."""
+        """Epoch of the first row in seconds since 1970; `None` if there are no rows."""
         return None if self.span is None else self.span[0]
 
     @property
     def end(self) -> int | None:
-        """Epoch of the last row in seconds since 1970, `None` where there are no rows."""
+        """Epoch of the last row in seconds since 1970; `None` if there are no rows."""
         return None if self.span is None else self.span[1]
 
     def _epoch(self, row: int) -> int:
@@ -124,7 +124,7 @@ class ObservationStore:
     @cached_property
     def identity(self) -> str:
         """Digest that changes with the data: of metadata, of the size of every chunk, and of some stored bytes."""
-        # It is the same for a copy of the store, wherever that is, so that what belongs to the data can say so.  A
+        # A copy of the store has the same identity, wherever it is, so that files made from the data can record it.  A
         # change that leaves the size of every compressed chunk as it was, and what is looked at of 16 of them, is not
         # noticed.
         array = self.data.array
@@ -136,7 +136,7 @@ class ObservationStore:
         if counts[0] * counts[1] > _MOST:
             raise UnsupportedError(
                 f"{self.path}: its data have {counts[0] * counts[1]:,} chunks, more than the {_MOST:,} that can be "
-                "compared with what was made of them; are its metadata damaged? Otherwise make a store of longer chunks"
+                "compared; check its metadata for damage, or build the store with longer chunks"
             )
         keys = [array.object_key(i, j) for i in range(counts[0]) for j in range(counts[1])]
         names = [key[len(array.path) + 1 :] for key in keys]
@@ -168,7 +168,7 @@ def open_store(
     parsed = parse_attributes(attributes, source.path)
     array = open_stored(source, "data")
     if array is None:
-        raise SourceError(f"{source.path} has no array 'data'; the store is incomplete: build it again")
+        raise SourceError(f"{source.path} has no array 'data': the store is incomplete; build it again")
     width = len(META) + len(parsed.variables)
     if len(array.shape) != 2 or array.shape[1] != width or array.dtype != np.float32:
         raise ConventionError(
@@ -180,7 +180,7 @@ def open_store(
 
 
 def _root(source: Source) -> tuple[dict[str, Any], bytes]:
-    """Return the root attributes and the document that they are in."""
+    """Return the root attributes and the document that contains them."""
     refused: AccessError | None = None
     for marker in (".zgroup", "zarr.json"):
         try:
@@ -235,7 +235,7 @@ class StoreAttributes:
 
 
 def parse_attributes(attributes: Mapping[str, Any], where: str) -> StoreAttributes:
-    """Return the attributes of a store; ConventionError names every problem, and `where` the store."""
+    """Return the attributes of a store; ConventionError lists every problem, and `where` names the store."""
     layout = attributes.get("layout", attributes.get("format"))
     if layout != "tabular":
         said = "no layout" if layout is None else f"the layout {shorten(layout)}"
@@ -265,7 +265,7 @@ def parse_attributes(attributes: Mapping[str, Any], where: str) -> StoreAttribut
         if not isinstance(value, dict):
             problems.append(Problem(f"variables_metadata.{name}", f"expected an object, found {shorten(value)}"))
     if problems:
-        raise ConventionError(f"{where} has attributes that are not those of an observation store", problems)
+        raise ConventionError(f"{where} has attributes that are not valid for an observation store", problems)
     return StoreAttributes(
         variables,
         recipe=MappingProxyType(recipe),

@@ -43,11 +43,11 @@ class Pool:
 
     @property
     def remote(self) -> bool:
-        """Whether tasks are done in other processes."""
+        """Whether tasks run in other processes."""
         return self._client is not None
 
     def share(self, value: Any) -> Any:
-        """Return what stands for a value that many tasks take: it is sent to each worker once."""
+        """Return a handle for a value that many tasks need: it is sent to each worker once."""
         if self._client is None:
             return value
         import pickle
@@ -56,7 +56,7 @@ class Pool:
             pickle.dumps(value)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise UnsupportedError(
-                f"client= needs a recipe that can be sent to other processes, and this one cannot: {error}; give "
+                f"client= needs a recipe that can be sent to other processes, which this one cannot: {error}; use "
                 "functions that are defined in a module"
             ) from error
         return self._client.scatter(value, broadcast=True, hash=False)
@@ -80,7 +80,7 @@ class Pool:
                 wait(pending)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function returns in a thread of this process that is not the main one."""
+        """Return the result of a function, called in a thread that is not the main one."""
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(function, *arguments).result()
 

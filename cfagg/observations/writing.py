@@ -1,4 +1,4 @@
-"""What is written of a store: chunks of rows in a work directory, then statistics, index, attributes and metadata."""
+"""Writing a store: chunks of rows in a work directory, then statistics, index, attributes and metadata."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class Place(Workplace):
 
     @property
     def unfinished(self) -> bool:
-        """Whether a part was read here by a build that can be finished."""
+        """Whether a build that can be resumed has read a part here."""
         return not self.published and self.journal.exists() and any(self.root.glob("work/part-*.json"))
 
     def start_anew(self) -> None:
-        """Remove what an earlier build left."""
+        """Remove the remains of an earlier build."""
         super().start_anew()
         self.work.mkdir()
 
     def abandon(self) -> None:
-        """Remove everything and let go of the lock; nothing is kept for a later build."""
+        """Remove everything and release the lock; nothing is kept for a later build."""
         if self.published:
             # It may not be on disk that it is in its place; what it replaced stays.
             self.leave()
@@ -66,7 +66,7 @@ class Place(Workplace):
 
     @contextmanager
     def new(self) -> Iterator[None]:
-        """Build a store from nothing within the block, which puts it in its place; after an error nothing is there."""
+        """Build a new store within the block and put it in its place; after an error nothing is there."""
         self.enter()
         try:
             self.start_anew()
@@ -79,20 +79,20 @@ class Place(Workplace):
 
 
 def check_variables(variables: Sequence[str]) -> tuple[str, ...]:
-    """Return names of variables, or raise where a store cannot have them."""
+    """Return names of variables, or raise if a store cannot have them."""
     names = tuple(variables)
     wrong = [v for v in names if not v or v.startswith("__")]
     twice = sorted({v for v in names if names.count(v) > 1})
     if wrong or twice:
         raise ConventionError(
-            "names of variables are text without two leading underscores, each once; found "
+            "names of variables must be text without two leading underscores, and unique; found "
             + ", ".join([*(repr(v) for v in wrong), *(f"{v!r} twice" for v in twice)])
         )
     return names
 
 
 class EntryFile:
-    """Entries of an index, kept in a file while a store is being built."""
+    """Entries of an index, kept in a file during the build of a store."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -101,11 +101,11 @@ class EntryFile:
         self._joining = Joining()
 
     def put(self, epoch: Int64, start: Int64, length: Int64) -> None:
-        """Add entries that follow those added before; the first may go on with the last of those."""
+        """Add entries after the earlier ones; the first may extend the last of those."""
         self._write(self._joining.feed(np.stack([epoch, start, length], axis=1)))
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining entries."""
         self._write(self._joining.close())
         self._file.close()
 
@@ -118,7 +118,7 @@ class EntryFile:
 
     @property
     def ends(self) -> tuple[int, int] | None:
-        """First and last epoch, `None` where there is no entry."""
+        """First and last epoch; `None` if there are no entries."""
         if not self.count:
             return None
         with self.path.open("rb") as file:
@@ -140,7 +140,7 @@ def finish_store(
     statistics: Mapping[str, npt.NDArray[Any]],
     attributes: Mapping[str, Any],
 ) -> None:
-    """Write everything but the chunks of rows; the documents that make it a store come last."""
+    """Write everything except the chunks of rows; the documents that make it a store come last."""
     for name, values in statistics.items():
         if np.shape(values) != (len(variables),):
             raise ConventionError(f"statistic {name!r} has shape {np.shape(values)}, expected ({len(variables)},)")
@@ -160,7 +160,7 @@ def finish_store(
 def _attributes(
     layout: DataLayout, variables: Sequence[str], entries: EntryFile, date_indexing: str, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the attributes of the root."""
+    """Return the root attributes."""
     ends = entries.ends
     dates = {}
     if ends is not None:
@@ -207,7 +207,7 @@ def _write_index(store: Path, format: str, date_indexing: str, entries: EntryFil
 
 
 def _write_pages(store: Path, layout: DataLayout, entries: EntryFile) -> None:
-    """Write cfagg's own index, which names the rows that it was made of."""
+    """Write cfagg's own index, which names the rows it was made from."""
     from cfagg.observations.indexes import write_pages
     from cfagg.observations.store import open_store
 
@@ -223,7 +223,7 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """What is needed to write any chunk."""
+    """Everything needed to write any chunk."""
 
     store: Path
     layout: DataLayout
@@ -236,7 +236,7 @@ class ChunkPlan:
 
 @dataclass(frozen=True)
 class ChunkWritten:
-    """What is known of a chunk that is written."""
+    """Checksum and index entries of a written chunk."""
 
     number: int
     nbytes: int
@@ -248,7 +248,7 @@ class ChunkWritten:
 
 
 def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
-    """Write a chunk, unless it is there; in a thread that is not the main one (see `DataLayout.encode`)."""
+    """Write a chunk unless it exists; in a thread that is not the main one (see `DataLayout.encode`)."""
     # What an earlier run left may not have been on disk when the machine went down, so it is compared.
     layout = plan.layout
     start, stop = layout.extent(number)
@@ -274,7 +274,7 @@ def write_one(plan: ChunkPlan, number: int) -> ChunkWritten:
 
 
 def _holds(path: Path, data: bytes | memoryview) -> bool:
-    """Whether a file is there and holds these bytes."""
+    """Return whether a file exists and contains these bytes."""
     try:
         return path.stat().st_size == memoryview(data).nbytes and read_own(path) == data
     except FileNotFoundError:
@@ -284,7 +284,7 @@ def _holds(path: Path, data: bytes | memoryview) -> bool:
 
 
 def _take_over(old: Path, new: Path) -> None:
-    """Let a chunk of an older store be one of the new store, too."""
+    """Make a chunk of an older store a chunk of the new store as well."""
     part = new.with_name(f".{new.name}.{os.getpid()}.part")
     with refusals_of(new):
         new.parent.mkdir(parents=True, exist_ok=True)

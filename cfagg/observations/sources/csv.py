@@ -109,7 +109,7 @@ class _Flavour(Flavour):
 
 
 class _Text(Columns):
-    """How a table is written."""
+    """The format of a table."""
 
     of_text: ClassVar[bool] = True
 
@@ -134,12 +134,12 @@ class _Text(Columns):
 
     @property
     def dates(self) -> tuple[str, ...]:
-        """Names of the columns that a date is made of."""
+        """Names of the columns that make up a date."""
         return self.flavour.date
 
 
 def _blocks(text: _Text, paths: list[str]) -> Iterator[pd.DataFrame]:
-    """Give the rows of all files, labelled by their number in the file."""
+    """Yield the rows of all files, labelled by their number in the file."""
     import pyarrow as pa
 
     for path in paths:
@@ -150,7 +150,7 @@ def _blocks(text: _Text, paths: list[str]) -> Iterator[pd.DataFrame]:
 
 
 def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
-    """Give a file's rows in blocks; numbers are float64, all else is text."""
+    """Yield a file's rows in blocks; numbers are float64, everything else is text."""
     import pyarrow as pa
 
     words: set[str] = set()
@@ -186,7 +186,7 @@ def _batches(text: _Text, path: str) -> Iterator[tuple[Table, pa.RecordBatch]]:
 
 
 def _open(text: _Text, path: str, words: set[str]) -> tuple[Any, Table, list[str]]:
-    """Return a reader of a file, its columns, and their names in the order in which errors count them."""
+    """Return a reader of a file, its columns, and their names in the order used by error messages."""
     import pyarrow as pa
     from pyarrow import csv
 

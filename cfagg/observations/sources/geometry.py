@@ -1,7 +1,7 @@
-"""How the observations of a netCDF file are laid out: all of CF's discrete sampling geometries as one structure.
+"""The layout of the observations in a netCDF file: all of CF's discrete sampling geometries as one structure.
 
-Observations are the elements of some dimensions; a variable with some of these holds for all others.  In ragged arrays
-a dimension leads to another, the observations to their station or profile, by counts or by an index (CF chapter 9,
+Observations are the elements of some dimensions; a variable on some of these applies to all others.  In ragged arrays
+one dimension leads to another, the observations to their station or profile, by counts or by an index (CF chapter 9,
 appendix H).
 """
 
@@ -35,7 +35,7 @@ class Described:
     attributes: Mapping[str, Any]
 
     def text(self, key: str) -> str:
-        """Return an attribute that is text, else nothing."""
+        """Return a text attribute, or an empty text."""
         value = self.attributes.get(key)
         return value.strip() if isinstance(value, str) else ""
 
@@ -57,7 +57,7 @@ class Geometry:
 
     @property
     def rows(self) -> int:
-        """Number of elements, padding included."""
+        """Number of elements, including padding."""
         return int(np.prod([self.sizes[d] for d in self.dims], dtype=np.int64))
 
     def used(self) -> list[str]:
@@ -73,7 +73,7 @@ def find_geometry(
     flavour: Mapping[str, str] | None = None,
     columns: Iterable[str] | None = None,
 ) -> Geometry:
-    """Return how the observations of a file are laid out; ConventionError has every problem."""
+    """Return the layout of a file's observations; ConventionError lists every problem."""
     # `flavour` names variables where attributes do not tell; `columns`, the variables wanted besides, then decide what
     # numbers the observations.
     problems: list[Problem] = []
@@ -115,12 +115,12 @@ def find_geometry(
 
 
 def _is_aggregation(variable: Described) -> bool:
-    """Tell whether the values of a variable stand in other files, or seem to."""
+    """Return whether the values of a variable are, or seem to be, in other files."""
     return mark_of(variable.attributes) is not None
 
 
 def _left_out(candidates: Mapping[str, Described], fit: list[str]) -> tuple[str, ...]:
-    """Return data variables that do not become columns; scalars and labels of dimensions are none."""
+    """Return data variables that do not become columns, except scalars and labels of dimensions."""
     return tuple(n for n, v in candidates.items() if n not in fit and v.dims and v.dims != (n,))
 
 
@@ -144,7 +144,7 @@ def _links(
                 continue
             source, target = (other, variable.dims[0]) if kind == "count" else (variable.dims[0], other)
             if source in links:
-                problems.append(Problem(name, f"and {links[source][2]} both say to what {source} belongs"))
+                problems.append(Problem(name, f"and {links[source][2]} both say what {source} belongs to"))
             links[source] = (target, kind, name)
     for start in links:
         seen, at = {start}, links[start][0]
@@ -197,7 +197,7 @@ def _has_standard_name(variable: Described, kind: str) -> bool:
 
 
 def _has_units(variable: Described, kind: str) -> bool:
-    """Tell whether units that only times, latitudes or longitudes have make a variable one; a standard name decides."""
+    """Return whether a variable has units of times, latitudes or longitudes; a standard name takes precedence."""
     if variable.text("standard_name"):
         return False
     units = variable.text("units")
@@ -229,7 +229,7 @@ def _dims(
     links: Mapping[str, tuple[str, str, str]],
     places: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """Return the dimensions that number the observations: those of the data that have times and places."""
+    """Return the dimensions that number the observations: those of the data with times and places."""
     needed = {d for name in places.values() for d in variables[name].dims}
     best: tuple[str, ...] = ()
     most = -1
@@ -245,7 +245,7 @@ def _dims(
 
 
 def _reached(dims: Iterable[str], links: Mapping[str, tuple[str, str, str]]) -> set[str]:
-    """Return the dimensions of which an element of others has one."""
+    """Return the dimensions that the elements of some dimensions lead to."""
     found = set(dims)
     todo = list(found)
     while todo:

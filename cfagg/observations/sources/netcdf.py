@@ -1,7 +1,7 @@
 """Observations from netCDF: all discrete sampling geometries of CF, and fields as points.
 
-A file is read once for a build, in blocks (see `cfagg.observations.sources.sorted_rows`).  It is never followed
-elsewhere: HDF5's links to other files are refused.
+A file is read once per build, in blocks (see `cfagg.observations.sources.sorted_rows`).  Links of HDF5 to other files
+are refused.
 
 Source: CF chapter 9 and appendix H.
 """
@@ -100,7 +100,7 @@ def _all(flavour: dict[str, str], columns: tuple[str, ...] | None, paths: list[s
 def read_netcdf(
     path: str, *, flavour: Mapping[str, str] | None = None, columns: Iterable[str] | None = None
 ) -> Iterator[pd.DataFrame]:
-    """Give the observations of a netCDF file in blocks, in the order of the file."""
+    """Yield the observations of a netCDF file in blocks, in the order of the file."""
     variables, sizes, feature = _described(path)
     geometry = find_geometry(variables, sizes, path, flavour=flavour, columns=columns)
     if geometry.left_out:
@@ -116,7 +116,7 @@ def read_netcdf(
 
 
 def _described(path: str) -> tuple[dict[str, Described], dict[str, int], str]:
-    """Return the variables and the sizes of dimensions of a file, and what kind of observations it says it has."""
+    """Return the variables and sizes of dimensions of a file, and its feature type."""
     if isinstance(path, Url):
         root = open_source(path).root
         own = {n: v for n, v in {**root.variables, **root.private}.items() if not isinstance(v, Aggregation)}
@@ -159,7 +159,7 @@ class _Reader:
                 self.edges[start] = self._edges(start, target, name)
 
     def blocks(self) -> Iterator[pd.DataFrame]:
-        """Give the observations in blocks."""
+        """Yield the observations in blocks."""
         import pandas as pd
 
         some = False
@@ -174,7 +174,7 @@ class _Reader:
             yield with_attributes(frame, self.attributes)
 
     def _block(self, slices: tuple[slice, ...]) -> tuple[int, dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
-        """Return the number of the first element of a block, its columns, and which of its elements there are."""
+        """Return the number of a block's first element, its columns, and which of its elements exist."""
         geometry = self.geometry
         shape = tuple(s.stop - s.start for s in slices)
         sizes = [geometry.sizes[d] for d in geometry.dims]
@@ -209,7 +209,7 @@ class _Reader:
         return first, columns, there & placed & (data if len(geometry.dims) > 1 and self.telling else True)
 
     def _telling(self) -> set[str]:
-        """Return the variables whose values tell that there is an observation: data, not levels or flags."""
+        """Return the variables whose values show that an observation exists: data, not levels or flags."""
         flags = {word for v in self.variables.values() for word in v.text("ancillary_variables").split()}
         full = [n for n in self.geometry.data if set(self.variables[n].dims) == set(self.geometry.dims)]
         data = {
@@ -221,7 +221,7 @@ class _Reader:
         return data or set(full)
 
     def _positions(self, slices: tuple[slice, ...], shape: tuple[int, ...]) -> dict[str, Int64]:
-        """Return, for each dimension that another leads to, the number along it of each element; -1 for none."""
+        """Return for each dimension that another leads to the position of each element along it; -1 for none."""
         geometry = self.geometry
         found: dict[str, Int64] = {}
         own: dict[str, Int64] = {}
@@ -242,7 +242,7 @@ class _Reader:
         return found
 
     def _lead(self, dim: str, target: str, kind: str, name: str, index: Int64) -> Int64:
-        """Return to which elements of `target` elements of `dim` belong; -1 stays."""
+        """Return the elements of `target` that elements of `dim` belong to; -1 is kept."""
         if kind == "count":
             edges = self.edges[dim]
             led = np.searchsorted(edges, index, side="right") - 1
@@ -350,7 +350,7 @@ def _more(wrong: npt.NDArray[np.bool_]) -> str:
 
 
 def _slabs(sizes: list[int], most: int) -> Iterator[tuple[slice, ...]]:
-    """Give blocks of at most so many elements, in C order; one of size 0 if there are no elements."""
+    """Yield blocks of at most `most` elements, in C order; one of size 0 if there are no elements."""
     if not all(sizes):
         yield tuple(slice(0, n) for n in sizes)
         return

@@ -60,7 +60,7 @@ class ObservationsSource:
         return [self.path]
 
     def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
-        """Give the observations from `start` up to `end`, which is not included."""
+        """Yield the observations from `start` up to but excluding `end`."""
         import pandas as pd
 
         store, index = self._opened()
@@ -95,7 +95,7 @@ class ObservationsSource:
 
 
 def _seconds(when: datetime) -> int:
-    """Return whole seconds since 1970, rounded up: the first second that is not before a date."""
+    """Return whole seconds since 1970, rounded up."""
     return -((_EPOCH - when) // timedelta(seconds=1))
 
 
@@ -107,7 +107,7 @@ class _Function(Section):
 
 
 class CallableSource:
-    """A function of two dates, the second not included, that returns a frame, or an iterable of frames."""
+    """A function of two dates, the second exclusive, that returns a frame, or an iterable of frames."""
 
     # For more than one process it must be one that Python can pickle: defined in a module, not in a function.
 
@@ -115,6 +115,6 @@ class CallableSource:
         self.function = settings_of(_Function, config).function
 
     def read(self, start: datetime, end: datetime) -> pd.DataFrame | Iterable[pd.DataFrame]:
-        """Return what the function returns."""
+        """Return the result of the function."""
         found: pd.DataFrame | Iterable[pd.DataFrame] = self.function(start, end)
         return found

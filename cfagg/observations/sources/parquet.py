@@ -1,8 +1,8 @@
-"""Observations from Parquet, and from Arrow files, which are also Feather files: tables of pandas without pickle.
+"""Observations from Parquet, and from Arrow (Feather) files: tables that pandas writes without pickle.
 
-A part of a build reads only the row groups whose dates may fall within it, as their statistics tell.  Where a file's
-rows are in no order of time, or its row groups are very large, that would read the same rows again and again; the file
-is then read once, as others are (see `cfagg.observations.sources.sorted_rows`).
+A part of a build reads only the row groups whose statistics allow dates of the part.  If a file's rows are not in the
+order of time, or its row groups are very large, that would read the same rows many times; such a file is read once,
+like others (see `cfagg.observations.sources.sorted_rows`).
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class ParquetSource(FileSource):
         return {**super().__getstate__(), "_files": None}
 
     def prepare(self, directory: Path) -> None:
-        """Look at the files; read them now if their rows are not ordered by time."""
+        """Examine the files; read them now if their rows are not in the order of time."""
         if self._sorted is None and not all(f.in_order for f in self._opened()):
             super().prepare(directory)
 
     def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
-        """Give the rows from `start` up to `end`, which is not included."""
+        """Yield the rows from `start` up to but excluding `end`."""
         files = self._opened()
         if self._sorted is not None or not all(f.in_order for f in files):
             yield from super().read(start, end)
@@ -95,7 +95,7 @@ class ParquetSource(FileSource):
 
 
 class _File:
-    """One file, its metadata read."""
+    """One file and its metadata."""
 
     def __init__(self, columns: Columns, path: str) -> None:
         import pyarrow as pa
@@ -118,7 +118,7 @@ class _File:
         self.in_order = self._in_order()
 
     def _in_order(self) -> bool:
-        """Tell whether parts of a build may read the row groups with their dates, without reading most twice."""
+        """Return whether parts of a build can read the row groups of their dates without reading most of them twice."""
         if max(self.rows, default=0) > LARGE:
             return False
         known = [s for s in self.spans if s is not None]
@@ -128,7 +128,7 @@ class _File:
         return sum((s[1] - s[0]).total_seconds() for s in known) <= DEEP * whole
 
     def frames(self, start: datetime | None, end: datetime | None) -> Iterator[pd.DataFrame]:
-        """Give the rows from `start` up to `end`; all without them."""
+        """Yield the rows from `start` up to `end`, or all rows."""
         import pyarrow as pa
         from pyarrow import parquet
 
@@ -159,9 +159,9 @@ class _File:
             number += self.rows[group]
 
     def _check_same(self, state: object) -> None:
-        """See that the file is that whose metadata were read: each part of a build opens it again."""
+        """Check that the file is the one whose metadata were read, because each part of a build opens it again."""
         if state != self._state:
-            raise StaleError(f"{self.path} was written again while it was read; build again when it is complete")
+            raise StaleError(f"{self.path} was changed while it was read; build again when it is complete")
 
     def empty(self) -> pd.DataFrame:
         """Return a frame without rows."""
@@ -169,7 +169,7 @@ class _File:
 
 
 def _open(path: str) -> tuple[Any, object]:
-    """Return what pyarrow reads, and what tells that a file is still the same."""
+    """Return the file object for pyarrow, and a state that changes with the file."""
     if not isinstance(path, Url):
         return path, stamp([path])
     handle = open_remote(path)
@@ -177,7 +177,7 @@ def _open(path: str) -> tuple[Any, object]:
 
 
 def _span(statistics: Any) -> tuple[datetime, datetime] | None:
-    """Return the first and last date that statistics of a row group tell; `None` where they do not."""
+    """Return the first and last date in the statistics of a row group; `None` if they have none."""
     if statistics is None or not statistics.has_min_max:
         return None
     try:
@@ -224,7 +224,7 @@ class ArrowSource(FileSource):
 
 
 def _blocks(columns: Columns, paths: list[str]) -> Iterator[pd.DataFrame]:
-    """Give the rows of all files, labelled by their number in the file."""
+    """Yield the rows of all files, labelled by their number in the file."""
     import pyarrow as pa
 
     for path in paths:

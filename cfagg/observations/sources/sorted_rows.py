@@ -1,6 +1,6 @@
-"""Rows of files read once, kept on disk in blocks sorted by date, for any range of dates afterwards.
+"""Rows of files, read once and kept on disk in blocks sorted by date, for any range of dates.
 
-A file whose rows are in no order of time would have to be read again for each part of a build.  Instead it is read
+A file whose rows are not in the order of time would have to be read again for each part of a build.  Instead it is read
 once, in blocks; each block is sorted by date and kept as an uncompressed Arrow file.  A range of dates is then a slice
 of each block, of which only the pages with its rows are read.
 """
@@ -39,7 +39,7 @@ _ROW = "__cfagg_row"
 
 
 def expand(paths: Iterable[str]) -> list[str]:
-    """Return paths with those of patterns such as ``obs-*.csv`` written out, sorted."""
+    """Return paths with patterns such as ``obs-*.csv`` expanded, sorted."""
     found: list[str] = []
     for path in paths:
         if isinstance(path, Url):
@@ -61,7 +61,7 @@ def expand(paths: Iterable[str]) -> list[str]:
 
 
 def stamp(paths: Iterable[str]) -> list[list[Any]]:
-    """Return what tells that files are still the same: path, size and time of change."""
+    """Return path, size and modification time of files, to detect changes."""
     found = []
     for path in paths:
         if isinstance(path, Url):
@@ -74,7 +74,7 @@ def stamp(paths: Iterable[str]) -> list[list[Any]]:
 
 
 def as_file(path: str) -> Any:
-    """Return what pyarrow reads: a path of this machine as it is, a file on another one as an object."""
+    """Return the file for pyarrow: a local path unchanged, a remote one as an object."""
     return open_remote(path).data if isinstance(path, Url) else path
 
 
@@ -87,7 +87,7 @@ class SortedRows:
 
     @classmethod
     def build(cls, directory: Path, frames: Iterable[pd.DataFrame]) -> SortedRows:
-        """Return the rows of a directory; what is there and whole is used, else the frames are kept there."""
+        """Return the rows kept in a directory, or keep the frames there if it has none or not all of them."""
         # The frames are not touched where the rows are there.  Each must have a column ``date`` without NaT.
         if (directory / "pieces.json").exists():
             return cls(directory)
@@ -108,7 +108,7 @@ class SortedRows:
         return cls(directory)
 
     def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
-        """Give the rows from `start` up to `end`, `end` not included; one frame without rows if there are none."""
+        """Yield the rows from `start` up to but excluding `end`; one empty frame if there are none."""
         # Rows of one date come in the order of the file.
         first, stop = np.datetime64(start, "us"), np.datetime64(end, "us")
         some = False
@@ -147,7 +147,7 @@ def _write(path: Path, frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def _micros(date: np.datetime64) -> np.datetime64:
-    """Return a date in the unit of ends, which nanoseconds cannot all hold."""
+    """Return a date in microseconds, because nanoseconds cannot represent all ends."""
     return np.datetime64(date, "us")
 
 
@@ -171,7 +171,7 @@ def _read(path: Path, first: np.datetime64, stop: np.datetime64) -> pd.DataFrame
 
 
 class FileSource:
-    """A source whose files are read once for a build; `config` tells its rows from those of others."""
+    """A source whose files are read once per build; `config` distinguishes its rows from those of others."""
 
     # `blocks` gives, from the paths, frames with all rows, whose index labels the rows.
 
@@ -208,7 +208,7 @@ class FileSource:
         self._sorted = SortedRows.build(directory / f"{self._name}-{digest}", self._blocks(paths))
 
     def read(self, start: datetime, end: datetime) -> Iterator[pd.DataFrame]:
-        """Give the rows from `start` up to `end`, which is not included."""
+        """Yield the rows from `start` up to but excluding `end`."""
         if self._sorted is None:
             directory = tempfile.mkdtemp(prefix="cfagg-rows-")
             weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)

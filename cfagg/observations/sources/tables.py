@@ -1,6 +1,6 @@
-"""Tables of files as frames of observations: which columns are wanted, and their values and times as numbers and dates.
+"""Tables of files as frames of observations: the selected columns, with values as numbers and times as dates.
 
-Source of what values and times mean: CF sections 2.5, 4.4 and 8.1.
+Source for values and times: CF sections 2.5, 4.4 and 8.1.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Columns(Section):
 
     @property
     def dates(self) -> tuple[str, ...]:
-        """Names of the columns that a date is made of."""
+        """Names of the columns that make up a date."""
         return (self.flavour.date,)
 
     @property
@@ -61,7 +61,7 @@ class Columns(Section):
 
 
 class Table:
-    """A file's columns, as they become those of frames."""
+    """A file's columns, and how they become those of frames."""
 
     def __init__(self, columns: Columns, path: str, schema: Any) -> None:
         self.columns, self.path = columns, path
@@ -74,7 +74,7 @@ class Table:
         problems = [Problem(n, f"is missing{closest(n, have)}") for n in self.wanted if n not in have]
         problems += [Problem(n, "names two columns") for n in self.wanted if have.count(n) > 1]
         clash = [n for n in COMPULSORY if n not in places and n in data]
-        said = "is a column beside the one that flavour names; choose the data with columns"
+        said = "exists as a column besides the one named in flavour; select the data columns with columns"
         problems += [Problem(n, said) for n in clash]
         if problems:
             hint = f"the columns are {', '.join(have)}; name them in flavour"
@@ -83,13 +83,15 @@ class Table:
         self.attributes.update({k: {**self.attributes.get(k, {}), **v} for k, v in columns.attributes.items()})
 
     def frame(self, table: Any, number: int) -> pd.DataFrame:
-        """Return rows as a frame; `number` labels the first of them."""
+        """Return rows as a frame; `number` is the label of the first one."""
         import pandas as pd
 
         try:
             frame = _plain(table.select(self.wanted)).to_pandas(date_as_object=False)
         except UnicodeDecodeError as error:
-            raise SourceError(f"{self.path}: a column of text has none ({error}); choose other columns") from error
+            raise SourceError(
+                f"{self.path}: a text column is not valid text ({error}); choose other columns"
+            ) from error
         frame.index = range(number, number + len(frame))
         flavour = self.columns.flavour
         found = {"date": self._dates(frame), "latitude": frame[flavour.latitude], "longitude": frame[flavour.longitude]}
@@ -117,7 +119,9 @@ class Table:
             dates = dates.dt.tz_convert("UTC").dt.tz_localize(None)
         missing = dates.isna().to_numpy()
         if missing.any():
-            raise SourceError(f"{where}, row {dates.index[int(np.argmax(missing))]}: there is no date; correct the row")
+            raise SourceError(
+                f"{where}, row {dates.index[int(np.argmax(missing))]}: the date is missing; correct the row"
+            )
         return dates
 
 
@@ -127,12 +131,12 @@ def _clock(value: Any) -> Any:
 
 
 def data_of(names: Iterable[str]) -> list[str]:
-    """Return the names of columns without those that pandas keeps an index in."""
+    """Return the names of columns without those in which pandas keeps an index."""
     return [n for n in names if not n.startswith("__index_level_")]
 
 
 def _plain(table: Any) -> Any:
-    """Return a table whose columns pandas has as numbers where they are: no truth values, no dictionaries."""
+    """Return a table whose columns pandas reads as numbers where possible: no truth values, no dictionaries."""
     import pyarrow as pa
 
     table = table.replace_schema_metadata(None)
@@ -145,7 +149,7 @@ def _plain(table: Any) -> Any:
 
 
 def _attributes(metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
-    """Return the attributes of a column that a file has as metadata."""
+    """Return the attributes of a column from the metadata of a file."""
     found = {k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in (metadata or {}).items()}
     return {k: v for k, v in found.items() if not k.startswith(("PARQUET:", "ARROW:"))}
 
@@ -175,7 +179,9 @@ def _micros(values: npt.NDArray[Any], units: str, calendar: str | None, where: s
     name = canonical(calendar)
     reference = parse(units, name)
     if reference.unit is None:
-        raise CalendarError(f"units {units!r} count {reference.word}, which have no fixed length; write times in days")
+        raise CalendarError(
+            f"units {units!r} count {reference.word}, which have no fixed length; write the times in days"
+        )
     gregorian = name in ("standard", "proleptic_gregorian", "utc", "tai")
     if gregorian:
         rule = "proleptic_gregorian" if name in ("utc", "tai") else name
@@ -186,7 +192,7 @@ def _micros(values: npt.NDArray[Any], units: str, calendar: str | None, where: s
                 return micros
     days = time_transform(units, name, "days since 1970-01-01", "proleptic_gregorian")
     if not isinstance(days, DateChange):
-        raise CalendarError(f"units {units!r} in calendar {name} do not convert")
+        raise CalendarError(f"units {units!r} in calendar {name} cannot be converted")
     found = np.asarray(days(values.astype(np.float64), where=where), np.float64)
     return _exact(found, Fraction(86400 * 10**6), Fraction(0), units)
 
@@ -207,7 +213,7 @@ def _exact(values: npt.NDArray[Any], scale: Fraction, offset: Fraction, units: s
 
 
 def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Series[Any]:
-    """Return text as dates in UTC: ISO 8601, also as ``20200131 060000``, or in another form for ``strptime``."""
+    """Return text as dates in UTC: ISO 8601, also as ``20200131 060000``, or in a format of ``strptime``."""
     import pandas as pd
 
     dates: pd.Series[Any] = pd.to_datetime(text, format=form or "ISO8601", errors="coerce", utc=True)
@@ -216,7 +222,7 @@ def dates_of_text(text: pd.Series[Any], form: str | None, where: str) -> pd.Seri
         i = int(np.argmax(wrong))
         value = text.iloc[i]
         more = int(wrong.sum()) - 1
-        said = "there is no date" if pd.isna(value) or not str(value).strip() else f"{value!r} is not a date"
+        said = "the date is missing" if pd.isna(value) or not str(value).strip() else f"{value!r} is not a date"
         raise SourceError(
             f"{where}, row {text.index[i]}{f' and {more} more' if more else ''}: {said}, expected "
             f"{form or 'ISO 8601 such as 2020-01-31T06:00:00'}; correct the row, or give date_format"
@@ -229,7 +235,7 @@ _OF_STORAGE = frozenset({*STORAGE_ATTRIBUTES, *REFERRING, "cf_role", "axis", "cf
 
 
 def numbers_of(stored: npt.NDArray[Any], attributes: Mapping[str, Any], where: str) -> npt.NDArray[Any]:
-    """Return stored values as numbers: NaN where they are missing, packing undone."""
+    """Return stored values unpacked, as numbers; missing values become NaN."""
     # Real values that are not packed keep their type, and integers without missing ones; all else is float64.
     meant = read_as(stored.dtype, attributes)
     packing = Packing.of(attributes, where=where)
@@ -247,7 +253,7 @@ def numbers_of(stored: npt.NDArray[Any], attributes: Mapping[str, Any], where: s
 
 
 def described(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes that describe a column, in values that JSON has."""
+    """Return the attributes that describe a column, as JSON values."""
     found = {}
     for name, value in attributes.items():
         if name in _OF_STORAGE:

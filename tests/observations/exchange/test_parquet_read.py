@@ -78,7 +78,7 @@ def test_rows_that_cannot_be_stored_are_named(tmp_path: Path, columns: dict[str,
 
 def test_rows_without_a_date_are_named(tmp_path: Path) -> None:
     file = write(tmp_path / "a.parquet", date=pd.to_datetime(["2020-01-01", None]))
-    with pytest.raises(SourceError, match=r"a\.parquet, column date, row 2: there is no date"):
+    with pytest.raises(SourceError, match=r"a\.parquet, column date, row 2: the date is missing"):
         import_parquet(file, tmp_path / "a.zarr")
 
 

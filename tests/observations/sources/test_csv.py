@@ -154,11 +154,11 @@ def test_a_column_that_turns_out_to_be_text_is_read_as_text(tmp_path: Path, monk
         ("time,lat\n2020-01-01,1\n", "lon: is missing"),
         ("time,lat,lat,lon\n2020-01-01,1,1,1\n", "lat: names two columns"),
         ("time,lat,lon\n2020-01-01,0,0\nsoon,0,0\n", "column time, row 2: 'soon' is not a date"),
-        ("time,lat,lon\n2020-01-01,0,0\n,0,0\n,0,0\n", "row 2 and 1 more: there is no date"),
+        ("time,lat,lon\n2020-01-01,0,0\n,0,0\n,0,0\n", "row 2 and 1 more: the date is missing"),
         ("time,lat,lon\n01/02/2020,0,0\n", "give date_format"),
         ("time,lat,lon\n2020-01-01,0\n", "Expected 3 columns, got 2"),
         ("", "Empty CSV file|empty"),
-        ("time,lat,lon,date\n2020-01-01,0,0,1\n", "date: is a column beside the one that flavour names"),
+        ("time,lat,lon,date\n2020-01-01,0,0,1\n", "date: exists as a column besides the one named in flavour"),
     ],
 )
 def test_bad_tables_are_refused_by_name_and_row(tmp_path: Path, text: str, said: str) -> None:

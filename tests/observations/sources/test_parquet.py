@@ -62,7 +62,7 @@ def test_a_file_that_changes_between_two_parts_is_refused(tmp_path: Path, way: s
         (tmp_path / "b.parquet").replace(path)
     else:
         path.write_bytes((tmp_path / "b.parquet").read_bytes())
-    with pytest.raises(StaleError, match=r"a\.parquet was written again while it was read"):
+    with pytest.raises(StaleError, match=r"a\.parquet was changed while it was read"):
         rows(source, datetime(2020, 1, 2), datetime(2020, 1, 3))
 
 
@@ -142,7 +142,7 @@ def test_bad_files_are_refused_by_name(tmp_path: Path) -> None:
     for made, said in (
         (frame().drop(columns="longitude"), "longitude: is missing"),
         (frame().assign(date=np.arange(100)), "dates are numbers; give date_units"),
-        (frame().assign(date=frame()["date"].where(frame().index != 42)), "row 43: there is no date"),
+        (frame().assign(date=frame()["date"].where(frame().index != 42)), "row 43: the date is missing"),
     ):
         with pytest.raises(SourceError, match=said) as error:
             rows(ParquetSource({"path": write(tmp_path / "a.parquet", made)}))
