@@ -116,9 +116,7 @@ def read(
         from cfagg.aggregation.aggregating import aggregate
 
         if group is not None:
-            raise OptionError(
-                "group= cannot be used with several files, whose variables are joined in one group; leave it out"
-            )
+            raise OptionError("group: the variables of several files are joined in one group; leave it out")
         given = {"missing": missing, "workers": workers, "substitutions": substitutions, "index": index, **options}
         several = cast("Dataset", aggregate(path, chunks=chunks, allow=allow, storage_options=storage_options, **given))
         return several if variables is None else _chosen(several, list(names(variables, "variables")), "files")

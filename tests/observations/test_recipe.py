@@ -260,7 +260,7 @@ def test_join_refuses_columns_that_come_later() -> None:
     def changing(start: datetime, end: datetime) -> list[pd.DataFrame]:
         return [hourly(start, end), second(start, end)]
 
-    with pytest.raises(ConventionError, match="columns p too"):
+    with pytest.raises(ConventionError, match="also has the columns p, which the first ones"):
         table({"join": [changing]})
 
 

@@ -226,7 +226,7 @@ def test_the_rows_of_several_samples_have_boundaries_and_each_its_own_date() -> 
     assert np.array_equal(sample.reference_dates, (NEW_YEAR + 600 * np.arange(3)).view("M8[s]"))
     assert sample.timedeltas.tolist() == [100 * i - 600 * (i // 4) for i in range(12)]
     assert sample[3:6].boundaries == [slice(0, 1), slice(1, 3), slice(3, 3)]
-    with pytest.raises(SelectionError, match="no one date"):
+    with pytest.raises(SelectionError, match="no single date"):
         _ = sample.reference_date
     with pytest.raises(SelectionError, match="were reordered"):
         _ = sample[::-1].boundaries

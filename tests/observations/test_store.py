@@ -151,7 +151,7 @@ def test_a_store_of_fields_is_told(tmp_path):
 
 def test_a_store_without_rows_in_it_is_told(copied):
     shutil.rmtree(copied / "data")
-    with pytest.raises(SourceError, match="no array 'data'; the store is incomplete"):
+    with pytest.raises(SourceError, match="no array 'data': the store is incomplete"):
         open_store(copied)
 
 
