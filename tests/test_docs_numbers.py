@@ -34,7 +34,7 @@ MIB, MILLION = 2**20, 10**6
         ("reading.md", r"smaller than half a MiB", None, blocks.SHARE_BYTES == MIB / 2),
         ("reading.md", r"blocks of about (\d+) MiB", 1, blocks.BLOCK_BYTES // MIB),
         ("remote.md", r"less than (\d+) KiB between them are one request", 1, remote_batches._GAP / 1024),
-        ("remote.md", r"are asked for sixteen at a time", None, remote_batches.AT_ONCE == 16),
+        ("remote.md", r"Sixteen chunks of a Zarr array are requested at a time", None, remote_batches.AT_ONCE == 16),
         ("converting.md", r"chunks of about (\d+) MiB", 1, chunks.TARGET / MIB),
         ("converting.md", r"together \((\d+) MiB by default", 1, options.DEFAULT_MEMORY / MIB),
         ("converting.md", r"`--codec auto` \(default: zstd of level (\d)\)", 1, codecs._LEVELS["zstd"]),

@@ -68,7 +68,7 @@ def test_secrets_are_not_sent_to_workers(bucket: Bucket) -> None:
 def test_workers_of_a_cluster_write_pieces_into_a_bucket(bucket: Bucket) -> None:
     from distributed import Client, LocalCluster
 
-    url = f"s3://{bucket.name}/cluster.zarr"
+    url = f"s3://{bucket.name}/pieces_of_a_cluster.zarr"
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         Client(cluster, set_as_default=False) as client,
@@ -76,4 +76,4 @@ def test_workers_of_a_cluster_write_pieces_into_a_bucket(bucket: Bucket) -> None
         cfagg.write_rows([partial(a_block, n) for n in range(9)], url, chunk=50, client=client)
     rows = cfagg.open_rows(url, storage_options=bucket.options)
     assert [row.data.tolist() for row in rows] == [[n] * (n * k) for n in range(9) for k in (1, 2)]
-    assert not [key for key in bucket.keys("cluster.zarr") if "__blocks" in key or ".cfagg" in key]
+    assert not [key for key in bucket.keys("pieces_of_a_cluster.zarr") if "__blocks" in key or ".cfagg" in key]

@@ -297,7 +297,7 @@ def test_observations_are_built_into_a_bucket(cloud, tmp_path) -> None:
     assert [s.tolist() for s in there] == [s.tolist() for s in local]
     with pytest.raises(TargetExistsError):
         cfagg.create_observations(recipe, url, target_options=options)
-    with pytest.raises(UnsupportedError, match="built whole"):
+    with pytest.raises(UnsupportedError, match="append, resume and dry_run are not supported"):
         cfagg.create_observations(recipe, url, target_options=options, append=True)
 
 
