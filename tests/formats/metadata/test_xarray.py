@@ -62,7 +62,7 @@ def opened(path: Path, ways: dict[str, Any]) -> Any:
 
 @pytest.mark.few(30)
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("name", "number"), every_way(CLEAN))
+@pytest.mark.parametrize(("name", "number"), list(every_way(CLEAN)))
 def test_a_clean_dataset_opened_by_xarray_is_checked_as_it_is_written(name: str, number: int, tmp_path: Path) -> None:
     path = write_cdl(CLEAN[name], tmp_path / "given.nc")
     with opened(path, WAYS[number]) as held:
