@@ -211,7 +211,7 @@ class Builder:
         for key, name, attributes in self.used:
             if not self.contents.refer(name, attributes, names):
                 done = False
-                words = [word for text in renamed(referring(attributes), names).values() for word in text.split()]
+                words = [word for text in referring(attributes, names).values() for word in text.split()]
                 self.own[key] = self.contents.keys(words)
         return done
 

@@ -90,7 +90,7 @@ class Contents:
         """
         gone = [k for k in BOUNDS if k in attributes and attributes[k] not in names]
         attributes = {k: v for k, v in attributes.items() if k not in gone}
-        found = renamed(referring(attributes), names), absent(attributes, names)
+        found = referring(attributes, names), absent(attributes, names)
         if name in self.refers:
             return self.refers[name] == found
         self.refers[name] = found
@@ -193,9 +193,14 @@ def renamed(attributes: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
     return found
 
 
-def referring(attributes: Mapping[str, Any]) -> dict[str, str]:
-    """Return the attributes with names of variables or of dimensions."""
-    return {key: str(attributes[key]) for key, _ in _patterns(attributes)}
+def referring(attributes: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the attributes with names of variables or of dimensions, with the new ones of these.
+
+    >>> referring({"cf_role": "mesh_topology", "face_node_connectivity": "nodes"}, {"nodes": "nodes_1"})
+    {'face_node_connectivity': 'nodes_1'}
+    """
+    found = renamed(attributes, names)
+    return {key: found[key] for key, _ in _patterns(attributes)}
 
 
 def absent(attributes: Mapping[str, Any], names: Mapping[str, str]) -> frozenset[str]:

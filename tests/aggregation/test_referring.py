@@ -9,6 +9,7 @@ import netCDF4
 import numpy as np
 import numpy.testing as npt
 import pytest
+import xarray as xr
 
 import cfagg
 from cfagg.cf.joining import describing
@@ -139,6 +140,19 @@ def test_times_on_one_mesh_are_one_array_with_its_topology(tmp_path: Path, other
             nodes = found[topology.attrs["face_node_connectivity"]]
             npt.assert_array_equal(nodes.values - nodes.attrs["start_index"], [[0, 1, 2], [0, 2, 3]])
             npt.assert_array_equal(found[topology.attrs["node_coordinates"].split()[0]].values, [0, 1, 1, 0])
+
+
+@pytest.mark.parametrize("change", ["nodes", "x"])
+def test_meshes_that_differ_have_their_own_nodes(tmp_path: Path, change: str) -> None:
+    files = [mesh(tmp_path / "0.nc", 0), mesh(tmp_path / "1.nc", 1)]
+    with netCDF4.Dataset(files[1], "a") as file:
+        file[change][-1] = [0, 3, 2] if change == "nodes" else 0.25
+    with cfagg.aggregate(files, decode_times=False) as found:
+        for path, name in zip(files, ("ta", "ta_1"), strict=True):
+            topology = found[found[name].attrs["mesh"]].attrs
+            with xr.open_dataset(path) as file:
+                for key, own in (("face_node_connectivity", "nodes"), ("node_coordinates", "x")):
+                    npt.assert_array_equal(found[topology[key].split()[0]].values, file[own].values)
 
 
 @pytest.mark.parametrize("other", [{}, {"first": 1}, {"names": "M X Y N"}], ids=["alike", "from 1", "other names"])
