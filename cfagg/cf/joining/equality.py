@@ -13,8 +13,14 @@ from cfagg.cf.joining.members import Int64
 __all__ = ["close_values", "equal_arrays", "numbered_texts"]
 
 
+#: All integers to this one are reals of 8 bytes.
+_EXACT = 1 << 53
+
+
 def equal_arrays(arrays: Sequence[npt.NDArray[Any]], rtol: float, atol: float) -> Int64:
     """Return a number for each array, the same for equal arrays; chains of close reals count as one value.
+
+    How many bytes integers have does not count, nor that they are stored as reals.
 
     >>> equal_arrays([np.array([1.0, 2]), np.array([1.0, 2 + 1e-15]), np.array([1.0, 3])], 1e-12, 0).tolist()
     [0, 0, 2]
@@ -22,7 +28,10 @@ def equal_arrays(arrays: Sequence[npt.NDArray[Any]], rtol: float, atol: float) -
     number: dict[Any, int] = {}
     distinct: list[npt.NDArray[Any]] = []
     own = np.empty(len(arrays), np.int64)
+    reals = {array.shape for array in arrays if array.dtype.kind == "f"}
     for i, array in enumerate(arrays):
+        if np.can_cast(array.dtype, np.int64):
+            array = _widest(array, real=array.shape in reals)  # noqa: PLW2901
         values: Any = tuple(array.ravel()) if array.dtype == object else np.ascontiguousarray(array + 0).tobytes()
         key = array.dtype.kind, array.shape, values
         if key not in number:
@@ -42,6 +51,12 @@ def equal_arrays(arrays: Sequence[npt.NDArray[Any]], rtol: float, atol: float) -
             np.minimum.at(first, cluster, members)
             merged[members] = first[cluster]
     return merged[own]
+
+
+def _widest(values: npt.NDArray[Any], *, real: bool) -> npt.NDArray[Any]:
+    """Return integers in a type that others have too, as reals where these hold them."""
+    found: npt.NDArray[Any] = values.astype(np.float64) if real and not (np.abs(values) > _EXACT).any() else values
+    return found if found.dtype.kind == "f" else values.astype(np.int64)
 
 
 def close_values(values: npt.NDArray[Any], rtol: float, atol: float) -> Int64:

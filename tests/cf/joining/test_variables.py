@@ -357,6 +357,14 @@ def test_integers_and_texts_are_equal_exactly() -> None:
     assert equal_arrays(values, 1e-3, 1.0).tolist() == [0, 1, 2, 2]
 
 
+def test_numbers_are_equal_whatever_their_types() -> None:
+    values = [np.array([5, 6], dtype) for dtype in ("i2", "i4", "u1", "f4", "f8", "i8")]
+    assert equal_arrays(values[:3], 0, 0).tolist() == [0, 0, 0]
+    assert equal_arrays(values, 0, 0).tolist() == [0] * 6
+    most = [np.array([v], dtype) for v, dtype in ((2**63, "u8"), (2**63 - 1, "i8"), (-(2**63), "i8"), (2.0**63, "f8"))]
+    assert equal_arrays(most, 0, 0).tolist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("where", ["variable", "coordinate"])
 def test_without_units_nothing_is_joined_unless_that_is_allowed(where: str) -> None:
     def made(times: list[float], options: Options) -> Described:
