@@ -271,7 +271,11 @@ class Gathering:
             for word in other.words("nodes"):
                 nodes = self._find(word, other)
                 if nodes is not None:
-                    self._part("nodes", nodes)
+                    self._part("geometry", nodes, name=self._name_of_nodes(nodes))
+
+    def _name_of_nodes(self, nodes: Variable) -> str:
+        """Return the name of a coordinate of nodes, which is other than that of what they are the nodes of."""
+        return f"nodes of {self._identity(nodes) or nodes.name}"
 
 
 def _is_time(variable: Variable) -> bool:

@@ -131,7 +131,8 @@ class _Field(Gathering):
                 for word in container.words(attribute):
                     own = self._find(word, container)
                     if own is not None:
-                        self._part("geometry", own, name=self.counting.get(own))
+                        known = self._name_of_nodes(own) if attribute == "node_coordinates" else attribute
+                        self._part("geometry", own, name=self.counting.get(own, known))
         return container
 
     def _mesh(self) -> Variable | None:

@@ -256,7 +256,7 @@ def outlined(time: float, longitude: float) -> Described:
 def test_geometries_are_compared_by_their_nodes() -> None:
     assert count(outlined(0, 0.0), outlined(1, 0.0)) == 1
     found = reason(outlined(0, 0.0), outlined(1, 1.0))
-    assert (found.rule, found.what, found.a, found.b) == ("part", "longitude", 0.0, 1.0)
+    assert (found.rule, found.what, found.a, found.b) == ("part", "nodes of longitude", 0.0, 1.0)
 
 
 def climatology(year: int, name: str = "climatology") -> Described:
