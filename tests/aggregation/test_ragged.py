@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import cfagg
 from cfagg.cf.joining import describing
 from cfagg.cli.main import main
+from cfagg.errors import OptionError
 from tests.aggregation.profiles import ALTITUDE, DATA, LATITUDE, LONGITUDE, TIME
 
 ROLES = {"timeSeries": "timeseries_id", "trajectory": "trajectory_id", "profile": "profile_id"}
@@ -226,6 +227,41 @@ def test_files_with_the_same_counts_of_the_same_features_are_not_taken_for_the_s
 
 
 @pytest.mark.parametrize("counts", [True, False])
+def test_features_in_common_are_an_error_where_overlaps_are(tmp_path: Path, counts: bool) -> None:
+    names = ("a", "b"), ("c", "b")
+    files = [
+        write(tmp_path / f"{k}.nc", [Feature(n, 1.0, ((k, 0.0, k),) * (k + 1)) for n in own], Form(counts=counts))
+        for k, own in enumerate(names)
+    ]
+    with pytest.raises(OptionError, match=r"0.nc.*1.nc.* have a timeseries_id in common; put each feature into one"):
+        cfagg.aggregate(files, on_overlap="error")
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_features_in_another_order_have_other_samples_whatever_the_counts(tmp_path: Path, counts: bool) -> None:
+    files = [
+        write(
+            tmp_path / f"{k}.nc",
+            [Feature(n, 1.0, ((i, 0.0, ord(n)),) * 2) for i, n in enumerate(own)],
+            Form(counts=counts),
+        )
+        for k, own in enumerate(("ab", "ba", "ab"))
+    ]
+    for k, path in enumerate(files):
+        with netCDF4.Dataset(path, "a") as ds:
+            ds.createVariable("member", "i4", ())[...] = k
+            ds["member"].setncatts({"standard_name": "realization", "units": "1"})
+            ds["ta"].coordinates += " member"
+    with cfagg.aggregate(files, decode_times=False) as found:
+        assert [found[n].size for n in ("ta", "ta_1")] == [8, 4]
+        assert features_of(found.isel({found["ta"].dims[0]: 1}), "ta") == in_files(files[2:], "ta")
+        assert features_of(found, "ta_1") == in_files(files[1:2], "ta")
+        (answer, *_) = found.cfagg.report.why(0, 1).answers
+        assert (answer.what, answer.one, answer.other) == ("order of timeseries_id", "a", "b")
+        assert answer.remedy == "write both with the same order of timeseries_id"
+
+
+@pytest.mark.parametrize("counts", [True, False])
 def test_counts_and_indices_that_cannot_be_true_keep_files_apart(tmp_path: Path, counts: bool) -> None:
     files = [
         write(
@@ -352,6 +388,27 @@ def test_geometries_of_several_files_and_years_are_one_array_with_the_nodes_of_e
             assert areas_of(found) == expected
 
 
+def test_names_of_what_geometries_are_made_of_do_not_count(tmp_path: Path) -> None:
+    files = [outlines(tmp_path / f"{year}.nc", AREAS[0], year) for year in range(2)]
+    expected: dict[Any, Any] = {}
+    for path, end in zip(files, ("", "_b"), strict=True):
+        with netCDF4.Dataset(path, "a") as ds:
+            ds.createVariable("lon", "f8", ("region",))[:] = [1, 11]
+            ds["lon"].setncatts(LONGITUDE | {"nodes": f"x{end}"})
+            ds["pr"].coordinates = "name lon"
+            for name in ("x", "y", "count", "size", "ring") if end else ():
+                ds.renameVariable(name, name + end)
+            ds["outline"].setncatts({
+                "part_node_count": f"size{end}", "interior_ring": f"ring{end}", "node_count": f"count{end}",
+                "node_coordinates": f"x{end} y{end}",
+            })  # fmt: skip
+        with xr.open_dataset(path, decode_times=False) as ds:
+            expected |= areas_of(ds)
+    with cfagg.aggregate(files, decode_times=False) as found:
+        assert found["pr"].size == 4
+        assert areas_of(found) == expected
+
+
 def test_geometries_are_joined_in_time_alone_where_areas_cannot_follow_each_other(tmp_path: Path) -> None:
     files = [outlines(tmp_path / f"{k}-{y}.nc", a, y) for k, a in enumerate(AREAS) for y in range(2)]
     for path in files[:2]:
@@ -360,6 +417,17 @@ def test_geometries_are_joined_in_time_alone_where_areas_cannot_follow_each_othe
     with cfagg.aggregate(files, decode_times=False) as found:
         assert sorted(found[n].shape for n in found.data_vars if str(n).startswith("pr")) == [(2, 1), (2, 2)]
         assert "do not add up to 10" in str(found.cfagg.report.why(0, 2).answers[0])
+
+
+def test_areas_that_have_outlines_of_each_other_in_another_year_stay_apart(tmp_path: Path) -> None:
+    parts = [[[0.0, 1.0, 2.0]], [[5.0, 6.0, 7.0]]]
+    files = [
+        outlines(tmp_path / f"{y}.nc", dict(zip(own, parts, strict=True)), y) for y, own in enumerate(("ab", "ba"))
+    ]
+    with cfagg.aggregate(files, decode_times=False) as found:
+        for path, name in zip(files, ("pr", "pr_1"), strict=True):
+            with xr.open_dataset(path, decode_times=False) as ds:
+                assert areas_of(found, name) == areas_of(ds)
 
 
 def test_areas_that_are_in_other_files_too_stay_apart(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cfagg.cf.joining.members import Axis, Bools, Int64, Members, codes, occurrences, starts
-from cfagg.cf.joining.merging import Rows, conflicts, filled, merged
+from cfagg.cf.joining.merging import Rows, conflicts, filled, gathered, merged
 from cfagg.cf.joining.mixing import mixed
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.overlaps import Resolved, resolved
@@ -100,9 +100,12 @@ def join(members: Members, options: Options | None = None, named: Callable[[int]
     dropped, instead, used = np.zeros(n, bool), np.arange(n), {}
     if options.on_overlap in ("error", "first", "last"):
         counted = [axis.name.partition(" of ")[2] for axis in members.axes if axis.counted]
-        made = resolved(rows, sets, options.on_overlap, [p.ranged or p.name in counted for p in members.parts.values()])
+        counting = [p.ranged is not None or p.name in counted for p in members.parts.values()]
+        made = resolved(rows, sets, options.on_overlap, counting)
         if options.on_overlap == "error":
-            _refuse(members, made, named or (lambda row: f"member {row}"))
+            called = named or (lambda row: f"member {row}")
+            _refuse(members, made, called)
+            _refuse_features(members, rows, sets, called)
         else:
             rows, dropped, instead, used = made.rows, made.dropped, made.instead, made.used
     live = np.flatnonzero(~dropped)
@@ -142,18 +145,31 @@ def _rows(members: Members, sets: list[Sets]) -> Rows:
 
 def _refuse(members: Members, made: Resolved, named: Callable[[int], str]) -> None:
     """Raise an error if members have coordinates in common."""
+    way = "on_overlap='first' or 'last' chooses the values to take"
     for (member, axis), used in made.used.items():
         count = int((~used).sum())
         raise OptionError(
             f"{named(made.behind[member, axis])} and {named(member)} have {count} "
-            f"{'coordinate' if count == 1 else 'coordinates'} along {members.axes[axis].name} in common; "
-            "on_overlap='first' or 'last' chooses the values to take"
+            f"{'coordinate' if count == 1 else 'coordinates'} along {members.axes[axis].name} in common; {way}"
         )
     for member in np.flatnonzero(made.dropped).tolist():
-        raise OptionError(
-            f"{named(int(made.instead[member]))} has all coordinates of {named(member)}; on_overlap='first' or 'last' "
-            "chooses the values to take"
-        )
+        raise OptionError(f"{named(int(made.instead[member]))} has all coordinates of {named(member)}; {way}")
+
+
+def _refuse_features(members: Members, rows: Rows, sets: list[Sets], named: Callable[[int], str]) -> None:
+    """Raise an error if members have features in common, of which no values can be chosen."""
+    for k, (axis, own) in enumerate(zip(members.axes, sets, strict=True)):
+        having = [p.ranged for p in members.parts.values() if p.ranged is not None and axis.name in p.axes]
+        live = np.flatnonzero(np.any(having, axis=0)) if having else ()
+        for of in gathered(rows.rest(k)[live], 2) if len(live) else ():
+            some = live[of]
+            value, turn = own.values(own.own()[some])
+            order = np.lexsort((turn, value))
+            value, turn = value[order], turn[order]
+            same = np.flatnonzero((value[1:] == value[:-1]) & (turn[1:] != turn[:-1]))
+            if same.size:
+                a, b = (named(int(some[turn[i]])) for i in (same[0], same[0] + 1))
+                raise OptionError(f"{a} and {b} have a {axis.name} in common; put each feature into one file alone")
 
 
 def _tried(axes: Sequence[Axis], options: Options) -> list[int]:

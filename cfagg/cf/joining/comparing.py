@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -15,7 +16,7 @@ from cfagg.cf.joining.described import Companion, Coordinate, Described, Stated,
 from cfagg.cf.joining.equality import close_values, equal_arrays, numbered_texts
 from cfagg.cf.joining.identities import DATASETS, frozen, units_key
 from cfagg.cf.joining.lining_up import Entry, lined_up
-from cfagg.cf.joining.members import Axis, Int64, Members, Part, Points
+from cfagg.cf.joining.members import Axis, Int64, Members, Part, Points, codes
 from cfagg.cf.joining.mixing import mixed
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.values import canonical_values, first_difference, in_units_of, meant, plain, shown, with_units
@@ -260,8 +261,18 @@ def _part(
     # What features have a range of goes with these.
     inner = {a: root_of(a) for a in along if root_of(a) and a not in axes}
     spans = frozenset(inner.get(a, a) for a in along if a)
+    if sums is None:  # equal numbers are something else where places have another order
+        column = codes(column, *(_stored_order(axes[a]) for a in sorted(spans)))
     differing = partial(_differing_part, distinct, own[both] if both.size else own)
-    return Part(column, spans, sums, differing, name, ranged=bool(inner))
+    there = np.array([p is not None for p in found])[both] if inner else None
+    return Part(column, spans, sums, differing, name, there)
+
+
+def _stored_order(axis: Axis) -> Int64:
+    """Return a number for the points of each member as they are stored: the same for equal ones in one order."""
+    own: Any = axis.points
+    turns = (own.point[a:b].tobytes() for a, b in pairwise(own.offset.tolist()))
+    return _numbers(turns)[0][axis.code]
 
 
 def _differing_part(distinct: Sequence[Companion | None], own: Int64, a: int, b: int) -> tuple[Any, Any]:

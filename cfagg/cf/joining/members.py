@@ -115,8 +115,8 @@ class Part:
     sums: npt.NDArray[np.uint64] | None = None
     differing: Callable[[int, int], tuple[Any, Any]] | None = None
     name: str = ""
-    #: Whether it stands along what each place of an axis has a range of.
-    ranged: bool = False
+    #: Which members have it, where it stands along what each place of an axis has a range of.
+    ranged: Bools | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

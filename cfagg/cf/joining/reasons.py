@@ -262,6 +262,12 @@ def _difference(axis: Axis, a: int, b: int) -> tuple[str, Any, Any]:
 def _of_part(members: Members, name: str, part: Part, a: int, b: int, axis: str) -> Reason:
     """Return the reason that something else differs that does not span an axis."""
     one, other = (int(part.code[a]), int(part.code[b])) if part.differing is None else part.differing(a, b)
+    turned = [own for own in members.axes if own.name in part.axes and own.code[a] != own.code[b]]
+    if one == other and turned:
+        what, first, second = _difference(turned[0], a, b)
+        return Reason(
+            "part", f"order of {what}", first, second, axis, remedy=f"write both with the same order of {what}"
+        )
     # Along a dimension whose places are only counted nothing is ever joined; meshes have no other.
     counted = any(
         own.counted and own.name in part.axes and not own.name.endswith("of the mesh") for own in members.axes
