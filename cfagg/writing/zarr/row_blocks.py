@@ -142,6 +142,8 @@ def blocks_of_rows(rows: Iterable[Any], what: str = "rows") -> Iterator[Block]:
 
 def an_array(given: Any, where: str) -> npt.NDArray[Any]:
     """Return an array of what was given; a mask has no place in a store, and is never left out."""
+    if _is_of_dask(given):
+        given = given.compute()  # as np.asarray does, which forgets masks
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
         raise ConformError(f"{where} are masked, which chunks are not; leave these out, or fill them")
     try:
