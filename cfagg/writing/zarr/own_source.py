@@ -8,6 +8,8 @@ import os
 import pickle
 import pickletools
 from collections.abc import Iterable, Iterator
+from inspect import getgeneratorlocals
+from types import CellType, CodeType, GeneratorType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -98,8 +100,12 @@ def _texts(given: Iterable[Any]) -> set[str]:
             """Go past what cannot be pickled, as locks and open files."""
             base = getattr(super(), "reducer_override", None)
             found = NotImplemented if base is None else base(obj)
-            if found is not NotImplemented or isinstance(obj, type):
+            if found is not NotImplemented or isinstance(obj, type | CellType):  # closures, by a table of cloudpickle
                 return found
+            if isinstance(obj, CodeType):
+                return tuple, (obj.co_consts,)
+            if isinstance(obj, GeneratorType):
+                return dict, (dict(getgeneratorlocals(obj)),)
             try:
                 obj.__reduce_ex__(4)
             except Exception:  # noqa: BLE001  whatever a library raises

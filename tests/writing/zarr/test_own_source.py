@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -22,6 +24,20 @@ def store(bucket: str, prefix: str) -> Any:
     return zarr.storage.ObjectStore(S3Store(bucket, prefix=prefix))
 
 
+def several(*given: Any) -> Any:
+    yield from given
+
+
+def closure(*given: Any) -> Any:
+    return lambda: given
+
+
+def begun(*given: Any) -> Any:
+    found = several(3, *given)
+    next(found)
+    return found
+
+
 def graph(*given: Any) -> Any:
     return da.ones(4, chunks=2).map_blocks(lambda block, *_: block, *given, dtype=float) + 1
 
@@ -32,6 +48,9 @@ def graph(*given: Any) -> Any:
         store("buck", "a/b.zarr"), graph(store("buck", "a/b.zarr")), graph("buck/a/b.zarr/tas"), "s3://buck/a",
         "S3://buck/a/b.zarr/", ["s3://buck", "a/b.zarr"], np.array(["s3://buck/a/b.zarr/c/0"], object),
         pickle.dumps({"key": "buck/a/b.zarr"}), graph(threading.Lock(), TARGET),
+        several(store("buck", "a/b.zarr")), (x for x in begun(TARGET)), partial(sum, [several(TARGET)]),
+        closure(store("buck", "a/b.zarr")), graph(closure(TARGET)),
+        lambda: zarr.open_array("s3://buck/a/b.zarr/tas"),
     ],
 )  # fmt: skip
 def test_what_names_the_place_is_refused(given: Any) -> None:
@@ -46,6 +65,8 @@ def test_what_names_the_place_is_refused(given: Any) -> None:
     [
         store("buck", "a/c.zarr"), store("buck2", "a/b.zarr"), graph(np.ones(4)), "s3://buck/a/b.zarr2", "a", "buck",
         graph(threading.Lock()), "s3://other/a/b.zarr", b"no pickle", None,
+        several("s3://buck/a/c.zarr"), closure(store("buck", "a/c.zarr")), closure(threading.Lock(), pytest, sys.stdin),
+        lambda: zarr.open_array("s3://buck/a/c.zarr/tas"),
     ],
 )  # fmt: skip
 def test_other_places_are_no_hindrance(given: Any) -> None:
