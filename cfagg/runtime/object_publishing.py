@@ -61,8 +61,7 @@ class Fenced:
 
     def put(self, key: str, data: Any) -> str:
         """Write an object, and return its tag."""
-        if time.monotonic() - _seen.get(self.mark, -math.inf) > _BELIEVED:
-            self.check()
+        self.look()
         if memoryview(data).nbytes > _CONDITIONAL:
             self.check()
             return self.objects.put(key, data)
@@ -74,6 +73,22 @@ class Fenced:
             with suppress(TargetExistsError):
                 return self.objects.put(key, data, create=state is None, match=None if state is None else state.tag)
         raise TargetExistsError(f"{self.objects.path}/{key} is being written by others too; run again")
+
+    def move(self, old: str, new: str) -> None:
+        """Copy an object at the server, and remove it."""
+        self.look()
+        self.objects.copy(old, new)
+        self.objects.delete([old])
+
+    def clear(self, folder: str) -> None:
+        """Remove all objects below a folder."""
+        self.check()
+        self.objects.delete(list(self.objects.listed(folder)))
+
+    def look(self) -> None:
+        """Raise as `check` does, which is done once a second."""
+        if time.monotonic() - _seen.get(self.mark, -math.inf) > _BELIEVED:
+            self.check()
 
     def check(self) -> None:
         """Raise where the run has ended, or another one has taken the place."""

@@ -19,6 +19,7 @@ from cfagg.runtime import object_publishing
 from cfagg.runtime.object_publishing import Fenced, NewStore
 from cfagg.storage.objects import ObjectStore
 from cfagg.writing.zarr import region_mark
+from cfagg.writing.zarr.new_store import ObjectKeys
 from cfagg.writing.zarr.object_place import who
 
 pytest.importorskip("obstore", reason="object stores are written by obstore, which is not installed")
@@ -90,6 +91,24 @@ def test_the_mark_is_not_asked_for_with_each_object(cloud, monkeypatch):
     for number in range(5):
         fenced.put(f"v/c/{number}", b"values")
     assert asked == [".cfagg-partial"]
+
+
+@pytest.mark.filterwarnings("ignore:.*is removed before")
+def test_a_late_run_moves_and_removes_nothing_that_the_next_one_wrote_aside(cloud, monkeypatch):
+    objects = cloud[2]
+    late = ObjectKeys(begun(objects).fenced)
+    late.put("__blocks/v/0", b"the same of both")
+    second = begun(objects)
+    second.fenced.put("__blocks/v/0", b"the same of both")
+    monkeypatch.setattr(object_publishing, "_BELIEVED", 0.0)  # as after a second
+    for work in (lambda: late.move("__blocks/v/0", "v/c/5"), lambda: late.end("__blocks")):
+        with pytest.raises(TargetExistsError, match="taken over by another run"):
+            work()
+    assert sorted(objects.listed()) == [".cfagg-partial", "__blocks/v/0"]
+    keys = ObjectKeys(second.fenced)
+    keys.move("__blocks/v/0", "v/c/0")
+    keys.end("__blocks")
+    assert sorted(objects.listed()) == [".cfagg-partial", "v/c/0"]
 
 
 def gone() -> dict[str, object]:
