@@ -159,7 +159,7 @@ def write_blocks(
                 notes.append(rectilinear_note(name))
             chunks += int(np.count_nonzero(table[..., _BYTES]))
             stored += int(table[..., _BYTES].sum())
-        place.keys.clear(ASIDE)  # what was done again, with another result
+        place.keys.end(ASIDE)  # what was done again, with another result
         documents = {f"{name}/zarr.json": document_bytes(d["zarr.json"]) for name, d in nodes.items() if name}
         place.publish({**documents, "zarr.json": document_bytes(consolidated(nodes, 3)["zarr.json"])})
     return StoreReport(target=place.path, variables=tuple(plans), chunks=chunks, stored=stored, notes=tuple(notes))

@@ -11,7 +11,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import FileIO
@@ -62,11 +62,8 @@ class Keys(Protocol):
     def move(self, old: str, new: str) -> None:
         """Give an object another key."""
 
-    def delete(self, keys: Sequence[str]) -> None:
-        """Remove objects; those that are not there are no error."""
-
-    def clear(self, folder: str) -> None:
-        """Remove all objects below a folder, if there are any."""
+    def end(self, folder: str) -> None:
+        """Let workers that are late write nothing more, and remove all objects below a folder."""
 
 
 @dataclass(frozen=True)
@@ -104,13 +101,10 @@ class LocalKeys:
         """Rename a file; see `Keys`."""
         self._place(f"{self.folder}/{old}", f"{self.folder}/{new}")
 
-    def delete(self, keys: Sequence[str]) -> None:
-        """Remove files; see `Keys`."""
-        for key in keys:
-            Path(self.folder, key).unlink(missing_ok=True)
-
-    def clear(self, folder: str) -> None:
-        """Remove a directory; see `Keys`."""
+    def end(self, folder: str) -> None:
+        """Remove a directory, once nothing more is renamed into it; see `Keys`."""
+        if self.parts is not None:
+            os.rename(self.parts, f"{self.parts}.ended")  # noqa: PTH104
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(f"{self.folder}/{folder}")
 
@@ -178,18 +172,11 @@ class ObjectKeys:
 
     def move(self, old: str, new: str) -> None:
         """Copy an object at the server, and remove it; see `Keys`."""
-        self.fenced.objects.copy(old, new)
-        self.delete([old])
+        self.fenced.move(old, new)
 
-    def delete(self, keys: Sequence[str]) -> None:
+    def end(self, folder: str) -> None:
         """Remove objects; see `Keys`."""
-        self.fenced.objects.delete(keys)
-
-    def clear(self, folder: str) -> None:
-        """Remove objects; see `Keys`."""
-        found = list(self.fenced.objects.listed(folder))
-        if found:
-            self.fenced.objects.delete(found)
+        self.fenced.clear(folder)
 
 
 def read_stored(source: Stored) -> bytes | None:

@@ -100,7 +100,7 @@ def write_rows(
     by_name = named(a_mapping(labels, "labels", "arrays by name"), "labels")
     blocks, pieces = rows_or_pieces(rows)
     _check_who(pieces, workers, client)
-    refuse_own_source(target, *(pieces or ()), overwrite=overwrite)
+    refuse_own_source(target, rows if pieces is None else pieces, overwrite=overwrite)
     with cluster_of(client) as cluster:
         given = {name: an_array(values, f"labels: {name!r}") for name, values in by_name.items()}
         _check_labels(given)
@@ -114,6 +114,7 @@ def write_rows(
             if pieces is not None:
                 work.place_pieces(_computed(pieces, place, size, cluster))
             documents = work.finish(given, columns)
+            place.keys.end(ASIDE)  # what was done again, with another result
             place.publish(documents)
     notes = (*place.notes, *(rectilinear_note(name) for name in work.unequal))
     return StoreReport(
@@ -209,7 +210,6 @@ class _Work:
             moves += ((key, _key(first, *chunk)) for key, chunk in zip(known.keys, known.chunks, strict=True))
             self.stored += known.stored
         move_all(self.place.keys, moves)
-        self.place.keys.clear(ASIDE)  # what was done again, with another result
 
     def finish(self, labels: Mapping[str, npt.NDArray[Any]], columns: int | None) -> dict[str, bytes]:
         """Write what there is one of for each row, and return the documents."""

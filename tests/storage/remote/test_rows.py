@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cfagg
-from cfagg.errors import AccessError, ConformError
+from cfagg.errors import AccessError, ConformError, TargetError
 from tests.storage.remote.conftest import Bucket
 
 
@@ -48,6 +48,18 @@ def test_pieces_get_the_keys_of_chunks_and_nothing_else_stays(bucket: Bucket) ->
     assert sorted(bucket.keys("pieces.zarr")) == sorted(f"pieces.zarr/{key}" for key in keys)
     rows = cfagg.open_rows(url, storage_options=bucket.options)
     assert [row.data.tolist() for row in rows] == [[n] * (n * k) for n in (0, 2, 5) for k in (1, 2)]
+
+
+def test_rows_are_not_removed_by_what_is_made_of_them(keyed: Bucket) -> None:
+    url = f"s3://{keyed.name}/own.zarr"
+    cfagg.write_rows(a_block(3), url)
+    rows = cfagg.open_rows(url)
+    arrays = tuple(cfagg.open_array(url, name) for name in ("data", "indices", "indptr"))
+    batches = (batch.to_scipy() for batch in rows.batches(1))
+    for given in (arrays, [arrays], batches, rows.batches(1), [lambda: rows[:].to_scipy()]):
+        with pytest.raises(TargetError, match="what is written is read from there"):
+            cfagg.write_rows(given, url, overwrite=True)
+    assert cfagg.open_rows(url)[:].data.tolist() == [3.0] * 9
 
 
 class Nobody:

@@ -21,9 +21,12 @@ from hypothesis import strategies as st
 
 import cfagg
 from cfagg.errors import ConformError, OptionError, UnsupportedError
+from cfagg.writing.zarr.new_store import NewPlace
 from tests.effort import examples
 
 sparse = pytest.importorskip("scipy.sparse")
+
+MASKED = da.ma.masked_equal(da.arange(3, chunks=2), 1)
 
 
 def matrix(rows, seed=0, density=0.3):
@@ -109,6 +112,22 @@ def test_a_task_that_is_done_again_with_other_values_does_not_replace_the_first(
     assert not [p for p in tmp_path.rglob("*") if "__blocks" in p.parts]
 
 
+@pytest.mark.parametrize("rows", [[partial(matrix, 3)], {"x": da.arange(5, chunks=2)[da.arange(5, chunks=2) > 1]}])
+def test_a_task_that_comes_late_leaves_nothing_in_the_store(rows, tmp_path, monkeypatch):
+    """As a worker that was given up for lost, while edges, labels and documents are written."""
+    publish = NewPlace.publish
+
+    def late(place, documents):
+        with pytest.raises(FileNotFoundError):
+            place.keys.put("__blocks/data/0-0-0-late", b"late")
+        publish(place, documents)
+
+    monkeypatch.setattr(NewPlace, "publish", late)
+    (cfagg.write if isinstance(rows, dict) else cfagg.write_rows)(rows, tmp_path / "a.zarr")
+    assert not list((tmp_path / "a.zarr").glob("__*"))
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 @pytest.mark.parametrize(
     ("rows", "options", "error", "text"),
     [
@@ -124,6 +143,8 @@ def test_a_task_that_is_done_again_with_other_values_does_not_replace_the_first(
         ([list, list], {}, OptionError, "there is no block of rows"),
         ([partial(matrix, 3)], {"labels": {"a": [1]}}, ConformError, "1 values for 3 rows"),
         ([partial(matrix, 3)], {"workers": 2}, OptionError, "workers=2: they are threads of this process"),
+        (matrix(3), {"labels": {"a": MASKED}}, ConformError, "labels: 'a' are masked"),
+        ([lambda: (MASKED, [0, 3])], {}, ConformError, "piece 0: block 0: values are masked"),
         (matrix(3), {"client": "tcp://127.0.0.1:9"}, OptionError, "client= is for rows that are computed later"),
     ],
 )  # fmt: skip
