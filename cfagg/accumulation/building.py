@@ -215,7 +215,7 @@ def build(
         missing=missing,
         nonfinite=nonfinite,
         resumed=int(done.sum()),
-        written=True,
+        seen=seen,
     )
     shop.remove_after()
     return report

@@ -18,6 +18,7 @@ from cfagg.accumulation.source import settled, write_back
 from cfagg.conventions.accumulation_record import Related as Record
 from cfagg.errors import StaleError
 from cfagg.formats.zarr import ZarrArray, compare, object_checksum, stamps
+from cfagg.formats.zarr.stamps import unsure
 
 __all__ = ["Related", "related_rows", "still"]
 
@@ -41,7 +42,10 @@ class Related:
     def unchanged(self, source: ZarrArray) -> None:
         """Raise an error if it was written since its stamps were taken."""
         array, now = self.neighbour.array, self.neighbour.current(source)
-        if now is not self.neighbour or (array is not None and compare(self.stamps, stamps(array, self.numbers))):
+        which = slice(None) if array is None else unsure(array, self.numbers)
+        if now is not self.neighbour or (
+            array is not None and compare(self.stamps[which], stamps(array, self.numbers[which]))
+        ):
             path = self.neighbour.path
             raise StaleError(f"{source.store}: {path!r} was written to while the array was accumulated; run again")
 

@@ -25,7 +25,7 @@ from cfagg.writing.zarr.local_place import LocalPlace
 from cfagg.writing.zarr.object_place import ObjectPlace
 from cfagg.writing.zarr.place import Place
 
-__all__ = ["Increment", "finish_there", "make_there", "place_of_array", "record_key", "replaced"]
+__all__ = ["Increment", "finish_there", "make_there", "place_of_array", "record_key", "record_there", "replaced"]
 
 #: What a record begins with.
 _FORM = b"cfagg increment 1\n"
@@ -124,7 +124,7 @@ class Increment:
 
     def _renew(self, key: str, group: str, nodes: Mapping[str, Mapping[str, Any]], place: Place) -> None:
         for left in reversed(range(_ATTEMPTS)):
-            found = place.read(key)
+            found = place.known(key) if left == _ATTEMPTS - 1 else place.read(key)
             if found is None:
                 return
             whole = with_nodes(parse(found[0], f"{place.store}/{key}"), group, nodes)
@@ -139,19 +139,22 @@ class Increment:
                 return
 
 
+def record_there(increment: Increment, place: Place) -> None:
+    """Record the changes beside the arrays; fails if there is a record, since another process may be at work."""
+    place.swap(record_key(increment.group), increment.encoded(), None)
+
+
 def make_there(increment: Increment, array: ZarrArray, place: Place) -> None:
-    """Make the changes in an object store, with their record beside the arrays meanwhile."""
+    """Make the changes in an object store that are recorded there, and remove the record."""
     key = record_key(increment.group)
-    # Fails if there is one, since another process may be at work.
-    place.swap(key, increment.encoded(), None)
     made = increment.apply(array, place)
     place.delete([key])
     if not made:
         raise replaced(array)
 
 
-def finish_there(array: ZarrArray, place: Place) -> None:
-    """Make the changes in an object store that a killed process has recorded."""
+def finish_there(array: ZarrArray, place: Place) -> bool:
+    """Make the changes in an object store that a killed process has recorded; return whether there were any."""
     key = record_key(group_path(array.path))
     found = place.read(key)
     if found is not None:
@@ -159,6 +162,7 @@ def finish_there(array: ZarrArray, place: Place) -> None:
         if increment is not None:
             increment.apply(array, place)
         place.delete([key])
+    return found is not None
 
 
 def replaced(array: ZarrArray) -> TargetError:

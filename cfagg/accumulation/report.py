@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cfagg.accumulation.build_plan import Plan
 from cfagg.accumulation.group import group_path
@@ -177,11 +178,11 @@ def report_of(
     missing: int = 0,
     nonfinite: int = 0,
     resumed: int = 0,
-    written: bool = False,
+    seen: npt.NDArray[np.int64] | None = None,
 ) -> Report:
-    """Return the report of a plan, with sizes on disk if it was carried out."""
+    """Return the report of a plan, with sizes on disk if it was carried out: `seen` are the stamps of the array."""
     array, recipe = plan.array, plan.recipe
-    notes = list(plan.notes)
+    notes, written = list(plan.notes), seen is not None
     if not written and plan.action.sums and plan.weights is not None:
         notes.append("counts are stored as well if values are missing")
     arrays = tuple(
@@ -195,7 +196,7 @@ def report_of(
         )
         for s in plan.layout.arrays(counts=counts)
     )
-    sizes = stamps(array)[:, 0]
+    sizes = (stamps(array) if seen is None else seen)[:, 0]
     itemsizes = [(f, np.dtype(f.dtype).itemsize) for f in recipe.files if f.kind != "excluded"]
     scratch = sum(int(recipe.window.sizes(f.axes).sum()) * size for f, size in itemsizes)
     return Report(

@@ -33,7 +33,7 @@ from cfagg.conventions import accumulation_record as record
 from cfagg.errors import CfaggError, ConformError, ConventionError, SourceError, StaleError, UnsupportedError
 from cfagg.formats.zarr import ZarrArray, compare, open_array, stamps
 from cfagg.formats.zarr.metadata import current_signature
-from cfagg.formats.zarr.stamps import aged_stamps
+from cfagg.formats.zarr.stamps import aged_stamps, unsure
 from cfagg.storage.files import close_read
 from cfagg.storage.urls import Url
 
@@ -329,6 +329,8 @@ def unchanged(array: ZarrArray, seen: npt.NDArray[np.int64], which: npt.NDArray[
     remedy = f"{again} when nothing writes to it"
     if current_signature(array) != array.signature:
         raise StaleError(f"{where}: its metadata were written while it was accumulated; {remedy}")
+    if which is not None and not (again_of := unsure(array, which)).all():
+        seen, which = seen[again_of], which[again_of]
     changed = compare(seen, stamps(array, which))
     if changed:
         first = np.unravel_index(changed[0] if which is None else which[changed[0]], array.objects.matrix_shape)

@@ -10,14 +10,15 @@ from typing import Any
 from cfagg.accumulation.accumulating import DEFAULT_MEMORY, carry_out
 from cfagg.accumulation.building import GroupStaging, finish_dead
 from cfagg.accumulation.extending import Extension, extend
-from cfagg.accumulation.group import group_path
+from cfagg.accumulation.group import Group, group_path
 from cfagg.accumulation.growing import NotInPlaceError
-from cfagg.accumulation.increments import finish_there, make_there, place_of_array
+from cfagg.accumulation.increments import finish_there, make_there, place_of_array, record_there
 from cfagg.accumulation.opening import open_group
 from cfagg.accumulation.options import Order
 from cfagg.accumulation.partials import readers
 from cfagg.accumulation.report import Report, report_of_extension
 from cfagg.conventions.accumulation import group_name
+from cfagg.errors import CfaggError
 from cfagg.errors.arguments import names
 from cfagg.formats.zarr import open_array
 from cfagg.formats.zarr.documents import node_folder, parse, read_document
@@ -58,30 +59,16 @@ def update(
 
 def _update(store: str, variable: str, threads: int, memory: int) -> Report:
     """Extend one accumulation: in its place, if that is possible."""
-    array = open_array(store, variable)
-    there = place_of_array(array) if isinstance(array.store, Url) else None
-    if there is not None:
-        finish_there(array, there)
-        shop = None
+    if isinstance(store, Url):
+        group, extension = _extend_there(store, variable, threads, memory)
     else:
-        shop = GroupStaging(array.store, array.path, node_folder(array.store, group_path(array.path)))
-        finish_dead(shop, array)
-        shop.enter()
-    try:
-        extension = _extension(store, variable, threads, memory)
-        if extension is not None:
-            extension.unchanged()
-            if there is not None:
-                make_there(extension.increment, array, there)
-            elif shop is not None:
-                shop.make(extension.increment, array)
-                shop.remove_unless_unfinished()
-    finally:
-        if shop is not None:
-            shop.abandon_if_useless()
+        group, extension = _extend_here(store, variable, threads, memory)
     if extension is None:
+        if isinstance(store, Url):
+            if store.recent is not None:
+                store.recent.clear()
+            store = store.anew
         # It is to grow along the dimension that has grown.
-        group = open_group(store, variable, check=False)
         grown = tuple(group.differences.grown)
         order = Order(
             store, variable, None, 1, None, ("chunks",), "auto", "blosc", True, False, False, False, memory,
@@ -91,13 +78,59 @@ def _update(store: str, variable: str, threads: int, memory: int) -> Report:
     return report_of_extension(extension.plan, extension.missing, extension.nonfinite)
 
 
-def _extension(store: str, variable: str, threads: int, memory: int) -> Extension | None:
-    """Return what extends an accumulation in place, `None` if it must be written as a whole."""
+def _extend_here(store: str, variable: str, threads: int, memory: int) -> tuple[Group, Extension | None]:
+    """Extend an accumulation on this machine in its place, and return how, `None` if it must be written as a whole."""
+    array = open_array(store, variable)
+    shop = GroupStaging(array.store, array.path, node_folder(array.store, group_path(array.path)))
+    finish_dead(shop, array)
+    shop.enter()
+    try:
+        group, extension = _extension(store, variable, threads, memory)
+        if extension is not None:
+            extension.unchanged()
+            shop.make(extension.increment, array)
+            shop.remove_unless_unfinished()
+    finally:
+        shop.abandon_if_useless()
+    return group, extension
+
+
+def _extend_there(store: Url, variable: str, threads: int, memory: int) -> tuple[Group, Extension | None]:
+    """Extend an accumulation in an object store in its place; see `_extend_here`.
+
+    Whether a killed process has left a record is asked only where this does not succeed at once.
+    """
+    recorded = False
+    try:
+        group, extension = _extension(store, variable, threads, memory)
+        if extension is not None:
+            extension.unchanged()
+            place = place_of_array(group.source)
+            record_there(extension.increment, place)
+            recorded = True
+            make_there(extension.increment, group.source, place)
+    except CfaggError:
+        if recorded or not _finished(store.anew, variable):
+            raise
+    else:
+        if extension is not None or not _finished(store.anew, variable):
+            return group, extension
+    return _extend_there(store.anew, variable, threads, memory)
+
+
+def _finished(store: Url, variable: str) -> bool:
+    """Finish what a killed process has recorded in an object store; return whether there was anything."""
+    array = open_array(store, variable)
+    return finish_there(array, place_of_array(array))
+
+
+def _extension(store: str, variable: str, threads: int, memory: int) -> tuple[Group, Extension | None]:
+    """Return an accumulation and what extends it in place, `None` if it must be written as a whole."""
     group = open_group(store, variable, check=False, when_needed=True)
     try:
-        return extend(group, threads, memory)
+        return group, extend(group, threads, memory)
     except NotInPlaceError:
-        return None
+        return group, None
 
 
 def accumulated_arrays(

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cfagg.errors import CfaggError, OptionError, StaleAccumulationWarning
 from cfagg.errors.arguments import a_path, a_text
-from cfagg.storage.urls import Url, a_place
+from cfagg.storage.urls import Url
 
 if TYPE_CHECKING:
     from cfagg.writing.zarr.appending import Appended
+    from cfagg.writing.zarr.place import Place
 
 __all__ = ["append"]
 
@@ -104,10 +105,10 @@ def append(
     elif data_options:
         raise OptionError("data_options apply to a URL, and data is not one")
     whole = "" if group is None else a_text(group, "group", "the path of a group")
-    calls = [partial(_extend, workers=workers)] if after is None else list(after)
+    calls = [partial(_extend, workers=workers)] if after is None else [partial(_run, each) for each in after]
     return append_to(
         store, data, dim, group=whole, on_loss=on_loss, any_order=any_order, storage_options=storage_options,
-        workers=workers, after=[partial(_run, each, storage_options) for each in calls],
+        workers=workers, after=calls,
     )  # fmt: skip
 
 
@@ -118,15 +119,17 @@ def _opened(path: Any, allow: Iterable[str | os.PathLike[str]], options: Mapping
     return read(path, allow=allow, storage_options=options, decode_times=False, mask_and_scale=False)
 
 
-def _run(each: Callable[[Any, Any], Any], options: Mapping[str, Any] | None, place: Any, report: Appended) -> None:
+def _run(each: Callable[[Any, Any], Any], place: Place, report: Appended) -> None:
     """Call a function with the store, a path or a URL with its options, and the report."""
-    each(a_place(place.store, options), report)
+    store = place.store
+    each(store.anew if isinstance(store, Url) else store, report)
 
 
-def _extend(store: Any, report: Any, workers: int | None) -> None:
+def _extend(place: Place, report: Appended, workers: int | None) -> None:
     """Extend the accumulations beside the arrays that grew; one that cannot be extended is stale and says so."""
     from cfagg.accumulation.updating import accumulated_arrays, update
 
+    store = place.store
     options = store.options.given if isinstance(store, Url) else None
     for path in sorted(set(accumulated_arrays(store, options, group=report.group)) & set(report.variables)):
         try:

@@ -9,11 +9,14 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from cfagg.errors import AccessError, OptionError, SourceError, SourceNotFoundError, UnsupportedError
 from cfagg.errors.arguments import a_mapping, a_path, paths
 from cfagg.errors.redacting import redacted
+
+if TYPE_CHECKING:
+    from cfagg.storage.recent import Recent
 
 __all__ = ["OPEN", "SCHEMES", "Options", "Url", "a_place", "absolute", "covers", "flaw", "is_url", "refuse_url"]
 
@@ -76,13 +79,16 @@ class Options:
 class Url(str):
     """A URL of a file or a store, which is text to whoever does not know it, with the options of its store."""
 
-    __slots__ = ("options",)
+    __slots__ = ("options", "recent")
     options: Options
+    #: What the call that this is made for has just read or written there.
+    recent: Recent | None
 
     def __new__(cls, text: str, options: Options | None = None) -> Self:
         """Return a URL."""
         made = super().__new__(cls, text)
         made.options = options or Options()
+        made.recent = None
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -108,6 +114,11 @@ class Url(str):
     def beside(self, text: str) -> Url:
         """Return a URL of the same store, with the same options."""
         return Url(text, self.options)
+
+    @property
+    def anew(self) -> Url:
+        """The same URL, of which nothing is known."""
+        return self.beside(self)
 
 
 def is_url(path: object) -> bool:

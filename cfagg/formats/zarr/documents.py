@@ -44,7 +44,7 @@ class Document(NamedTuple):
 def store_path(store: str | os.PathLike[str]) -> str:
     """Return the absolute path of a store on this machine, or its `Url`; another URL, or no directory, is refused."""
     if isinstance(store, Url):
-        return store.beside(store.rstrip("/"))
+        return store.beside(store.rstrip("/")) if store.endswith("/") else store
     name = os.path.expanduser(a_path(store, "store", expected="name a Zarr store"))  # noqa: PTH111
     refuse_url(name, "used like that")
     path = os.path.abspath(name)  # noqa: PTH100  (Path.absolute keeps "..")

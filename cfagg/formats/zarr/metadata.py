@@ -196,7 +196,8 @@ def array_of(
 def current_signature(array: ZarrArray) -> str | None:
     """Return ``array.signature`` of the documents as they are now, `None` where the array is gone."""
     names = ("zarr.json",) if array.zarr_format == 3 else (".zarray", ".zattrs")
-    texts = [read_text(array.folder, name, array.store, array.allow) for name in names]
+    store = array.store.anew if isinstance(array.store, Url) else array.store
+    texts = [read_text(array.folder, name, store, array.allow) for name in names]
     return None if texts[0] is None else _signature(*(b"" if t is None else t[0] for t in texts))
 
 

@@ -76,7 +76,8 @@ def read_object(store: Url, path: str, most: int) -> bytes | None:
     """Return all bytes of an object, `None` where there is none."""
     seen = _seen.get()
     if seen is None or path not in seen:
-        found: bytes | None = remote_source(store).read(key_of(store, path))
+        known = None if store.recent is None else store.recent.part(key_of(store, path))
+        found: bytes | None = remote_source(store).read(key_of(store, path)) if known is None else known.body
         if seen is not None:
             seen[path] = found
     else:
@@ -88,7 +89,11 @@ def read_object(store: Url, path: str, most: int) -> bytes | None:
 
 def states(store: Url, folder: str, names: Sequence[str]) -> list[State | None]:
     """Return the state of objects below a folder, `None` of one that is not there."""
-    found: list[State | None] = remote_source(store).states(key_of(store, folder), names)
+    within = key_of(store, folder)
+    found: list[State | None] = remote_source(store).states(within, names)
+    if store.recent is not None:
+        for name, state in zip(names, found, strict=True):
+            store.recent.look(f"{within}/{name}", state)
     return found
 
 
@@ -129,7 +134,12 @@ class RemoteObject:
 def open_object(store: Url, path: str, count: int | None) -> RemoteObject | None:
     """Open an object and read its first `count` bytes, with `None` some last ones; `None` where there is none."""
     source, key = remote_source(store), key_of(store, path)
+    known = None if store.recent is None else store.recent.part(key)
+    if known is not None:
+        return RemoteObject(source, key, known, 0)
     head = source.part(key, 0 if count is not None else None, max(count, 1) if count is not None else EDGE)
     if head is None:
         return None
+    if store.recent is not None and len(head.body) == head.size:
+        store.recent.keep(key, head.body, head.tag)
     return RemoteObject(source, key, head, 0 if count is not None else head.size - len(head.body))

@@ -15,7 +15,7 @@ from cfagg.formats.zarr.metadata import ZarrArray
 from cfagg.storage.files import close_read
 from cfagg.storage.urls import Url
 
-__all__ = ["ABSENT", "WIDTH", "aged_stamps", "compare", "stamps"]
+__all__ = ["ABSENT", "WIDTH", "aged_stamps", "compare", "stamps", "unsure"]
 
 Stamps = npt.NDArray[np.int64]
 
@@ -55,6 +55,16 @@ def stamps(array: ZarrArray, which: npt.NDArray[np.int64] | None = None) -> Stam
         raise FragmentReadError(f"{array.folder}: {error.strerror or error} ({error.filename})") from error
     finally:
         close_read(folder)
+
+
+def unsure(array: ZarrArray, which: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which objects may be read in another state than their stamps are of: all but those that are at hand."""
+    store: Any = array.store
+    recent = store.recent if isinstance(store, Url) else None
+    if recent is None:
+        return np.ones(len(which), bool)
+    within = array.folder[len(store.rstrip("/")) + 1 :]
+    return np.array([not recent.is_sure(f"{within}/{name}") for name in _names(array, which)], bool)
 
 
 def aged_stamps(array: ZarrArray) -> tuple[Stamps, float]:

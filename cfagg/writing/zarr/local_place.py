@@ -72,6 +72,8 @@ class LocalPlace:
             raise LimitError(f"{path} has {status.st_size:,} bytes, read up to {MAX_OBJECT:,}")
         return data, _tag(status)
 
+    known = read
+
     def put(self, key: str, data: Any, *, new: bool = False) -> None:
         """Write a new file, or one that may replace another: that is on disk before it is renamed."""
         path = self._path(key)

@@ -23,6 +23,7 @@ from typing import Any
 
 from cfagg.errors import CfaggError, LimitError, TargetError, TargetExistsError
 from cfagg.storage.objects import ObjectStore
+from cfagg.storage.recent import Recent
 from cfagg.storage.store import MAX_OBJECT, check_key
 from cfagg.storage.urls import Url
 from cfagg.writing.zarr.local_place import CLAIM
@@ -49,12 +50,19 @@ class ObjectPlace:
 
     def __init__(self, store: Url, objects: ObjectStore) -> None:
         self.store: str = store
+        self._url = store
+        self._recent: Recent | None = store.recent
         self.objects = objects
         self._holder: str | None = None
         self._claim: _ObjectClaim | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_claim": None}  # other processes look at the claim each time
+        return {
+            **self.__dict__,
+            "store": self._url,
+            "_claim": None,
+            "_recent": None,
+        }  # other processes look at the claim each time
 
     def __repr__(self) -> str:
         return f"ObjectPlace({self.objects.path!r})"
@@ -71,19 +79,33 @@ class ObjectPlace:
     def put(self, key: str, data: Any, *, new: bool = False) -> None:
         """Write an object, by a writer only while its claim holds."""
         if self._holder is None:
-            self.objects.put(key, data)
+            self._put(key, data)
             return
         try:
             if new:
                 with contextlib.suppress(TargetExistsError):
-                    self.objects.put(key, data, create=True)
+                    self._put(key, data, create=True)
                     return
             tag = self._tag(key)
             # In this order: whoever takes over writes after that, and the tag changes.
             self._check_claim()
-            self.objects.put(key, data, create=tag is None, match=tag)
+            self._put(key, data, create=tag is None, match=tag)
         except TargetExistsError as error:
             raise self._others(key) from error
+
+    def known(self, key: str) -> tuple[bytes, Any] | None:
+        """Return what this call wrote last, else what is stored, and its tag."""
+        found = None if self._recent is None else self._recent.part(key)
+        return self.read(key) if found is None else (found.body, found.tag)
+
+    def _put(self, key: str, data: Any, *, create: bool = False, match: str | None = None) -> str:
+        """Write an object, and return its tag."""
+        if self._recent is not None:
+            self._recent.forget(key)
+        tag = self.objects.put(key, data, create=create, match=match)
+        if self._recent is not None:
+            self._recent.keep(key, memoryview(data).cast("B"), tag)
+        return tag
 
     def stage(self, key: str, data: Any) -> None:
         """Write an object."""
@@ -104,7 +126,7 @@ class ObjectPlace:
         if self._holder is not None:
             self._check_claim()
         try:
-            return self.objects.put(key, data, create=tag is None, match=tag)
+            return self._put(key, data, create=tag is None, match=tag)
         except TargetExistsError as error:
             # An answer may have been lost on its way here.
             found = self.read(key)
@@ -114,7 +136,11 @@ class ObjectPlace:
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects, as far as they are there."""
-        self.objects.delete([check_key(self.objects.path, key) for key in keys])
+        names = [check_key(self.objects.path, key) for key in keys]
+        if (recent := self._recent) is not None:
+            for name in names:
+                recent.forget(name)
+        self.objects.delete(names)
 
     def children(self, folder: str) -> list[str]:
         """Return the names of folders below a folder, ``""`` for the store itself."""
@@ -129,6 +155,8 @@ class ObjectPlace:
         claim = _ObjectClaim(self.objects, doing)
         claim.take()
         self._holder, self._claim = claim.holder, claim
+        self.store = store = self._url.anew
+        store.recent = self._recent = Recent()
         renewing = threading.Thread(target=claim.renew, name="cfagg-claim", daemon=True)
         renewing.start()
         try:
@@ -137,14 +165,19 @@ class ObjectPlace:
             claim.ended.set()
             renewing.join()
             self._holder = self._claim = None
+            store.recent = self._recent = None
             claim.leave()
 
     def _tag(self, key: str) -> str | None:
+        known = None if self._recent is None else self._recent.tag(key)
+        if known is not None:
+            return known
         found = self.objects._state(key)
         return None if found is None else found.tag
 
     def _check_claim(self) -> None:
-        if self._claim is not None and self._claim.believed:
+        if self._claim is not None:
+            self._claim.hold()
             return
         held = self.objects.read(CLAIM)
         if held is None or content_of(held).get("holder") != self._holder:
@@ -236,6 +269,12 @@ class _ObjectClaim:
         """Forget it; the claim itself is removed soon."""
         self._intent = self.left = None
 
+    def hold(self) -> None:
+        """Renew the claim where it was not written lately, which fails where somebody else has it."""
+        with self._lock:
+            if not self.believed:
+                self._rewrite()
+
     def renew(self) -> None:
         """Renew the claim until the work is done."""
         while not self.ended.wait(RENEWED):
@@ -252,13 +291,16 @@ class _ObjectClaim:
 
     def _write(self, **more: Any) -> None:
         with self._lock:
-            begun = time.monotonic()
-            try:
-                self._tag = self.objects.put(CLAIM, self._text(**more), match=self._tag)
-                self._written = begun
-            except TargetExistsError as error:
-                said = f"{self.objects.path} was taken over by another process; nothing of this was published"
-                raise TargetError(said) from error
+            self._rewrite(**more)
+
+    def _rewrite(self, **more: Any) -> None:
+        begun = time.monotonic()
+        try:
+            self._tag = self.objects.put(CLAIM, self._text(**more), match=self._tag)
+            self._written = begun
+        except TargetExistsError as error:
+            said = f"{self.objects.path} was taken over by another process; nothing of this was published"
+            raise TargetError(said) from error
 
     def _text(self, **more: Any) -> bytes:
         content = {"holder": self.holder, "doing": self.doing, "intent": self._intent, **who(), **more}

@@ -48,6 +48,9 @@ class Place(Protocol):
     def read(self, key: str) -> tuple[bytes, Any] | None:
         """Return what is stored and a tag that tells its state, `None` where there is nothing."""
 
+    def known(self, key: str) -> tuple[bytes, Any] | None:
+        """Return the same of what this call wrote last, without a look; to be replaced only by a `swap`."""
+
     def put(self, key: str, data: Any, *, new: bool = False) -> None:
         """Write an object, whole or not at all.
 

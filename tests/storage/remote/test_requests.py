@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from zarr.core.buffer import default_buffer_prototype
 
 import cfagg
-from cfagg.accumulation import source
+from cfagg.accumulation import extending, source, updating
 from cfagg.demo import sample
-from cfagg.errors import UnsupportedError
+from cfagg.errors import StaleAccumulationWarning, StaleError, UnsupportedError
+from cfagg.storage import recent
+from cfagg.storage.transport import Transport
+from cfagg.writing.zarr import object_place
 from tests.observations.servers import Page, Server, served
-from tests.storage.remote.conftest import google_token
+from tests.storage.remote.conftest import Bucket, google_token
 from tests.storage.remote.google import Google
+
+DOCS = Path(__file__).parents[3] / "docs/remote.md"
 
 
 @pytest.fixture
@@ -122,6 +131,131 @@ def test_an_accumulation_asks_once_for_each_document_for_itself_and_once_for_its
     assert max(proof.values()) == 1
     assert sum(proof.values()) <= sum(first.values())
     assert sum("HEAD" in what and "tas" in what for what, _ in proof) == 5  # one for each chunk of the range
+
+
+@pytest.fixture
+def sent(monkeypatch) -> Counter[str]:
+    """What is asked of S3, by method."""
+    found, ask = Counter[str](), Transport.ask
+
+    def counted(self, method, url, *args, **options):
+        found[method] += 1
+        found[f"{method} {url.rpartition('/')[2]}"] += 1
+        return ask(self, method, url, *args, **options)
+
+    monkeypatch.setattr(Transport, "ask", counted)
+    return found
+
+
+def growing(bucket: Bucket, folder: Path, *, sums: bool, width: int = 40) -> str:
+    """Return the URL of a store that was appended to before, so that its accumulation grows in place."""
+    made = zarr.create_group(str(folder / "a.zarr"))
+    made.create_array("tas", data=np.ones((6, width)), chunks=(4, 4), dimension_names=("time", "x"))
+    made.create_array("time", data=np.arange(6.0), chunks=(100,), dimension_names=("time",))
+    zarr.consolidate_metadata(made.store)
+    url = bucket.put(folder / "a.zarr", uuid.uuid4().hex)
+    if sums:
+        cfagg.accumulate(url, "tas", dims=["time"])
+    step(url, 6, width)
+    return url
+
+
+def step(url: str, at: int, width: int = 40, **options: Any) -> Any:
+    return cfagg.append(url, {"tas": np.full((1, width), float(at)), "time": [float(at)]}, "time", **options)
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize(
+    ("width", "sums", "writes", "reads"), [(4, False, 8, 6), (4, True, 21, 20), (40, True, 30, 38)]
+)
+def test_a_step_is_appended_with_one_look_at_what_the_call_did_not_write_itself(
+    keyed: Bucket, tmp_path: Path, sent, monkeypatch, width, sums, writes, reads
+) -> None:
+    url = growing(keyed, tmp_path, sums=sums, width=width)
+    sent.clear()
+    report = step(url, 7, width)
+    found = sent["PUT"] + sent["DELETE"], sent["GET"] + sent["HEAD"]
+    assert found == (writes, reads)
+    assert width > 4 or f"{writes + reads}, of which {writes} write" in DOCS.read_text()
+    assert report.target.recent is None
+    monkeypatch.setattr(object_place, "BELIEVED", 1.5)  # in a call that takes longer the claim is renewed, not read
+    step(url, 8, width)
+    assert not sent["GET .cfagg-append"]
+    expected = [*[1.0] * 6, 6.0, 7.0, 8.0]
+    assert cfagg.open_array(url, "tas")[:, 0].tolist() == expected
+    if sums:
+        np.testing.assert_allclose(cfagg.open_accumulated(url, "tas").mean("time"), np.full(width, np.mean(expected)))
+
+
+def overtaken(monkeypatch, owner: Any, name: str, work: Any) -> None:
+    """Let somebody else do something once, just before a function is called."""
+    real = getattr(owner, name)
+
+    def call(*args, **options):
+        monkeypatch.setattr(owner, name, real)
+        work()
+        return real(*args, **options)
+
+    monkeypatch.setattr(owner, name, call)
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("kept", [1 << 26, 0])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_others_write_meanwhile_is_never_taken_for_what_the_call_wrote(
+    keyed: Bucket, tmp_path: Path, monkeypatch, kept, when
+) -> None:
+    monkeypatch.setattr(recent, "_BYTES", kept)
+    url = growing(keyed, tmp_path, sums=True)
+    prefix = url.removeprefix(f"s3://{keyed.name}/")
+
+    def write() -> None:
+        chunk = zarr.create_array({}, shape=(4, 4), chunks=(4, 4), dtype="f8")
+        chunk[:] = 9
+        data = asyncio.run(chunk.store.get("c/0/0", default_buffer_prototype())).to_bytes()
+        keyed.client.put_object(Bucket=keyed.name, Key=f"{prefix}/tas/c/1/3", Body=data)
+
+    overtaken(
+        monkeypatch, *((updating, "open_group") if when == "before" else (extending.Extension, "unchanged")), write
+    )
+    if when == "after" and not kept:
+        with pytest.warns(StaleAccumulationWarning, match="chunks were written while it was accumulated"):
+            step(url, 7)
+    else:
+        step(url, 7)
+    if when == "before":
+        expected = cfagg.open_array(url, "tas")[...].mean(0)
+        np.testing.assert_allclose(cfagg.open_accumulated(url, "tas").mean("time"), expected)
+    else:
+        with pytest.raises(StaleError):
+            cfagg.open_accumulated(url, "tas").mean("time")
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("name", ["tas", "time"])
+def test_documents_that_others_write_meanwhile_are_seen(keyed: Bucket, tmp_path: Path, monkeypatch, name) -> None:
+    url = growing(keyed, tmp_path, sums=True)
+    key = f"{url.removeprefix(f's3://{keyed.name}/')}/{name}/zarr.json"
+
+    def write() -> None:
+        text = keyed.client.get_object(Bucket=keyed.name, Key=key)["Body"].read()
+        text = text.replace(b'"attributes": {}', b'"attributes": {"units": "K"}')
+        keyed.client.put_object(Bucket=keyed.name, Key=key, Body=text)
+
+    overtaken(monkeypatch, extending.Extension, "unchanged", write)
+    with pytest.warns(StaleAccumulationWarning, match="written"):
+        step(url, 7)
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+@pytest.mark.usefixtures("no_waits")
+def test_functions_that_run_after_an_append_look_for_themselves(keyed: Bucket, tmp_path: Path) -> None:
+    url, found = growing(keyed, tmp_path, sums=False), []
+    step(url, 7, after=[lambda store, _: found.append((store, store.recent))])
+    assert found == [(url, None)]
 
 
 def test_of_an_aggregation_the_head_is_asked_for_once_and_of_fragments_what_is_read(server: Server) -> None:

@@ -1,0 +1,66 @@
+"""What a writer has just read or written of a store on another machine, so that it need not ask for it again."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from cfagg.storage.store import Part, State
+
+__all__ = ["Recent"]
+
+#: Bytes of objects that are kept, and objects of which the tags are.
+_BYTES, _TAGS = 1 << 26, 100_000
+
+
+class Recent:
+    """Objects as one call has seen them last, by key; whoever else reads the store never gets them."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, Part] = {}
+        self._sure: set[str] = set()
+        self._room = _BYTES
+        self._lock = Lock()
+
+    def keep(self, key: str, body: bytes | memoryview, tag: str | None) -> None:
+        """Keep an object; one that is large is known by its tag alone."""
+        self.forget(key)
+        with self._lock:
+            if not tag or len(self._parts) >= _TAGS:
+                return
+            kept = bytes(body) if len(body) <= self._room else b""
+            self._room -= len(kept)
+            self._parts[key] = Part(kept, len(body), tag.strip('"'))
+
+    def forget(self, key: str) -> None:
+        """Forget an object, which may be another one now."""
+        with self._lock:
+            self._sure.discard(key)
+            found = self._parts.pop(key, None)
+            self._room += 0 if found is None else len(found.body)
+
+    def clear(self) -> None:
+        """Forget all objects."""
+        for key in list(self._parts):
+            self.forget(key)
+
+    def tag(self, key: str) -> str | None:
+        """Return the tag of an object, `None` where it is not known."""
+        found = self._parts.get(key)
+        return None if found is None else found.tag
+
+    def part(self, key: str) -> Part | None:
+        """Return a whole object, `None` where it is not known."""
+        found = self._parts.get(key)
+        return found if found is not None and len(found.body) == found.size else None
+
+    def look(self, key: str, state: State | None) -> None:
+        """Forget an object that the server has in another state."""
+        found = self._parts.get(key)
+        if found is None or state is None or (state.size, state.tag) != (found.size, found.tag):
+            self.forget(key)
+        else:
+            self._sure.add(key)
+
+    def is_sure(self, key: str) -> bool:
+        """Whether the server was looked at since an object was kept, so that its bytes are those of that state."""
+        return key in self._sure and self.part(key) is not None
