@@ -7,7 +7,7 @@ it.  A chunk that has this tag still is the one that was written, so that nothin
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,6 @@ from cfagg.arrays.source import Source
 from cfagg.conversion.absent import with_absent
 from cfagg.conversion.journal import Journal, identity_of, sizes_of, ways_of
 from cfagg.conversion.metadata import build_metadata
-from cfagg.conversion.places import Objects
 from cfagg.conversion.plan import build_plan
 from cfagg.conversion.report import Report
 from cfagg.conversion.request import Request
@@ -32,24 +31,26 @@ from cfagg.errors import CfaggError, TargetError, TargetExistsError
 from cfagg.formats.metadata.remote_store import KeyStore
 from cfagg.formats.zarr.remote import number_of
 from cfagg.formats.zarr.written_codecs import Codec
-from cfagg.runtime.object_publishing import DOCUMENTS, NewStore
+from cfagg.runtime.object_publishing import DOCUMENTS, Fenced, NewStore
 from cfagg.storage.access import Access
 from cfagg.storage.objects import ObjectStore
 
 __all__ = ["write_objects"]
 
 
-@dataclass(frozen=True, eq=False)
-class _Store:
-    """A store to be written; where checksums are taken, all of it is read back before it is published."""
+@dataclass(frozen=True)
+class Objects:
+    """An object store, into which one run writes; a chunk is known by the tag that the server gives it."""
 
-    job: Job
-    documents: Mapping[str, bytes]
-    threads: int
-    #: What tells this conversion from others: its source, options and version.
-    identity: dict[str, Any]
-    ways: Ways
-    client: Any = None
+    fenced: Fenced
+
+    def read(self, key: str) -> bytes | None:
+        """Return what was written, `None` where that is not there."""
+        return self.fenced.objects.read(key)
+
+    def __call__(self, key: str, encoded: Any) -> int:
+        """Write a chunk, and return its tag as a number."""
+        return number_of(self.fenced.put(key, encoded))
 
 
 def write_objects(source: Source, access: Access, place: NewStore, request: Request) -> Report:
@@ -59,52 +60,48 @@ def write_objects(source: Source, access: Access, place: NewStore, request: Requ
     codec = Codec(options.codec, options.level)
     documents = build_metadata(plan.groups, plan.arrays, codec, options.zarr_format)
     identity = identity_of(source, access, options.identity())
-    objects, text = Objects(place.fenced), place.journal()
+    put, text = Objects(place.fenced), place.journal()
     ways = None if text is None else ways_of(text)
-    made = schedule(plan.arrays, request.memory, request.workers, objects, options.zarr_format, ways)
-    job = Job(made.arrays, made.slabs, objects, codec, options.zarr_format, check)
-    store = _Store(job, documents, made.threads, identity, made.ways, request.client)
-    stored, chunks, resumed = _write(place, store, request.progress)
-    return plan.report(place.objects.path, stored, chunks, resumed=resumed, verified=check)
-
-
-def _write(place: NewStore, store: _Store, progress: Callable[[int, int], None] | None) -> tuple[int, int, int]:
-    """Write a store; return the bytes of its chunks, how many they are, and how many an earlier run had written."""
-    objects, job = place.objects, store.job
-    with tempfile.TemporaryDirectory() as folder, closing(_journal(place, store, Path(folder) / "journal")) as journal:
-        resumed = _distrust(objects, job, journal)
+    made = schedule(plan.arrays, request.memory, request.workers, put, options.zarr_format, ways)
+    job, there = Job(made.arrays, made.slabs, put, codec, options.zarr_format, check), place.objects
+    counts = [a.grid.size for a in made.arrays]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(_journal(place, text, Path(folder) / "journal", identity, counts, made.ways)) as journal,
+    ):
+        resumed = _distrust(there, job, journal)
         with _recorded(place, journal):
-            run(job, journal, store.threads, progress, store.client)
-        if job.checksums:
+            run(job, journal, made.threads, request.progress, request.client)
+        if check:
             try:
-                unpublished = KeyStore(_Unpublished(objects, store.documents))
-                verify(job.arrays, job.slabs, journal, unpublished, store.threads)
+                unpublished = KeyStore(_Unpublished(there, documents))
+                verify(job.arrays, job.slabs, journal, unpublished, made.threads)
             except TargetError as error:
-                said = f"{objects.path}: {error.message.partition('; check the')[0]}"
+                said = f"{there.path}: {error.message.partition('; check the')[0]}"
                 raise TargetError(f"{said}; convert again with overwrite=True (--overwrite)") from error
-        _distrust(objects, job, journal)
+        _distrust(there, job, journal)
         last = [done for a, done in zip(job.arrays, journal.done, strict=True) if a.feeds is None]
         if not all(done.written.all() for done in last):
             raise TargetExistsError(
-                f"{objects.path}: another run wrote there at the same time; when it has ended, finish with "
+                f"{there.path}: another run wrote there at the same time; when it has ended, finish with "
                 "resume=True (--resume)"
             )
         stored, chunks = sizes_of(last)
-    if store.ways:
-        objects.delete(list(objects.listed(FOLDER)))
-    place.publish(store.documents)
-    return stored, chunks, resumed
+    if made.ways:
+        there.delete(list(there.listed(FOLDER)))
+    place.publish(documents)
+    return plan.report(there.path, stored, chunks, resumed=resumed, verified=check)
 
 
-def _journal(place: NewStore, store: _Store, path: Path) -> Journal:
+def _journal(
+    place: NewStore, text: bytes | None, path: Path, identity: dict[str, Any], counts: list[int], ways: Ways
+) -> Journal:
     """Take the place, and go on with the journal that is there, or start one."""
-    counts = [a.grid.size for a in store.job.arrays]
-    text = place.journal()
     if text is None:
         place.begin()
-        return Journal.create(path, store.identity, counts, place.record, store.ways)
+        return Journal.create(path, identity, counts, place.record, ways)
     path.write_bytes(text)
-    journal = Journal.resume(path, store.identity, counts, place.objects.path, place.record)
+    journal = Journal.resume(path, identity, counts, place.objects.path, place.record)
     try:
         place.take_over()
     except BaseException:

@@ -1,4 +1,4 @@
-"""Where chunks of a conversion are put: a directory or an object store; workers in other processes write there too."""
+"""A directory in which chunks of a conversion are put; workers in other processes write there too."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from typing import Any
 from cfagg.conversion.scratch import FOLDER
 from cfagg.errors import TargetError
 from cfagg.formats.fastzlib import crc32
-from cfagg.formats.zarr.remote import number_of
 from cfagg.runtime.direct import write_large
 from cfagg.runtime.files import write_new
-from cfagg.runtime.object_publishing import Fenced
 from cfagg.runtime.publishing import begin_sync, opened, read_own, write_all
 
-__all__ = ["Files", "Objects"]
+__all__ = ["Files"]
 
 #: Bytes of a chunk from which on the disk is given it at once; smaller ones it takes better many at a time.
 _LARGE = 1 << 18
@@ -73,18 +71,3 @@ class Files:
                 "workers need the file system of the target by the same path"
             ) from error
         return crc32(encoded)
-
-
-@dataclass(frozen=True)
-class Objects:
-    """An object store, into which one run writes; a chunk is known by the tag that the server gives it."""
-
-    fenced: Fenced
-
-    def read(self, key: str) -> bytes | None:
-        """Return what was written, `None` where that is not there."""
-        return self.fenced.objects.read(key)
-
-    def __call__(self, key: str, encoded: Any) -> int:
-        """Write a chunk, and return its tag as a number."""
-        return number_of(self.fenced.put(key, encoded))
