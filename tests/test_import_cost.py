@@ -83,6 +83,15 @@ def test_convert_of_a_small_file_loads_neither_xarray_nor_dask_nor_numba(tmp_pat
     assert not modules & {"dask", "matplotlib", "numba", "pandas", "xarray"}
 
 
+def test_convert_of_a_store_on_this_machine_loads_neither_object_stores_nor_readers_of_aggregations(
+    tmp_path: Path,
+) -> None:
+    xr.Dataset({"v": ("x", [1.0])}).to_zarr(tmp_path / "a.zarr", consolidated=False)
+    done = command("convert", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    needless = "{'cfagg.storage.objects', 'cfagg.arrays.aggregated'}"
+    loaded(f"{done}; import sys; assert not {needless} & set(sys.modules)")
+
+
 def test_windows_of_a_store_of_observations_load_no_models_of_recipes(tmp_path: Path) -> None:
     path, _ = hourly(tmp_path / "a.zarr", days=1, per_day=24)
     modules = loaded(f"import cfagg; cfagg.open_observations({str(path)!r}, frequency='6h', window='(-3,3]')[1].shape")

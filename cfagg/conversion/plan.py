@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.arrays.aggregated import AggregationReader
 from cfagg.arrays.reader import Reader
 from cfagg.arrays.source import Group, OtherSource, Source, Variable, refuse_unreadable
 from cfagg.arrays.untold import unlimited_note, unused_note
@@ -108,8 +107,9 @@ class Plan:
 
 def dialects_of(arrays: Sequence[Array]) -> tuple[str, ...]:
     """Return the conventions of the aggregations that arrays are read from."""
-    read = {a.reader.aggregation.dialect for a in arrays if isinstance(a.reader, AggregationReader)} - {""}
-    return tuple(sorted(read))
+    # Only readers of aggregations have one; their class is imported where the source has some.
+    read = [getattr(a.reader, "aggregation", None) for a in arrays]
+    return tuple(sorted({r.dialect for r in read if r is not None} - {""}))
 
 
 def build_plan(source: Source, access: Access, options: Options, workers: int) -> Plan:
