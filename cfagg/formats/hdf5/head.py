@@ -26,6 +26,9 @@ _BLOCK = 2**10
 #: What is remembered: so many questions, and so many answers to each.
 _QUESTIONS, _ANSWERS = 64, 4
 
+#: Most bytes behind the first ones that an answer follows from.
+_BEHIND = 2**14
+
 
 class Head:
     """The bytes of an open file, here or on another machine: the first are at hand, a bounded number are read."""
@@ -43,9 +46,10 @@ class Head:
 
     def __getitem__(self, where: slice) -> bytes:
         at, end = where.start, min(where.stop, self.size)
+        # All that was asked for: another file may have more there.
+        self._taken.append((at, where.stop))
         if at >= end:
             return b""
-        self._taken.append((at, end))
         if end <= len(self.head):
             return self.head[at:end]
         for begin, data in self._read:
@@ -74,18 +78,20 @@ class Head:
         self._taken += [(place.start, place.stop) for place in places]
 
     def recorded(self, before: list[tuple[int, int]]) -> list[slice] | None:
-        """Return the places of the bytes taken since `record`; `None` where some are not among the first bytes."""
-        taken = sorted(self._taken)
+        """Return the places of the bytes taken since `record`, `None` where many are not among the first bytes.
+
+        Others stand behind these, in the order in which they were taken: who reads the same again takes them too.
+        """
+        taken, first = self._taken, len(self.head)
         self._taken = before + taken
         places: list[slice] = []
-        for at, end in taken:
-            if end > len(self.head):
-                return None
+        for at, end in sorted(place for place in taken if place[1] <= first):
             if places and at <= places[-1].stop:
                 places[-1] = slice(places[-1].start, max(end, places[-1].stop))
             else:
                 places.append(slice(at, end))
-        return places
+        behind = [slice(*place) for place in dict.fromkeys(taken) if place[1] > first]
+        return places + behind if sum(place.stop - place.start for place in behind) <= _BEHIND else None
 
 
 class _Answer(NamedTuple):
@@ -103,16 +109,20 @@ def remembered[T](question: Hashable, file: Head, parse: Callable[[], T]) -> T:
     """Return what `parse` returns, from before where a file with the same bytes was asked the same question."""
     # The question has all that `parse` depends on beside the bytes that it takes; its result is shared, and not
     # changed.  `parse` may ask further questions.
-    head = file.head
+    head, first = file.head, len(file.head)
+
+    def taken(place: slice) -> bytes:
+        return head[place] if place.stop <= first else file[place]
+
     for answer in _known.get(question, ()):
-        if all(head[place] == data for place, data in answer.bytes):
+        if all(taken(place) == data for place, data in answer.bytes):
             file.take(place for place, _ in answer.bytes)
             return answer.value  # type: ignore[no-any-return]
     before = file.record()
     value = parse()
     places = file.recorded(before)
     if places is not None:
-        made = _Answer(tuple((place, head[place]) for place in places), value)
+        made = _Answer(tuple((place, taken(place)) for place in places), value)
         with _lock:
             _known[question] = (made, *_known.get(question, ())[: _ANSWERS - 1])
             _known.move_to_end(question)

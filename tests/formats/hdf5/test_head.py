@@ -30,9 +30,9 @@ def _write(path, attributes, value=1.0, **storage):
     return str(path)
 
 
-def _found(path):
+def _found(path, first=2**13):
     with open_regular(path) as handle:
-        return hdf5_header.find(handle, handle.some(2**13, 0), "tas")
+        return hdf5_header.find(handle, handle.some(first, 0), "tas")
 
 
 def test_a_copy_under_another_name_has_the_same_header_but_its_own_name(tmp_path):
@@ -44,15 +44,16 @@ def test_a_copy_under_another_name_has_the_same_header_but_its_own_name(tmp_path
     assert other.header.file == other.key.path == second
 
 
+@pytest.mark.parametrize("first", [2**13, 2**7])
 @pytest.mark.parametrize("storage", [{}, {"compression": "zlib", "chunksizes": (1, 16, 32)}])
-def test_files_of_a_series_are_parsed_once_whatever_their_lengths(tmp_path, storage, monkeypatch):
+def test_files_of_a_series_are_parsed_once_whatever_their_lengths(tmp_path, storage, first, monkeypatch):
     module.forget()
     parsed = []
     variable = hdf5_header._File.variable
     monkeypatch.setattr(hdf5_header._File, "variable", lambda *args: (parsed.append(1), variable(*args))[1])
     # Values of more digits deflate to more bytes.
     paths = [_write(tmp_path / f"{n}.nc", {}, value=n * 1.1, **storage) for n in range(5)]
-    assert all(_found(path) is not None for path in paths)
+    assert all(_found(path, first) is not None for path in paths)
     assert (len({Path(path).stat().st_size for path in paths}) > 1) is bool(storage)
     assert len(parsed) == 1
     module.forget()
@@ -121,12 +122,13 @@ def test_every_byte_that_was_taken_has_to_be_the_same():
     module.forget()
 
 
+@pytest.mark.parametrize("first", [100, 15, 1])
 @pytest.mark.parametrize("changed", [0, 10, 20])
-def test_what_a_question_within_a_question_took_is_taken_by_both(tmp_path, changed):
+def test_what_a_question_within_a_question_took_is_taken_by_both(tmp_path, changed, first):
     module.forget()
 
     def ask(raw):
-        file = module.Head(Borrowed("a", raw), raw)
+        file = module.Head(Borrowed("a", raw), raw[:first])
 
         def outer():
             return file[0:2], module.remembered("inner", file, lambda: file[10:12]), file[20:22]
@@ -141,12 +143,23 @@ def test_what_a_question_within_a_question_took_is_taken_by_both(tmp_path, chang
     module.forget()
 
 
-def test_what_depends_on_bytes_further_behind_is_not_remembered():
+@pytest.mark.parametrize(("size", "times"), [(100, 1), (2**14, 1), (2**14 + 1, 2)])
+def test_what_depends_on_many_bytes_further_behind_is_not_remembered(size, times):
     module.forget()
-    parsed = []
+    parsed, raw = [], bytes(2**15)
     for _ in range(2):
-        module.remembered("q", Counted(b"abc", None), lambda: parsed.append(1))
-    assert parsed == [1, 1]
+        file = module.Head(Borrowed("a", raw), raw[:10])
+        module.remembered("q", file, lambda file=file: parsed.append(file[20 : 20 + size]))
+    assert parsed == [bytes(size)] * times
+    module.forget()
+
+
+def test_bytes_where_an_earlier_file_ended_are_taken_too():
+    module.forget()
+    for raw in (bytes(30), bytes(40), bytes(25), bytes(40)):
+        file = module.Head(Borrowed("a", raw), raw[:10])
+        assert module.remembered("q", file, lambda file=file: (file[20:36], file[33:36])) == (raw[20:36], raw[33:36])
+    module.forget()
 
 
 @pytest.mark.parametrize("attributes", [{"units": "C"}, {"units": "mm"}, {"scale_factor": 2.0}, {"history": "other"}])
@@ -158,7 +171,8 @@ def test_a_file_with_other_attributes_is_read_anew(tmp_path, attributes):
     assert dict(_found(path).header.attributes) == expected
 
 
-def test_any_changed_byte_gives_what_is_found_without_memory(tmp_path):
+@pytest.mark.parametrize("first", [2**13, 2**7])
+def test_any_changed_byte_gives_what_is_found_without_memory(tmp_path, first):
     path = _write(tmp_path / "a.nc", {"long_name": "temperature"}, zlib=True)
     whole = bytearray((tmp_path / "a.nc").read_bytes())
     broken = tmp_path / "b.nc"
@@ -166,11 +180,11 @@ def test_any_changed_byte_gives_what_is_found_without_memory(tmp_path):
         changed = whole.copy()
         changed[at] ^= 0x55
         broken.write_bytes(changed)
-        _found(path)
-        remembered = repr(_found(str(broken)))
+        _found(path, first)
+        remembered = repr(_found(str(broken), first))
         module.forget()
         # The two openings are at different times.
-        assert remembered == repr(_found(str(broken))), at
+        assert remembered == repr(_found(str(broken), first)), at
 
 
 def test_a_file_that_ends_before_its_header_says_is_left_to_the_library(tmp_path):
