@@ -157,7 +157,7 @@ def positions(
         if rows is None:
             return None
         counts = tuple([-(-n // c) for n, c in zip(tree.shape, chunk, strict=True)])
-        numbers = [np.ravel_multi_index(index, counts) for index in indices]
+        numbers = np.ravel_multi_index(tuple(np.transpose(indices)), counts)
         columns = (rows.masks, rows.offset, rows.size)
         return list(zip(*(column[numbers].tolist() for column in columns), strict=True))
     # A version 1 B-tree, as the netCDF library writes it, that has them all.
