@@ -93,7 +93,7 @@ class Attributes:
         """Return the attributes that are shown, those of the library, and where the dimensions are."""
         if isinstance(found, Alike):
             header, values = found.header, found.values
-            if header.dense is None or dense_at(values[header.dense]) == UNDEFINED:
+            if _has_all(found):
                 shown, internal, listed, common = self._set(header.plain(values))
                 # The earlier header may have had another attribute of this length in place of the list of dimensions.
                 if not listed and (not self.strict or (common and not header.odd)):
@@ -122,6 +122,12 @@ class Attributes:
         if self.strict and any(n != 1 for n, _ in struct.iter_unpack("<I12s", data[at : at + 16 * rank])):
             raise UnusualError
         return self.objects.space.references(data, at, rank)
+
+    def users(self, found: Object | Alike) -> list[bytes]:
+        """Return the attributes of an object among which is the list of what uses a dimension."""
+        if isinstance(found, Alike) and _has_all(found):
+            return [found.values[i] for i in found.header.users]
+        return [data for _, data in self.stored(found) if b"REFERENCE_LIST" in data]
 
     def stored(self, found: Object | Alike) -> list[tuple[int, bytes]]:
         """Return the attributes of an object as messages, by creation order where it is tracked."""
@@ -227,6 +233,12 @@ class Attributes:
                 found.append(value)
             return texts_of(name, found, scalar=not shape) if found else ()
         return Foreign("a value of a user-defined type")
+
+
+def _has_all(found: Alike) -> bool:
+    """Return whether the header of an object has all of its attributes."""
+    dense = found.header.dense
+    return dense is None or dense_at(found.values[dense]) == UNDEFINED
 
 
 def _is_common(name: str, kind: bytes, value: AttributeValue, data: bytes) -> bool:

@@ -8,7 +8,6 @@ Source: HDF5 File Format Specification, version 3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from cfagg.errors import FragmentReadError, SourceError
 from cfagg.formats.hdf5.assembly import DEEPEST, Assembly, Description
 from cfagg.formats.hdf5.attributes import Attributes
 from cfagg.formats.hdf5.bytes import Bytes, bytes_of
-from cfagg.formats.hdf5.headers import Alike, Headers
+from cfagg.formats.hdf5.headers import Alike, Headers, fixed_messages
 from cfagg.formats.hdf5.library import close_hdf5, open_file, release
 from cfagg.formats.hdf5.lookup3 import damaged
 from cfagg.formats.hdf5.messages import enumeration_of, shape_of, type_of
@@ -109,7 +108,7 @@ class _Reader:
                 if address in seen:
                     continue
                 inner = self.headers.read(address, name) if known is None else None
-                messages = _messages(inner)
+                messages = {} if inner is None else fixed_messages(inner)
                 if inner is not None and SPACE not in messages:
                     seen.add(address)
                     if TYPE not in messages:  # else a named type
@@ -131,7 +130,7 @@ class _Reader:
         """Return what is known of a dataset."""
         described = found.header.described if isinstance(found, Alike) else None
         if described is None:
-            messages = _messages(found)
+            messages = fixed_messages(found)
             shape, most, _ = shape_of(messages[SPACE])
             dtype, kind = _kind(messages[TYPE])
             described = shape, tuple(n == UNDEFINED for n in most), dtype, kind
@@ -158,13 +157,6 @@ def _kind(data: bytes) -> tuple[np.dtype[Any], Kind]:
     if what in ("fixed", "terminated", "text"):
         return np.dtype(object), "string"
     return enumeration_of(data) or np.dtype(object), "other"
-
-
-def _messages(found: Object | Alike | None) -> Mapping[int, bytes]:
-    """Return the messages of an object by their numbers: all that are fixed."""
-    if found is None:
-        return {}
-    return found.header.messages if isinstance(found, Alike) else found.messages
 
 
 def _values(file: _File, path: bytes, known: Description, found: Object | Alike, variable: Variable) -> OpenVariable:
@@ -197,7 +189,7 @@ def _stored(
     from cfagg.formats.values.storage import StoredVariable
 
     found = found.object() if isinstance(found, Alike) else found
-    if not is_plain(found) or LAYOUT not in found.messages:
+    if not is_plain(found.messages.keys()) or LAYOUT not in found.messages:
         return None
     name = name_of_path(path)
     dtype = known.dtype if known.kind == "char" else np.dtype(type_of(found.messages[TYPE])[1])

@@ -29,7 +29,7 @@ from cfagg.formats.hdf5.objects import (
 from cfagg.formats.hdf5.space import ERRORS, BrokenError
 from cfagg.storage.locks import forkable
 
-__all__ = ["Alike", "Header", "Headers", "forget"]
+__all__ = ["Alike", "Header", "Headers", "fixed_messages", "forget"]
 
 #: Headers that are remembered, and of one file, their bytes together and each, and their structures of one length.
 _MOST, _OF_FILE, _BYTES, _LONGEST, _STRUCTURES = 1 << 13, 1 << 10, 1 << 24, 1 << 16, 8
@@ -61,8 +61,12 @@ class Header:
         #: Where the values of other messages stand: the last of several of a kind counts.
         self.last = {kind: i for i, kind in enumerate(kinds) if kind not in (ATTRIBUTE, LINK)}
         self.dense = self.last.get(ATTRIBUTES)
+        #: The numbers of all messages.
+        self.numbers = messages.keys() | self.last.keys()
         #: Where the references to dimensions stand: the number of the value, and the byte in it.
         self.scales: tuple[int, int] | None = None
+        #: Where what uses a dimension is listed.
+        self.users: list[int] = []
         #: Whether the list of dimensions is none of references, one for each.
         self.odd = False
         self.plain: _Picker = _picker(())
@@ -70,6 +74,8 @@ class Header:
         self.plan: Any = None
         #: Shape, which dimensions grow, type and kind of a dataset, where they were asked for.
         self.described: Any = None
+        #: What `cfagg.formats.hdf5.variables` knows of the last variable.
+        self.variable: Any = None
 
     def settle(self, values: Sequence[bytes]) -> bool:
         """Find out which attributes refer to others; return whether what is known of these holds for all like it."""
@@ -81,7 +87,9 @@ class Header:
                 continue
             if flags:
                 return False
-            if name == _REFERRING[0]:
+            if name == _REFERRING[1]:
+                self.users.append(i)
+            else:
                 listed += 1
                 if type_of(kind)[0] == "references" and shape_of(space)[0] == (len(self.shape),):
                     self.scales = i, end
@@ -120,6 +128,11 @@ class Alike:
     def object(self) -> Object:
         """Return what `Objects.read` does."""
         return self.header.object(self.values)
+
+
+def fixed_messages(found: Object | Alike) -> Mapping[int, bytes]:
+    """Return those messages of an object by their numbers that are the same in all headers like it."""
+    return found.header.messages if isinstance(found, Alike) else found.messages
 
 
 class _Node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
 
@@ -10,12 +11,12 @@ import numpy as np
 
 from cfagg.formats.hdf5.messages import CHUNKED, CONTIGUOUS, filters_of, layout_of, shape_of
 from cfagg.formats.hdf5.newer import NewerIndex
-from cfagg.formats.hdf5.objects import ATTRIBUTES, FILL, FILTERS, LAYOUT, LINKS, OLD_FILL, SPACE, TYPE, Object
+from cfagg.formats.hdf5.objects import ATTRIBUTES, FILL, FILTERS, LAYOUT, LINKS, OLD_FILL, SPACE, TYPE
 from cfagg.formats.hdf5.space import UNDEFINED, UnusualError
 from cfagg.formats.values.storage import Chunked, Contiguous
 from cfagg.model.chunks import Encoding
 
-__all__ = ["is_plain", "storage_of"]
+__all__ = ["is_plain", "moved", "storage_of"]
 
 #: Messages of the datasets and groups that are understood here: files of values, say, are not.
 _PLAIN = frozenset({SPACE, LINKS, TYPE, OLD_FILL, FILL, LAYOUT, FILTERS, ATTRIBUTES})
@@ -24,9 +25,9 @@ _PLAIN = frozenset({SPACE, LINKS, TYPE, OLD_FILL, FILL, LAYOUT, FILTERS, ATTRIBU
 _NO_FILTERS = b"\2\0"
 
 
-def is_plain(found: Object) -> bool:
-    """Return whether all messages are understood here: none leads out of the file."""
-    return found.messages.keys() <= _PLAIN
+def is_plain(kinds: AbstractSet[int]) -> bool:
+    """Return whether messages of these numbers are all understood here: none leads out of the file."""
+    return kinds <= _PLAIN
 
 
 @lru_cache(256)
@@ -56,3 +57,19 @@ def storage_of(
     if tree is not None and layout.version > 3:
         tree = NewerIndex(layout, shape, shape_of(messages[SPACE])[1], bool(encoding.codecs))
     return Chunked(chunk[:-1], encoding, name, tree)
+
+
+def moved(storage: Chunked | Contiguous, message: bytes, name: str) -> Chunked | Contiguous | None:
+    """Return how values are stored elsewhere, by the message of a layout of which nothing else differs, if they are."""
+    if isinstance(storage, Contiguous):
+        at = int.from_bytes(message[2:10], "little")
+        return None if at == UNDEFINED else Contiguous(at, 0, storage.encoding)
+    tree: Any
+    if message[0] == 3:
+        tree = at = int.from_bytes(message[3:11], "little")
+    elif storage.tree is None:
+        return None
+    else:
+        layout = layout_of(message)
+        tree, at = storage.tree._replace(layout=layout), layout.at
+    return None if at == UNDEFINED else Chunked(storage.chunks, storage.encoding, name, tree)

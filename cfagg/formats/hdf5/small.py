@@ -127,7 +127,8 @@ def name_of_path(path: bytes) -> str:
 def _plan(alike: Alike, shape: tuple[int, ...], variable: Variable) -> _Plan | None:
     """Return how the values of datasets like one are stored; `None` where they are not small and simple."""
     found = alike.object()
-    if not is_plain(found) or variable.kind not in ("integer", "float", "char") or LAYOUT not in alike.header.last:
+    header = alike.header
+    if not is_plain(header.numbers) or variable.kind not in ("integer", "float", "char") or LAYOUT not in header.last:
         return None
     try:
         dtype = variable.dtype if variable.kind == "char" else np.dtype(type_of(found.messages[TYPE])[1])

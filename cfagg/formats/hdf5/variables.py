@@ -21,11 +21,11 @@ import numpy as np
 from cfagg.cf.header import Header, plain
 from cfagg.formats.hdf5.attributes import Attributes
 from cfagg.formats.hdf5.head import Head, remembered
-from cfagg.formats.hdf5.headers import Alike, Headers
+from cfagg.formats.hdf5.headers import Alike, Headers, fixed_messages
 from cfagg.formats.hdf5.lookup3 import compiled
 from cfagg.formats.hdf5.messages import CHUNKED, CONTIGUOUS, attribute_of, layout_of, shape_of, type_of
 from cfagg.formats.hdf5.objects import ATTRIBUTES, LAYOUT, SPACE, SYMBOLS, TYPE, Object, Objects, dense_at
-from cfagg.formats.hdf5.plain import is_plain, storage_of
+from cfagg.formats.hdf5.plain import is_plain, moved, storage_of
 from cfagg.formats.hdf5.space import ERRORS, UNDEFINED, OverlapError, Space, UnusualError
 from cfagg.formats.values.netcdf4_names import NO_VARIABLE, NON_COORDINATE
 from cfagg.formats.values.storage import Chunked, Contiguous, StoredVariable
@@ -49,6 +49,18 @@ def _is_no_variable(internal: Mapping[str, AttributeValue]) -> bool:
     """Return whether the ``NAME`` of a scale says that it is only a dimension."""
     name = internal.get("NAME")
     return "CLASS" in internal and isinstance(name, str) and name.startswith(NO_VARIABLE)
+
+
+class _Described(NamedTuple):
+    """What follows from the header of a dataset but for the places of its dimensions, and from its attributes."""
+
+    shown: dict[str, AttributeValue]
+    internal: dict[str, AttributeValue]
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    most: tuple[int, ...]
+    attributes: dict[str, Any]
+    storage: Chunked | Contiguous
 
 
 class _Variable(NamedTuple):
@@ -172,31 +184,28 @@ class _File:
     def __init__(self, objects: Objects, *, keep: bool = False) -> None:
         self.objects, self.headers, self._keep = objects, Headers(objects), keep
         self._decoded = Attributes(objects, strict=True)
-        self._objects: dict[int, Object] = {}
-        self._alike: dict[int, Alike] = {}
+        self._objects: dict[int, Object | Alike] = {}
         self._attributes: dict[int, _Attributes] = {}
         self._lengths: dict[int, int] = {}
         self._names: dict[int, bytes] = {}
         self._back: dict[int, bytes] = {}
 
-    def object(self, at: int) -> Object:
+    def object(self, at: int) -> Object | Alike:
         """Read an object header that has nothing unusual."""
         if at in self._objects:
             return self._objects[at]
-        read = self.headers.read(at, self._names.get(at, b""))
-        found = read.object() if isinstance(read, Alike) else read
+        found = self.headers.read(at, self._names.get(at, b""))
+        numbers = found.header.numbers if isinstance(found, Alike) else found.messages.keys()
         # A group is none of the datasets, whatever else its header has.
-        if not is_plain(found) and found.messages.keys() != {SYMBOLS}:
+        if not is_plain(numbers) and numbers != {SYMBOLS}:
             raise UnusualError
         if self._keep:
             self._objects[at] = found
-            if isinstance(read, Alike):
-                self._alike[at] = read
         return found
 
     def links(self, root: int, *, hard: bool = True) -> dict[bytes, int]:
         """Return where the objects of a group stand; links by name are left out, or unusual where not `hard`."""
-        stored = self.objects.links(self.object(root), hard=hard)
+        stored = self.objects.links(_whole(self.object(root)), hard=hard)
         links = dict(stored)
         if len(links) < len(stored) or len(links) > (_MOST if self._keep else _EACH):
             raise UnusualError
@@ -205,10 +214,11 @@ class _File:
 
     def says_itself(self, at: int) -> bool:
         """Return whether the header of an object has all values of its attributes."""
-        info = self.object(at).messages.get(ATTRIBUTES)
+        found = _whole(self.object(at))
+        info = found.messages.get(ATTRIBUTES)
         if info is not None and dense_at(info) != UNDEFINED:
             return False
-        stored = (attribute_of(data) for _, data in self.object(at).attributes)
+        stored = (attribute_of(data) for _, data in found.attributes)
         return all(kind[0] & 15 != _SEQUENCE for _, _, kind, _, _ in stored)
 
     def variable(self, links: dict[bytes, int], name: str) -> _Variable:
@@ -217,19 +227,19 @@ class _File:
         if at is None:
             raise UnusualError
         found = self.object(at)
-        messages = found.messages
-        if not messages.keys() >= {SPACE, TYPE, LAYOUT}:
-            raise UnusualError
-        dtype = _dtype(messages[TYPE])
-        shape, most = _space(messages[SPACE])
         shown, internal, scales = self.attributes(at)
-        if _is_no_variable(internal) or internal.get("CLASS", "DIMENSION_SCALE") != "DIMENSION_SCALE":
-            raise UnusualError
-        dims = self.dimensions(links, name, shape, most, scales, named="CLASS" in internal)
+        known, storage = found.header.variable if isinstance(found, Alike) else None, None
+        if isinstance(found, Alike) and known is not None and known.shown is shown and known.internal is internal:
+            storage = moved(known.storage, found.values[found.header.last[LAYOUT]], name)
+        if known is None or storage is None:
+            known = _described(_whole(found), name, shown, internal)
+            storage = known.storage
+            if isinstance(found, Alike):
+                found.header.variable = known
+        dims = self.dimensions(links, name, known.shape, known.most, scales, named="CLASS" in internal)
         if self.objects.space.proven:
-            _look_at_storage(messages, self.objects.space.size)
-        storage = storage_of(messages, shape, dtype, name)
-        return _Variable(dims, shape, dtype.newbyteorder("="), _as_netcdf4(shown, ordered=found.ordered), storage)
+            _look_at_storage(_whole(found).messages, self.objects.space.size)
+        return _Variable(dims, known.shape, known.dtype, known.attributes, storage)
 
     def is_only_a_dimension(self, links: dict[bytes, int], name: str) -> bool:
         """Return whether an object is a dimension scale that is no variable."""
@@ -241,8 +251,8 @@ class _File:
         if at in self._attributes:
             return self._attributes[at]
         found = self.object(at)
-        space = found.messages.get(SPACE)
-        attributes = self._decoded.of(self._alike.get(at, found), 0 if space is None else len(shape_of(space)[0]))
+        space = fixed_messages(found).get(SPACE)
+        attributes = self._decoded.of(found, 0 if space is None else len(shape_of(space)[0]))
         if self._keep:
             self._attributes[at] = attributes
         return attributes
@@ -276,7 +286,7 @@ class _File:
             for scale in set(scales):
                 if self.attributes(scale)[1].get("CLASS") != "DIMENSION_SCALE":
                     raise UnusualError
-                _look_at_storage(self.object(scale).messages, self.objects.space.size)
+                _look_at_storage(_whole(self.object(scale)).messages, self.objects.space.size)
         for n, limit, scale in zip(shape, most, scales, strict=True):
             # An unlimited dimension is as long as the longest variable along it.
             if limit != n and self.longest(scale) != n:
@@ -297,10 +307,8 @@ class _File:
         if at in self._lengths:
             return self._lengths[at]
         scale = self.object(at)
-        longest = _space(scale.messages[SPACE])[0][0]
-        for _, data in self._decoded.stored(scale):
-            if b"REFERENCE_LIST" not in data:
-                continue
+        longest = _space(fixed_messages(scale)[SPACE])[0][0]
+        for data in self._decoded.users(scale):
             listed, flags, kind, space, begin = attribute_of(data)
             if listed != b"REFERENCE_LIST":
                 continue
@@ -310,10 +318,31 @@ class _File:
                 raise UnusualError
             for i in range(users[0]):
                 where, axis = struct.unpack_from("<QI", data, begin + i * size)
-                longest = max(longest, _space(self.object(where).messages[SPACE])[0][axis])
+                longest = max(longest, _space(fixed_messages(self.object(where))[SPACE])[0][axis])
         if self._keep:
             self._lengths[at] = longest
         return longest
+
+
+def _whole(found: Object | Alike) -> Object:
+    """Return an object header with all of its messages."""
+    return found.object() if isinstance(found, Alike) else found
+
+
+def _described(
+    found: Object, name: str, shown: dict[str, AttributeValue], internal: dict[str, AttributeValue]
+) -> _Described:
+    """Return what follows from the header of a dataset and its attributes."""
+    messages = found.messages
+    if not messages.keys() >= {SPACE, TYPE, LAYOUT}:
+        raise UnusualError
+    dtype = _dtype(messages[TYPE])
+    shape, most = _space(messages[SPACE])
+    if _is_no_variable(internal) or internal.get("CLASS", "DIMENSION_SCALE") != "DIMENSION_SCALE":
+        raise UnusualError
+    storage = storage_of(messages, shape, dtype, name)
+    attributes = _as_netcdf4(shown, ordered=found.ordered)
+    return _Described(shown, internal, dtype.newbyteorder("="), shape, most, attributes, storage)
 
 
 def _as_netcdf4(attributes: dict[str, AttributeValue], *, ordered: bool) -> dict[str, Any]:
