@@ -10,6 +10,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
@@ -17,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
+import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
@@ -199,6 +201,22 @@ class Convert(Job):
         cfagg.convert(path, self.url, chunks={"x": 10}, workers=1, target_options=self.options)
 
 
+class Rows(Job):
+    def run(self) -> None:
+        pieces = [partial(rows, n) for n in range(4)]
+        cfagg.write_rows(pieces, self.url, chunk=40, target_options=self.options)
+
+
+def rows(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.full(3 * n, float(n)), np.arange(3 * n), np.array([0, n, 3 * n])
+
+
+class Filtered(Job):
+    def run(self) -> None:
+        x = da.arange(20, chunks=5)
+        cfagg.write({"x": ("i", x[x % 7 < 4])}, self.url, target_options=self.options)
+
+
 class Query(Job):
     reads = True
 
@@ -221,7 +239,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", [Append, Convert, Query])
+@pytest.mark.parametrize("kind", [Append, Convert, Filtered, Query, Rows])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_server_that_fails_leaves_the_old_or_the_new_and_no_wrong_answer(
     kind: type[Job], fault: str, bucket: Bucket, faulty: Faulty, tmp_path: Path
