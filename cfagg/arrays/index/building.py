@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 import time
@@ -10,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cfagg.arrays.identity import Identity, is_square
+from cfagg.arrays.index.digests import NotedBytes, digest_of, is_still, state_of
 from cfagg.arrays.index.headers import StoredHeader, write_header
-from cfagg.arrays.index.rows import FileRow, FileState, VariableRow
-from cfagg.arrays.index.schema import FIELD, LONGEST, RANGES
+from cfagg.arrays.index.rows import FileRow, VariableRow
+from cfagg.arrays.index.schema import FIELD
 from cfagg.arrays.index.table import Collected, Index
 from cfagg.arrays.index.tables import chunks_of
 from cfagg.errors import CfaggError
@@ -29,16 +29,7 @@ from cfagg.storage.files import Borrowed, Context, Handle
 from cfagg.storage.handles import handles
 from cfagg.storage.urls import Url
 
-__all__ = ["DIGEST", "build_index", "digest_of", "index_files", "is_text", "row_of", "state_of"]
-
-#: Bytes of the digest of what describes a file's variables.
-DIGEST = 16
-
-#: Ranges of bytes so close to each other are one.
-_GAP = 2**12
-
-#: First bytes of a file that are read at once, and bytes behind them that are held while it is looked into.
-_LOOKED_AT, _HELD = 2**16, 2**20
+__all__ = ["build_index", "index_files", "is_text", "row_of"]
 
 #: The most chunks of one variable that an index has.
 _CHUNKS = 2**22
@@ -187,12 +178,6 @@ def _known(path: str, addresses: Iterable[str], previous: Index | None) -> FileR
     return row._replace(path=path) if state == row.state and there.issuperset(addresses) else None
 
 
-def state_of(handle: Handle) -> FileState:
-    """Return the state of an open file."""
-    tag = getattr(handle.data, "tag", None)
-    return FileState.of(handle.key, tag if handle.data is not None else None)
-
-
 def is_text(path: str) -> bool:
     """Return whether the name of a file is one that Parquet can hold: not one of bytes that are no UTF-8."""
     try:
@@ -219,7 +204,7 @@ def _looked_into(path: str, addresses: Sequence[str] | None) -> tuple[FileRow | 
         return none
     if handle.data is None and handle.real != path and handle.real != os.path.realpath(path):
         return none  # something else took its place meanwhile
-    noted = _Noted(handle)
+    noted = NotedBytes(handle)
     # One for all variables: what is remembered of it, such as a header, is noted once.
     lent = Borrowed(handle.key.path, noted)
     variables, is_proven = [], True
@@ -240,68 +225,11 @@ def _looked_into(path: str, addresses: Sequence[str] | None) -> tuple[FileRow | 
     # Mostly of the bytes that were parsed.  It is looked only then whether the file is still the same: else this might
     # be the digest of another state.
     digest = None if ranges is None else digest_of(lent, ranges, context)
-    if not _is_still(handle) if handle.data is None else not state.etag:
+    if not is_still(handle) if handle.data is None else not state.etag:
         # Nothing would show later that it is this state.
         return FileRow(path, state, None, (), ()), tuple(addresses)
     there = {v.address for v in variables}
     return FileRow(path, state, digest, ranges or (), tuple(variables)), tuple(a for a in addresses if a not in there)
-
-
-def _is_still(handle: Handle) -> bool:
-    """Return whether a local file is as it was when it was opened."""
-    found = os.fstat(handle.fd)
-    key = handle.key
-    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns) == (key.size, key.modified, key.changed)
-
-
-def digest_of(handle: Handle, ranges: Sequence[int], context: Context) -> bytes | None:
-    """Return the digest of some ranges of bytes of a file, `None` where it does not have them."""
-    digest = hashlib.blake2b(digest_size=DIGEST)
-    try:
-        for a, b in zip(ranges[::2], ranges[1::2], strict=True):
-            digest.update(handle.exactly(b - a, a, context))
-    except CfaggError:
-        return None
-    return digest.digest()
-
-
-class _Noted:
-    """The bytes of an open file, noting which of them are asked for."""
-
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
-        #: What was asked for, and those bytes as long as they are few: most are asked for again, for the digest.
-        self._taken: dict[tuple[int, int], bytes] = {}
-        self._room = _HELD
-        #: The first bytes, where most of what is asked for stands.
-        self._first = handle.some(_LOOKED_AT, 0)
-
-    def __len__(self) -> int:
-        return self._handle.key.size
-
-    def __getitem__(self, where: slice) -> bytes:
-        start, stop, _ = where.indices(len(self))
-        if stop <= start:
-            return b""
-        found = self._taken.get((start, stop))
-        if found:
-            return found
-        inside = stop <= len(self._first)
-        data = self._first[start:stop] if inside else self._handle.some(stop - start, start)
-        self._room -= 0 if inside else len(data)
-        self._taken[start, stop] = b"" if inside or self._room < 0 else data
-        return data
-
-    def ranges(self) -> tuple[int, ...] | None:
-        """Return begin and end of each range, ascending; `None` where there are too many to be read again."""
-        found: list[int] = []
-        for a, b in sorted(self._taken):
-            if found and a <= found[-1] + _GAP:
-                found[-1] = max(found[-1], b)
-            else:
-                found += [a, b]
-        length = sum(found[1::2]) - sum(found[::2])
-        return tuple(found) if len(found) <= 2 * RANGES and length <= LONGEST else None
 
 
 def _located(

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.arrays.blocks import THREAD_BYTES, Work, run
+from cfagg.arrays.index.digests import DIGEST
 from cfagg.arrays.index.lookup import IndexLookup, OpenedIndex
 from cfagg.arrays.index.patterns import MOST, Pattern, Request, codes_of, pattern_of
 from cfagg.arrays.index.rows import FileState
@@ -301,8 +302,6 @@ def _opened(path: str | Url) -> Directory | RemoteDirectory | None:
 def _doubt(opened: OpenedIndex, index: Index, i: int, fd: int, state: State) -> bool:
     """Return whether what describes the variables of an open file in another state is what it was."""
     import hashlib
-
-    from cfagg.arrays.index.building import DIGEST
 
     if index.digest[i] is None or index.etag[i] is not None:
         return False

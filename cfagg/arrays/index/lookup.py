@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cfagg.arrays.index import SUFFIX
+from cfagg.arrays.index.digests import digest_of, state_of
 from cfagg.arrays.index.rows import FileState
 from cfagg.arrays.index.table import Index
 from cfagg.errors import CfaggError, SourceError, SourceNotFoundError, StaleIndexWarning
@@ -82,8 +83,6 @@ class IndexLookup:
 
     def is_fresh(self, opened: OpenedIndex, i: int, handle: Handle) -> bool:
         """Return whether an open file is the one that the index describes."""
-        from cfagg.arrays.index.building import digest_of, state_of
-
         index = opened.index
         if index is None:
             return False
