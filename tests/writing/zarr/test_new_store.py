@@ -102,9 +102,12 @@ def test_workers_write_through_pickled_keys_and_nothing_half_is_published(source
         keys.put("a/tas/c/9", b"first")
         keys.put("a/tas/c/9", b"second")
         keys.move("a/tas/c/9", "a/tas/c/10")
-        keys.put("a/tas/c/11", b"gone")
-        keys.delete(["a/tas/c/11", "a/tas/c/12"])
+        keys.put("__aside/11", b"gone")
+        keys.end("__aside")
+        with pytest.raises(FileNotFoundError):
+            keys.put("a/tas/c/12", b"late")
         place.publish(documents(source))
+    assert not (target / "__aside").exists()
     assert {p.name: p.read_bytes() for p in (target / "a/tas/c").iterdir()} == {"10": b"second"}
 
 
