@@ -7,23 +7,26 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from cfagg.cli import selecting
+from cfagg.cli import output, selecting
 from cfagg.cli.bars import byte_bar
 from cfagg.cli.options import (
-    add_allow,
-    add_flag,
-    add_json,
-    add_storage_option,
-    add_workers,
-    new_command,
-    print_report,
+    JSON,
+    allow,
+    either,
+    flag,
+    group,
+    option,
+    storage_option,
     storage_options,
+    workers,
 )
 from cfagg.errors import SelectionError
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-_EPILOG = """\
+DESCRIPTION = "Store cumulative sums of an array of a Zarr store at the edges of its chunks (ZEP 5)."
+
+EPILOG = """\
 examples:
   cfagg accumulate temperature.zarr tas
   cfagg accumulate temperature.zarr tas --dims time --dims lat,lon --weights area
@@ -44,72 +47,73 @@ _AS_THEY_ARE = ("append", "refresh", "overwrite", "adopt", "resume", "dry_run", 
 _KEPT = ("dims", "weights", "statistics", "precision", "codec", "workers", "memory")
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to the parser of `cfagg`."""
-    parser = new_command(
-        subparsers,
-        "accumulate",
-        "store sums of an array, for quick averages over any range",
-        "Store cumulative sums of an array of a Zarr store at the edges of its chunks (ZEP 5).",
-        _EPILOG,
-    )
-    parser.add_argument(
-        "store", metavar="STORE", help="directory of a Zarr store, version 2 or 3, or its URL in an object store"
-    )
-    parser.add_argument("variable", metavar="VARIABLE", help="path of an array in the store")
-    what = parser.add_argument_group("what to store")
-    what.add_argument(
-        "--dims",
-        metavar="DIMS",
-        type=selecting.names,
-        action="append",
-        help="a combination of dimensions to sum along, such as time or lat,lon; may be repeated (default: every "
-        "single dimension, and the horizontal ones together)",
-    )
-    what.add_argument(
-        "--stride",
-        metavar="N",
-        type=_stride,
-        action="append",
-        help="number of chunks between sums, such as 2 or time=2; may be repeated (default: 1)",
-    )
-    what.add_argument(
-        "--weights",
-        metavar="NAME",
-        help="'area' for cell areas, 'none', or a variable of the store (default: none)",
-    )
-    what.add_argument(
-        "--statistics",
-        metavar="NAMES",
-        type=_words,
-        help="'chunks', or any of 'min', 'max', 'std' to store them for every combination, or 'none' (default: chunks)",
-    )
-    what.add_argument(
-        "--precision",
-        choices=("auto", "float64", "double-double"),
-        help="numeric type of the sums (default: auto, which is exact for integers)",
-    )
-    what.add_argument("--codec", choices=("blosc", "zstd", "gzip", "none"), help="compression (default: blosc)")
-    existing = parser.add_argument_group("if there is an accumulation already")
-    one = existing.add_mutually_exclusive_group()
-    add_flag(one, "--append", "extend it after the array has grown along one dimension")
-    add_flag(one, "--refresh", "bring it up to date after the data have changed")
-    add_flag(one, "--overwrite", "replace it, or an unfinished build")
-    add_flag(one, "--adopt", "accept a copy of the store if its contents are the same")
-    how = parser.add_argument_group("how to run")
-    add_flag(how, "--resume", "finish a killed run with the same options")
-    add_flag(how, "--dry-run", "print what would be stored; read no data and write nothing")
-    how.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers read the data")
-    add_workers(how, default="one per processor, 16 for a store on another machine")
-    how.add_argument(
-        "--memory",
-        metavar="SIZE",
-        help="memory for data in flight, such as 1GiB, in addition to the libraries' (default: 256MiB)",
-    )
-    add_allow(how, "also read what links in the store lead to in or below PATH")
-    add_storage_option(how)
-    add_json(how)
-    add_flag(how, "--quiet", "no progress bar or summary")
+def _stride(text: str) -> tuple[str | None, int]:
+    """Return one value of ``--stride``: a dimension, `None` for all, and a number of chunks."""
+    name, equals, number = text.rpartition("=")
+    try:
+        value = int(number)
+    except ValueError:
+        value = 0
+    if value < 1 or bool(equals) != bool(name.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of chunks like 2 or time=2")
+    return name.strip() or None, value
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Return words separated by commas."""
+    return tuple(word.strip() for word in text.split(","))
+
+
+OPTIONS = (
+    option("store", "STORE", "directory of a Zarr store, version 2 or 3, or its URL in an object store"),
+    option("variable", "VARIABLE", "path of an array in the store"),
+    group(
+        "what to store",
+        option(
+            "--dims", "DIMS", "a combination of dimensions to sum along, such as time or lat,lon; may be repeated "
+            "(default: every single dimension, and the horizontal ones together)",
+            type=selecting.names, action="append",
+        ),
+        option(
+            "--stride", "N", "number of chunks between sums, such as 2 or time=2; may be repeated (default: 1)",
+            type=_stride, action="append",
+        ),
+        option("--weights", "NAME", "'area' for cell areas, 'none', or a variable of the store (default: none)"),
+        option(
+            "--statistics", "NAMES", "'chunks', or any of 'min', 'max', 'std' to store them for every combination, or "
+            "'none' (default: chunks)", type=_words,
+        ),
+        option(
+            "--precision", ("auto", "float64", "double-double"),
+            "numeric type of the sums (default: auto, which is exact for integers)",
+        ),
+        option("--codec", ("blosc", "zstd", "gzip", "none"), "compression (default: blosc)"),
+    ),
+    group(
+        "if there is an accumulation already",
+        either(
+            flag("--append", "extend it after the array has grown along one dimension"),
+            flag("--refresh", "bring it up to date after the data have changed"),
+            flag("--overwrite", "replace it, or an unfinished build"),
+            flag("--adopt", "accept a copy of the store if its contents are the same"),
+        ),
+    ),
+    group(
+        "how to run",
+        flag("--resume", "finish a killed run with the same options"),
+        flag("--dry-run", "print what would be stored; read no data and write nothing"),
+        option("--dask", "ADDRESS", "a Dask scheduler whose workers read the data"),
+        workers(default="one per processor, 16 for a store on another machine"),
+        option(
+            "--memory", "SIZE",
+            "memory for data in flight, such as 1GiB, in addition to the libraries' (default: 256MiB)",
+        ),
+        allow("also read what links in the store lead to in or below PATH"),
+        storage_option(),
+        JSON,
+        flag("--quiet", "no progress bar or summary"),
+    ),
+)  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -136,20 +140,8 @@ def run(args: argparse.Namespace) -> int:
             **{name: getattr(args, name) for name in _AS_THEY_ARE},
             **given,
         )
-    print_report(args, "accumulate", report.as_dict(), str(report))
+    output.print_report(args, "accumulate", report.as_dict(), str(report))
     return 0
-
-
-def _stride(text: str) -> tuple[str | None, int]:
-    """Return one value of ``--stride``: a dimension, `None` for all, and a number of chunks."""
-    name, equals, number = text.rpartition("=")
-    try:
-        value = int(number)
-    except ValueError:
-        value = 0
-    if value < 1 or bool(equals) != bool(name.strip()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of chunks like 2 or time=2")
-    return name.strip() or None, value
 
 
 def _strides(given: list[tuple[str | None, int]] | None) -> int | dict[str, int] | None:
@@ -164,11 +156,6 @@ def _strides(given: list[tuple[str | None, int]] | None) -> int | dict[str, int]
             raise SelectionError("--stride is given more than once; give it once for all, or once per dimension")
         found[name] = value
     return found
-
-
-def _words(text: str) -> tuple[str, ...]:
-    """Return words separated by commas."""
-    return tuple(word.strip() for word in text.split(","))
 
 
 def _resolve(

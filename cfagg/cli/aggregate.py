@@ -7,27 +7,32 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from cfagg.cli import output
 from cfagg.cli.bars import step_bar
 from cfagg.cli.options import (
-    add_allow,
-    add_files_from,
-    add_flag,
-    add_json,
-    add_repeated,
-    add_storage_option,
-    add_workers,
+    FILES_FROM,
+    Option,
+    allow,
+    flag,
+    group,
     listed,
-    new_command,
-    refused,
+    option,
+    repeated,
+    storage_option,
     storage_options,
+    workers,
 )
 
 if TYPE_CHECKING:
     from cfagg.aggregation.report import Report
 
-__all__ = ["RULES", "add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "RULES", "run"]
 
-_EPILOG = """\
+DESCRIPTION = (
+    "Put many files together as one dataset by the aggregation rules of CF, or tell what would be put together."
+)
+
+EPILOG = """\
 examples:
   cfagg aggregate 'tas_*.nc'                              what would be one array, and why the rest is apart
   cfagg aggregate data/ -o tas.nc
@@ -75,73 +80,75 @@ RULES: tuple[tuple[str, str, str], ...] = (
 )  # fmt: skip
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to the parser of `cfagg`."""
-    parser = new_command(
-        subparsers,
-        "aggregate",
-        "put many files together as one dataset",
-        "Put many files together as one dataset by the aggregation rules of CF, or tell what would be put together.",
-        _EPILOG,
-    )
-    parser.add_argument("files", metavar="FILES", nargs="*", help="files, stores, patterns, directories or URLs")
-    what = parser.add_argument_group("what to read and write")
-    add_files_from(what)
-    what.add_argument("-o", "--output", metavar="OUT", help="the aggregation file to write, or its URL")
-    what.add_argument(
-        "--to",
-        metavar="KIND",
-        help="its dialect: CF-1.13, CFA-0.6.2, CFA-0.4, NCA-0.1 (default: as OUT is named; of .nc, CF-1.13)",
-    )
-    add_flag(what, "--append", "add FILES to those that OUT holds, which are not read again")
-    add_flag(what, "--update", "with --append: also take in what changed or went since")
-    what.add_argument("--relative-to", metavar="DIR", help="directory at which references start (default: that of OUT)")
-    what.add_argument(
-        "--on-loss",
-        choices=("error", "materialise", "drop"),
-        default="error",
-        help="what to do about what OUT cannot say: refuse and list it, write such values beside OUT, or leave it out "
-        "(default: error)",
-    )
-    what.add_argument("--no-index", dest="index", action="store_false", help="write no index of byte ranges beside OUT")
-    add_flag(what, "--skip-errors", "go on without files that cannot be read")
-    add_flag(what, "--overwrite", "replace OUT, or the page of --html")
-    add_allow(what, "also read files at or below PATH that aggregation files among FILES refer to")
-    add_storage_option(what, where="FILES")
-    _add_rules(parser.add_argument_group("when variables are one array"))
-    how = parser.add_argument_group("report and how to run")
-    add_flag(how, "--explain", "print what was put together and why the rest is apart (without -o, the default)")
-    how.add_argument("--why", metavar="FILE", nargs=2, help="tell why these two of FILES are one array or not")
-    how.add_argument("--html", metavar="PAGE", help="write the explanation as a page that needs no other file")
-    add_json(how, "print the explanation as strict JSON")
-    add_workers(how, "processes", "one per processor for many files")
-    how.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers read the headers")
-    add_flag(how, "--quiet", "no progress bar, notes or summary")
+def _cells(text: str) -> Any:
+    """Return a value of ``--cells``: `True`, or an axis and its condition."""
+    if text == "common":
+        return True
+    axis, colon, conditions = text.partition(":")
+    pairs = [item.partition("=") for item in conditions.split(",")]
+    if not colon or not axis.strip() or any(name.strip() not in ("cellsize", "spacing") for name, *_ in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} is not 'common', and no condition such as T:cellsize=1 day")
+    return axis.strip(), {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _add_rules(group: argparse._ArgumentGroup) -> None:
-    for name, kind, line in RULES:
-        option = f"--{name.replace('_', '-')}"
-        if kind == "flag":
-            group.add_argument(option, action="store_true", default=None, help=line)
-        elif kind == "no":
-            group.add_argument(option, action=argparse.BooleanOptionalAction, help=line)
-        elif kind == "number":
-            group.add_argument(option, metavar="X", type=float, help=line)
-        elif kind == "names":
-            add_repeated(group, option, "NAME", line)
-        elif kind == "cells":
-            add_repeated(group, option, "COND", f"{line}; or AXIS:cellsize=1 day,spacing=1 day", type=_cells)
-        elif kind == "name":
-            group.add_argument(option, metavar="NAME", help=line)
-        else:
-            group.add_argument(option, choices=kind.split(), help=line)
+def _rule(name: str, kind: str, line: str) -> Option:
+    """Return the option of a rule."""
+    named = f"--{name.replace('_', '-')}"
+    if kind in ("flag", "no"):
+        action = "store_true" if kind == "flag" else argparse.BooleanOptionalAction
+        return Option((named,), {"action": action, "default": None, "help": line})
+    if kind == "names":
+        return repeated(named, "NAME", line)
+    if kind == "cells":
+        return repeated(named, "COND", f"{line}; or AXIS:cellsize=1 day,spacing=1 day", type=_cells)
+    if kind == "number":
+        return option(named, "X", line, type=float)
+    return option(named, "NAME" if kind == "name" else tuple(kind.split()), line)
+
+
+OPTIONS = (
+    option("files", "FILES", "files, stores, patterns, directories or URLs", nargs="*"),
+    group(
+        "what to read and write",
+        FILES_FROM,
+        option("--output", "OUT", "the aggregation file to write, or its URL"),
+        option(
+            "--to", "KIND",
+            "its dialect: CF-1.13, CFA-0.6.2, CFA-0.4, NCA-0.1 (default: as OUT is named; of .nc, CF-1.13)",
+        ),
+        flag("--append", "add FILES to those that OUT holds, which are not read again"),
+        flag("--update", "with --append: also take in what changed or went since"),
+        option("--relative-to", "DIR", "directory at which references start (default: that of OUT)"),
+        option(
+            "--on-loss", ("error", "materialise", "drop"), "what to do about what OUT cannot say: refuse and list it, "
+            "write such values beside OUT, or leave it out (default: error)", default="error",
+        ),
+        Option(
+            ("--no-index",),
+            {"dest": "index", "action": "store_false", "help": "write no index of byte ranges beside OUT"},
+        ),
+        flag("--skip-errors", "go on without files that cannot be read"),
+        flag("--overwrite", "replace OUT, or the page of --html"),
+        allow("also read files at or below PATH that aggregation files among FILES refer to"),
+        storage_option(where="FILES"),
+    ),
+    group("when variables are one array", *(_rule(*rule) for rule in RULES)),
+    group(
+        "report and how to run",
+        flag("--explain", "print what was put together and why the rest is apart (without -o, the default)"),
+        option("--why", "FILE", "tell why these two of FILES are one array or not", nargs=2),
+        option("--html", "PAGE", "write the explanation as a page that needs no other file"),
+        flag("--json", "print the explanation as strict JSON"),
+        workers("processes", "one per processor for many files"),
+        option("--dask", "ADDRESS", "a Dask scheduler whose workers read the headers"),
+        flag("--quiet", "no progress bar, notes or summary"),
+    ),
+)  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     """Put files together; what was written, or the explanation, goes to stdout, notes to stderr."""
     from cfagg.arrays.index import SUFFIX
-    from cfagg.cli import output
     from cfagg.cli.messages import as_options
     from cfagg.errors import LossError, OptionError
 
@@ -161,7 +168,7 @@ def run(args: argparse.Namespace) -> int:
         with step_bar("scan", not args.quiet and sys.stderr.isatty()) as progress:
             report = _report(args, files, progress)
     except LossError as error:
-        return refused(args, "aggregate", error)
+        return output.refused(args, "aggregate", error)
     report.wording = as_options
     if args.html is not None:
         with output.opened(args.html) as stream:
@@ -216,17 +223,6 @@ def _print(args: argparse.Namespace, report: Report) -> None:
         print(why)
     elif args.explain or (args.output is None and args.html is None):
         print(report)
-
-
-def _cells(text: str) -> Any:
-    """Return a value of ``--cells``: `True`, or an axis and its condition."""
-    if text == "common":
-        return True
-    axis, colon, conditions = text.partition(":")
-    pairs = [item.partition("=") for item in conditions.split(",")]
-    if not colon or not axis.strip() or any(name.strip() not in ("cellsize", "spacing") for name, *_ in pairs):
-        raise argparse.ArgumentTypeError(f"{text!r} is not 'common', and no condition such as T:cellsize=1 day")
-    return axis.strip(), {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _all_cells(given: list[Any]) -> Any:

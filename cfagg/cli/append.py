@@ -7,26 +7,27 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cfagg.cli import output
 from cfagg.cli.options import (
-    add_allow,
-    add_files_from,
-    add_flag,
-    add_json,
-    add_storage_option,
-    add_workers,
+    FILES_FROM,
+    JSON_REPORT,
+    allow,
+    flag,
     listed,
-    new_command,
-    print_report,
-    refused,
+    option,
+    storage_option,
     storage_options,
+    workers,
 )
 
 if TYPE_CHECKING:
     from cfagg.writing.zarr.appending import Appended
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-_EPILOG = """\
+DESCRIPTION = "Append files to a Zarr store along one dimension, one after the other, each whole or not at all."
+
+EPILOG = """\
 examples:
   cfagg append temperature.zarr 2026-11.nc --dim time
   cfagg append s3://bucket/temperature.zarr data/2026-*.nc --dim time
@@ -35,34 +36,24 @@ Readers see each file whole or not at all. If a run is killed, the store is as i
 and the next run goes on from there.
 """
 
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to the parser of `cfagg`."""
-    parser = new_command(
-        subparsers,
-        "append",
-        "append files to a Zarr store",
-        "Append files to a Zarr store along one dimension, one after the other, each whole or not at all.",
-        _EPILOG,
-    )
-    parser.add_argument("store", metavar="STORE", help="directory or URL of a Zarr store")
-    parser.add_argument("data", metavar="DATA", nargs="*", help="files of any format that cfagg reads, in their order")
-    add_files_from(parser)
-    parser.add_argument("--dim", metavar="NAME", required=True, help="the dimension that grows")
-    parser.add_argument("--group", metavar="PATH", help="a group of the store (default: the root)")
-    parser.add_argument(
-        "--on-loss",
-        choices=["error", "drop"],
-        default="error",
-        help="what to do about attributes and variables that the store does not have (default: error)",
-    )
-    add_flag(parser, "--any-order", "append also where the coordinate overlaps that of the store, or is out of order")
-    add_allow(parser, "also read files at or below PATH that DATA refers to")
-    add_storage_option(parser, where="STORE")
-    add_storage_option(parser, of="data", where="DATA")
-    add_workers(parser, default="one per processor, at most 8")
-    add_flag(parser, "--quiet", "no notes or summary")
-    add_json(parser, "print the report as strict JSON")
+OPTIONS = (
+    option("store", "STORE", "directory or URL of a Zarr store"),
+    option("data", "DATA", "files of any format that cfagg reads, in their order", nargs="*"),
+    FILES_FROM,
+    option("--dim", "NAME", "the dimension that grows", required=True),
+    option("--group", "PATH", "a group of the store (default: the root)"),
+    option(
+        "--on-loss", ("error", "drop"),
+        "what to do about attributes and variables that the store does not have (default: error)", default="error",
+    ),
+    flag("--any-order", "append also where the coordinate overlaps that of the store, or is out of order"),
+    allow("also read files at or below PATH that DATA refers to"),
+    storage_option(where="STORE"),
+    storage_option("data", "DATA"),
+    workers(default="one per processor, at most 8"),
+    flag("--quiet", "no notes or summary"),
+    JSON_REPORT,
+)  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,14 +74,14 @@ def run(args: argparse.Namespace) -> int:
             )  # fmt: skip
         except LossError as error:
             _say(whole, files, file)
-            return refused(args, "append", error)
+            return output.refused(args, "append", error)
         except BaseException:
             _say(whole, files, file)
             raise
         whole = one if whole is None else _together(whole, one)
     assert whole is not None  # noqa: S101 - there is a file
     notes = [*whole.notes, *(f"lost: {loss}" for loss in whole.losses)]
-    print_report(args, "append", whole.as_dict(), str(whole), notes)
+    output.print_report(args, "append", whole.as_dict(), str(whole), notes)
     return 0
 
 

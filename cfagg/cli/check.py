@@ -12,16 +12,29 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import output
-from cfagg.cli.options import add_allow, add_flag, add_storage_option, add_substitute, new_command, storage_options
+from cfagg.cli.options import (
+    SUBSTITUTE,
+    WORD_SIZE,
+    Option,
+    allow,
+    either,
+    flag,
+    group,
+    option,
+    storage_option,
+    storage_options,
+)
 
 if TYPE_CHECKING:
     from cfagg.checking.config import Settings
     from cfagg.checking.parallel import Job
     from cfagg.checking.report import SourceReport
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-_EPILOG = """\
+DESCRIPTION = "Check datasets against the version of the CF conventions that each claims."
+
+EPILOG = """\
 examples:
   cfagg check temperature.nc
   cfagg check *.nc --ignore DOC,NAM001
@@ -43,89 +56,6 @@ exit status: 0 no errors (there may be warnings), 1 errors, 2 wrong usage, or so
 FORMATS = ("text", "json", "sarif", "junit", "github", "html")
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to the parser of `cfagg`."""
-    parser = new_command(
-        subparsers,
-        "check",
-        "check datasets against the CF conventions",
-        "Check datasets against the version of the CF conventions that each claims.",
-        _EPILOG,
-    )
-    parser.add_argument(
-        "sources",
-        metavar="FILE",
-        nargs="+",
-        help="a file, store, directory or URL; - reads one dataset from standard input",
-    )
-    what = parser.add_argument_group("what to check")
-    what.add_argument("--cf-version", metavar="VERSION", help="check against this version of CF, such as 1.8")
-    add_flag(what, "--data", "also check values")
-    add_flag(what, "--references", "open the files that aggregations refer to")
-    add_allow(what, "also follow references to files at or below PATH")
-    add_storage_option(what)
-    add_substitute(what)
-    what.add_argument(
-        "--word-size",
-        type=int,
-        choices=(1, 4, 8),
-        help="bytes by which addresses in PP files count (default: the structure of each file decides)",
-    )
-    what.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=_seconds,
-        help="time limit of one request to a server; a dataset gets ten times as long (default: 30)",
-    )
-    what.add_argument(
-        "--select",
-        metavar="CODES",
-        type=_codes,
-        action="append",
-        help="only rules whose codes start with one of these prefixes, such as UNI,TIM",
-    )
-    what.add_argument(
-        "--ignore",
-        metavar="CODES",
-        type=_codes,
-        action="append",
-        help="no rules whose codes start with one of these prefixes, such as DOC,NAM001",
-    )
-    for table in ("standard-names", "area-types", "regions"):
-        what.add_argument(
-            f"--{table}",
-            metavar="TABLE",
-            help=argparse.SUPPRESS
-            if table != "standard-names"
-            else "a table of standard names instead of the one in the package (also --area-types, --regions)",
-        )
-    settings = what.add_mutually_exclusive_group()
-    settings.add_argument("--config", metavar="FILE", help="read settings and suppressions from this file")
-    add_flag(settings, "--no-config", "ignore all settings files")
-    how = parser.add_argument_group("report")
-    how.add_argument("--format", choices=FORMATS, default="text", help="format of the report (default: text)")
-    how.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
-    how.add_argument("-o", "--output", metavar="FILE", help="write the report, or with --fix the dataset, to this file")
-    add_flag(how, "--overwrite", "let --output replace a file")
-    add_flag(how, "--statistics", "count the findings of each rule")
-    add_flag(how, "--show-skipped", "list the rules that were not run, and why")
-    add_flag(how, "--strict", "exit with 1 for warnings too")
-    add_flag(how, "--quiet", "print nothing; the result is the exit status and --output")
-    how.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="colours (default: auto)")
-    fixing = parser.add_argument_group("fixing")
-    add_flag(fixing, "--fix", "print what would be changed; with --output, write the changed dataset")
-    add_flag(fixing, "--unsafe-fixes", "also make changes that may alter the meaning")
-    add_flag(fixing, "--in-place", "change the dataset itself")
-    parser.add_argument(
-        "--workers",
-        "--jobs",
-        dest="jobs",
-        metavar="N",
-        type=_jobs,
-        help="processes (default: one per processor for many files)",
-    )
-
-
 def _codes(text: str) -> list[str]:
     """Return the codes of ``--select`` and ``--ignore``."""
     return [word.strip() for word in text.split(",") if word.strip()]
@@ -145,6 +75,73 @@ def _jobs(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return int(text)
+
+
+OPTIONS = (
+    option(
+        "sources", "FILE", "a file, store, directory or URL; - reads one dataset from standard input", nargs="+"
+    ),
+    group(
+        "what to check",
+        option("--cf-version", "VERSION", "check against this version of CF, such as 1.8"),
+        flag("--data", "also check values"),
+        flag("--references", "open the files that aggregations refer to"),
+        allow("also follow references to files at or below PATH"),
+        storage_option(),
+        SUBSTITUTE,
+        WORD_SIZE,
+        option(
+            "--timeout", "SECONDS",
+            "time limit of one request to a server; a dataset gets ten times as long (default: 30)", type=_seconds,
+        ),
+        option(
+            "--select", "CODES", "only rules whose codes start with one of these prefixes, such as UNI,TIM",
+            type=_codes, action="append",
+        ),
+        option(
+            "--ignore", "CODES", "no rules whose codes start with one of these prefixes, such as DOC,NAM001",
+            type=_codes, action="append",
+        ),
+        option(
+            "--standard-names", "TABLE",
+            "a table of standard names instead of the one in the package (also --area-types, --regions)",
+        ),
+        option("--area-types", "TABLE", argparse.SUPPRESS),
+        option("--regions", "TABLE", argparse.SUPPRESS),
+        either(
+            option("--config", "FILE", "read settings and suppressions from this file"),
+            flag("--no-config", "ignore all settings files"),
+        ),
+    ),
+    group(
+        "report",
+        option("--format", FORMATS, "format of the report (default: text)", default="text"),
+        Option(
+            ("--json",),
+            {"dest": "format", "action": "store_const", "const": "json", "help": "the same as --format json"},
+        ),
+        option("--output", "FILE", "write the report, or with --fix the dataset, to this file"),
+        flag("--overwrite", "let --output replace a file"),
+        flag("--statistics", "count the findings of each rule"),
+        flag("--show-skipped", "list the rules that were not run, and why"),
+        flag("--strict", "exit with 1 for warnings too"),
+        flag("--quiet", "print nothing; the result is the exit status and --output"),
+        option("--color", ("auto", "always", "never"), "colours (default: auto)", default="auto"),
+    ),
+    group(
+        "fixing",
+        flag("--fix", "print what would be changed; with --output, write the changed dataset"),
+        flag("--unsafe-fixes", "also make changes that may alter the meaning"),
+        flag("--in-place", "change the dataset itself"),
+    ),
+    Option(
+        ("--workers", "--jobs"),
+        {
+            "dest": "jobs", "metavar": "N", "type": _jobs,
+            "help": "processes (default: one per processor for many files)",
+        },
+    ),
+)  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:

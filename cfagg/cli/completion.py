@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import argparse
 
-from cfagg.cli.options import new_command
+from cfagg.cli.options import option
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-_EPILOG = """\
+DESCRIPTION = "Print a script with which a shell completes commands, options and file names of cfagg."
+
+EPILOG = """\
 examples:
   cfagg completion bash > ~/.local/share/bash-completion/completions/cfagg
   cfagg completion zsh > ~/.zfunc/_cfagg
 """
 
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to the parser of `cfagg`."""
-    parser = new_command(
-        subparsers,
-        "completion",
-        "print a completion script for a shell",
-        "Print a script with which a shell completes commands, options and file names of cfagg.",
-        _EPILOG,
-    )
-    parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "tcsh"), help="bash, zsh or tcsh")
+OPTIONS = (option("shell", ("bash", "zsh", "tcsh"), "bash, zsh or tcsh", metavar="SHELL"),)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,23 +7,29 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from cfagg.cli import output
 from cfagg.cli.bars import byte_bar
 from cfagg.cli.options import (
-    add_allow,
-    add_flag,
-    add_json,
-    add_storage_option,
-    add_substitute,
-    add_workers,
-    new_command,
-    print_report,
-    refused,
+    JSON_REPORT,
+    SUBSTITUTE,
+    WORD_SIZE,
+    allow,
+    flag,
+    group,
+    option,
+    storage_option,
     storage_options,
+    workers,
 )
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-_EPILOG = """\
+DESCRIPTION = (
+    "Write an aggregation, a netCDF or PP file, or a Zarr store as a Zarr store, a netCDF-4 file or an Icechunk "
+    "repository with the same values, or as an aggregation file of another dialect."
+)
+
+EPILOG = """\
 examples:
   cfagg convert temperature.nca temperature.zarr
   cfagg convert temperature.nca temperature.zarr --chunks time=12,lat=64
@@ -46,114 +52,111 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to the parser of `cfagg`."""
-    parser = new_command(
-        subparsers,
-        "convert",
-        "write an aggregation, a file or a store in another format or dialect",
-        "Write an aggregation, a netCDF or PP file, or a Zarr store as a Zarr store, a netCDF-4 file or an Icechunk "
-        "repository with the same values, or as an aggregation file of another dialect.",
-        _EPILOG,
-    )
-    parser.add_argument(
-        "source", metavar="SOURCE", help="an aggregation, a netCDF or PP file, or a Zarr store; or its URL"
-    )
-    parser.add_argument(
-        "target", metavar="TARGET", nargs="?", help="directory or URL of a Zarr store, or the name of a file to write"
-    )
-    parser.add_argument("-o", "--output", metavar="TARGET", help="another way to give TARGET")
-    what = parser.add_argument_group("what to write")
-    what.add_argument(
-        "--variable",
-        metavar="NAME",
-        action="append",
-        dest="variables",
-        help="convert this variable and those it refers to; may be repeated (default: all)",
-    )
-    what.add_argument(
-        "--to",
-        metavar="KIND",
-        help="zarr, netcdf, icechunk, or the dialect of an aggregation file: CF-1.13, CFA-0.6.2, CFA-0.4, NCA-0.1 "
-        "(default: as TARGET is named: .zarr, .nc, .icechunk, .nca)",
-    )
-    what.add_argument(
-        "--relative-to",
-        metavar="DIR",
-        help="directory at which references start (default: that of TARGET; / is absolute)",
-    )
-    what.add_argument("--zarr-format", type=int, choices=(3, 2), default=3, help="version of Zarr (default: 3)")
-    what.add_argument(
-        "--chunks",
-        metavar="CHUNKS",
-        type=_chunks,
-        default="auto",
-        help="'auto', 'partitions', or lengths such as time=12,lat=64; -1 is a whole dimension (default: auto)",
-    )
-    what.add_argument(
-        "--shards",
-        metavar="SHARDS",
-        type=_lengths,
-        help="objects that hold several chunks, by their lengths, such as time=360; -1 is a whole dimension (Zarr v3)",
-    )
-    what.add_argument(
-        "--region",
-        metavar="REGION",
-        type=_region,
-        help="write into this part of a store that is there, such as time=31:59 (positions, on whole chunks)",
-    )
-    what.add_argument(
-        "--packing",
-        choices=("keep", "decode"),
-        default="keep",
-        help="write packed integers as stored, or the floats they represent (default: keep)",
-    )
-    what.add_argument(
-        "--codec",
-        choices=("auto", "zstd", "blosc", "gzip", "none"),
-        default="auto",
-        help="compression (default: zstd; in netCDF that of the source)",
-    )
-    what.add_argument("--level", type=int, metavar="N", help="compression level")
-    what.add_argument(
-        "--missing",
-        choices=("error", "fill"),
-        default="error",
-        help="what to do if the file of a partition is missing (default: error)",
-    )
-    what.add_argument(
-        "--word-size",
-        type=int,
-        choices=(1, 4, 8),
-        default=None,
-        help="bytes by which addresses in PP files count (default: the structure of each file decides)",
-    )
-    add_substitute(what)
-    what.add_argument(
-        "--on-loss",
-        choices=("error", "materialise", "drop"),
-        default="error",
-        help="what to do about what TARGET cannot say, and aggregations that cannot be read: refuse and list it, write "
-        "the values of such partitions beside TARGET, or leave it out (default: error)",
-    )
-    add_allow(what, "also read files at or below PATH")
-    add_storage_option(what, where="SOURCE")
-    add_storage_option(what, of="target", where="TARGET")
-    how = parser.add_argument_group("how to run")
-    add_flag(how, "--dry-run", "say how much would be read, written and held in memory, and write nothing")
-    add_flag(how, "--overwrite", "replace TARGET, or an unfinished conversion to it")
-    add_flag(how, "--resume", "finish a killed run with the same options")
-    add_flag(how, "--verify", "read everything back and compare checksums")
-    add_workers(how, default="two more than there are processors")
-    how.add_argument("--dask", metavar="ADDRESS", dest="client", help="a Dask scheduler whose workers do the work")
-    how.add_argument(
-        "--memory",
-        metavar="SIZE",
-        default=None,
-        help="memory for data in flight, such as 512MiB, in addition to the libraries' (default: 128MiB)",
-    )
-    add_flag(how, "--quiet", "no progress bar, notes or summary")
-    add_json(how, "print the report as strict JSON")
+def _chunks(text: str) -> str | dict[str, int]:
+    """Return the value of ``--chunks``."""
+    if "=" not in text:
+        if text not in ("auto", "partitions"):
+            raise argparse.ArgumentTypeError(f"{text!r} is not 'auto', 'partitions' or lengths like time=12,lat=64")
+        return text
+    return _lengths(text)
+
+
+def _region(text: str) -> dict[str, slice]:
+    """Return the value of ``--region``."""
+    region = {}
+    for item in text.split(","):
+        name, _, part = item.partition("=")
+        ends = part.split(":")
+        if not name.strip() or len(ends) != 2 or not all(e.strip().isdecimal() or not e.strip() for e in ends):
+            raise argparse.ArgumentTypeError(f"{item!r} is not a dimension and positions, like time=31:59")
+        region[name.strip()] = slice(*(int(e) if e.strip() else None for e in ends))
+    return region
+
+
+def _lengths(text: str) -> dict[str, int]:
+    """Return lengths by dimension."""
+    chunks: dict[str, int] = {}
+    for item in text.split(","):
+        name, _, length = item.partition("=")
+        try:
+            chunks[name.strip()] = int(length)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{item!r} is not a dimension and its length, like time=12") from None
+    return chunks
+
+
+OPTIONS = (
+    option("source", "SOURCE", "an aggregation, a netCDF or PP file, or a Zarr store; or its URL"),
+    option("target", "TARGET", "directory or URL of a Zarr store, or the name of a file to write", nargs="?"),
+    option("--output", "TARGET", "another way to give TARGET"),
+    group(
+        "what to write",
+        option(
+            "--variable", "NAME", "convert this variable and those it refers to; may be repeated (default: all)",
+            action="append", dest="variables",
+        ),
+        option(
+            "--to", "KIND", "zarr, netcdf, icechunk, or the dialect of an aggregation file: CF-1.13, CFA-0.6.2, "
+            "CFA-0.4, NCA-0.1 (default: as TARGET is named: .zarr, .nc, .icechunk, .nca)",
+        ),
+        option(
+            "--relative-to", "DIR", "directory at which references start (default: that of TARGET; / is absolute)"
+        ),
+        option("--zarr-format", (3, 2), "version of Zarr (default: 3)", type=int, default=3),
+        option(
+            "--chunks", "CHUNKS",
+            "'auto', 'partitions', or lengths such as time=12,lat=64; -1 is a whole dimension (default: auto)",
+            type=_chunks, default="auto",
+        ),
+        option(
+            "--shards", "SHARDS", "objects that hold several chunks, by their lengths, such as time=360; -1 is a whole "
+            "dimension (Zarr v3)", type=_lengths,
+        ),
+        option(
+            "--region", "REGION",
+            "write into this part of a store that is there, such as time=31:59 (positions, on whole chunks)",
+            type=_region,
+        ),
+        option(
+            "--packing", ("keep", "decode"),
+            "write packed integers as stored, or the floats they represent (default: keep)", default="keep",
+        ),
+        option(
+            "--codec", ("auto", "zstd", "blosc", "gzip", "none"),
+            "compression (default: zstd; in netCDF that of the source)", default="auto",
+        ),
+        option("--level", "N", "compression level", type=int),
+        option(
+            "--missing", ("error", "fill"), "what to do if the file of a partition is missing (default: error)",
+            default="error",
+        ),
+        WORD_SIZE,
+        SUBSTITUTE,
+        option(
+            "--on-loss", ("error", "materialise", "drop"), "what to do about what TARGET cannot say, and aggregations "
+            "that cannot be read: refuse and list it, write the values of such partitions beside TARGET, or leave it "
+            "out (default: error)", default="error",
+        ),
+        allow("also read files at or below PATH"),
+        storage_option(where="SOURCE"),
+        storage_option("target", "TARGET"),
+    ),
+    group(
+        "how to run",
+        flag("--dry-run", "say how much would be read, written and held in memory, and write nothing"),
+        flag("--overwrite", "replace TARGET, or an unfinished conversion to it"),
+        flag("--resume", "finish a killed run with the same options"),
+        flag("--verify", "read everything back and compare checksums"),
+        workers(default="two more than there are processors"),
+        option("--dask", "ADDRESS", "a Dask scheduler whose workers do the work", dest="client"),
+        option(
+            "--memory", "SIZE",
+            "memory for data in flight, such as 512MiB, in addition to the libraries' (default: 128MiB)",
+        ),
+        flag("--quiet", "no progress bar, notes or summary"),
+        JSON_REPORT,
+    ),
+)  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -166,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         report = _converted(args, target, convert, DEFAULT_MEMORY)
     except LossError as error:
-        return refused(args, "convert", error)
+        return output.refused(args, "convert", error)
     from cfagg.display.escape import printable
     from cfagg.display.sizes import count_text
 
@@ -176,7 +179,7 @@ def run(args: argparse.Namespace) -> int:
     if resumed := getattr(report, "resumed", 0):
         notes.append(f"{count_text(resumed, 'chunk')} {'was' if resumed == 1 else 'were'} kept from an earlier run")
     verified = ", verified" if getattr(report, "verified", False) else ""
-    print_report(args, "convert", report.as_dict(), f"{report}{verified}", notes)
+    output.print_report(args, "convert", report.as_dict(), f"{report}{verified}", notes)
     return 0
 
 
@@ -213,36 +216,3 @@ def _target(args: argparse.Namespace) -> str:
             else "there is no target: cfagg convert SOURCE TARGET"
         )
     return str(names[0])
-
-
-def _chunks(text: str) -> str | dict[str, int]:
-    """Return the value of ``--chunks``."""
-    if "=" not in text:
-        if text not in ("auto", "partitions"):
-            raise argparse.ArgumentTypeError(f"{text!r} is not 'auto', 'partitions' or lengths like time=12,lat=64")
-        return text
-    return _lengths(text)
-
-
-def _region(text: str) -> dict[str, slice]:
-    """Return the value of ``--region``."""
-    region = {}
-    for item in text.split(","):
-        name, _, part = item.partition("=")
-        ends = part.split(":")
-        if not name.strip() or len(ends) != 2 or not all(e.strip().isdecimal() or not e.strip() for e in ends):
-            raise argparse.ArgumentTypeError(f"{item!r} is not a dimension and positions, like time=31:59")
-        region[name.strip()] = slice(*(int(e) if e.strip() else None for e in ends))
-    return region
-
-
-def _lengths(text: str) -> dict[str, int]:
-    """Return lengths by dimension."""
-    chunks: dict[str, int] = {}
-    for item in text.split(","):
-        name, _, length = item.partition("=")
-        try:
-            chunks[name.strip()] = int(length)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{item!r} is not a dimension and its length, like time=12") from None
-    return chunks

@@ -10,14 +10,16 @@ from collections.abc import Iterator, Sequence
 from textwrap import dedent, wrap
 from typing import TYPE_CHECKING, Any
 
-from cfagg.cli.options import add_flag, add_json, new_command
+from cfagg.cli.options import JSON, flag, option
 
 if TYPE_CHECKING:
     from cfagg.findings.rule import Rule
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-_EPILOG = """\
+DESCRIPTION = "Explain rules of cfagg check: what is checked, why, and examples that fail and pass."
+
+EPILOG = """\
 examples:
   cfagg explain
   cfagg explain AGG004
@@ -30,18 +32,11 @@ Without a code, all rules are listed. The beginning of a code stands for all cod
 _WIDTH = 100
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to the parser of `cfagg`."""
-    parser = new_command(
-        subparsers,
-        "explain",
-        "explain the rules of cfagg check",
-        "Explain rules of cfagg check: what is checked, why, and examples that fail and pass.",
-        _EPILOG,
-    )
-    parser.add_argument("codes", metavar="CODE", nargs="*", help="code of a rule, or the beginning of codes")
-    add_flag(parser, "--list", "print only one line per rule")
-    add_json(parser)
+OPTIONS = (
+    option("codes", "CODE", "code of a rule, or the beginning of codes", nargs="*"),
+    flag("--list", "print only one line per rule"),
+    JSON,
+)
 
 
 def run(args: argparse.Namespace) -> int:

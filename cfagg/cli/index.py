@@ -5,23 +5,29 @@ from __future__ import annotations
 import argparse
 import sys
 
+from cfagg.cli import output
 from cfagg.cli.bars import step_bar
 from cfagg.cli.options import (
-    add_allow,
-    add_files_from,
-    add_flag,
-    add_json,
-    add_storage_option,
-    add_workers,
+    FILES_FROM,
+    JSON_REPORT,
+    allow,
+    either,
+    flag,
     listed,
-    new_command,
-    print_report,
+    option,
+    storage_option,
     storage_options,
+    workers,
 )
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-_EPILOG = """\
+DESCRIPTION = (
+    "Make or refresh the byte-offset index of an aggregation file, by which fragments are read without a look into "
+    "each, or write references for other libraries."
+)
+
+EPILOG = """\
 examples:
   cfagg index temperature.nc
   cfagg index data/*.nc -o data.cfagg-index
@@ -31,35 +37,25 @@ An index that is there is refreshed: only files that have changed are looked int
 file is read. Files may be patterns, directories or URLs.
 """
 
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to the parser of `cfagg`."""
-    parser = new_command(
-        subparsers,
-        "index",
-        "note where the values of fragments stand, so that they are read quickly",
-        "Make or refresh the byte-offset index of an aggregation file, by which fragments are read without a look into "
-        "each, or write references for other libraries.",
-        _EPILOG,
-    )
-    parser.add_argument("files", metavar="FILE", nargs="*", help="an aggregation file, or any files")
-    add_files_from(parser)
-    parser.add_argument("-o", "--output", metavar="OUT", help="what is written (default: FILE.cfagg-index)")
-    parser.add_argument("--to", choices=["kerchunk", "icechunk"], help="write references for other libraries instead")
-    parser.add_argument(
-        "--on-loss",
-        choices=["error", "materialise", "drop"],
+OPTIONS = (
+    option("files", "FILE", "an aggregation file, or any files", nargs="*"),
+    FILES_FROM,
+    option("--output", "OUT", "what is written (default: FILE.cfagg-index)"),
+    option("--to", ("kerchunk", "icechunk"), "write references for other libraries instead"),
+    option(
+        "--on-loss", ("error", "materialise", "drop"), "what to do about what references cannot say (default: error)",
         default="error",
-        help="what to do about what references cannot say (default: error)",
-    )
-    add_flag(parser, "--overwrite", "replace references, or a file that is no index")
-    add_allow(parser, "also read fragments at or below PATH")
-    add_storage_option(parser, where="FILE")
-    how = parser.add_mutually_exclusive_group()
-    add_workers(how, "processes", "one per processor for many files")
-    how.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers look into the files")
-    add_flag(parser, "--quiet", "no notes or summary")
-    add_json(parser, "print the report as strict JSON")
+    ),
+    flag("--overwrite", "replace references, or a file that is no index"),
+    allow("also read fragments at or below PATH"),
+    storage_option(where="FILE"),
+    either(
+        workers("processes", "one per processor for many files"),
+        option("--dask", "ADDRESS", "a Dask scheduler whose workers look into the files"),
+    ),
+    flag("--quiet", "no notes or summary"),
+    JSON_REPORT,
+)  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,5 +82,5 @@ def run(args: argparse.Namespace) -> int:
     left: tuple[str, ...] = getattr(report, "left_out", ())
     changed: tuple[str, ...] = getattr(report, "changed", ())
     notes = [*report.notes, *(f"{one} had changed" for one in changed), *(f"read without it: {one}" for one in left)]
-    print_report(args, "index", report.as_dict(), str(report), notes)
+    output.print_report(args, "index", report.as_dict(), str(report), notes)
     return 0

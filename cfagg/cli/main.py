@@ -3,7 +3,7 @@
 Results go to stdout, messages to stderr.  Exit status: 0 done, 1 findings or a refused loss, 2 wrong usage or failure,
 130 interrupted, 141 the reader of the output went away (as ``| head`` does).
 
-A sub-command is a module with ``add_parser(subparsers)`` and ``run(args) -> int``.  Only the module of the sub-command
+A sub-command is a module (see `cfagg.cli.options`).  Only the module of the sub-command
 that is asked for is imported, so that ``cfagg --version`` and ``cfagg --help`` are instant.
 """
 
@@ -20,7 +20,8 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from cfagg._version import __version__
-from cfagg.cli.parser import Parser, add_common
+from cfagg.cli.options import add_command
+from cfagg.cli.parser import Parser
 from cfagg.display.escape import printable
 
 __all__ = ["COMMANDS", "main"]
@@ -86,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parser(arguments).parse_args(arguments)
         if argv is None:
-            _spare(getattr(args, "spared", ()))
+            _spare(args.spared)
         with _warnings_as_lines(quiet=getattr(args, "quiet", False)):
             return _guarded(args.run, args)
     except SystemExit as stop:  # argparse has printed the help, the version or what is wrong
@@ -122,11 +123,8 @@ def _parser(arguments: Sequence[str], *, every: bool = False) -> argparse.Argume
         if name != wanted and not every:
             subparsers.add_parser(name, help=line)
             continue
-        home = import_module(module)
-        home.add_parser(subparsers)
-        command: argparse.ArgumentParser = subparsers.choices[name]
-        command.set_defaults(run=home.run, whole_parser=lambda: _parser([], every=True))
-        add_common(command)
+        command = add_command(subparsers, name, line, import_module(module))
+        command.set_defaults(whole_parser=lambda: _parser([], every=True))
     return parser
 
 

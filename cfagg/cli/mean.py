@@ -8,17 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import output, selecting
-from cfagg.cli.options import (
-    add_allow,
-    add_flag,
-    add_json,
-    add_rows,
-    add_storage_option,
-    check_outputs,
-    new_command,
-    note_picture,
-    storage_options,
-)
+from cfagg.cli.options import JSON, allow, flag, group, option, repeated, rows, storage_option, storage_options
 from cfagg.errors import SelectionError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -27,12 +17,14 @@ if TYPE_CHECKING:
     from cfagg.accumulation.accumulated import Accumulated
     from cfagg.display.statistic import Query
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "SPARED", "run"]
 
 _STATISTICS = ("mean", "sum", "min", "max", "std", "var", "count")
 _GROUPS = ("month", "season", "year", "dayofyear", "hour")
 
-_EPILOG = f"""\
+DESCRIPTION = "Average an array of a Zarr store over any range of any dimensions, from its accumulation."
+
+EPILOG = f"""\
 examples:
   cfagg mean temperature.zarr tas --over time --select time=1990/1999 --plot map.png
   cfagg mean temperature.zarr tas --over lat,lon --select lat=30:60 --select lon=-10:40
@@ -45,61 +37,43 @@ The array must have been accumulated with: cfagg accumulate STORE VARIABLE
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to the parser of `cfagg`."""
-    parser = new_command(
-        subparsers,
-        "mean",
-        "average an accumulated array over any range",
-        "Average an array of a Zarr store over any range of any dimensions, from its accumulation.",
-        _EPILOG,
-    )
-    # xarray would load all of dask to see that no array is dask's.
-    parser.set_defaults(spared=("dask",))
-    parser.add_argument("store", metavar="STORE", help="directory or URL of a Zarr store")
-    parser.add_argument("variable", metavar="VARIABLE", help="path of an accumulated array in the store")
-    what = parser.add_argument_group("what to compute")
-    what.add_argument(
-        "--over",
-        metavar="DIMS",
-        type=selecting.names,
-        help="dimensions to average over, such as time or lat,lon (default: all; with --group, time)",
-    )
-    what.add_argument(
-        "--select",
-        metavar="DIM=VALUE",
-        type=selecting.selection,
-        action="append",
-        default=[],
-        help="select a range first, see below; may be repeated",
-    )
-    what.add_argument("--group", choices=_GROUPS, help="compute one value per month, season, year, ...")
-    what.add_argument("--statistic", choices=_STATISTICS, default="mean", help="statistic to compute (default: mean)")
-    what.add_argument(
-        "--ddof", type=int, default=0, metavar="N", help="divisor of std and var: the count minus N (default: 0)"
-    )
-    what.add_argument(
-        "--weights",
-        metavar="NAME",
-        help="'area' or a variable of the store, if another program kept sums without their weights",
-    )
-    how = parser.add_argument_group("what to do with the result")
-    add_json(how)
-    how.add_argument("--plot", metavar="PICTURE", help="draw a map, series, profile or section (.png, .svg or .pdf)")
-    how.add_argument("-o", "--output", metavar="FILE", help="write the result as a netCDF file (.nc)")
-    add_flag(how, "--overwrite", "let --output and --plot replace a file")
-    add_flag(how, "--explain", "print what would be read, without reading it")
-    add_flag(how, "--adopt", "accept a copy of the accumulated data for this run, if its contents are the same")
-    how.add_argument(
-        "--trust-for",
-        metavar="SECONDS",
-        type=float,
-        default=0.0,
-        help="trust one check for changes for so long (default: 0, check for every answer)",
-    )
-    add_allow(how, "also read what links in the store lead to in or below PATH")
-    add_storage_option(how)
-    add_rows(how, "values printed")
+#: xarray would load all of dask to see that no array is dask's.
+SPARED = ("dask",)
+
+OPTIONS = (
+    option("store", "STORE", "directory or URL of a Zarr store"),
+    option("variable", "VARIABLE", "path of an accumulated array in the store"),
+    group(
+        "what to compute",
+        option(
+            "--over", "DIMS", "dimensions to average over, such as time or lat,lon (default: all; with --group, time)",
+            type=selecting.names,
+        ),
+        repeated("--select", "DIM=VALUE", "select a range first, see below", type=selecting.selection, default=[]),
+        option("--group", _GROUPS, "compute one value per month, season, year, ..."),
+        option("--statistic", _STATISTICS, "statistic to compute (default: mean)", default="mean"),
+        option("--ddof", "N", "divisor of std and var: the count minus N (default: 0)", type=int, default=0),
+        option(
+            "--weights", "NAME", "'area' or a variable of the store, if another program kept sums without their weights"
+        ),
+    ),
+    group(
+        "what to do with the result",
+        JSON,
+        option("--plot", "PICTURE", "draw a map, series, profile or section (.png, .svg or .pdf)"),
+        option("--output", "FILE", "write the result as a netCDF file (.nc)"),
+        flag("--overwrite", "let --output and --plot replace a file"),
+        flag("--explain", "print what would be read, without reading it"),
+        flag("--adopt", "accept a copy of the accumulated data for this run, if its contents are the same"),
+        option(
+            "--trust-for", "SECONDS",
+            "trust one check for changes for so long (default: 0, check for every answer)", type=float, default=0.0,
+        ),
+        allow("also read what links in the store lead to in or below PATH"),
+        storage_option(),
+        rows("values printed"),
+    ),
+)  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -145,7 +119,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UnsupportedError("--explain computes nothing that --plot or --output could use; give one or the other")
     if args.ddof and args.statistic not in ("std", "var"):
         raise UnsupportedError(f"--ddof is only for std and var, not for {args.statistic}")
-    check_outputs(args)
+    output.check_outputs(args)
     if args.output is not None and Path(args.output).suffix.lower() != ".nc":
         raise UnsupportedError(f"{args.output} cannot be written: its name must end in .nc; --json prints text instead")
 
@@ -242,7 +216,7 @@ def _give(args: argparse.Namespace, result: DataArray, asked: Query) -> int:
         title = f"{field.label(result, units=False)}, {asked.title}"
         with output.aside(args.plot) as name:
             field.save(shown, name, kinds(shown), grid(shown), title=title, subtitle=subtitle)
-        note_picture(args)
+        output.note_picture(args)
     if args.json:
         print(statistic.as_json(result, asked))
     else:

@@ -1,18 +1,23 @@
-"""``cfagg obs``: stores of observations; picks the command of its own that is asked for."""
+"""``cfagg obs``: stores of observations, with commands of their own."""
 
 from __future__ import annotations
 
-import argparse
-
 from cfagg.cli import obs_check, obs_create, obs_index, obs_show, obs_window
-from cfagg.cli.options import new_command
-from cfagg.cli.parser import add_common
 
-__all__ = ["add_parser", "run"]
+__all__ = ["COMMANDS", "DESCRIPTION", "EPILOG", "OPTIONS"]
 
-_COMMANDS = (obs_create, obs_show, obs_window, obs_check, obs_index)
+#: Command -> (module, one line of help).
+COMMANDS = {
+    "create": (obs_create, "build a store from a recipe"),
+    "show": (obs_show, "print variables, units, statistics, dates, density and index"),
+    "window": (obs_window, "print or export the observations around a date"),
+    "check": (obs_check, "check order, duplicates, coordinates, indexes and statistics"),
+    "index": (obs_index, "add cfagg's fast index to a store"),
+}
 
-_EPILOG = """\
+DESCRIPTION = "Build, show and check stores of observations: irregular data in time and space."
+
+EPILOG = """\
 examples:
   cfagg obs create recipe.yaml synop.zarr
   cfagg obs show synop.zarr --plot coverage.png
@@ -24,24 +29,4 @@ A store of observations is a table with one row per observation, ordered by date
 and an index that finds the rows in any time window quickly.
 """
 
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to the parser of `cfagg`."""
-    parser = new_command(
-        subparsers,
-        "obs",
-        "build, show and check stores of observations",
-        "Build, show and check stores of observations: irregular data in time and space.",
-        _EPILOG,
-    )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in _COMMANDS:
-        command = module.add_parser(commands)
-        command.set_defaults(run_obs=module.run)
-        add_common(command)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Run the command that was picked, and return its exit status."""
-    status: int = args.run_obs(args)
-    return status
+OPTIONS = ()

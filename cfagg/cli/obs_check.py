@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 
+from cfagg.cli import output
 from cfagg.cli.bars import step_bar
-from cfagg.cli.options import add_flag, add_json, add_store, new_command, print_report, storage_options
+from cfagg.cli.options import JSON, STORE, flag, storage_options
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-_EPILOG = """\
+DESCRIPTION = (
+    "Check a store of observations: order of rows, duplicates, dates, coordinates, indexes, chunks\n"
+    "and statistics. Rows that are wrong are listed."
+)
+
+EPILOG = """\
 examples:
   cfagg obs check synop.zarr
   cfagg obs check synop.zarr --full
@@ -19,24 +25,12 @@ examples:
 exit status: 0 no errors (there may be warnings), 1 errors, 2 wrong usage or failure
 """
 
-
-def add_parser(
-    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
-) -> argparse.ArgumentParser:
-    """Add the command to the parser of `cfagg obs`, and return its own."""
-    parser = new_command(
-        subparsers,
-        "check",
-        "check order, duplicates, coordinates, indexes and statistics",
-        "Check a store of observations: order of rows, duplicates, dates, coordinates, indexes, chunks\n"
-        "and statistics. Rows that are wrong are listed.",
-        _EPILOG,
-    )
-    add_store(parser)
-    add_flag(parser, "--full", "read all rows of a large store (default: a million rows in 64 places)")
-    add_json(parser)
-    add_flag(parser, "--quiet", "print nothing; the result is the exit status")
-    return parser
+OPTIONS = (
+    *STORE,
+    flag("--full", "read all rows of a large store (default: a million rows in 64 places)"),
+    JSON,
+    flag("--quiet", "print nothing; the result is the exit status"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,5 +39,5 @@ def run(args: argparse.Namespace) -> int:
 
     with step_bar("check", not args.quiet and sys.stderr.isatty()) as progress:
         report = check_store(args.store, args.full, options=storage_options(args), allow=args.allow, progress=progress)
-    print_report(args, "obs check", report.as_dict(), str(report))
+    output.print_report(args, "obs check", report.as_dict(), str(report))
     return 0 if report.ok else 1

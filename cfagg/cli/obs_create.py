@@ -6,20 +6,15 @@ import argparse
 import sys
 from dataclasses import replace
 
+from cfagg.cli import output
 from cfagg.cli.bars import step_bar
-from cfagg.cli.options import (
-    add_flag,
-    add_json,
-    add_storage_option,
-    add_workers,
-    new_command,
-    print_report,
-    storage_options,
-)
+from cfagg.cli.options import JSON, either, flag, group, option, storage_option, storage_options, workers
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-_EPILOG = """\
+DESCRIPTION = "Build a store of observations from a recipe: sources, filters and dates."
+
+EPILOG = """\
 examples:
   cfagg obs create recipe.yaml synop.zarr
   cfagg obs create recipe.yaml synop.zarr --dry-run
@@ -31,36 +26,28 @@ it is complete. To finish a run that was killed, repeat the command with --resum
 the store does not cover yet.
 """
 
-
-def add_parser(
-    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
-) -> argparse.ArgumentParser:
-    """Add the command to the parser of `cfagg obs`, and return its own."""
-    parser = new_command(
-        subparsers,
-        "create",
-        "build a store from a recipe",
-        "Build a store of observations from a recipe: sources, filters and dates.",
-        _EPILOG,
-    )
-    parser.add_argument("recipe", metavar="RECIPE", help="a YAML file")
-    parser.add_argument("store", metavar="STORE", help="directory or URL of the new store, such as synop.zarr")
-    existing = parser.add_argument_group("if there is a store already")
-    one = existing.add_mutually_exclusive_group()
-    add_flag(one, "--append", "add the dates of RECIPE that it does not cover yet")
-    add_flag(one, "--overwrite", "replace it, or an unfinished build")
-    how = parser.add_argument_group("how to run")
-    add_flag(how, "--resume", "finish a killed run with the same recipe")
-    add_flag(how, "--dry-run", "check the recipe and print what would be read; write nothing")
-    add_workers(how, default="as in the recipe, or one per processor")
-    how.add_argument(
-        "--memory", metavar="SIZE", default="512MiB", help="memory for rows, such as 2GiB (default: 512MiB)"
-    )
-    how.add_argument("--dask", metavar="ADDRESS", help="a Dask scheduler whose workers read and sort")
-    add_storage_option(how, of="target", where="STORE")
-    add_json(how)
-    add_flag(how, "--quiet", "no progress bar or summary")
-    return parser
+OPTIONS = (
+    option("recipe", "RECIPE", "a YAML file"),
+    option("store", "STORE", "directory or URL of the new store, such as synop.zarr"),
+    group(
+        "if there is a store already",
+        either(
+            flag("--append", "add the dates of RECIPE that it does not cover yet"),
+            flag("--overwrite", "replace it, or an unfinished build"),
+        ),
+    ),
+    group(
+        "how to run",
+        flag("--resume", "finish a killed run with the same recipe"),
+        flag("--dry-run", "check the recipe and print what would be read; write nothing"),
+        workers(default="as in the recipe, or one per processor"),
+        option("--memory", "SIZE", "memory for rows, such as 2GiB (default: 512MiB)", default="512MiB"),
+        option("--dask", "ADDRESS", "a Dask scheduler whose workers read and sort"),
+        storage_option("target", "STORE"),
+        JSON,
+        flag("--quiet", "no progress bar or summary"),
+    ),
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,5 +69,5 @@ def run(args: argparse.Namespace) -> int:
             dry_run=args.dry_run,
             target_options=storage_options(args, of="target"),
         )
-    print_report(args, "obs create", report.to_dict(), str(replace(report, notes=())), report.notes)
+    output.print_report(args, "obs create", report.to_dict(), str(replace(report, notes=())), report.notes)
     return 0

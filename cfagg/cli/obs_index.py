@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from cfagg.cli.options import add_flag, add_json, add_store, new_command, print_report, storage_options
+from cfagg.cli import output
+from cfagg.cli.options import JSON, STORE, flag, option, storage_options
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-_EPILOG = """\
+DESCRIPTION = "Write index pages into a store of observations, which find any window quickly."
+
+EPILOG = """\
 examples:
   cfagg obs index synop.zarr
   cfagg obs index synop.zarr --from data
@@ -17,28 +20,16 @@ Stores written by other software get an index of small pages beside their own, w
 existing indexes and attributes are not changed. If there are index pages already, they are rebuilt.
 """
 
-
-def add_parser(
-    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
-) -> argparse.ArgumentParser:
-    """Add the command to the parser of `cfagg obs`, and return its own."""
-    parser = new_command(
-        subparsers,
-        "index",
-        "add cfagg's fast index to a store",
-        "Write index pages into a store of observations, which find any window quickly.",
-        _EPILOG,
-    )
-    add_store(parser)
-    parser.add_argument(
-        "--from",
+OPTIONS = (
+    *STORE,
+    option(
+        "--from", "KIND",
+        "build it from 'bisect', 'btree' or 'data', the rows (default: the store's index if any, else the rows)",
         dest="origin",
-        metavar="KIND",
-        help="build it from 'bisect', 'btree' or 'data', the rows (default: the store's index if any, else the rows)",
-    )
-    add_json(parser)
-    add_flag(parser, "--quiet", "print nothing")
-    return parser
+    ),
+    JSON,
+    flag("--quiet", "print nothing"),
+)  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,5 +40,5 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args.store, storage_options(args), args.allow)
     entries = build_pages(store, args.origin)
     facts = {"store": store.path, "kind": "pages", "entries": entries, "rows": store.rows}
-    print_report(args, "obs index", facts, f"{store.path}: index of {entries:,} dates of {store.rows:,} rows")
+    output.print_report(args, "obs index", facts, f"{store.path}: index of {entries:,} dates of {store.rows:,} rows")
     return 0

@@ -6,23 +6,16 @@ import argparse
 from typing import TYPE_CHECKING
 
 from cfagg.cli import output
-from cfagg.cli.options import (
-    add_flag,
-    add_json,
-    add_rows,
-    add_store,
-    check_outputs,
-    new_command,
-    note_picture,
-    storage_options,
-)
+from cfagg.cli.options import JSON, STORE, flag, option, rows, storage_options
 
 if TYPE_CHECKING:
     from cfagg.observations.store import ObservationStore
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-_EPILOG = """\
+DESCRIPTION = "Print the contents of a store of observations; only metadata, statistics and the index are read."
+
+EPILOG = """\
 examples:
   cfagg obs show synop.zarr
   cfagg obs show synop.zarr --json
@@ -31,37 +24,26 @@ examples:
 The map of --plot counts rows; of a store with more than four million rows, it counts that many rows in 256 places.
 """
 
-
-def add_parser(
-    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
-) -> argparse.ArgumentParser:
-    """Add the command to the parser of `cfagg obs`, and return its own."""
-    parser = new_command(
-        subparsers,
-        "show",
-        "print variables, units, statistics, dates, density and index",
-        "Print the contents of a store of observations; only metadata, statistics and the index are read.",
-        _EPILOG,
-    )
-    add_store(parser)
-    add_json(parser)
-    parser.add_argument("--plot", metavar="PICTURE", help="draw coverage in time and on a map (.png, .svg or .pdf)")
-    add_rows(parser, "variables listed")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the text or JSON to this file instead of stdout")
-    add_flag(parser, "--overwrite", "let --output and --plot replace a file")
-    return parser
+OPTIONS = (
+    *STORE,
+    JSON,
+    option("--plot", "PICTURE", "draw coverage in time and on a map (.png, .svg or .pdf)"),
+    rows("variables listed"),
+    option("--output", "FILE", "write the text or JSON to this file instead of stdout"),
+    flag("--overwrite", "let --output and --plot replace a file"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
     """Show one store."""
-    check_outputs(args)
+    output.check_outputs(args)
     from cfagg.observations.describe import describe
     from cfagg.observations.store import open_store
 
     store = open_store(args.store, storage_options(args), args.allow)
     if args.plot is not None:
         _plot(store, args.plot)
-        note_picture(args)
+        output.note_picture(args)
         if args.output is None and not args.json:
             return 0
     from cfagg.observations import describe as observations

@@ -7,18 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import output, selecting
-from cfagg.cli.options import add_flag, add_json, add_rows, add_store, new_command, storage_options
+from cfagg.cli.options import JSON, STORE, flag, group, option, rows, storage_options
 from cfagg.errors import UnsupportedError
 from cfagg.errors.extras import require
 
 if TYPE_CHECKING:
     from cfagg.observations.sample import Sample
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
 _ENDINGS = (".csv", ".parquet", ".nc")
 
-_EPILOG = """\
+DESCRIPTION = "Print or export the observations in one time window, as a training program gets them."
+
+EPILOG = """\
 examples:
   cfagg obs window synop.zarr 2020-01-31
   cfagg obs window synop.zarr 2020-01-31T12 --window "[-30min,+30min]" --select t2m,ps
@@ -29,33 +31,6 @@ excludes an end, a square one includes it. Write areas that begin with a minus a
 --output writes a table with the date of each row and its distance from DATE in seconds (.csv, .parquet), or a netCDF
 file of CF points (.nc).
 """
-
-
-def add_parser(
-    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
-) -> argparse.ArgumentParser:
-    """Add the command to the parser of `cfagg obs`, and return its own."""
-    parser = new_command(
-        subparsers,
-        "window",
-        "print or export the observations around a date",
-        "Print or export the observations in one time window, as a training program gets them.",
-        _EPILOG,
-    )
-    add_store(parser)
-    parser.add_argument("date", metavar="DATE", help="date of the sample, such as 2020-01-31 or 2020-01-31T12:00:00")
-    what = parser.add_argument_group("what to select")
-    what.add_argument("--window", metavar="WINDOW", default="(-3,+3]", help='window around DATE (default: "(-3,+3]")')
-    what.add_argument("--select", metavar="NAMES", type=selecting.names, help="only these variables, in this order")
-    what.add_argument("--area", metavar="N,W,S,E", type=_area, help="only rows in this area, in degrees")
-    what.add_argument("--thin", metavar="N", type=_thin, help="every N-th row, or a random fraction such as 0.1")
-    what.add_argument("--index", metavar="KIND", help="index to use: pages, bisect or btree")
-    how = parser.add_argument_group("what to do with it")
-    add_json(how)
-    how.add_argument("-o", "--output", metavar="FILE", help="write the rows to this file (.csv, .parquet or .nc)")
-    add_flag(how, "--overwrite", "let --output replace a file")
-    add_rows(how, "number of rows printed")
-    return parser
 
 
 def _area(text: str) -> tuple[float, ...]:
@@ -73,6 +48,27 @@ def _thin(text: str) -> float | int:
         return int(text) if text.isdecimal() else float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+OPTIONS = (
+    *STORE,
+    option("date", "DATE", "date of the sample, such as 2020-01-31 or 2020-01-31T12:00:00"),
+    group(
+        "what to select",
+        option("--window", "WINDOW", 'window around DATE (default: "(-3,+3]")', default="(-3,+3]"),
+        option("--select", "NAMES", "only these variables, in this order", type=selecting.names),
+        option("--area", "N,W,S,E", "only rows in this area, in degrees", type=_area),
+        option("--thin", "N", "every N-th row, or a random fraction such as 0.1", type=_thin),
+        option("--index", "KIND", "index to use: pages, bisect or btree"),
+    ),
+    group(
+        "what to do with it",
+        JSON,
+        option("--output", "FILE", "write the rows to this file (.csv, .parquet or .nc)"),
+        flag("--overwrite", "let --output replace a file"),
+        rows("number of rows printed"),
+    ),
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""What several sub-commands have in common: their options, and how a report is printed.
+"""Options as tables: a sub-command is a module with ``DESCRIPTION``, ``EPILOG``, ``OPTIONS`` and ``run(args) -> int``.
 
 What is wrong with a ``--storage-option`` is said without its value, which may be a key.
 """
@@ -9,143 +9,93 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from cfagg.errors import LossError
+from typing import Any, NamedTuple
 
 __all__ = [
-    "add_allow", "add_files_from", "add_flag", "add_json", "add_repeated", "add_rows", "add_storage_option",
-    "add_store", "add_substitute", "add_workers", "check_outputs", "listed", "new_command", "note_picture",
-    "print_report", "refused", "storage_options",
+    "FILES_FROM", "JSON", "JSON_REPORT", "STORE", "SUBSTITUTE", "WORD_SIZE", "Group", "Option", "add_command", "allow",
+    "either", "flag", "group", "listed", "option", "repeated", "rows", "storage_option", "storage_options", "workers",
 ]  # fmt: skip
-
-type Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _TRUTHS = frozenset({"request_payer", "skip_signature", "use_emulator", "virtual_hosted_style_request"})
 _SECONDS = frozenset({"deadline", "timeout"})
 
-
-def new_command(commands: Commands, name: str, line: str, description: str, epilog: str) -> argparse.ArgumentParser:
-    """Return the parser of a new sub-command; its epilog stays as it is written."""
-    return commands.add_parser(
-        name, help=line, description=description, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+#: Options that one letter stands for.
+_LETTERS = {"--output": ("-o",), "--quiet": ("-q",)}
 
 
-def add_flag(parser: argparse._ActionsContainer, name: str, line: str) -> None:
-    """Add an option without a value; ``--quiet`` is ``-q`` too."""
-    parser.add_argument(*(("-q",) if name == "--quiet" else ()), name, action="store_true", help=line)
+class Option(NamedTuple):
+    """An option or argument: its names, and what else `argparse` is told of it."""
+
+    names: tuple[str, ...]
+    how: Mapping[str, Any]
 
 
-def add_repeated(parser: argparse._ActionsContainer, name: str, metavar: str, line: str, **how: Any) -> None:
-    """Add an option that may be given several times."""
-    parser.add_argument(name, metavar=metavar, action="append", help=f"{line}; may be repeated", **how)
+class Group(NamedTuple):
+    """Options under a title, or, without one, options that exclude each other."""
+
+    title: str | None
+    members: tuple[Option | Group, ...]
 
 
-def add_files_from(parser: argparse._ActionsContainer) -> None:
-    """Add ``--files-from``."""
-    add_repeated(parser, "--files-from", "LIST", "also take names, one a line, from a file; - is standard input")
+type Options = Iterable[Option | Group]
 
 
-def listed(lists: Iterable[str]) -> Iterator[str]:
-    """Yield the names in lists of files."""
-    from cfagg.errors import SourceError
+def option(name: str, what: str | tuple[Any, ...], line: str, **how: Any) -> Option:
+    """Return an option or argument with a value, which has a metavar or a choice of values."""
+    kind = {"metavar": what} if isinstance(what, str) else {"choices": what}
+    return Option((*_LETTERS.get(name, ()), name), {**kind, "help": line, **how})
 
-    for name in lists:
-        if name == "-":
-            lines = sys.stdin.read().splitlines()
+
+def flag(name: str, line: str) -> Option:
+    """Return an option without a value."""
+    return Option((*_LETTERS.get(name, ()), name), {"action": "store_true", "help": line})
+
+
+def repeated(name: str, metavar: str, line: str, **how: Any) -> Option:
+    """Return an option that may be given several times."""
+    return option(name, metavar, f"{line}; may be repeated", action="append", **how)
+
+
+def group(title: str, *members: Option | Group) -> Group:
+    """Return options under a title."""
+    return Group(title, members)
+
+
+def either(*members: Option | Group) -> Group:
+    """Return options that exclude each other."""
+    return Group(None, members)
+
+
+def add_command(commands: Any, name: str, line: str, home: Any) -> argparse.ArgumentParser:
+    """Return the parser of a new sub-command, made of what its module says; its epilog stays as it is written."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=line, description=home.DESCRIPTION, epilog=home.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    _add(parser, home.OPTIONS)
+    parser.set_defaults(run=getattr(home, "run", None), spared=getattr(home, "SPARED", ()))
+    if inner := getattr(home, "COMMANDS", {}):
+        its_own = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        for own, (module, about) in inner.items():
+            add_command(its_own, own, about, module)
+    # Both `cfagg --debug show` and `cfagg show --debug`.
+    flags = [("--debug", "show the traceback of an error")]
+    if not any("--quiet" in action.option_strings for action in parser._actions):
+        flags.append(("--quiet", "no warnings or notes, only results and errors"))
+    for flag_name, about in flags:
+        names, how = flag(flag_name, about)
+        parser.add_argument(*names, default=argparse.SUPPRESS, **how)
+    return parser
+
+
+def _add(parser: argparse._ActionsContainer, options: Options) -> None:
+    for entry in options:
+        if isinstance(entry, Option):
+            parser.add_argument(*entry.names, **entry.how)
+        elif entry.title is None:
+            _add(parser.add_mutually_exclusive_group(), entry.members)
         else:
-            try:
-                with open(name, encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
-                    lines = stream.read().splitlines()
-            except OSError as error:
-                raise SourceError(f"{name} cannot be read: {error.strerror or error}") from error
-        yield from (line for line in lines if line.strip())
-
-
-def add_allow(parser: argparse._ActionsContainer, line: str, metavar: str = "PATH") -> None:
-    """Add ``--allow``, with what it does."""
-    add_repeated(parser, "--allow", metavar, line, default=[])
-
-
-def add_json(parser: argparse._ActionsContainer, line: str = "print strict JSON for machines") -> None:
-    """Add ``--json``."""
-    add_flag(parser, "--json", line)
-
-
-def add_rows(parser: argparse._ActionsContainer, what: str, default: int = 24) -> None:
-    """Add ``--rows``, the number of lines of something, or all."""
-    line = f"{what}, or 'all' (default: {default})"
-    parser.add_argument("--rows", metavar="N", type=_rows, default=default, help=line)
-
-
-def add_workers(parser: argparse._ActionsContainer, what: str = "threads", default: str = "one per processor") -> None:
-    """Add ``--workers``."""
-    parser.add_argument("--workers", type=int, metavar="N", help=f"{what} (default: {default})")
-
-
-def add_store(parser: argparse.ArgumentParser) -> None:
-    """Add the argument for a store of observations, and the options for those that are elsewhere."""
-    parser.add_argument("store", metavar="STORE", help="directory or URL of a store of observations")
-    add_storage_option(parser, former=("--option",))
-    add_allow(parser, "also read what links lead to in PREFIX, or follow redirects of a server to it", "PREFIX")
-
-
-def check_outputs(args: argparse.Namespace) -> None:
-    """Refuse a ``--plot`` or an ``--output`` that cannot be written, before anything is read."""
-    from cfagg.cli import output
-
-    for target in filter(None, (args.plot, args.output)):
-        output.check(target, overwrite=args.overwrite)
-    if args.plot is not None:
-        from cfagg.display import picture
-
-        picture.kind(args.plot)
-        picture.check_library()
-
-
-def note_picture(args: argparse.Namespace) -> None:
-    """Say on stderr where the picture is that was drawn."""
-    if args.plot is not None and not getattr(args, "quiet", False):
-        from cfagg.display.escape import printable
-
-        print(f"note: the picture is {printable(args.plot)}", file=sys.stderr)
-
-
-def print_report(
-    args: argparse.Namespace, form: str, facts: Mapping[str, Any], text: str, notes: Iterable[str] = ()
-) -> None:
-    """Print a report as strict JSON, or as text with notes on stderr, or not at all where it shall be quiet."""
-    if args.json:
-        from cfagg.display.as_json import dump, encode
-
-        print(dump({"form": f"cfagg {form}", "form_version": 1, **encode(facts)}))
-    elif not args.quiet:
-        from cfagg.display.escape import printable
-
-        for note in notes:
-            print(f"note: {printable(note)}", file=sys.stderr)
-        for line in text.splitlines():
-            print(printable(line))
-
-
-def refused(args: argparse.Namespace, form: str, error: LossError) -> int:
-    """Print everything that would be lost, which was not to be; return the exit status."""
-    from cfagg.cli.messages import as_options
-    from cfagg.display.escape import printable
-
-    if args.json:
-        from cfagg.display.as_json import dump
-
-        losses = [loss._asdict() for loss in error.losses]
-        print(dump({"form": f"cfagg {form}", "form_version": 1, "target": None, "losses": losses}))
-    else:
-        for loss in error.losses:
-            print(f"lost: {printable(str(loss))}")
-    sys.stdout.flush()
-    print(as_options(f"error: {printable(error.message)}"), file=sys.stderr)
-    return 1
+            _add(parser.add_argument_group(entry.title), entry.members)
 
 
 def _rows(text: str) -> int | None:
@@ -155,39 +105,6 @@ def _rows(text: str) -> int | None:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a positive number nor 'all'")
     return int(text)
-
-
-def add_storage_option(
-    parser: argparse._ActionsContainer, *, of: str = "storage", where: str = "", former: tuple[str, ...] = ()
-) -> None:
-    """Add ``--storage-option``, or that of something else; `former` are further names of it."""
-    what = f"option for {where}, if it is a URL" if where else "option for a URL"
-    parser.add_argument(
-        f"--{of}-option",
-        *former,
-        metavar="KEY=VALUE",
-        dest=f"{of}_options",
-        action="append",
-        default=[],
-        type=_pair,
-        help=f"{what}, such as region=eu-west-1 or skip_signature=true; may be repeated (keys are better left to the "
-        "environment: other users of a machine see command lines)",
-    )
-
-
-def storage_options(args: argparse.Namespace, of: str = "storage") -> dict[str, Any] | None:
-    """Return all values as one mapping, `None` where there are none."""
-    given: list[tuple[str, Any]] = getattr(args, f"{of}_options")
-    headers = {name.partition(".")[2]: value for name, value in given if name.startswith("headers.")}
-    found = {name: value for name, value in given if not name.startswith("headers.")}
-    return {**found, **({"headers": headers} if headers else {})} or None
-
-
-def add_substitute(parser: argparse._ActionsContainer) -> None:
-    """Add ``--substitute``."""
-    line = "put this text in place of ${BASE} in names of files, whatever the file says"
-    how = {"dest": "substitutions", "default": [], "type": _substitution}
-    add_repeated(parser, "--substitute", "BASE=TEXT", line, **how)
 
 
 def _substitution(text: str) -> tuple[str, str]:
@@ -216,3 +133,74 @@ def _pair(text: str) -> tuple[str, Any]:
         except ValueError:
             raise argparse.ArgumentTypeError(f"{name} is not a number of seconds") from None
     return name, value
+
+
+FILES_FROM = repeated("--files-from", "LIST", "also take names, one a line, from a file; - is standard input")
+JSON = flag("--json", "print strict JSON for machines")
+JSON_REPORT = flag("--json", "print the report as strict JSON")
+SUBSTITUTE = repeated(
+    "--substitute", "BASE=TEXT", "put this text in place of ${BASE} in names of files, whatever the file says",
+    dest="substitutions", default=[], type=_substitution,
+)  # fmt: skip
+WORD_SIZE = option(
+    "--word-size", (1, 4, 8),
+    "bytes by which addresses in PP files count (default: the structure of each file decides)", type=int,
+)  # fmt: skip
+
+
+def allow(line: str, metavar: str = "PATH") -> Option:
+    """Return ``--allow``, with what it does."""
+    return repeated("--allow", metavar, line, default=[])
+
+
+def rows(what: str, default: int = 24) -> Option:
+    """Return ``--rows``, the number of lines of something, or all."""
+    return option("--rows", "N", f"{what}, or 'all' (default: {default})", type=_rows, default=default)
+
+
+def workers(what: str = "threads", default: str = "one per processor") -> Option:
+    """Return ``--workers``."""
+    return option("--workers", "N", f"{what} (default: {default})", type=int)
+
+
+def storage_option(of: str = "storage", where: str = "", former: tuple[str, ...] = ()) -> Option:
+    """Return ``--storage-option``, or that of something else; `former` are further names of it."""
+    what = f"option for {where}, if it is a URL" if where else "option for a URL"
+    line = (
+        f"{what}, such as region=eu-west-1 or skip_signature=true; may be repeated (keys are better left to the "
+        "environment: other users of a machine see command lines)"
+    )
+    how = {"metavar": "KEY=VALUE", "dest": f"{of}_options", "action": "append", "default": [], "type": _pair}
+    return Option((f"--{of}-option", *former), {**how, "help": line})
+
+
+#: A store of observations, and the options for those that are elsewhere.
+STORE = (
+    option("store", "STORE", "directory or URL of a store of observations"),
+    storage_option(former=("--option",)),
+    allow("also read what links lead to in PREFIX, or follow redirects of a server to it", "PREFIX"),
+)
+
+
+def listed(lists: Iterable[str]) -> Iterator[str]:
+    """Yield the names in lists of files."""
+    from cfagg.errors import SourceError
+
+    for name in lists:
+        if name == "-":
+            lines = sys.stdin.read().splitlines()
+        else:
+            try:
+                with open(name, encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
+                    lines = stream.read().splitlines()
+            except OSError as error:
+                raise SourceError(f"{name} cannot be read: {error.strerror or error}") from error
+        yield from (line for line in lines if line.strip())
+
+
+def storage_options(args: argparse.Namespace, of: str = "storage") -> dict[str, Any] | None:
+    """Return all values as one mapping, `None` where there are none."""
+    given: list[tuple[str, Any]] = getattr(args, f"{of}_options")
+    headers = {name.partition(".")[2]: value for name, value in given if name.startswith("headers.")}
+    found = {name: value for name, value in given if not name.startswith("headers.")}
+    return {**found, **({"headers": headers} if headers else {})} or None

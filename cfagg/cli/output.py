@@ -1,18 +1,22 @@
-"""Where a result goes: stdout, or a file that appears complete or not at all."""
+"""Where a result goes: stdout, or a file that appears complete or not at all; and how a report is printed."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from cfagg.errors import TargetError, TargetExistsError
 from cfagg.storage.urls import Url, a_place, is_url
 
-__all__ = ["aside", "check", "opened", "write_netcdf"]
+if TYPE_CHECKING:
+    from cfagg.errors import LossError
+
+__all__ = ["aside", "check", "check_outputs", "note_picture", "opened", "print_report", "refused", "write_netcdf"]
 
 
 def check(target: str, *, overwrite: bool) -> None:
@@ -65,6 +69,60 @@ def aside(target: str) -> Iterator[str]:
         # Through a link, so that the file is replaced and not the link.
         with written_aside(path.resolve()) as made:
             yield str(made)
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """Refuse a ``--plot`` or an ``--output`` that cannot be written, before anything is read."""
+    for target in filter(None, (args.plot, args.output)):
+        check(target, overwrite=args.overwrite)
+    if args.plot is not None:
+        from cfagg.display import picture
+
+        picture.kind(args.plot)
+        picture.check_library()
+
+
+def note_picture(args: argparse.Namespace) -> None:
+    """Say on stderr where the picture is that was drawn."""
+    if args.plot is not None and not getattr(args, "quiet", False):
+        from cfagg.display.escape import printable
+
+        print(f"note: the picture is {printable(args.plot)}", file=sys.stderr)
+
+
+def print_report(
+    args: argparse.Namespace, form: str, facts: Mapping[str, Any], text: str, notes: Iterable[str] = ()
+) -> None:
+    """Print a report as strict JSON, or as text with notes on stderr, or not at all where it shall be quiet."""
+    if args.json:
+        from cfagg.display.as_json import dump, encode
+
+        print(dump({"form": f"cfagg {form}", "form_version": 1, **encode(facts)}))
+    elif not args.quiet:
+        from cfagg.display.escape import printable
+
+        for note in notes:
+            print(f"note: {printable(note)}", file=sys.stderr)
+        for line in text.splitlines():
+            print(printable(line))
+
+
+def refused(args: argparse.Namespace, form: str, error: LossError) -> int:
+    """Print everything that would be lost, which was not to be; return the exit status."""
+    from cfagg.cli.messages import as_options
+    from cfagg.display.escape import printable
+
+    if args.json:
+        from cfagg.display.as_json import dump
+
+        losses = [loss._asdict() for loss in error.losses]
+        print(dump({"form": f"cfagg {form}", "form_version": 1, "target": None, "losses": losses}))
+    else:
+        for loss in error.losses:
+            print(f"lost: {printable(str(loss))}")
+    sys.stdout.flush()
+    print(as_options(f"error: {printable(error.message)}"), file=sys.stderr)
+    return 1
 
 
 def write_netcdf(result: Any, path: str | os.PathLike[str]) -> None:

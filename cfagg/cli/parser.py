@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Any, NoReturn
 
-__all__ = ["Parser", "add_common"]
+__all__ = ["Parser"]
 
 #: Lines of a usage that is printed with an error.
 _SHORT = 6
@@ -57,19 +57,3 @@ def _without_value(word: str) -> str:
     """Return an argument that is not known without what may be a key, as after a misspelt ``--storage-option``."""
     name, equals, value = word.partition("=")
     return f"{name}=…" if equals and value else word
-
-
-def add_common(parser: argparse.ArgumentParser) -> None:
-    """Add the options that every sub-command has."""
-    # Both `cfagg --debug show` and `cfagg show --debug`.
-    parser.add_argument(
-        "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
-    )
-    if not any("--quiet" in action.option_strings for action in parser._actions):
-        parser.add_argument(
-            "-q",
-            "--quiet",
-            action="store_true",
-            default=argparse.SUPPRESS,
-            help="no warnings or notes, only results and errors",
-        )

@@ -8,25 +8,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from cfagg.cli import output
-from cfagg.cli.options import (
-    add_allow,
-    add_flag,
-    add_json,
-    add_rows,
-    add_storage_option,
-    add_substitute,
-    check_outputs,
-    new_command,
-    note_picture,
-    storage_options,
-)
+from cfagg.cli.options import JSON, SUBSTITUTE, allow, flag, option, repeated, rows, storage_option, storage_options
 
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
 
-__all__ = ["add_parser", "run"]
+__all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
-_EPILOG = """\
+DESCRIPTION = "Print dimensions, variables, and each aggregation's partition matrix, layouts and references."
+
+EPILOG = """\
 examples:
   cfagg show temperature.nca
   cfagg show temperature.nca --references
@@ -39,41 +30,31 @@ the verdict of the access policy, the number of partitions in the file, and the 
 The JSON form is described in the documentation under "Showing".
 """
 
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the sub-command to the parser of `cfagg`."""
-    parser = new_command(
-        subparsers,
-        "show",
-        "print the contents of a file",
-        "Print dimensions, variables, and each aggregation's partition matrix, layouts and references.",
-        _EPILOG,
-    )
-    parser.add_argument("file", metavar="FILE", help="an aggregation, a netCDF or PP file, or a Zarr store; or its URL")
-    parser.add_argument(
-        "--variable", metavar="NAME", action="append", default=[], help="only this variable; may be repeated"
-    )
-    add_flag(parser, "--attributes", "show all attributes too")
-    add_flag(parser, "--references", "list all files referred to, without opening them")
-    add_json(parser)
-    parser.add_argument("--plot", metavar="PICTURE", help="draw the partition matrix to this file (.png, .svg or .pdf)")
-    add_rows(parser, "number of lines shown of a long list", 12)
-    add_allow(parser, "judge references as if files at or below PATH could be read")
-    add_storage_option(parser)
-    add_substitute(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the text or JSON to this file instead of stdout")
-    add_flag(parser, "--overwrite", "let --output and --plot replace a file")
+OPTIONS = (
+    option("file", "FILE", "an aggregation, a netCDF or PP file, or a Zarr store; or its URL"),
+    repeated("--variable", "NAME", "only this variable", default=[]),
+    flag("--attributes", "show all attributes too"),
+    flag("--references", "list all files referred to, without opening them"),
+    JSON,
+    option("--plot", "PICTURE", "draw the partition matrix to this file (.png, .svg or .pdf)"),
+    rows("number of lines shown of a long list", 12),
+    allow("judge references as if files at or below PATH could be read"),
+    storage_option(),
+    SUBSTITUTE,
+    option("--output", "FILE", "write the text or JSON to this file instead of stdout"),
+    flag("--overwrite", "let --output and --plot replace a file"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
     """Show one file."""
-    check_outputs(args)
+    output.check_outputs(args)
     from cfagg.arrays.opening import open_any
 
     source = open_any(args.file, args.allow, storage_options(args), dict(args.substitutions))
     if args.plot is not None:
         _plot(source, args)
-        note_picture(args)
+        output.note_picture(args)
         if args.output is None and not args.json and not args.references:
             return 0
     printed = False
