@@ -15,7 +15,7 @@ from cfagg.model.dataset import LONGEST, Dataset, Group, Variable
 if TYPE_CHECKING:
     from cfagg.checking.options import Options
 
-__all__ = ["Context", "once"]
+__all__ = ["Context", "groups", "once", "variables"]
 
 T = TypeVar("T")
 
@@ -32,6 +32,16 @@ def once[*Given, T](function: Callable[[Context, *Given], T]) -> Callable[[Conte
         return found
 
     return known
+
+
+def variables(c: Context) -> list[Variable]:
+    """Return all variables of a dataset, for rules about each."""
+    return c.dataset.variables
+
+
+def groups(c: Context) -> list[Group]:
+    """Return all groups of a dataset, for rules about each."""
+    return c.dataset.groups
 
 
 class Context:

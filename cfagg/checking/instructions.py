@@ -6,7 +6,7 @@ Both CF-1.13 (``map``, ``uris``, ``identifiers``, ``unique_values``) and CFA-0.6
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -130,9 +130,11 @@ class Instructions:
         return found
 
 
-def naming(found: Iterable[Instructions], term: str) -> Iterator[tuple[Instructions, Variable]]:
-    """Yield the instructions in which a term names a variable that is there, with that."""
-    return ((i, i.targets[term]) for i in found if term in i.targets)
+def naming(
+    described: Callable[[Context], list[Instructions]], term: str
+) -> Callable[[Context], list[tuple[Instructions, Variable]]]:
+    """Return what gives the instructions in which a term names a variable that is there, with that."""
+    return lambda c: [(i, i.targets[term]) for i in described(c) if term in i.targets]
 
 
 @once

@@ -108,20 +108,17 @@ def features_are_complete(c: Context, i: Instructions) -> Iterator[Hit]:
             yield Hit(i.variable, "aggregated_data", message)
 
 
-@rule("AGG005")
-def uris_are_strings(c: Context) -> Iterator[Hit]:
+@rule("AGG005", each=naming(_described, "uris"))
+def uris_are_strings(_: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
     """The uris variable holds strings."""
-    for i, v in naming(_described(c), "uris"):
-        if v.kind == "char" and _holds_strings(i, v):
-            message = (
-                "it holds characters; section 2.8 asks for the type string, although section 2.2 allows arrays "
-                "of characters for strings: every reader understands string"
-            )
-            yield Hit(v, None, message, "warning")
-        elif v.kind != "string":
-            yield Hit(
-                v, None, f"it is of type {_type(v)}; the names of fragment datasets are of type string: change it"
-            )
+    if v.kind == "char" and _holds_strings(i, v):
+        message = (
+            "it holds characters; section 2.8 asks for the type string, although section 2.2 allows arrays "
+            "of characters for strings: every reader understands string"
+        )
+        yield Hit(v, None, message, "warning")
+    elif v.kind != "string":
+        yield Hit(v, None, f"it is of type {_type(v)}; the names of fragment datasets are of type string: change it")
 
 
 def _holds_strings(i: Instructions, v: Variable) -> bool:
@@ -138,7 +135,7 @@ def _dims(v: Variable) -> str:
 
 
 def _rank(c: Context, feature: str) -> Iterator[Hit]:
-    for i, v in naming(_described(c), feature):
+    for i, v in naming(_described, feature)(c):
         wanted, found = len(i.variable.dimensions), len(text_dimensions(v))
         if not i.has_dimensions or (feature == "uris" and v.kind == "char" and not _holds_strings(i, v)):
             continue  # told of the dimensions, or by its type
@@ -164,7 +161,7 @@ def _is_shared(c: Context, i: Instructions, v: Variable) -> bool:
 
 
 def _matrix(c: Context, feature: str) -> Iterator[Hit]:
-    for i, v in naming(_described(c), feature):
+    for i, v in naming(_described, feature)(c):
         found = tuple(d.size for d in text_dimensions(v))
         if i.counts is None or len(found) != len(i.counts) or found == i.counts:
             continue
@@ -184,7 +181,7 @@ shared(_matrix, AGG007="uris", AGG013="unique_values")
 
 
 def _missing(c: Context, feature: str) -> Iterator[Hit]:
-    for i, v in naming(_described(c), feature):
+    for i, v in naming(_described, feature)(c):
         if feature == "uris" and not _holds_strings(i, v):
             continue  # told by its type
         found = values_of(c, v)
@@ -198,20 +195,19 @@ def _missing(c: Context, feature: str) -> Iterator[Hit]:
 shared(_missing, AGG008="uris", AGG011="identifiers")
 
 
-@rule("AGG009")
-def uris_are_uris(c: Context) -> Iterator[Hit]:
+@rule("AGG009", each=naming(_described, "uris"))
+def uris_are_uris(c: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
     """Every name of a fragment dataset is an absolute URI or a relative path."""
-    for i, v in naming(_described(c), "uris"):
-        found = values_of(c, v) if _holds_strings(i, v) else None
-        if found is None:
-            continue
-        texts = found.values[found.valid]
-        told: dict[str, list[str]] = {}
-        for text in texts.tolist():
-            problem = problem_of(text)
-            if problem is not None:
-                told.setdefault(problem, []).append(text)
-        yield from wrong_values(v, told)
+    found = values_of(c, v) if _holds_strings(i, v) else None
+    if found is None:
+        return
+    texts = found.values[found.valid]
+    told: dict[str, list[str]] = {}
+    for text in texts.tolist():
+        problem = problem_of(text)
+        if problem is not None:
+            told.setdefault(problem, []).append(text)
+    yield from wrong_values(v, told)
 
 
 def wrong_values(v: Variable, told: Mapping[str, Sequence[str]]) -> Iterator[Hit]:
@@ -222,90 +218,84 @@ def wrong_values(v: Variable, told: Mapping[str, Sequence[str]]) -> Iterator[Hit
         yield Hit(v, None, f"{count_text(len(wrong), 'value')} ({named}) {problem}", severity)
 
 
-@rule("AGG010")
-def identifiers_are_like_uris(c: Context) -> Iterator[Hit]:
+@rule("AGG010", each=naming(_described, "identifiers"))
+def identifiers_are_like_uris(_: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
     """The identifiers variable is a scalar or has the dimensions of uris in their order."""
-    for i, v in naming(_described(c), "identifiers"):
-        uris = i.targets.get("uris")
-        if uris is None or not text_dimensions(v) or text_dimensions(v) == text_dimensions(uris):
-            continue
-        own = _dims(uris)
-        message = f"it has dimensions {_dims(v)}; expected none, or those of {i.terms['uris']!r}, {own}, in this order"
+    uris = i.targets.get("uris")
+    if uris is None or not text_dimensions(v) or text_dimensions(v) == text_dimensions(uris):
+        return
+    own = _dims(uris)
+    message = f"it has dimensions {_dims(v)}; expected none, or those of {i.terms['uris']!r}, {own}, in this order"
+    yield Hit(v, None, message)
+
+
+@rule("AGG014", each=naming(_described, "map"))
+def map_is_of_integers(_: Context, __: Instructions, v: Variable) -> Iterator[Hit]:
+    """The map variable holds integers."""
+    if v.kind != "integer":
+        yield Hit(v, None, f"it is of type {_type(v)}; sizes of fragments are of an integer type: change it")
+
+
+@rule("AGG015", each=naming(_described, "map"))
+def scalar_map_is_one(_: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
+    """Without aggregated dimensions the map is a scalar and holds 1."""
+    if i.variable.dimensions or v.kind != "integer" or i.variable.text("aggregated_dimensions") is None:
+        return
+    if v.stored:
+        message = f"it has dimensions {_dims(v)}; without aggregated dimensions the map is a scalar that holds 1"
+        yield Hit(v, None, message)
+    elif i.sizes is not None and not (i.sizes.valid.all() and (i.sizes.values == 1).all()):
+        found = i.sizes.values.item() if i.sizes.valid.all() else "a missing value"
+        yield Hit(v, None, f"it holds {found}; without aggregated dimensions the map is a scalar that holds 1")
+
+
+@rule("AGG016", each=naming(_described, "map"))
+def map_has_two_dimensions(_: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
+    """With aggregated dimensions the map has two dimensions."""
+    if i.variable.dimensions and len(v.stored) != 2:
+        message = (
+            f"it has {count_text(len(v.stored), 'dimension')}; expected two: a row for each aggregated dimension, "
+            "a column for each fragment along it"
+        )
         yield Hit(v, None, message)
 
 
-@rule("AGG014")
-def map_is_of_integers(c: Context) -> Iterator[Hit]:
-    """The map variable holds integers."""
-    for _, v in naming(_described(c), "map"):
-        if v.kind != "integer":
-            yield Hit(v, None, f"it is of type {_type(v)}; sizes of fragments are of an integer type: change it")
+@rule("AGG017", each=naming(_described, "map"))
+def map_has_a_row_for_each(_: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
+    """The map has a row for each aggregated dimension."""
+    wanted = len(i.variable.dimensions)
+    if wanted and len(v.stored) == 2 and v.stored[0].size != wanted:
+        found, dims = count_text(v.stored[0].size, "row"), count_text(wanted, "aggregated dimension")
+        yield Hit(v, None, f"it has {found}, but {i.variable.path!r} has {dims}: there is one row for each")
 
 
-@rule("AGG015")
-def scalar_map_is_one(c: Context) -> Iterator[Hit]:
-    """Without aggregated dimensions the map is a scalar and holds 1."""
-    for i, v in naming(_described(c), "map"):
-        if i.variable.dimensions or v.kind != "integer" or i.variable.text("aggregated_dimensions") is None:
-            continue
-        if v.stored:
-            message = f"it has dimensions {_dims(v)}; without aggregated dimensions the map is a scalar that holds 1"
-            yield Hit(v, None, message)
-        elif i.sizes is not None and not (i.sizes.valid.all() and (i.sizes.values == 1).all()):
-            found = i.sizes.values.item() if i.sizes.valid.all() else "a missing value"
-            yield Hit(v, None, f"it holds {found}; without aggregated dimensions the map is a scalar that holds 1")
-
-
-@rule("AGG016")
-def map_has_two_dimensions(c: Context) -> Iterator[Hit]:
-    """With aggregated dimensions the map has two dimensions."""
-    for i, v in naming(_described(c), "map"):
-        if i.variable.dimensions and len(v.stored) != 2:
+@rule("AGG018", each=naming(_described, "map"))
+def map_fills_the_dimensions(c: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
+    """The sizes in a row of the map sum to the size of its aggregated dimension."""
+    if i.counts is None or i.sizes is None or not i.counts:
+        return
+    names = i.variable.words("aggregated_dimensions")
+    rows = zip(i.sizes.values, i.sizes.valid, i.variable.dimensions, names, strict=False)
+    for d, (row, valid, dimension, name) in enumerate(rows):
+        if c.resolver.dimension(name, i.variable.group) is None:
+            continue  # told of the dimension
+        sizes = row[valid].tolist()
+        total = sum(sizes)
+        if total != dimension.size:
             message = (
-                f"it has {count_text(len(v.stored), 'dimension')}; expected two: a row for each aggregated dimension, "
-                "a column for each fragment along it"
+                f"row {d} sums to {total:,}, but dimension {dimension.name!r} has size {dimension.size:,}: the "
+                "fragments must fill it"
             )
             yield Hit(v, None, message)
-
-
-@rule("AGG017")
-def map_has_a_row_for_each(c: Context) -> Iterator[Hit]:
-    """The map has a row for each aggregated dimension."""
-    for i, v in naming(_described(c), "map"):
-        wanted = len(i.variable.dimensions)
-        if wanted and len(v.stored) == 2 and v.stored[0].size != wanted:
-            found, dims = count_text(v.stored[0].size, "row"), count_text(wanted, "aggregated dimension")
-            yield Hit(v, None, f"it has {found}, but {i.variable.path!r} has {dims}: there is one row for each")
-
-
-@rule("AGG018")
-def map_fills_the_dimensions(c: Context) -> Iterator[Hit]:
-    """The sizes in a row of the map sum to the size of its aggregated dimension."""
-    for i, v in naming(_described(c), "map"):
-        if i.counts is None or i.sizes is None or not i.counts:
-            continue
-        names = i.variable.words("aggregated_dimensions")
-        rows = zip(i.sizes.values, i.sizes.valid, i.variable.dimensions, names, strict=False)
-        for d, (row, valid, dimension, name) in enumerate(rows):
-            if c.resolver.dimension(name, i.variable.group) is None:
-                continue  # told of the dimension
-            sizes = row[valid].tolist()
-            total = sum(sizes)
-            if total != dimension.size:
-                message = (
-                    f"row {d} sums to {total:,}, but dimension {dimension.name!r} has size {dimension.size:,}: the "
-                    "fragments must fill it"
-                )
-                yield Hit(v, None, message)
-            elif sizes and min(sizes) < 1:
-                message = (
-                    f"row {d} holds {min(sizes)}; every fragment has at least one element, and unused places of the "
-                    "map hold missing values"
-                )
-                yield Hit(v, None, message, "warning")
-            elif not valid[: len(sizes)].all():
-                message = f"row {d} has missing values before its last size; they belong at the end of the row"
-                yield Hit(v, None, message, "warning")
+        elif sizes and min(sizes) < 1:
+            message = (
+                f"row {d} holds {min(sizes)}; every fragment has at least one element, and unused places of the "
+                "map hold missing values"
+            )
+            yield Hit(v, None, message, "warning")
+        elif not valid[: len(sizes)].all():
+            message = f"row {d} has missing values before its last size; they belong at the end of the row"
+            yield Hit(v, None, message, "warning")
 
 
 @rule("AGG019")

@@ -23,6 +23,7 @@ from cfagg.checking.instructions import (
 from cfagg.checking.rules.aggregation import wrong_values
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule, shared
+from cfagg.model.dataset import Variable
 
 #: Terms that every aggregation has.
 _TERMS = ("location", "file", "format", "address")
@@ -77,62 +78,55 @@ def terms_are_complete(_: Context, i: Instructions) -> Iterator[Hit]:
             yield Hit(i.variable, "aggregated_data", message)
 
 
-@rule("CFA014")
-def location_has_its_shape(c: Context) -> Iterator[Hit]:
+@rule("CFA014", each=naming(_described, "location"))
+def location_has_its_shape(_: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
     """The location variable holds integers, with a row for each aggregated dimension."""
-    for i, v in naming(_described(c), "location"):
-        rows = len(i.variable.dimensions)
-        if v.kind != "integer":
-            yield Hit(v, None, "it is not of an integer type; sizes of fragments are integers: change its type")
-        elif not i.has_dimensions:
-            continue  # told of the dimensions
-        elif not rows:
-            values = None if i.sizes is None else i.sizes.values
-            if prod(d.size for d in v.stored) != 1 or (
-                values is not None and values.size == 1 and values.ravel()[0] != 1
-            ):
-                yield Hit(v, None, "without aggregated dimensions it has one element, with the value 1")
-        elif len(v.stored) != 2 or v.stored[0].size != rows:
-            found = " x ".join(str(d.size) for d in v.stored) or "a scalar"
-            message = (
-                f"it is {found}; expected two dimensions: {rows} rows, one for each aggregated dimension, and columns"
-            )
-            yield Hit(v, None, message)
+    rows = len(i.variable.dimensions)
+    if v.kind != "integer":
+        yield Hit(v, None, "it is not of an integer type; sizes of fragments are integers: change its type")
+    elif not i.has_dimensions:
+        return  # told of the dimensions
+    elif not rows:
+        values = None if i.sizes is None else i.sizes.values
+        if prod(d.size for d in v.stored) != 1 or (values is not None and values.size == 1 and values.ravel()[0] != 1):
+            yield Hit(v, None, "without aggregated dimensions it has one element, with the value 1")
+    elif len(v.stored) != 2 or v.stored[0].size != rows:
+        found = " x ".join(str(d.size) for d in v.stored) or "a scalar"
+        message = f"it is {found}; expected two dimensions: {rows} rows, one for each aggregated dimension, and columns"
+        yield Hit(v, None, message)
 
 
-@rule("CFA015")
-def location_fills_the_dimensions(c: Context) -> Iterator[Hit]:
+@rule("CFA015", each=naming(_described, "location"))
+def location_fills_the_dimensions(c: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
     """The sizes in a row of the location variable sum to the size of its aggregated dimension."""
-    for i, v in naming(_described(c), "location"):
-        if not i.counts or i.sizes is None:
-            continue
-        names = i.variable.words("aggregated_dimensions")
-        for d, (row, valid) in enumerate(zip(i.sizes.values, i.sizes.valid, strict=True)):
-            dimension = i.variable.dimensions[d]
-            total = sum(row[valid].tolist())
-            if total != dimension.size and c.resolver.dimension(names[d], i.variable.group) is not None:
-                message = f"row {d} sums to {total:,}, but dimension {dimension.name!r} has size {dimension.size:,}"
-                yield Hit(v, None, f"{message}: the fragments must fill it")
+    if not i.counts or i.sizes is None:
+        return
+    names = i.variable.words("aggregated_dimensions")
+    for d, (row, valid) in enumerate(zip(i.sizes.values, i.sizes.valid, strict=True)):
+        dimension = i.variable.dimensions[d]
+        total = sum(row[valid].tolist())
+        if total != dimension.size and c.resolver.dimension(names[d], i.variable.group) is not None:
+            message = f"row {d} sums to {total:,}, but dimension {dimension.name!r} has size {dimension.size:,}"
+            yield Hit(v, None, f"{message}: the fragments must fill it")
 
 
-@rule("CFA016")
-def file_spans_the_fragments(c: Context) -> Iterator[Hit]:
+@rule("CFA016", each=naming(_described, "file"))
+def file_spans_the_fragments(_: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
     """The file variable holds text, with a dimension for each aggregated dimension and perhaps one for versions."""
-    for i, v in naming(_described(c), "file"):
-        if not v.is_text:
-            yield Hit(v, None, "it does not hold text; expected names of files: change its type to string")
-            continue
-        found = tuple(d.size for d in text_dimensions(v))
-        if i.counts is None or not i.has_dimensions:
-            continue
-        if found[: len(i.counts)] != i.counts or len(found) > len(i.counts) + 1:
-            wanted = " x ".join(map(str, i.counts)) or "a scalar"
-            message = f"its shape is {' x '.join(map(str, found)) or 'a scalar'}, but the fragments are {wanted}"
-            yield Hit(v, None, f"{message}, perhaps with one more dimension for versions of a fragment")
+    if not v.is_text:
+        yield Hit(v, None, "it does not hold text; expected names of files: change its type to string")
+        return
+    found = tuple(d.size for d in text_dimensions(v))
+    if i.counts is None or not i.has_dimensions:
+        return
+    if found[: len(i.counts)] != i.counts or len(found) > len(i.counts) + 1:
+        wanted = " x ".join(map(str, i.counts)) or "a scalar"
+        message = f"its shape is {' x '.join(map(str, found)) or 'a scalar'}, but the fragments are {wanted}"
+        yield Hit(v, None, f"{message}, perhaps with one more dimension for versions of a fragment")
 
 
 def _like_file(c: Context, term: str) -> Iterator[Hit]:
-    for i, v in naming(_described(c), term):
+    for i, v in naming(_described, term)(c):
         file = i.targets.get("file")
         if file is None or not text_dimensions(v) or text_dimensions(v) == text_dimensions(file):
             continue
@@ -144,62 +138,59 @@ def _like_file(c: Context, term: str) -> Iterator[Hit]:
 shared(_like_file, CFA017="address", CFA018="format")
 
 
-@rule("CFA019")
-def files_are_uris_or_paths(c: Context) -> Iterator[Hit]:
+@rule("CFA019", each=naming(_described, "file"))
+def files_are_uris_or_paths(c: Context, _: Instructions, v: Variable) -> Iterator[Hit]:
     """With their substitutions made, names of files are URIs or relative paths."""
-    for _, v in naming(_described(c), "file"):
-        if "substitutions" in v.attributes:
-            words = v.words("substitutions")
-            if not words or len(words) % 2 or not all(_BASE.fullmatch(w) for w in words[::2]):
-                message = "substitutions does not have the form '${base}: text ${other}: text'"
-                yield Hit(v, "substitutions", message)
-                continue
-        found = values_of(c, v) if v.is_text else None
-        if found is None:
-            continue
-        changes = substitutions(v)
-        told: dict[str, list[str]] = {}
-        for text in found.values[found.valid].tolist():
-            whole = substituted(text, changes)
-            unknown = _USED.search(whole)
-            problem = f"has no substitution for {unknown[0]!r}: add it" if unknown else problem_of(whole)
-            # A relative path is a path, not a URI: blanks and other letters are not matter.
-            if problem is not None and (not problem.startswith("holds") or scheme_of(whole) is not None):
-                told.setdefault(problem, []).append(text)
-        yield from wrong_values(v, told)
+    if "substitutions" in v.attributes:
+        words = v.words("substitutions")
+        if not words or len(words) % 2 or not all(_BASE.fullmatch(w) for w in words[::2]):
+            message = "substitutions does not have the form '${base}: text ${other}: text'"
+            yield Hit(v, "substitutions", message)
+            return
+    found = values_of(c, v) if v.is_text else None
+    if found is None:
+        return
+    changes = substitutions(v)
+    told: dict[str, list[str]] = {}
+    for text in found.values[found.valid].tolist():
+        whole = substituted(text, changes)
+        unknown = _USED.search(whole)
+        problem = f"has no substitution for {unknown[0]!r}: add it" if unknown else problem_of(whole)
+        # A relative path is a path, not a URI: blanks and other letters are not matter.
+        if problem is not None and (not problem.startswith("holds") or scheme_of(whole) is not None):
+            told.setdefault(problem, []).append(text)
+    yield from wrong_values(v, told)
 
 
-@rule("CFA020")
-def fragments_have_addresses(c: Context) -> Iterator[Hit]:
+@rule("CFA020", each=naming(_described, "address"))
+def fragments_have_addresses(c: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
     """Every fragment that has a file has an address in it."""
-    for i, v in naming(_described(c), "address"):
-        file = i.targets.get("file")
-        if file is None or not file.is_text or values_of(c, v) is None:
-            continue
-        files, addresses = values_of(c, file), values_of(c, v)
-        if files is None or addresses is None or addresses.values.shape not in ((), files.values.shape):
-            continue
-        missing = files.valid & ~np.broadcast_to(addresses.valid, files.values.shape)
-        if missing.any():
-            at = list(map(int, np.argwhere(missing)[0])) if files.values.ndim else []
-            n = int(missing.sum())
-            what = "fragment has" if n == 1 else "fragments have"
-            yield Hit(v, None, f"{n:,} {what} a file but no address, the first at {at}; name the variable in the file")
+    file = i.targets.get("file")
+    if file is None or not file.is_text or values_of(c, v) is None:
+        return
+    files, addresses = values_of(c, file), values_of(c, v)
+    if files is None or addresses is None or addresses.values.shape not in ((), files.values.shape):
+        return
+    missing = files.valid & ~np.broadcast_to(addresses.valid, files.values.shape)
+    if missing.any():
+        at = list(map(int, np.argwhere(missing)[0])) if files.values.ndim else []
+        n = int(missing.sum())
+        what = "fragment has" if n == 1 else "fragments have"
+        yield Hit(v, None, f"{n:,} {what} a file but no address, the first at {at}; name the variable in the file")
 
 
-@rule("CFA021")
-def own_fragments_exist(c: Context) -> Iterator[Hit]:
+@rule("CFA021", each=naming(_described, "address"))
+def own_fragments_exist(c: Context, i: Instructions, v: Variable) -> Iterator[Hit]:
     """A fragment with an address and no file is a variable of the dataset itself."""
-    for i, v in naming(_described(c), "address"):
-        file = i.targets.get("file")
-        files, addresses = (values_of(c, file) if file is not None and file.is_text else None), values_of(c, v)
-        if files is None or addresses is None or addresses.values.shape != files.values.shape or not v.is_text:
-            continue
-        for name in dict.fromkeys(addresses.values[addresses.valid & ~files.valid].tolist()):
-            target, _ = c.resolver.variable(name, i.variable.group)
-            if target is None and addresses.values.ndim:
-                message = f"a fragment without a file is the variable {name!r} of this dataset, which does not exist"
-                yield Hit(v, None, f"{message}; name its file, or add the variable")
+    file = i.targets.get("file")
+    files, addresses = (values_of(c, file) if file is not None and file.is_text else None), values_of(c, v)
+    if files is None or addresses is None or addresses.values.shape != files.values.shape or not v.is_text:
+        return
+    for name in dict.fromkeys(addresses.values[addresses.valid & ~files.valid].tolist()):
+        target, _ = c.resolver.variable(name, i.variable.group)
+        if target is None and addresses.values.ndim:
+            message = f"a fragment without a file is the variable {name!r} of this dataset, which does not exist"
+            yield Hit(v, None, f"{message}; name its file, or add the variable")
 
 
 @rule("CFA022")

@@ -105,26 +105,25 @@ def parameters_agree(_: Context, v: Variable) -> Iterator[Hit]:
         yield Hit(v, "earth_radius", "earth_radius describes a sphere, other attributes an ellipsoid", "warning")
 
 
-@rule("APF004")
-def axes_of_a_geostationary_view_are_x_and_y(c: Context) -> Iterator[Hit]:
+@rule("APF004", each=mappings_named("geostationary"))
+def axes_of_a_geostationary_view_are_x_and_y(_: Context, v: Variable) -> Iterator[Hit]:
     """The axes of a geostationary projection are x and y in any case, and not the same."""
-    for v in mappings_named(c, "geostationary"):
-        seen = []
-        for name in ("sweep_angle_axis", "fixed_angle_axis"):
-            value = v.text(name)
-            if value is None:
-                continue
-            seen.append(value.lower())
-            if value.lower() not in ("x", "y"):
-                yield Hit(v, name, f"{name} is {value!r}; expected x or y")
-        if len(seen) == 2 and seen[0] == seen[1] and seen[0] in ("x", "y"):
-            yield Hit(v, "fixed_angle_axis", f"both axes are {seen[0]!r}; if one is x the other is y")
+    seen = []
+    for name in ("sweep_angle_axis", "fixed_angle_axis"):
+        value = v.text(name)
+        if value is None:
+            continue
+        seen.append(value.lower())
+        if value.lower() not in ("x", "y"):
+            yield Hit(v, name, f"{name} is {value!r}; expected x or y")
+    if len(seen) == 2 and seen[0] == seen[1] and seen[0] in ("x", "y"):
+        yield Hit(v, "fixed_angle_axis", f"both axes are {seen[0]!r}; if one is x the other is y")
 
 
 @rule("APF005")
 def indexing_scheme_is_known(c: Context) -> Iterator[Hit]:
     """The indexing_scheme of a HEALPix grid is nested, ring, nuniq or zuniq."""
-    for v in mappings_named(c, "healpix") if c.version >= Version(1, 13) else ():
+    for v in mappings_named("healpix")(c) if c.version >= Version(1, 13) else ():
         value = v.attributes.get("indexing_scheme")
         if value is None:
             yield Hit(v, "indexing_scheme", "indexing_scheme is missing; expected nested, ring, nuniq or zuniq")

@@ -9,7 +9,7 @@ import numpy as np
 
 from cfagg.cf.attribute_table import attribute_table, uses
 from cfagg.cf.attribute_types import holds, said, said_type, same_type
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, groups, variables
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
@@ -65,22 +65,21 @@ def attributes_hold_what_the_table_says(c: Context) -> Iterator[Hit]:
                     yield Hit(v, name, f"{told}; expected {'are two' if wanted == 2 else 'is one'}")
 
 
-@rule("ATT002")
-def attributes_have_a_meaning_where_they_stand(c: Context) -> Iterator[Hit]:
+@rule("ATT002", each=variables)
+def attributes_have_a_meaning_where_they_stand(c: Context, v: Variable) -> Iterator[Hit]:
     """Attributes stand on variables of the kinds for which Table A.1 gives them a meaning."""
-    for v in c.dataset.variables:
-        names = [n for n in _GLOBAL if n in v.attributes]
-        for name in names:
-            yield Hit(v, name, "CF defines it for the dataset only; on a variable it has no meaning in CF")
-        if v in c.roles.data:
-            for name in _OF_COORDINATES:
-                if name in v.attributes:
-                    told = "CF defines it for coordinates, and no attribute names this variable as one"
-                    yield Hit(v, name, f"{told}: name it in coordinates if it is")
-        elif v in c.roles.coordinates:
-            for name in _OF_DATA:
-                if name in v.attributes:
-                    yield Hit(v, name, "CF defines it for data variables; on a coordinate it has no meaning in CF")
+    names = [n for n in _GLOBAL if n in v.attributes]
+    for name in names:
+        yield Hit(v, name, "CF defines it for the dataset only; on a variable it has no meaning in CF")
+    if v in c.roles.data:
+        for name in _OF_COORDINATES:
+            if name in v.attributes:
+                told = "CF defines it for coordinates, and no attribute names this variable as one"
+                yield Hit(v, name, f"{told}: name it in coordinates if it is")
+    elif v in c.roles.coordinates:
+        for name in _OF_DATA:
+            if name in v.attributes:
+                yield Hit(v, name, "CF defines it for data variables; on a coordinate it has no meaning in CF")
 
 
 @lru_cache(maxsize=1)
@@ -118,36 +117,32 @@ def _belongs(c: Context, owner: Group | Variable, name: str) -> bool:
     return bool(where & {"G", "Gr"}) and name != "Conventions"
 
 
-@rule("ATT004")
-def variable_attributes_are_not_on_groups(c: Context) -> Iterator[Hit]:
+@rule("ATT004", each=groups)
+def variable_attributes_are_not_on_groups(c: Context, group: Group) -> Iterator[Hit]:
     """Attributes of variables are attached to these and not to groups."""
-    for group in c.dataset.groups:
-        for name in group.attributes:
-            where = uses(name, c.version)
-            if name in _COMMON or not where or where & {"G", "Gr"}:
-                continue
-            if group.parent is None:
-                told = "CF defines it for variables; for the dataset as a whole it has no meaning in CF"
-                yield Hit(group, name, told, "info")
-            else:
-                yield Hit(group, name, "CF defines it for variables: attach it to each variable that it applies to")
+    for name in group.attributes:
+        where = uses(name, c.version)
+        if name in _COMMON or not where or where & {"G", "Gr"}:
+            continue
+        if group.parent is None:
+            told = "CF defines it for variables; for the dataset as a whole it has no meaning in CF"
+            yield Hit(group, name, told, "info")
+        else:
+            yield Hit(group, name, "CF defines it for variables: attach it to each variable that it applies to")
 
 
-@rule("ATT005")
-def valid_limits_have_the_type_of_their_variable(c: Context) -> Iterator[Hit]:
+@rule("ATT005", each=lambda c: c.with_attribute(*_VALID))
+def valid_limits_have_the_type_of_their_variable(c: Context, v: Variable) -> Iterator[Hit]:
     """``valid_min``, ``valid_max`` and ``valid_range`` have the type of their variable."""
-    for v in c.with_attribute(*_VALID):
-        packed = "scale_factor" in v.attributes or "add_offset" in v.attributes
-        for name in _VALID:
-            value = v.attributes.get(name)
-            if holds(value) not in ("integer", "real") or not v.is_numeric:
-                continue
-            if not same_type(v, value, typed=c.dataset.typed):
-                told = f"it holds {said(value, typed=c.dataset.typed)}, the variable {said_type(v)}"
-                if packed:
-                    yield Hit(
-                        v, name, f"{told}: valid values are given as they are packed, in the type of the variable"
-                    )
-                else:
-                    # The netCDF User's Guide asks for it, CF says so of packed variables.
-                    yield Hit(v, name, f"{told}: give the attribute the type of the variable", "warning")
+    packed = "scale_factor" in v.attributes or "add_offset" in v.attributes
+    for name in _VALID:
+        value = v.attributes.get(name)
+        if holds(value) not in ("integer", "real") or not v.is_numeric:
+            continue
+        if not same_type(v, value, typed=c.dataset.typed):
+            told = f"it holds {said(value, typed=c.dataset.typed)}, the variable {said_type(v)}"
+            if packed:
+                yield Hit(v, name, f"{told}: valid values are given as they are packed, in the type of the variable")
+            else:
+                # The netCDF User's Guide asks for it, CF says so of packed variables.
+                yield Hit(v, name, f"{told}: give the attribute the type of the variable", "warning")

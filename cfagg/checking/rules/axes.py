@@ -8,7 +8,7 @@ from cfagg.cf.attribute_types import faulty_text
 from cfagg.cf.kinds_of_units import is_pressure, is_reference_time, is_time, known
 from cfagg.cf.roles import axis_by_units
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude, name_of
-from cfagg.checking.context import Context, once
+from cfagg.checking.context import Context, once, variables
 from cfagg.checking.times import TIME_NAMES
 from cfagg.findings.finding import Edit, Hit, Severity
 from cfagg.findings.rule import rule
@@ -186,12 +186,11 @@ def one_coordinate_for_each_axis(c: Context) -> Iterator[Hit]:
                 yield Hit(v, None, f"its coordinates {names} both have axis {axis}; expected at most one of each")
 
 
-@rule("COO012")
-def horizontal_coordinates_have_an_axis(c: Context) -> Iterator[Hit]:
+@rule("COO012", each=variables)
+def horizontal_coordinates_have_an_axis(c: Context, v: Variable) -> Iterator[Hit]:
     """Coordinate variables that are horizontal have an ``axis``."""
-    for v in c.dataset.variables:
-        if v.is_coordinate and "axis" not in v.attributes:
-            axis = axis_of(c, v)
-            if axis in ("X", "Y"):
-                fix = (Edit(v.path, "axis", axis, safe=False),)
-                yield Hit(v, "axis", f"horizontal coordinate variable without axis; add axis {axis!r}", fix=fix)
+    if v.is_coordinate and "axis" not in v.attributes:
+        axis = axis_of(c, v)
+        if axis in ("X", "Y"):
+            fix = (Edit(v.path, "axis", axis, safe=False),)
+            yield Hit(v, "axis", f"horizontal coordinate variable without axis; add axis {axis!r}", fix=fix)

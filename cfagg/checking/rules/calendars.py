@@ -247,17 +247,16 @@ def _values_in_year_zero(c: Context, t: Time, d: Datetime) -> Iterator[Hit]:
         yield Hit(t.variable, None, f"there are times in year 0, which is deprecated in calendar {t.calendar}")
 
 
-@rule("TIM015")
-def standard_instead_of_gregorian(c: Context) -> Iterator[Hit]:
+@rule("TIM015", each=_with_calendar)
+def standard_instead_of_gregorian(c: Context, v: Variable, text: str) -> Iterator[Hit]:
     """The standard calendar is called standard."""
-    for v, text in _with_calendar(c):
-        if text.strip().lower() == "gregorian":
-            yield Hit(
-                v,
-                "calendar",
-                f"calendar {text!r} is deprecated; write 'standard', which means the same",
-                fix=edits(c, v, "calendar", "standard"),
-            )
+    if text.strip().lower() == "gregorian":
+        yield Hit(
+            v,
+            "calendar",
+            f"calendar {text!r} is deprecated; write 'standard', which means the same",
+            fix=edits(c, v, "calendar", "standard"),
+        )
 
 
 @rule("TIM016", each=times, needs="data")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cfagg.cf.kinds_of_units import known
 from cfagg.cf.roles import LATITUDE_UNITS, LONGITUDE_UNITS
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude, name_of
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, variables
 from cfagg.checking.rules.axes import coordinate_variables, is_sampled
 from cfagg.findings.finding import Edit, Hit, Severity
 from cfagg.findings.rule import rule
@@ -77,14 +77,13 @@ def horizontal_grids_are_located(c: Context) -> Iterator[Hit]:
             )
 
 
-@rule("CRD004")
-def scalar_coordinates_are_not_called_like_dimensions(c: Context) -> Iterator[Hit]:
+@rule("CRD004", each=variables)
+def scalar_coordinates_are_not_called_like_dimensions(c: Context, v: Variable) -> Iterator[Hit]:
     """No scalar coordinate has the name of a dimension."""
-    for v in c.dataset.variables:
-        if v in c.roles.auxiliary and not v.dimensions and c.resolver.dimension(v.name, v.group) is not None:
-            yield Hit(
-                v,
-                None,
-                f"scalar coordinate {v.name!r} has the name of a dimension, which then cannot have "
-                "a coordinate variable of its own",
-            )
+    if v in c.roles.auxiliary and not v.dimensions and c.resolver.dimension(v.name, v.group) is not None:
+        yield Hit(
+            v,
+            None,
+            f"scalar coordinate {v.name!r} has the name of a dimension, which then cannot have "
+            "a coordinate variable of its own",
+        )

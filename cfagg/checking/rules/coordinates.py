@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude
-from cfagg.checking.context import Context, once
+from cfagg.checking.context import Context, once, variables
 from cfagg.checking.rules.axes import along, coordinate_variables, is_sampled, unreferenced
 from cfagg.checking.rules.domains import undimensioned
 from cfagg.checking.rules.groups import left_to_search
@@ -90,15 +90,14 @@ def _what(c: Context, v: Variable) -> str:
     return _AXES[axis_of(c, v) or "T"]
 
 
-@rule("COO008")
-def coordinate_variables_miss_nothing(c: Context) -> Iterator[Hit]:
+@rule("COO008", each=lambda c: c.with_attribute("_FillValue", "missing_value"))
+def coordinate_variables_miss_nothing(_: Context, v: Variable) -> Iterator[Hit]:
     """Coordinate variables have neither ``_FillValue`` nor ``missing_value``."""
-    for v in c.with_attribute("_FillValue", "missing_value"):
-        if v.is_coordinate:
-            for name in ("_FillValue", "missing_value"):
-                if name in v.attributes:
-                    fix = (Edit(v.path, name, None, safe=False),)
-                    yield Hit(v, name, f"{name} on a coordinate variable, which cannot miss values; delete it", fix=fix)
+    if v.is_coordinate:
+        for name in ("_FillValue", "missing_value"):
+            if name in v.attributes:
+                fix = (Edit(v.path, name, None, safe=False),)
+                yield Hit(v, name, f"{name} on a coordinate variable, which cannot miss values; delete it", fix=fix)
 
 
 @rule("COO009", each="coordinates")
@@ -168,20 +167,19 @@ def auxiliary_coordinates_span_no_more(c: Context, v: Variable) -> Iterator[str]
             )
 
 
-@rule("COO011")
-def multidimensional_coordinates_have_other_names(c: Context) -> Iterator[Hit]:
+@rule("COO011", each=variables)
+def multidimensional_coordinates_have_other_names(c: Context, v: Variable) -> Iterator[Hit]:
     """A coordinate of several dimensions is not called like one of them."""
-    for v in c.dataset.variables:
-        axes = v.dims[:-1] if v.kind == "char" else v.dims
-        if len(axes) < 2 or v.name not in axes:
-            continue
-        if v in c.roles.auxiliary or is_latitude(v) or is_longitude(v) or "axis" in v.attributes:
-            yield Hit(
-                v,
-                None,
-                f"coordinate {v.name!r} of dimensions ({', '.join(v.dims)}) is named like one of them, which leaves "
-                "no name for the coordinate variable of that dimension",
-            )
+    axes = v.dims[:-1] if v.kind == "char" else v.dims
+    if len(axes) < 2 or v.name not in axes:
+        return
+    if v in c.roles.auxiliary or is_latitude(v) or is_longitude(v) or "axis" in v.attributes:
+        yield Hit(
+            v,
+            None,
+            f"coordinate {v.name!r} of dimensions ({', '.join(v.dims)}) is named like one of them, which leaves "
+            "no name for the coordinate variable of that dimension",
+        )
 
 
 @rule("COO014")

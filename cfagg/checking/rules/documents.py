@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cfagg.cf.attribute_types import holds, said
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, variables
 from cfagg.findings.finding import Edit, Hit, NotApplicable
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import DRAFT, Version, claimed, parse
@@ -105,16 +105,13 @@ def descriptions_are_text(c: Context) -> Iterator[Hit]:
                 yield Hit(v, name, f"it holds {said(v.attributes[name])}; expected text")
 
 
-@rule("DOC013")
-def title_and_history_are_of_the_dataset(c: Context) -> Iterator[Hit]:
+@rule("DOC013", each=variables)
+def title_and_history_are_of_the_dataset(_: Context, v: Variable) -> Iterator[Hit]:
     """``title`` and ``history`` describe datasets and groups, not variables."""
-    for v in c.dataset.variables:
-        for name in ("title", "history"):
-            if name in v.attributes:
-                told = (
-                    "CF defines it for datasets and groups only; on a variable it is allowed and has no meaning in CF"
-                )
-                yield Hit(v, name, told, "info")
+    for name in ("title", "history"):
+        if name in v.attributes:
+            told = "CF defines it for datasets and groups only; on a variable it is allowed and has no meaning in CF"
+            yield Hit(v, name, told, "info")
 
 
 @rule("DOC014")
@@ -146,22 +143,19 @@ def external_variables_are_elsewhere(c: Context) -> Iterator[Hit]:
             yield Hit(None, "external_variables", told)
 
 
-@rule("TYP001")
-def types_are_known_to_cf(c: Context) -> Iterator[Hit]:
+@rule("TYP001", each=variables)
+def types_are_known_to_cf(c: Context, v: Variable) -> Iterator[Hit]:
     """Variables are of the types that the version of CF allows."""
-    for v in c.dataset.variables:
-        if v.kind == "other":
-            told = "the variable is of a type that netCDF does not define"
-            # Section 2.2 speaks of data variables, and of types that netCDF has; a store of another kind has others.
-            serious = (
-                v in c.roles.data and c.version >= Version(1, 9) and c.dataset.format in ("netcdf", "cdl", "xarray")
-            )
-            yield Hit(v, None, f"{told}; expected text, integers or real numbers", None if serious else "warning")
-        elif not _acceptable(v, c.version):
-            name = "string" if v.kind == "string" else v.dtype.name
-            since = "1.8" if v.kind == "string" else "1.9"
-            told = f"the variable is of type {name}, which {c.version} does not name among those it accepts"
-            yield Hit(v, None, f"{told}: follow CF-{since} or later, or change the type", "warning")
+    if v.kind == "other":
+        told = "the variable is of a type that netCDF does not define"
+        # Section 2.2 speaks of data variables, and of types that netCDF has; a store of another kind has others.
+        serious = v in c.roles.data and c.version >= Version(1, 9) and c.dataset.format in ("netcdf", "cdl", "xarray")
+        yield Hit(v, None, f"{told}; expected text, integers or real numbers", None if serious else "warning")
+    elif not _acceptable(v, c.version):
+        name = "string" if v.kind == "string" else v.dtype.name
+        since = "1.8" if v.kind == "string" else "1.9"
+        told = f"the variable is of type {name}, which {c.version} does not name among those it accepts"
+        yield Hit(v, None, f"{told}: follow CF-{since} or later, or change the type", "warning")
 
 
 def _acceptable(v: Variable, version: Version) -> bool:

@@ -13,7 +13,7 @@ from cfagg.checking.features import Features, axes_of, features
 from cfagg.checking.missing import missing_mask, unpacked, unsigned
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
-from cfagg.model.dataset import Variable
+from cfagg.model.dataset import Dimension, Variable
 
 
 def _present(v: Variable) -> npt.NDArray[np.int64]:
@@ -25,62 +25,56 @@ def _present(v: Variable) -> npt.NDArray[np.int64]:
     return present
 
 
-@rule("DSG008", needs="data")
-def counts_fill_the_sample_dimension(c: Context) -> Iterator[Hit]:
+@rule("DSG008", each=lambda c: features(c).counts, needs="data")
+def counts_fill_the_sample_dimension(_: Context, v: Variable, sample: Dimension | None) -> Iterator[Hit]:
     """Counts are not negative and add up to the size of the sample dimension."""
-    for v, sample in features(c).counts:
-        if sample is None or v.kind != "integer" or v.dialect is not None:
-            continue
-        values = _present(v)
-        total = int(values.sum())
-        if (values < 0).any():
-            yield Hit(v, None, f"the count {int(values.min())} is negative")
-        elif total > sample.size:
-            yield Hit(
-                v, None, f"the counts add up to {total}, the sample dimension {sample.name!r} has size {sample.size}"
-            )
-        elif total < sample.size:
-            message = (
-                f"the counts add up to {total}, so {sample.size - total} samples of {sample.name!r} belong to no "
-                "feature"
-            )
-            yield Hit(v, None, message, "warning")
+    if sample is None or v.kind != "integer" or v.dialect is not None:
+        return
+    values = _present(v)
+    total = int(values.sum())
+    if (values < 0).any():
+        yield Hit(v, None, f"the count {int(values.min())} is negative")
+    elif total > sample.size:
+        yield Hit(v, None, f"the counts add up to {total}, the sample dimension {sample.name!r} has size {sample.size}")
+    elif total < sample.size:
+        message = (
+            f"the counts add up to {total}, so {sample.size - total} samples of {sample.name!r} belong to no feature"
+        )
+        yield Hit(v, None, message, "warning")
 
 
-@rule("DSG009", needs="data")
-def indices_are_of_instances(c: Context) -> Iterator[Hit]:
+@rule("DSG009", each=lambda c: features(c).indices, needs="data")
+def indices_are_of_instances(_: Context, v: Variable, instance: Dimension | None) -> Iterator[Hit]:
     """Indices are those of elements of the instance dimension, counted from 0."""
-    for v, instance in features(c).indices:
-        if instance is None or v.kind != "integer":
-            continue
-        values = _present(v)
-        bad = values[(values < 0) | (values >= instance.size)]
-        if bad.size:
-            message = f"it holds {int(bad[0])}; expected 0 to {instance.size - 1}, or a missing value"
-            yield Hit(v, None, f"{message}, for the instance dimension {instance.name!r} has size {instance.size}")
+    if instance is None or v.kind != "integer":
+        return
+    values = _present(v)
+    bad = values[(values < 0) | (values >= instance.size)]
+    if bad.size:
+        message = f"it holds {int(bad[0])}; expected 0 to {instance.size - 1}, or a missing value"
+        yield Hit(v, None, f"{message}, for the instance dimension {instance.name!r} has size {instance.size}")
 
 
-@rule("DSG013", needs="data")
-def identifiers_are_unique(c: Context) -> Iterator[Hit]:
+@rule("DSG013", each=lambda c: features(c).identifiers, needs="data")
+def identifiers_are_unique(_: Context, v: Variable) -> Iterator[Hit]:
     """No two features have the same identifier."""
-    for v in features(c).identifiers:
-        if not axes_of(v) or v.dialect is not None:
-            continue
-        if v.is_text:
-            values: npt.NDArray[Any] = v.texts()
-        elif v.is_numeric:
-            values = v.values()
-        else:
-            continue
-        # Profiles of several stations may be counted for each of these.
-        for row in values.reshape(-1, values.shape[-1]) if values.size else ():
-            there = row[row != ""].astype(str) if v.is_text else row[~missing_mask(v, row)]
-            names, numbers = np.unique(there, return_counts=True)
-            twice = np.flatnonzero(numbers > 1)
-            if twice.size:
-                found = names[twice[0]].item()
-                yield Hit(v, "cf_role", f"{found!r} stands {int(numbers[twice[0]])} times; each feature has its own")
-                break
+    if not axes_of(v) or v.dialect is not None:
+        return
+    if v.is_text:
+        values: npt.NDArray[Any] = v.texts()
+    elif v.is_numeric:
+        values = v.values()
+    else:
+        return
+    # Profiles of several stations may be counted for each of these.
+    for row in values.reshape(-1, values.shape[-1]) if values.size else ():
+        there = row[row != ""].astype(str) if v.is_text else row[~missing_mask(v, row)]
+        names, numbers = np.unique(there, return_counts=True)
+        twice = np.flatnonzero(numbers > 1)
+        if twice.size:
+            found = names[twice[0]].item()
+            yield Hit(v, "cf_role", f"{found!r} stands {int(numbers[twice[0]])} times; each feature has its own")
+            break
 
 
 @rule("DSG017", needs="data")

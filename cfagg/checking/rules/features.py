@@ -10,7 +10,7 @@ from cfagg.checking.features import ROLES, SPELLINGS, TYPES, Features, features
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule, shared
-from cfagg.model.dataset import Variable
+from cfagg.model.dataset import Dimension, Variable
 
 
 @rule("DSG001")
@@ -84,36 +84,32 @@ def _names_a_dimension(c: Context, attribute: str) -> Iterator[Hit]:
 shared(_names_a_dimension, DSG004="sample_dimension", DSG006="instance_dimension")
 
 
-@rule("DSG005")
-def counts_are_integers_for_each_instance(c: Context) -> Iterator[Hit]:
+@rule("DSG005", each=lambda c: features(c).counts)
+def counts_are_integers_for_each_instance(_: Context, v: Variable, sample: Dimension | None) -> Iterator[Hit]:
     """A count variable holds integers along the instance dimension alone."""
-    for v, sample in features(c).counts:
-        if v.kind != "integer":
-            yield Hit(v, None, f"the count variable is of type {v.dtype}; expected an integer type")
-        elif len(v.dimensions) != 1:
-            yield Hit(
-                v,
-                None,
-                f"the count variable has dimensions ({', '.join(v.dims)}); expected the instance dimension alone",
-            )
-        elif v.dimensions[0] is sample:
-            yield Hit(v, None, f"the count variable has the sample dimension {sample.name!r}; expected the instances'")
+    if v.kind != "integer":
+        yield Hit(v, None, f"the count variable is of type {v.dtype}; expected an integer type")
+    elif len(v.dimensions) != 1:
+        yield Hit(
+            v,
+            None,
+            f"the count variable has dimensions ({', '.join(v.dims)}); expected the instance dimension alone",
+        )
+    elif v.dimensions[0] is sample:
+        yield Hit(v, None, f"the count variable has the sample dimension {sample.name!r}; expected the instances'")
 
 
-@rule("DSG007")
-def indices_are_integers_for_each_sample(c: Context) -> Iterator[Hit]:
+@rule("DSG007", each=lambda c: features(c).indices)
+def indices_are_integers_for_each_sample(_: Context, v: Variable, instance: Dimension | None) -> Iterator[Hit]:
     """An index variable holds integers along the sample dimension alone."""
-    for v, instance in features(c).indices:
-        if v.kind != "integer":
-            yield Hit(v, None, f"the index variable is of type {v.dtype}; expected an integer type")
-        elif len(v.dimensions) != 1:
-            yield Hit(
-                v, None, f"the index variable has dimensions ({', '.join(v.dims)}); expected the sample dimension alone"
-            )
-        elif v.dimensions[0] is instance:
-            yield Hit(
-                v, None, f"the index variable has the instance dimension {instance.name!r}; expected the samples'"
-            )
+    if v.kind != "integer":
+        yield Hit(v, None, f"the index variable is of type {v.dtype}; expected an integer type")
+    elif len(v.dimensions) != 1:
+        yield Hit(
+            v, None, f"the index variable has dimensions ({', '.join(v.dims)}); expected the sample dimension alone"
+        )
+    elif v.dimensions[0] is instance:
+        yield Hit(v, None, f"the index variable has the instance dimension {instance.name!r}; expected the samples'")
 
 
 #: What NCA 0.2 to 0.2.2, and CFA 0.3 and 0.4 prescribe.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -31,9 +31,9 @@ def grid_mapping_variables(c: Context) -> list[Variable]:
     return [v for v in c.dataset.variables if v in c.roles.grid_mappings]
 
 
-def mappings_named(c: Context, *names: str) -> list[Variable]:
-    """Return the grid mapping variables of these names."""
-    return [v for v in grid_mapping_variables(c) if v.text("grid_mapping_name") in names]
+def mappings_named(*names: str) -> Callable[[Context], list[Variable]]:
+    """Return what gives the grid mapping variables of these names."""
+    return lambda c: [v for v in grid_mapping_variables(c) if v.text("grid_mapping_name") in names]
 
 
 @rule("GMP001", each="grid_mapping")
@@ -181,19 +181,18 @@ def grid_mapping_variables_are_scalar(_: Context, v: Variable) -> Iterator[Hit]:
         yield Hit(v, None, f"the grid mapping variable has dimensions ({', '.join(v.dims)}); expected none")
 
 
-@rule("GMP015")
-def deprecated_parameters_are_not_used(c: Context) -> Iterator[Hit]:
+@rule("GMP015", each=mappings_named("polar_stereographic", "lambert_cylindrical_equal_area"))
+def deprecated_parameters_are_not_used(_: Context, v: Variable) -> Iterator[Hit]:
     """Two parameters that others have replaced are not used."""
-    for v in mappings_named(c, "polar_stereographic", "lambert_cylindrical_equal_area"):
-        name = v.text("grid_mapping_name")
-        old = "straight_vertical_longitude_from_pole"
-        if name == "polar_stereographic" and old in v.attributes:
-            new = "longitude_of_projection_origin"
-            edit = Edit(v.path, old, rename=new) if new not in v.attributes else Edit(v.path, old)
-            yield Hit(v, old, f"{old} is deprecated; use {new}, which means the same", None, (edit,))
-        old = "scale_factor_at_projection_origin"
-        if name == "lambert_cylindrical_equal_area" and old in v.attributes:
-            yield Hit(v, old, f"{old} is deprecated here; give standard_parallel instead")
+    name = v.text("grid_mapping_name")
+    old = "straight_vertical_longitude_from_pole"
+    if name == "polar_stereographic" and old in v.attributes:
+        new = "longitude_of_projection_origin"
+        edit = Edit(v.path, old, rename=new) if new not in v.attributes else Edit(v.path, old)
+        yield Hit(v, old, f"{old} is deprecated; use {new}, which means the same", None, (edit,))
+    old = "scale_factor_at_projection_origin"
+    if name == "lambert_cylindrical_equal_area" and old in v.attributes:
+        yield Hit(v, old, f"{old} is deprecated here; give standard_parallel instead")
 
 
 @rule("GMP007")

@@ -11,7 +11,7 @@ from cfagg.checking.context import Context
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule, shared
 from cfagg.findings.versions import Version
-from cfagg.model.dataset import Variable
+from cfagg.model.dataset import Group, Variable
 
 #: Attributes with a rule of their own that says that what they name must exist.
 _OWN_RULES = frozenset(
@@ -27,27 +27,25 @@ _OWN_RULES = frozenset(
 _NOT_HERE = frozenset({"select"})
 
 
-@rule("GRP001")
-def dataset_attributes_are_in_the_root(c: Context) -> Iterator[Hit]:
+@rule("GRP001", each=lambda c: c.dataset.groups[1:])
+def dataset_attributes_are_in_the_root(_: Context, group: Group) -> Iterator[Hit]:
     """``Conventions`` and ``external_variables`` are attributes of the root group only."""
-    for group in c.dataset.groups[1:]:
-        for name in ("Conventions", "external_variables"):
-            if name in group.attributes:
-                fix = (Edit(f"{group.path}/", name, safe=False),)
-                yield Hit(group, name, "it is only allowed in the root group: remove it here", None, fix)
+    for name in ("Conventions", "external_variables"):
+        if name in group.attributes:
+            fix = (Edit(f"{group.path}/", name, safe=False),)
+            yield Hit(group, name, "it is only allowed in the root group: remove it here", None, fix)
 
 
-@rule("GRP002")
-def dimensions_of_a_name_are_the_same(c: Context) -> Iterator[Hit]:
+@rule("GRP002", each=lambda c: c.references)
+def dimensions_of_a_name_are_the_same(_: Context, r: Reference) -> Iterator[Hit]:
     """A variable in another group that is referred to has the same dimension wherever it has one of the same name."""
-    for r in c.references:
-        if r.target is None or r.target.group is r.source.group:
-            continue
-        own = {d.name: d for d in r.source.dimensions}
-        other = next((d for d in r.target.dimensions if d.name in own and own[d.name] is not d), None)
-        if other is not None:
-            told = f"{r.target.path!r} has dimension {other.path!r}, but {r.source.path!r} has {own[other.name].path!r}"
-            yield Hit(r.source, r.attribute, f"{told}, another one of the same name: define it once, above both")
+    if r.target is None or r.target.group is r.source.group:
+        return
+    own = {d.name: d for d in r.source.dimensions}
+    other = next((d for d in r.target.dimensions if d.name in own and own[d.name] is not d), None)
+    if other is not None:
+        told = f"{r.target.path!r} has dimension {other.path!r}, but {r.source.path!r} has {own[other.name].path!r}"
+        yield Hit(r.source, r.attribute, f"{told}, another one of the same name: define it once, above both")
 
 
 def _well_formed(path: str) -> bool:
@@ -91,14 +89,13 @@ def left_to_search(c: Context, v: Variable, name: str) -> bool:
     return path and not _well_formed(name)
 
 
-@rule("GRP003")
-def paths_are_words_and_slashes(c: Context) -> Iterator[Hit]:
+@rule("GRP003", each=_paths)
+def paths_are_words_and_slashes(_: Context, v: Variable, attribute: str, path: str, found: bool) -> Iterator[Hit]:
     """Paths are written as in UNIX: words of letters, digits and underscores, with slashes between."""
-    for v, attribute, path, found in _paths(c):
-        if not _well_formed(path):
-            told = "expected words of letters, digits and underscores with '/' between, such as '/group/name'"
-            note = ", though it leads to a variable here" if found else ""
-            yield Hit(v, attribute, f"the path is {path!r}{note}; {told}", "warning" if found else None)
+    if not _well_formed(path):
+        told = "expected words of letters, digits and underscores with '/' between, such as '/group/name'"
+        note = ", though it leads to a variable here" if found else ""
+        yield Hit(v, attribute, f"the path is {path!r}{note}; {told}", "warning" if found else None)
 
 
 @rule("GRP004")
@@ -159,22 +156,20 @@ def _shadowing(c: Context, how: str) -> Iterator[Hit]:
 shared(_shadowing, GRP005="own", GRP006="ancestor")
 
 
-@rule("GRP007")
-def only_coordinate_variables_are_found_laterally(c: Context) -> Iterator[Hit]:
+@rule("GRP007", each=lambda c: c.references)
+def only_coordinate_variables_are_found_laterally(_: Context, r: Reference) -> Iterator[Hit]:
     """A bare name leads to groups that are not above the referring one for coordinate variables only."""
-    for r in c.references:
-        if r.how == "elsewhere" and r.target is not None and _names_coordinate(r):
-            told = f"{_aside(r, r.target)}, and it is not a coordinate variable: refer to it by that path"
-            yield Hit(r.source, r.attribute, told)
+    if r.how == "elsewhere" and r.target is not None and _names_coordinate(r):
+        told = f"{_aside(r, r.target)}, and it is not a coordinate variable: refer to it by that path"
+        yield Hit(r.source, r.attribute, told)
 
 
-@rule("GRP008")
-def lateral_coordinates_are_named_by_path(c: Context) -> Iterator[Hit]:
+@rule("GRP008", each=lambda c: c.references)
+def lateral_coordinates_are_named_by_path(_: Context, r: Reference) -> Iterator[Hit]:
     """Coordinate variables in groups that are not above the referring one are referred to by path."""
-    for r in c.references:
-        if r.how == "lateral" and r.target is not None:
-            told = f"{r.name!r} is found by lateral search at '{_absolute(r.target)}': write that path instead"
-            yield Hit(r.source, r.attribute, told)
+    if r.how == "lateral" and r.target is not None:
+        told = f"{r.name!r} is found by lateral search at '{_absolute(r.target)}': write that path instead"
+        yield Hit(r.source, r.attribute, told)
 
 
 def _names_coordinate(r: Reference) -> bool:

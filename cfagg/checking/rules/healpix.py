@@ -31,57 +31,53 @@ def whole_numbers(v: Variable) -> Iterator[npt.NDArray[np.integer]]:
         yield values[~missing_mask(v, values)]
 
 
-@rule("GMP010")
-def refinement_level_is_given(c: Context) -> Iterator[Hit]:
+@rule("GMP010", each=mappings_named("healpix"))
+def refinement_level_is_given(_: Context, v: Variable) -> Iterator[Hit]:
     """A HEALPix grid of scheme nested or ring has a refinement_level."""
-    for v in mappings_named(c, "healpix"):
-        scheme = v.text("indexing_scheme")
-        if scheme in ("nested", "ring") and "refinement_level" not in v.attributes:
-            yield Hit(v, "refinement_level", f"refinement_level is missing; scheme {scheme} needs one")
+    scheme = v.text("indexing_scheme")
+    if scheme in ("nested", "ring") and "refinement_level" not in v.attributes:
+        yield Hit(v, "refinement_level", f"refinement_level is missing; scheme {scheme} needs one")
 
 
-@rule("GMP011")
-def refinement_level_is_not_given(c: Context) -> Iterator[Hit]:
+@rule("GMP011", each=mappings_named("healpix"))
+def refinement_level_is_not_given(_: Context, v: Variable) -> Iterator[Hit]:
     """A HEALPix grid of scheme nuniq or zuniq has no refinement_level."""
-    for v in mappings_named(c, "healpix"):
-        scheme = v.text("indexing_scheme")
-        if scheme in ("nuniq", "zuniq") and "refinement_level" in v.attributes:
-            yield Hit(v, "refinement_level", f"refinement_level is given, scheme {scheme} implies it; delete it")
+    scheme = v.text("indexing_scheme")
+    if scheme in ("nuniq", "zuniq") and "refinement_level" in v.attributes:
+        yield Hit(v, "refinement_level", f"refinement_level is given, scheme {scheme} implies it; delete it")
 
 
-@rule("GMP012")
-def refinement_level_is_in_range(c: Context) -> Iterator[Hit]:
+@rule("GMP012", each=mappings_named("healpix"))
+def refinement_level_is_in_range(c: Context, v: Variable) -> Iterator[Hit]:
     """A refinement_level is one integer from 0 to 29."""
-    for v in mappings_named(c, "healpix"):
-        value = v.numbers("refinement_level")
-        if value is None or not value.size or value.dtype.kind not in "iuf":
-            continue  # GMP006
-        if value.size != 1 or value.dtype.kind == "f":
-            whole = value.size == 1 and not c.dataset.typed and float(value[0]).is_integer()
-            if not whole:
-                yield Hit(v, "refinement_level", "refinement_level is not one integer; expected 0 to 29")
-                continue
-        if not 0 <= int(value[0]) <= 29:
-            yield Hit(v, "refinement_level", f"refinement_level is {int(value[0])}; expected 0 to 29")
+    value = v.numbers("refinement_level")
+    if value is None or not value.size or value.dtype.kind not in "iuf":
+        return  # GMP006
+    if value.size != 1 or value.dtype.kind == "f":
+        whole = value.size == 1 and not c.dataset.typed and float(value[0]).is_integer()
+        if not whole:
+            yield Hit(v, "refinement_level", "refinement_level is not one integer; expected 0 to 29")
+            return
+    if not 0 <= int(value[0]) <= 29:
+        yield Hit(v, "refinement_level", f"refinement_level is {int(value[0])}; expected 0 to 29")
 
 
-@rule("GMP013")
-def healpix_index_is_integer(c: Context) -> Iterator[Hit]:
+@rule("GMP013", each=lambda c: c.with_standard_name("healpix_index"))
+def healpix_index_is_integer(c: Context, v: Variable) -> Iterator[Hit]:
     """A variable of standard name healpix_index holds integers, none of them negative."""
-    for v in c.with_standard_name("healpix_index"):
-        if v.kind != "integer":
-            yield Hit(v, "standard_name", f"healpix_index is of type {v.dtype}; expected an integer type")
-        elif c.options.data:
-            least = min((int(block.min()) for block in whole_numbers(v) if block.size), default=0)
-            if least < 0:
-                yield Hit(v, None, f"the least value is {least}; expected 0 or more")
+    if v.kind != "integer":
+        yield Hit(v, "standard_name", f"healpix_index is of type {v.dtype}; expected an integer type")
+    elif c.options.data:
+        least = min((int(block.min()) for block in whole_numbers(v) if block.size), default=0)
+        if least < 0:
+            yield Hit(v, None, f"the least value is {least}; expected 0 or more")
 
 
 @rule("APF007", needs="data")
 def healpix_index_is_on_the_sphere(c: Context) -> Iterator[Hit]:
     """Indices of scheme nested or ring are less than the number of cells of their level."""
     levels: dict[Variable, int] = {}
-    for mapping in mappings_named(c, "healpix"):
+    for mapping in mappings_named("healpix")(c):
         level = _level(mapping)
         if level is None or mapping.text("indexing_scheme") not in ("nested", "ring"):
             continue
@@ -105,17 +101,16 @@ def _indices(c: Context, v: Variable) -> list[Variable]:
     return [t for t in found if name_of(t) == "healpix_index" and t.kind == "integer"]
 
 
-@rule("GMP016", needs="data")
-def distinct_indices_are_a_coordinate_variable(c: Context) -> Iterator[Hit]:
+@rule("GMP016", each=lambda c: c.with_standard_name("healpix_index"), needs="data")
+def distinct_indices_are_a_coordinate_variable(c: Context, v: Variable) -> Iterator[Hit]:
     """Distinct HEALPix indices stand in a coordinate variable rather than an auxiliary one."""
-    for v in c.with_standard_name("healpix_index"):
-        if v not in c.roles.auxiliary or v.kind != "integer" or v.size <= 1 or len(v.stored) != 1:
-            continue
-        values = v.values().ravel()
-        if np.unique(values).size == values.size:
-            yield Hit(
-                v,
-                None,
-                f"all {values.size} indices are distinct; sort them and store them as a coordinate variable, "
-                f"named like the dimension {v.dims[0]!r}",
-            )
+    if v not in c.roles.auxiliary or v.kind != "integer" or v.size <= 1 or len(v.stored) != 1:
+        return
+    values = v.values().ravel()
+    if np.unique(values).size == values.size:
+        yield Hit(
+            v,
+            None,
+            f"all {values.size} indices are distinct; sort them and store them as a coordinate variable, "
+            f"named like the dimension {v.dims[0]!r}",
+        )

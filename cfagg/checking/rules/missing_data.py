@@ -54,23 +54,22 @@ def missing_value_has_the_type_of_its_variable(c: Context, v: Variable) -> Itera
         yield (wrong)
 
 
-@rule("DAT008")
-def fill_value_is_not_valid(c: Context) -> Iterator[Hit]:
+@rule("DAT008", each=lambda c: c.with_attribute("valid_range", "valid_min", "valid_max"))
+def fill_value_is_not_valid(_: Context, v: Variable) -> Iterator[Hit]:
     """``_FillValue`` lies outside the valid range."""
-    for v in c.with_attribute("valid_range", "valid_min", "valid_max"):
-        fill = v.numbers("_FillValue")
-        if fill is None or fill.size != 1 or not v.is_numeric or holds(fill) == "other":
-            continue
-        value = unsigned(v, fill.reshape(1))[0]
-        low, high = valid_limits(v)
-        if low is None and high is None:
-            continue
-        if (low is None or value >= low) and (high is None or value <= high):
-            ends = f"from {'any' if low is None else low} to {'any' if high is None else high}"
-            # A range that is open at one side may be meant to end where the fill value is.
-            half = "info" if low is None or high is None else None
-            told = f"{value} lies within the valid range {ends}; choose a value outside"
-            yield Hit(v, "_FillValue", told, half)  # type: ignore[arg-type]
+    fill = v.numbers("_FillValue")
+    if fill is None or fill.size != 1 or not v.is_numeric or holds(fill) == "other":
+        return
+    value = unsigned(v, fill.reshape(1))[0]
+    low, high = valid_limits(v)
+    if low is None and high is None:
+        return
+    if (low is None or value >= low) and (high is None or value <= high):
+        ends = f"from {'any' if low is None else low} to {'any' if high is None else high}"
+        # A range that is open at one side may be meant to end where the fill value is.
+        half = "info" if low is None or high is None else None
+        told = f"{value} lies within the valid range {ends}; choose a value outside"
+        yield Hit(v, "_FillValue", told, half)  # type: ignore[arg-type]
 
 
 @rule("DAT009", each="missing_value")

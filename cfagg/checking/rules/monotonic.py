@@ -9,42 +9,41 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.checking.context import Context, once
+from cfagg.checking.context import Context, once, variables
 from cfagg.checking.missing import unwritten
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Variable
 
 
-@rule("COO007", needs="data")
-def coordinate_variables_are_monotonic(c: Context) -> Iterator[Hit]:
+@rule("COO007", each=variables, needs="data")
+def coordinate_variables_are_monotonic(c: Context, v: Variable) -> Iterator[Hit]:
     """The values of a coordinate variable all increase or all decrease."""
-    for v in c.dataset.variables:
-        if not v.is_coordinate or not v.is_numeric or v.dialect is not None or v.read is None:
-            continue
-        if len(v.stored) != 1 or v.stored[0].size < 2:
-            continue
-        at = _turn(v)
-        if at is None:
-            continue
-        if unwritten(v):
-            if c.dataset.format != "cdl":  # a header in CDL has no values
-                message = f"all {v.size} values are the fill value: the coordinate was never written"
-                # A file without any values is a template, to be filled later.
-                yield Hit(v, None, message, None if _any_written(c) else "warning")
-            continue
-        before, value = (x.item() for x in _raw(v, at - 1, at + 1))
-        lost = [n for n, x in ((at - 1, before), (at, value)) if isinstance(x, float) and isnan(x)]
-        if lost:
-            yield Hit(v, None, f"value {lost[0]} is not a number; expected a number for each point of the dimension")
-        else:
-            how = "repeats" if value == before else "turns back from"
-            yield Hit(
-                v,
-                None,
-                f"value {at}, {value!r}, {how} the one before{'' if value == before else f', {before!r}'}; expected "
-                "values that strictly increase or strictly decrease",
-            )
+    if not v.is_coordinate or not v.is_numeric or v.dialect is not None or v.read is None:
+        return
+    if len(v.stored) != 1 or v.stored[0].size < 2:
+        return
+    at = _turn(v)
+    if at is None:
+        return
+    if unwritten(v):
+        if c.dataset.format != "cdl":  # a header in CDL has no values
+            message = f"all {v.size} values are the fill value: the coordinate was never written"
+            # A file without any values is a template, to be filled later.
+            yield Hit(v, None, message, None if _any_written(c) else "warning")
+        return
+    before, value = (x.item() for x in _raw(v, at - 1, at + 1))
+    lost = [n for n, x in ((at - 1, before), (at, value)) if isinstance(x, float) and isnan(x)]
+    if lost:
+        yield Hit(v, None, f"value {lost[0]} is not a number; expected a number for each point of the dimension")
+    else:
+        how = "repeats" if value == before else "turns back from"
+        yield Hit(
+            v,
+            None,
+            f"value {at}, {value!r}, {how} the one before{'' if value == before else f', {before!r}'}; expected "
+            "values that strictly increase or strictly decrease",
+        )
 
 
 @once

@@ -33,26 +33,25 @@ def _types(c: Context, v: Variable) -> tuple[np.dtype[Any], ...]:
     return tuple(found)
 
 
-@rule("PCK001")
-def packing_attributes_are_real_numbers_of_one_type(c: Context) -> Iterator[Hit]:
+@rule("PCK001", each=lambda c: c.with_attribute(*_ATTRIBUTES))
+def packing_attributes_are_real_numbers_of_one_type(c: Context, v: Variable) -> Iterator[Hit]:
     """``scale_factor`` and ``add_offset`` are each one real number, both of the same type."""
-    for v in c.with_attribute(*_ATTRIBUTES):
-        fine = []
-        for name in _ATTRIBUTES:
-            value = v.attributes.get(name)
-            if name not in v.attributes or holds(value) in ("bytes", "other"):
-                continue
-            if not isinstance(value, np.ndarray):
-                yield Hit(v, name, f"it holds {said(value)}; expected a number of type float32 or float64")
-            elif value.size != 1:
-                yield Hit(v, name, f"it holds {value.size} values; expected one number")
-            elif c.dataset.typed and not _may_pack(c, v, value.dtype):
-                yield Hit(v, name, f"it is of type {value.dtype.name}; expected float32 or float64: change its type")
-            else:
-                fine.append((name, value.dtype.newbyteorder("=")))
-        if len(fine) == 2 and c.dataset.typed and fine[0][1] != fine[1][1]:
-            (one, first), (other, second) = fine
-            yield Hit(v, one, f"it is of type {first.name}, {other} of {second.name}: give both the same type")
+    fine = []
+    for name in _ATTRIBUTES:
+        value = v.attributes.get(name)
+        if name not in v.attributes or holds(value) in ("bytes", "other"):
+            continue
+        if not isinstance(value, np.ndarray):
+            yield Hit(v, name, f"it holds {said(value)}; expected a number of type float32 or float64")
+        elif value.size != 1:
+            yield Hit(v, name, f"it holds {value.size} values; expected one number")
+        elif c.dataset.typed and not _may_pack(c, v, value.dtype):
+            yield Hit(v, name, f"it is of type {value.dtype.name}; expected float32 or float64: change its type")
+        else:
+            fine.append((name, value.dtype.newbyteorder("=")))
+    if len(fine) == 2 and c.dataset.typed and fine[0][1] != fine[1][1]:
+        (one, first), (other, second) = fine
+        yield Hit(v, one, f"it is of type {first.name}, {other} of {second.name}: give both the same type")
 
 
 def _may_pack(c: Context, v: Variable, dtype: np.dtype[Any]) -> bool:

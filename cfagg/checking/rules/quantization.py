@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfagg.cf.attribute_types import holds, said, said_type
-from cfagg.checking.context import Context, once
+from cfagg.checking.context import Context, once, variables
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule, shared
 from cfagg.model.dataset import Variable
@@ -62,21 +62,20 @@ def algorithm_is_known(_: Context, v: Variable) -> Iterator[Hit]:
         yield Hit(v, "algorithm", f"{name[:60]!r} is not known; expected one of {', '.join(_ALGORITHMS)}")
 
 
-@rule("QNT003")
-def only_real_numbers_are_quantized(c: Context) -> Iterator[Hit]:
+@rule("QNT003", each=variables)
+def only_real_numbers_are_quantized(_: Context, v: Variable) -> Iterator[Hit]:
     """Quantized variables are of a floating-point type, and ``quantization`` says that they are quantized."""
-    for v in c.dataset.variables:
-        if "quantization" in v.attributes:
-            if holds(v.attributes["quantization"]) not in ("text", "texts", "bytes"):
-                yield Hit(v, "quantization", f"it holds {said(v.attributes['quantization'])}; expected text")
-            elif v.kind != "float":
-                told = f"the variable is of type {said_type(v)}; only floating-point variables can be quantized"
-                yield Hit(v, "quantization", f"{told}: remove the attribute")
-        else:
-            system = next((n for n in v.attributes if n.startswith("_Quantize")), None)
-            if system is not None:
-                told = "the library has quantized the variable, but it has no attribute quantization"
-                yield Hit(v, system, f"{told}: add it, a quantization variable, and how much was kept")
+    if "quantization" in v.attributes:
+        if holds(v.attributes["quantization"]) not in ("text", "texts", "bytes"):
+            yield Hit(v, "quantization", f"it holds {said(v.attributes['quantization'])}; expected text")
+        elif v.kind != "float":
+            told = f"the variable is of type {said_type(v)}; only floating-point variables can be quantized"
+            yield Hit(v, "quantization", f"{told}: remove the attribute")
+    else:
+        system = next((n for n in v.attributes if n.startswith("_Quantize")), None)
+        if system is not None:
+            told = "the library has quantized the variable, but it has no attribute quantization"
+            yield Hit(v, system, f"{told}: add it, a quantization variable, and how much was kept")
 
 
 @rule("QNT004", each="quantization")

@@ -37,7 +37,7 @@ def _points(c: Context, mapping: Variable) -> int | None:
 @rule("GMP017")
 def reduced_gaussian_index_is_an_index(c: Context) -> Iterator[Hit]:
     """A reduced_gaussian_index holds integers that grow or shrink and stay within the grid."""
-    mappings = mappings_named(c, "reduced_gaussian") if c.options.data else []
+    mappings = mappings_named("reduced_gaussian")(c) if c.options.data else []
     points = [n for n in (_points(c, m) for m in mappings) if n is not None]
     for v in c.with_standard_name("reduced_gaussian_index"):
         if v.kind != "integer":
@@ -67,59 +67,53 @@ def _values(v: Variable, points: int | None) -> Iterator[Hit]:
         last = int(values[-1])
 
 
-@rule("GMP018")
-def subtype_is_known(c: Context) -> Iterator[Hit]:
+@rule("GMP018", each=mappings_named("reduced_gaussian"))
+def subtype_is_known(_: Context, v: Variable) -> Iterator[Hit]:
     """The grid_subtype of a reduced Gaussian grid is normal or octahedral, in any case."""
-    for v in mappings_named(c, "reduced_gaussian"):
-        value = v.text("grid_subtype")
-        if value is not None and value.lower() not in ("normal", "octahedral"):
-            yield Hit(
-                v, "grid_subtype", f"{value!r} is not a kind of reduced Gaussian grid; expected normal, octahedral"
-            )
+    value = v.text("grid_subtype")
+    if value is not None and value.lower() not in ("normal", "octahedral"):
+        yield Hit(v, "grid_subtype", f"{value!r} is not a kind of reduced Gaussian grid; expected normal, octahedral")
 
 
-@rule("GMP019")
-def number_of_latitudes_is_even(c: Context) -> Iterator[Hit]:
+@rule("GMP019", each=mappings_named("reduced_gaussian"))
+def number_of_latitudes_is_even(c: Context, v: Variable) -> Iterator[Hit]:
     """The latitude_dimension of a reduced Gaussian grid has an even size."""
-    for v in mappings_named(c, "reduced_gaussian"):
-        name, number = v.text("latitude_dimension"), v.numbers("latitude_dimension")
-        if name is not None:
-            target = c.resolver.dimension(name, v.group)
-            if target is not None and target.size % 2:
-                yield Hit(v, "latitude_dimension", f"dimension {name!r} has size {target.size}; expected an even one")
-        elif number is not None and number.size == 1 and number.dtype.kind in "iuf":
-            if float(number[0]) % 2:
-                yield Hit(v, "latitude_dimension", f"latitude_dimension is {number[0]}; expected an even number")
-            else:
-                message = "latitude_dimension is a number, as in table F.1; appendix F elsewhere expects a name"
-                yield Hit(v, "latitude_dimension", message, "warning")
+    name, number = v.text("latitude_dimension"), v.numbers("latitude_dimension")
+    if name is not None:
+        target = c.resolver.dimension(name, v.group)
+        if target is not None and target.size % 2:
+            yield Hit(v, "latitude_dimension", f"dimension {name!r} has size {target.size}; expected an even one")
+    elif number is not None and number.size == 1 and number.dtype.kind in "iuf":
+        if float(number[0]) % 2:
+            yield Hit(v, "latitude_dimension", f"latitude_dimension is {number[0]}; expected an even number")
+        else:
+            message = "latitude_dimension is a number, as in table F.1; appendix F elsewhere expects a name"
+            yield Hit(v, "latitude_dimension", message, "warning")
 
 
-@rule("GMP020")
-def latitude_variable_exists(c: Context) -> Iterator[Hit]:
+@rule("GMP020", each=mappings_named("reduced_gaussian"))
+def latitude_variable_exists(c: Context, v: Variable) -> Iterator[Hit]:
     """A variable of one dimension exists, both named as latitude_dimension says."""
-    for v in mappings_named(c, "reduced_gaussian"):
-        name = v.text("latitude_dimension")
-        if name is not None and _latitudes(c, v) is None:
-            yield Hit(
-                v, "latitude_dimension", f"there is no variable {name!r} whose only dimension is {name!r} too; add one"
-            )
+    name = v.text("latitude_dimension")
+    if name is not None and _latitudes(c, v) is None:
+        yield Hit(
+            v, "latitude_dimension", f"there is no variable {name!r} whose only dimension is {name!r} too; add one"
+        )
 
 
-@rule("GMP021")
-def points_per_latitude_exist(c: Context) -> Iterator[Hit]:
+@rule("GMP021", each=mappings_named("reduced_gaussian"))
+def points_per_latitude_exist(c: Context, v: Variable) -> Iterator[Hit]:
     """The variable with the numbers of points is there, an integer for each latitude line."""
-    for v in mappings_named(c, "reduced_gaussian"):
-        for attribute in ("points_per_latitude", "accumulated_points_per_latitude"):
-            name = v.text(attribute)
-            if name is None:
-                continue
-            target, _ = c.resolver.variable(name, v.group)
-            latitudes = _latitudes(c, v)
-            if target is None:
-                yield Hit(v, attribute, f"there is no variable {name!r}")
-            elif target.kind != "integer":
-                yield Hit(target, None, f"{attribute} {name!r} is of type {target.dtype}; expected integers")
-            elif latitudes is not None and target.dimensions != latitudes.dimensions:
-                expected = latitudes.dims[0]
-                yield Hit(target, None, f"{name!r} has dimensions ({', '.join(target.dims)}); expected ({expected})")
+    for attribute in ("points_per_latitude", "accumulated_points_per_latitude"):
+        name = v.text(attribute)
+        if name is None:
+            continue
+        target, _ = c.resolver.variable(name, v.group)
+        latitudes = _latitudes(c, v)
+        if target is None:
+            yield Hit(v, attribute, f"there is no variable {name!r}")
+        elif target.kind != "integer":
+            yield Hit(target, None, f"{attribute} {name!r} is of type {target.dtype}; expected integers")
+        elif latitudes is not None and target.dimensions != latitudes.dimensions:
+            expected = latitudes.dims[0]
+            yield Hit(target, None, f"{name!r} has dimensions ({', '.join(target.dims)}); expected ({expected})")

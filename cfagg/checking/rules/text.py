@@ -100,14 +100,13 @@ def _fault_of_values(v: Variable, values: npt.NDArray[Any]) -> str:
     return next((f for t in texts if isinstance(t, str | bytes) and (f := _fault(t))), "")
 
 
-@rule("DOC003")
-def an_attribute_is_one_string(c: Context) -> Iterator[Hit]:
+@rule("DOC003", each=_attributes)
+def an_attribute_is_one_string(c: Context, where: Group | Variable, name: str, value: AttributeValue) -> Iterator[Hit]:
     """An attribute of strings holds one of them."""
-    for where, name, value in _attributes(c):
-        if not isinstance(value, tuple) or len(value) == 1:
-            continue
-        if name in attribute_table() or (name in TYPES and where in c.roles.grid_mappings):
-            yield Hit(where, name, f"it is an array of {len(value)} strings; expected one string")
-        else:
-            note = "section 2.2 allows one-dimensional arrays, the conformance document does not"
-            yield Hit(where, name, f"it is an array of {len(value)} strings: {note}", "warning")
+    if not isinstance(value, tuple) or len(value) == 1:
+        return
+    if name in attribute_table() or (name in TYPES and where in c.roles.grid_mappings):
+        yield Hit(where, name, f"it is an array of {len(value)} strings; expected one string")
+    else:
+        note = "section 2.2 allows one-dimensional arrays, the conformance document does not"
+        yield Hit(where, name, f"it is an array of {len(value)} strings: {note}", "warning")

@@ -85,33 +85,31 @@ def index_variables_are_lists_of_integers(c: Context) -> Iterator[Hit]:
             yield Hit(v, None, f"indices of tie points are of type {v.dtype}; expected an integer type")
 
 
-@rule("SUB008")
-def index_variables_have_the_subsampled_dimension(c: Context) -> Iterator[Hit]:
+@rule("SUB008", each=_indices)
+def index_variables_have_the_subsampled_dimension(_: Context, v: Variable, part: MappedDimension) -> Iterator[Hit]:
     """The dimension of a tie point index variable is the subsampled dimension that the mapping names with it."""
-    for v, part in _indices(c):
-        if len(v.dimensions) == 1 and part.subsampled_dimension is not v.dimensions[0]:
-            yield Hit(v, None, f"its dimension is {v.dims[0]!r}; expected {part.subsampled!r} as in tie_point_mapping")
+    if len(v.dimensions) == 1 and part.subsampled_dimension is not v.dimensions[0]:
+        yield Hit(v, None, f"its dimension is {v.dims[0]!r}; expected {part.subsampled!r} as in tie_point_mapping")
 
 
-@rule("SUB009", needs="data")
-def indices_of_tie_points_grow(c: Context) -> Iterator[Hit]:
+@rule("SUB009", each=_indices, needs="data")
+def indices_of_tie_points_grow(_: Context, v: Variable, part: MappedDimension) -> Iterator[Hit]:
     """Indices of tie points begin at 0 and grow, by 1 only where a continuous area ends."""
-    for v, part in _indices(c):
-        values = _values(v)
-        if values is None or not values.size or part.subsampled_dimension is not v.dimensions[0]:
-            continue  # SUB007, SUB008
-        message = _disorder(values)
-        if message is not None:
-            yield Hit(v, None, message)
-        elif part.interpolated_dimension is not None and values[-1] >= part.interpolated_dimension.size:
-            size = part.interpolated_dimension.size
-            message = f"index {values[-1]} is beyond the dimension {part.interpolated!r} of size {size}"
-            yield Hit(v, None, message)
-        elif (np.diff(values) == 0).any():
-            message = (
-                "an index occurs twice; chapter 8 requires strictly increasing ones, the conformance document does not"
-            )
-            yield Hit(v, None, message, "warning")
+    values = _values(v)
+    if values is None or not values.size or part.subsampled_dimension is not v.dimensions[0]:
+        return  # SUB007, SUB008
+    message = _disorder(values)
+    if message is not None:
+        yield Hit(v, None, message)
+    elif part.interpolated_dimension is not None and values[-1] >= part.interpolated_dimension.size:
+        size = part.interpolated_dimension.size
+        message = f"index {values[-1]} is beyond the dimension {part.interpolated!r} of size {size}"
+        yield Hit(v, None, message)
+    elif (np.diff(values) == 0).any():
+        message = (
+            "an index occurs twice; chapter 8 requires strictly increasing ones, the conformance document does not"
+        )
+        yield Hit(v, None, message, "warning")
 
 
 def _values(v: Variable) -> npt.NDArray[np.int64] | None:

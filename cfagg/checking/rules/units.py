@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cfagg.cf.kinds_of_units import convertible, is_dimensionless, is_logarithmic, known, meaning, split_reference
 from cfagg.cf.roles import LEVEL_UNITS
 from cfagg.checking.canonical import expected_units, is_cell
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, variables
 from cfagg.checking.rules.calendars import invalid_references
 from cfagg.checking.times import time_like
 from cfagg.findings.finding import Edit, Hit
@@ -53,52 +53,48 @@ _PARTS = re.compile(
 )
 
 
-@rule("UNI001")
-def dimensional_quantities_have_units(c: Context) -> Iterator[Hit]:
+@rule("UNI001", each=variables)
+def dimensional_quantities_have_units(c: Context, v: Variable) -> Iterator[Hit]:
     """A quantity that is not a pure number has units."""
-    for v in c.dataset.variables:
-        if "units" in v.attributes or is_cell(c, v) or v in c.roles.domains:
-            continue
-        expected = expected_units(c, v)
-        name = v.words("standard_name")[0] if expected is not None else ""
-        if name in ("latitude", "longitude"):
-            wanted = "degrees_north" if name == "latitude" else "degrees_east"
-            fix = (Edit(v.path, "units", wanted, safe=False),)
-            yield Hit(v, "units", f"{name} has no units; add units such as {wanted!r}", fix=fix)
-        elif expected and not (known(expected) and is_dimensionless(expected)):
-            yield Hit(
-                v, "units", f"{name} has no units; the standard name calls for units that convert to {expected!r}"
-            )
-        elif expected and _ANGLE.search(expected):
-            yield Hit(
-                v,
-                "units",
-                f"{name} has no units, its canonical unit is {expected!r}: without units an angle may be read as "
-                "radians; add them",
-                severity="warning",
-            )
-        elif expected is None and (v.text("axis") or "").strip().upper() == "T" and v.is_coordinate and v.is_numeric:
-            yield Hit(v, "units", "a time coordinate has no units; expected e.g. 'days since 2000-01-01'")
+    if "units" in v.attributes or is_cell(c, v) or v in c.roles.domains:
+        return
+    expected = expected_units(c, v)
+    name = v.words("standard_name")[0] if expected is not None else ""
+    if name in ("latitude", "longitude"):
+        wanted = "degrees_north" if name == "latitude" else "degrees_east"
+        fix = (Edit(v.path, "units", wanted, safe=False),)
+        yield Hit(v, "units", f"{name} has no units; add units such as {wanted!r}", fix=fix)
+    elif expected and not (known(expected) and is_dimensionless(expected)):
+        yield Hit(v, "units", f"{name} has no units; the standard name calls for units that convert to {expected!r}")
+    elif expected and _ANGLE.search(expected):
+        yield Hit(
+            v,
+            "units",
+            f"{name} has no units, its canonical unit is {expected!r}: without units an angle may be read as "
+            "radians; add them",
+            severity="warning",
+        )
+    elif expected is None and (v.text("axis") or "").strip().upper() == "T" and v.is_coordinate and v.is_numeric:
+        yield Hit(v, "units", "a time coordinate has no units; expected e.g. 'days since 2000-01-01'")
 
 
-@rule("UNI002")
-def units_are_known(c: Context) -> Iterator[Hit]:
+@rule("UNI002", each=variables)
+def units_are_known(c: Context, v: Variable) -> Iterator[Hit]:
     """``units`` is a text that UDUNITS knows, or one of the three names of levels."""
-    for v in c.dataset.variables:
-        if "units" not in v.attributes:
-            continue
-        value = v.attributes["units"]
-        if isinstance(value, str):
-            message = _unknown(c, v, value)
-            if message is not None:
-                number = value.strip().lower() in _NUMBERS
-                yield Hit(v, "units", message, fix=(Edit(v.path, "units", "1", safe=False),) if number else ())
-        elif isinstance(value, bytes):
-            # Text that is not UTF-8 is an error of its own since CF 1.12.
-            if c.version < Version(1, 12) and not known(value.decode("latin-1")):
-                yield Hit(v, "units", f"units {value.decode('latin-1')!r} are not known to UDUNITS")
-        elif not isinstance(value, tuple) or c.version < Version(1, 12):
-            yield Hit(v, "units", f"units are {_kind(value)}; expected text such as '1' or 'm s-1'")
+    if "units" not in v.attributes:
+        return
+    value = v.attributes["units"]
+    if isinstance(value, str):
+        message = _unknown(c, v, value)
+        if message is not None:
+            number = value.strip().lower() in _NUMBERS
+            yield Hit(v, "units", message, fix=(Edit(v.path, "units", "1", safe=False),) if number else ())
+    elif isinstance(value, bytes):
+        # Text that is not UTF-8 is an error of its own since CF 1.12.
+        if c.version < Version(1, 12) and not known(value.decode("latin-1")):
+            yield Hit(v, "units", f"units {value.decode('latin-1')!r} are not known to UDUNITS")
+    elif not isinstance(value, tuple) or c.version < Version(1, 12):
+        yield Hit(v, "units", f"units are {_kind(value)}; expected text such as '1' or 'm s-1'")
 
 
 def _unknown(c: Context, v: Variable, units: str) -> str | None:
