@@ -207,10 +207,10 @@ def _print(args: argparse.Namespace, report: Report) -> None:
 
     why = None if args.why is None else report.why(*args.why)
     if args.json:
-        from cfagg.display.as_json import dump
+        from cfagg.display.as_json import form_json
 
         facts = report.as_dict() if why is None else why.as_dict()
-        print(dump({"form": "cfagg aggregate", "form_version": 1, "target": args.output, **facts}))
+        print(form_json("aggregate", {"target": args.output, **facts}))
         return
     if not args.quiet:
         for line in (*(f"lost: {loss}" for loss in report.losses), *(f"note: {note}" for note in report.notes)):

@@ -95,9 +95,9 @@ def print_report(
 ) -> None:
     """Print a report as strict JSON, or as text with notes on stderr, or not at all where it shall be quiet."""
     if args.json:
-        from cfagg.display.as_json import dump, encode
+        from cfagg.display.as_json import form_json
 
-        print(dump({"form": f"cfagg {form}", "form_version": 1, **encode(facts)}))
+        print(form_json(form, facts))
     elif not args.quiet:
         from cfagg.display.escape import printable
 
@@ -113,10 +113,9 @@ def refused(args: argparse.Namespace, form: str, error: LossError) -> int:
     from cfagg.display.escape import printable
 
     if args.json:
-        from cfagg.display.as_json import dump
+        from cfagg.display.as_json import form_json
 
-        losses = [loss._asdict() for loss in error.losses]
-        print(dump({"form": f"cfagg {form}", "form_version": 1, "target": None, "losses": losses}))
+        print(form_json(form, {"target": None, "losses": [loss._asdict() for loss in error.losses]}))
     else:
         for loss in error.losses:
             print(f"lost: {printable(str(loss))}")

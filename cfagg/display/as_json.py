@@ -16,21 +16,26 @@ import numpy as np
 
 from cfagg.display.summary import FileSummary, ReferenceSummary
 
-__all__ = ["FORM_VERSION", "dump", "encode", "file_json", "references_json"]
+__all__ = ["FORM_VERSION", "dump", "encode", "file_json", "form_json", "references_json"]
 
 #: Raised when a member is renamed, removed or changes its meaning.
 FORM_VERSION = 1
 
 
+def form_json(form: str, members: Mapping[str, Any]) -> str:
+    """Return the strict JSON that a command prints: its name, the version of its form, and encoded members."""
+    return dump({"form": f"cfagg {form}", "form_version": FORM_VERSION, **encode(members)})
+
+
 def file_json(summary: FileSummary) -> str:
     """Return a file's summary as strict JSON in ASCII; numbers that JSON lacks are ``"NaN"`` and ``"Infinity"``."""
-    return dump({"form": "cfagg show", "form_version": FORM_VERSION, **_members(summary)})
+    return form_json("show", _members(summary))
 
 
 def references_json(path: str, found: Iterable[tuple[str, Iterable[ReferenceSummary]]]) -> str:
     """Return the references of every aggregation as strict JSON."""
-    variables = [{"variable": name, "references": [encode(r) for r in each]} for name, each in found]
-    return dump({"form": "cfagg show --references", "form_version": FORM_VERSION, "path": path, "variables": variables})
+    variables = [{"variable": name, "references": each} for name, each in found]
+    return form_json("show --references", {"path": path, "variables": variables})
 
 
 def encode(value: Any) -> Any:

@@ -12,11 +12,10 @@ import numpy.typing as npt
 
 from cfagg.display import date_axis, picture
 from cfagg.display.escape import printable
-from cfagg.display.field_axes import INK, MUTED, degree_ticks, soften
+from cfagg.display.field_axes import INK, colour_bar, degree_ticks, heading, say_none, soften
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["Frame", "TimeCoverage", "frame", "save", "span_text"]
 
@@ -158,12 +157,8 @@ def save(
             said = f"rows in {part.size:g}° × {part.size:g}°" + (
                 f", counted in {100 * share:.2g}% of all" if share < 1 else ""
             )
-            _key(figure, mesh, bar, said)
-        left = _LEFT / _WIDTH
-        figure.text(
-            left, 1 - 0.14 / height, printable(title), size=12, weight="bold", color=INK, va="top", parse_math=False
-        )
-        figure.text(left, 1 - 0.4 / height, printable(subtitle), size=9, color=MUTED, va="top", parse_math=False)
+            _thousands(colour_bar(figure, mesh, bar, said, size=9).yaxis)
+        heading(figure, printable(title), printable(subtitle), _LEFT)
 
 
 def _bars(axes: Axes, time: TimeCoverage) -> None:
@@ -172,7 +167,7 @@ def _bars(axes: Axes, time: TimeCoverage) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     if not len(time.counts):
         axes.set_axis_off()
-        axes.text(0.5, 0.5, "no rows", transform=axes.transAxes, ha="center", va="center", color=MUTED)
+        say_none(axes, "no rows")
         return
     edges = np.append(time.starts, time.starts[-1] + time.step)
     dates = edges.astype("M8[s]")
@@ -212,15 +207,6 @@ def _map(axes: Axes, part: Frame) -> Any:
     axes.set_axisbelow(True)
     soften(axes)
     return mesh
-
-
-def _key(figure: Figure, mesh: Any, box: tuple[float, float, float, float], said: str) -> None:
-    """Draw the scale of colours."""
-    bar = figure.colorbar(mesh, cax=figure.add_axes(box))
-    bar.set_label(said, color=INK, size=9)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, color=MUTED, labelcolor=INK)
-    _thousands(bar.ax.yaxis)
 
 
 def _thousands(axis: Any) -> None:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cfagg.display import field_sections, picture
-from cfagg.display.field_axes import INK, MUTED, direct, label, positions, scale, soften
+from cfagg.display.field_axes import INK, direct, heading, label, positions, say_none, scale, soften
 from cfagg.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from xarray import DataArray
 
     from cfagg.display.curvilinear import Grid
@@ -53,7 +52,7 @@ def save(
         width, height = field_sections.room(parts[0][1], len(parts), kinds, grid)
         with picture.figure(path, width, height) as figure:
             field_sections.draw(figure, parts, label(array), kinds, grid)
-            _heading(figure, head, subtitle)
+            heading(figure, head, subtitle)
         return
     kind = kinds[array.dims[0]]
     upright = kind == "vertical"
@@ -62,7 +61,7 @@ def save(
     with picture.figure(path, width, height) as figure:
         box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height)
         _line(figure.add_axes(box), array, kind)
-        _heading(figure, head, subtitle)
+        heading(figure, head, subtitle)
 
 
 def _check(array: DataArray, kinds: Mapping[Hashable, str], grid: Grid | None) -> None:
@@ -97,15 +96,6 @@ def _in_order(array: DataArray, kinds: Mapping[Hashable, str]) -> DataArray:
     return array
 
 
-def _heading(figure: Figure, title: str, subtitle: str) -> None:
-    width, height = figure.get_size_inches()
-    left, top = 0.75 / width, 1 - (0.14 if subtitle else 0.3) / height
-    figure.text(left, top, title, size=12, weight="bold", color=INK, va="top", ha="left", parse_math=False)
-    if subtitle:
-        below = top - 0.26 / height
-        figure.text(left, below, subtitle, size=9, color=MUTED, va="top", ha="left", parse_math=False)
-
-
 def _line(axes: Axes, array: DataArray, kind: str) -> None:
     """Draw values along their one dimension; a profile stands upright."""
     dim, upright = array.dims[0], kind == "vertical"
@@ -128,7 +118,7 @@ def _line(axes: Axes, array: DataArray, kind: str) -> None:
     axes.ticklabel_format(axis="x" if upright else "y", useOffset=False)
     (axes.set_xlabel if upright else axes.set_ylabel)(label(array), color=INK, parse_math=False)
     if not finite.any():
-        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", color=MUTED)
+        say_none(axes, "no values")
     axes.grid(color=_GRID, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     soften(axes)

@@ -12,11 +12,12 @@ from cfagg.display import date_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from xarray import DataArray
 
 __all__ = [
-    "INK", "MONTHS", "MUTED", "degree_ticks", "degrees", "direct", "edges", "is_pressure", "label", "positions",
-    "scale", "soften",
+    "INK", "MONTHS", "MUTED", "colour_bar", "degree_ticks", "degrees", "direct", "edges", "heading", "is_pressure",
+    "label", "positions", "say_none", "scale", "soften",
 ]  # fmt: skip
 
 INK, MUTED = "#1f2328", "#656d76"
@@ -179,6 +180,31 @@ def degree_ticks(axis: Any, kind: str, *, narrow: bool = False) -> None:
         ticks = np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
         axis.set_major_locator(FixedLocator(ticks[: -1 if pruned and ticks[-1] > high - step / 2 else None].tolist()))
     axis.set_major_formatter(FuncFormatter(lambda value, _: degrees(value, kind)))
+
+
+def heading(figure: Figure, title: str, subtitle: str, left: float = 0.75) -> None:
+    """Write title and subtitle at the top of a figure, from so many inches on."""
+    width, height = figure.get_size_inches()
+    left, top = left / width, 1 - (0.14 if subtitle else 0.3) / height
+    figure.text(left, top, title, size=12, weight="bold", color=INK, va="top", ha="left", parse_math=False)
+    if subtitle:
+        below = top - 0.26 / height
+        figure.text(left, below, subtitle, size=9, color=MUTED, va="top", ha="left", parse_math=False)
+
+
+def colour_bar(figure: Figure, mesh: Any, box: tuple[float, float, float, float], measure: str, **how: Any) -> Axes:
+    """Draw the scale of colours; return its axes."""
+    bar = figure.colorbar(mesh, cax=figure.add_axes(box))
+    bar.set_label(measure, color=INK, parse_math=False, **how)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, color=MUTED, labelcolor=INK)
+    found: Axes = bar.ax
+    return found
+
+
+def say_none(axes: Axes, text: str) -> None:
+    """Say in the middle of axes that there is nothing to draw."""
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=MUTED)
 
 
 def soften(axes: Axes) -> None:

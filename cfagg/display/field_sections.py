@@ -13,12 +13,13 @@ from cfagg.display import curvilinear
 from cfagg.display.field_axes import (
     INK,
     MONTHS,
-    MUTED,
+    colour_bar,
     degree_ticks,
     direct,
     edges,
     is_pressure,
     positions,
+    say_none,
     scale,
     soften,
 )
@@ -129,11 +130,7 @@ def draw(
     span = rows * tall + (rows - 1) * _GAP[1]
     low, share = height - top - span, min(span, 5.0)
     box = ((width - _RIGHT + 0.18) / width, (low + (span - share) / 2) / height, 0.16 / width, share / height)
-    bar = figure.colorbar(mesh, cax=figure.add_axes(box))
-    bar.set_label(measure, color=INK, parse_math=False)
-    bar.ax.ticklabel_format(useOffset=False)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, color=MUTED, labelcolor=INK)
+    colour_bar(figure, mesh, box, measure).ticklabel_format(useOffset=False)
 
 
 def _arrangement(count: int) -> tuple[int, int]:
@@ -199,7 +196,7 @@ def _section(
 
 def _finish(axes: Axes, values: Any, *, on_map: bool) -> None:
     if not values.count():
-        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", color=MUTED)
+        say_none(axes, "no values")
     if on_map:
         axes.grid(color="white", linewidth=0.4, alpha=0.35)
     soften(axes)

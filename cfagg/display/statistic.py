@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfagg.display.as_json import dump, encode
+from cfagg.display.as_json import encode, form_json
 from cfagg.display.escape import printable
 from cfagg.display.field_axes import degrees, label
 from cfagg.display.labels import is_date, label_text
+from cfagg.display.text import columns, entry_lines, shortened
 
 if TYPE_CHECKING:
     from xarray import DataArray
 
-__all__ = ["FORM_VERSION", "Query", "Selection", "as_json", "plan_json", "selected", "text_lines"]
-
-#: Raised when a member of the JSON form is renamed, removed or changes its meaning.
-FORM_VERSION = 1
+__all__ = ["Query", "Selection", "as_json", "plan_json", "selected", "text_lines"]
 
 _NAMES = {
     "mean": "mean",
@@ -111,9 +109,7 @@ def text_lines(result: DataArray, asked: Query, *, rows: int | None = 24) -> lis
         entries += _summary(result, units)
         if result.ndim == 1:
             listed = ["", *_table(result, units, rows)]
-    width = max(len(key) for key, _ in entries)
-    lines = [head, *(f"  {key:<{width}}  {text}" for key, text in entries), *listed]
-    return [printable(line) for line in lines]
+    return [printable(line) for line in [head, *entry_lines(entries), *listed]]
 
 
 def as_json(result: DataArray, asked: Query) -> str:
@@ -122,38 +118,35 @@ def as_json(result: DataArray, asked: Query) -> str:
         str(name): {
             "dims": [str(d) for d in c.dims],
             "values": _plain(c.values),
-            "attributes": encode(dict(c.attrs)),
+            "attributes": c.attrs,
             **({"calendar": c.dt.calendar} if c.size and c.dtype.kind in "MO" and is_date(c.values.flat[0]) else {}),
         }
         for name, c in result.coords.items()
     }
-    return dump(
-        {
-            **_asked_json("cfagg mean", asked),
-            "units": encode(result.attrs.get("units")),
-            "dims": [str(d) for d in result.dims],
-            "shape": list(result.shape),
-            "coordinates": coordinates,
-            "attributes": encode({str(k): v for k, v in result.attrs.items()}),
-            "missing": int(np.isnan(np.asarray(result.values, "f8")).sum()),
-            "values": encode(result.values),
-        }
-    )
+    members = {
+        **_asked_json(asked),
+        "units": result.attrs.get("units"),
+        "dims": [str(d) for d in result.dims],
+        "shape": result.shape,
+        "coordinates": coordinates,
+        "attributes": result.attrs,
+        "missing": int(np.isnan(np.asarray(result.values, "f8")).sum()),
+        "values": result.values,
+    }
+    return form_json("mean", members)
 
 
 def plan_json(plan: Mapping[str, Any], asked: Query) -> str:
     """Return the plan of a result as strict JSON."""
-    return dump({**_asked_json("cfagg mean --explain", asked), "plan": encode(plan)})
+    return form_json("mean --explain", {**_asked_json(asked), "plan": plan})
 
 
-def _asked_json(form: str, asked: Query) -> dict[str, Any]:
+def _asked_json(asked: Query) -> dict[str, Any]:
     parts = {
         d: {"first": _plain(p.first), "last": _plain(p.last), "count": p.count, "of": p.of, "units": p.units}
         for d, p in asked.selected.items()
     }
     return {
-        "form": form,
-        "form_version": FORM_VERSION,
         "store": asked.store,
         "variable": asked.variable,
         "statistic": asked.statistic,
@@ -188,16 +181,11 @@ def _where(result: DataArray, dim: Hashable, index: int) -> str:
 def _table(result: DataArray, units: str, rows: int | None) -> Sequence[str]:
     """Return the values along one dimension, the first and last of many."""
     dim, size = result.dims[0], result.size
-    shown: list[int | None] = list(range(size))
-    if rows is not None and size > rows:
-        head = (rows + 1) // 2
-        shown = [*range(head), None, *range(size - rows // 2, size)]
     named = dim in result.coords and result.coords[dim].ndim == 1
     labels = result.coords[dim].values if named else np.arange(size)
+    shown = shortened(size, rows)
     texts = [("…", "") if i is None else (label_text(labels[i]), _number(result.values[i])) for i in shown]
-    head_row = (str(dim), units or str(result.name))
-    left, right = (max(len(row[i]) for row in [head_row, *texts]) for i in (0, 1))
-    return [f"  {a:<{left}}  {b:>{right}}".rstrip() for a, b in [head_row, *texts]]
+    return list(columns([(str(dim), units or str(result.name)), *texts], "  ", {1}))
 
 
 def _number(value: Any) -> str:

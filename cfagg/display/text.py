@@ -23,8 +23,8 @@ from cfagg.display.summary import (
 )
 
 __all__ = [
-    "OWN_FILE", "access_text", "attribute_text", "axis_text", "count_text", "file_lines", "layout_text",
-    "partition_table", "reference_lines",
+    "OWN_FILE", "access_text", "attribute_text", "axis_text", "columns", "count_text", "entry_lines", "file_lines",
+    "layout_text", "partition_table", "reference_lines", "shortened",
 ]  # fmt: skip
 
 #: How the aggregation file itself is called among its references.
@@ -225,6 +225,18 @@ def _listing(listing: Listing[list[str]], indent: str, heads: Sequence[str] = ()
     if listing.omitted:
         yield f"{indent}… {listing.omitted:,} more …"
     yield from lines[cut:]
+
+
+def shortened(count: int, most: int | None) -> list[int | None]:
+    """Return which of so many lines are shown: all, or the first and the last around `None` for those left out."""
+    if most is None or count <= most:
+        return list(range(count))
+    return [*range((most + 1) // 2), None, *range(count - most // 2, count)]
+
+
+def entry_lines(entries: Sequence[tuple[str, object]]) -> list[str]:
+    """Return a line for each name and what is said of it."""
+    return list(columns([(name, str(said)) for name, said in entries], "  "))
 
 
 def columns(

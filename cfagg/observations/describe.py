@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.instants import epoch_text
-from cfagg.display.as_json import dump, encode
+from cfagg.display.as_json import form_json
 from cfagg.display.coverage import TimeCoverage, span_text
 from cfagg.display.escape import printable
 from cfagg.display.sizes import size_text
+from cfagg.display.text import columns, entry_lines, shortened
 from cfagg.errors import CfaggError
 
 if TYPE_CHECKING:
@@ -179,9 +180,6 @@ def _stored_bytes(store: ObservationStore) -> int | None:
         return None
 
 
-#: Raised when a member of a JSON form is renamed, removed or changes its meaning.
-FORM_VERSION = 1
-
 #: Number of characters to which texts are cut.
 _MOST_TEXT = 200
 
@@ -203,8 +201,7 @@ def description_lines(store: Description, *, rows: int | None = 24) -> list[str]
         if key in store.attributes:
             text = " ".join(str(store.attributes[key]).split())
             entries.append((key, text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 1] + "…"))
-    width = max(len(key) for key, _ in entries)
-    lines = [store.path, *(f"  {key:<{width}}  {text}" for key, text in entries), ""]
+    lines = [store.path, *entry_lines(entries), ""]
     lines += _text_variables(store, rows)
     if store.statistics_of:
         lines.append(f"  statistics of rows from {store.statistics_of}")
@@ -234,15 +231,10 @@ def _text_variables(store: Description, rows: int | None) -> list[str]:
 
 def _table(heads: list[str], cells: Callable[[int], list[str]], count: int, most: int | None) -> list[str]:
     """Return lines in columns, without empty columns and, if there are too many lines, without those in the middle."""
-    shown: list[int | None] = list(range(count))
-    if most is not None and count > most:
-        shown = [*range((most + 1) // 2), None, *range(count - most // 2, count)]
-    table = [heads, *(["…", *[""] * (len(heads) - 1)] if i is None else cells(i) for i in shown)]
+    table = [heads, *(["…", *[""] * (len(heads) - 1)] if i is None else cells(i) for i in shortened(count, most))]
     used = [j for j in range(len(heads)) if any(row[j] for row in table[1:]) or j == 0]
-    widths = {j: max(len(row[j]) for row in table) for j in used}
     # The first two columns are text.
-    lines = ["  ".join(f"{r[j]:<{widths[j]}}" if j < 2 else f"{r[j]:>{widths[j]}}" for j in used) for r in table]
-    return [f"  {line}".rstrip() for line in lines]
+    return list(columns([[row[j] for j in used] for row in table], "  ", {k for k, j in enumerate(used) if j > 1}))
 
 
 def description_json(store: Description) -> str:
@@ -252,14 +244,14 @@ def description_json(store: Description) -> str:
     members["attributes"] = dict(store.attributes)
     for key in ("first", "last"):
         members[key] = None if members[key] is None else epoch_text(members[key])
-    return dump({"form": "cfagg obs show", "form_version": FORM_VERSION, **encode(members)})
+    return form_json("obs show", members)
 
 
 def sample_lines(dataset: Observations, sample: Sample, *, rows: int | None = 24) -> list[str]:
     """Return one sample in lines of text."""
     date, first, last = _times(dataset, sample)
     entries = [("date", date), ("window", f"{dataset.window}: {first} to {last}"), ("rows", f"{len(sample):,}")]
-    lines = [dataset.path, *(f"  {key:<6}  {text}" for key, text in entries)]
+    lines = [dataset.path, *entry_lines(entries)]
     if len(sample):
         units = [str(dataset.variables_metadata.get(name, {}).get("units", "")) for name in dataset.columns]
         heads = [f"{name} ({unit})" if unit else name for name, unit in zip(dataset.columns, units, strict=True)]
@@ -283,25 +275,22 @@ def sample_json(dataset: Observations, sample: Sample) -> str:
     """Return one sample as strict JSON: dates, latitudes, longitudes, and a list of values for each column."""
     date, first, last = _times(dataset, sample)
     values = np.asarray(sample)
-    return dump(
-        {
-            "form": "cfagg obs window",
-            "form_version": FORM_VERSION,
-            "store": dataset.path,
-            "date": date,
-            "window": str(dataset.window),
-            "first": first,
-            "last": last,
-            "rows": len(sample),
-            "columns": list(dataset.columns),
-            "variables": encode(dataset.variables_metadata),
-            "dates": [str(d) for d in sample.dates],
-            "timedeltas": sample.timedeltas.tolist(),
-            "latitudes": encode(sample.latitudes),
-            "longitudes": encode(sample.longitudes),
-            "values": {name: encode(values[:, j]) for j, name in enumerate(dataset.columns)},
-        }
-    )
+    members = {
+        "store": dataset.path,
+        "date": date,
+        "window": str(dataset.window),
+        "first": first,
+        "last": last,
+        "rows": len(sample),
+        "columns": dataset.columns,
+        "variables": dataset.variables_metadata,
+        "dates": [str(d) for d in sample.dates],
+        "timedeltas": sample.timedeltas,
+        "latitudes": sample.latitudes,
+        "longitudes": sample.longitudes,
+        "values": {name: values[:, j] for j, name in enumerate(dataset.columns)},
+    }
+    return form_json("obs window", members)
 
 
 def _bin(seconds: int) -> str:
