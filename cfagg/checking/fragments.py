@@ -6,10 +6,10 @@ Files are opened by several threads in batches.  Of a fragment that is as it sho
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +19,12 @@ from cfagg.arrays.fragments import is_field
 from cfagg.cf.references import Resolver
 from cfagg.cf.uris import scheme_of
 from cfagg.checking.context import Context, once
-from cfagg.checking.described import Description, described
+from cfagg.checking.described import described
 from cfagg.checking.fragment_rules import Expectation, compare
 from cfagg.errors import AccessError, CfaggError, FragmentNotFoundError, UnsupportedError
 from cfagg.findings.finding import Severity
-from cfagg.model.dataset import Dataset, Variable
+from cfagg.model import Aggregation
+from cfagg.model.dataset import Dataset, Group, Variable
 from cfagg.runtime.progress import task
 from cfagg.storage.access import Access
 from cfagg.storage.files import open_regular
@@ -40,6 +41,8 @@ _WAITING = 64
 
 #: Problems of one rule that are kept for one variable; others are counted.
 _KEPT = 100
+
+_GONE = "there is no such file"
 
 
 class Problem(NamedTuple):
@@ -70,42 +73,66 @@ class Survey:
             self.more[key] = self.more.get(key, 0) + times
 
 
-class _Use(NamedTuple):
-    """The fragments of one aggregation in one file."""
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """The fragments of one aggregation in one file; the dataset itself is an empty name."""
 
-    description: Description
+    variable: Variable
+    aggregation: Aggregation
     file: str
     fragments: npt.NDArray[np.int64]
+
+    def problem(self, code: str, message: str, severity: Severity | None = None) -> Problem:
+        """Return a problem with a message that begins with the first fragment of the file."""
+        n = len(self.fragments)
+        more = f" and {n - 1:,} more" if n > 1 else ""
+        where = f"fragment {self.index}{more} in {self.file or 'the dataset itself'!r}"
+        return Problem(code, self.variable, f"{where}: {message}", severity)
+
+    @property
+    def index(self) -> list[int]:
+        """The place of the first fragment in the array of fragments."""
+        shape = self.aggregation.grid.matrix_shape
+        return [int(k) for k in np.unravel_index(int(self.fragments[0]), shape)] if shape else []
+
+    @property
+    def format(self) -> str | None:
+        """Name of the format that the fragments are said to have."""
+        return self.aggregation.partitions.layout_of(int(self.fragments[0])).format
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the fragments are in a format that is looked into."""
+        return self.format is None or self.format.lower().startswith(("netcdf", "nc", "hdf5", "zarr"))
+
+    def each(self) -> Iterator[tuple[int, _Use]]:
+        """Yield the number of each fragment, and its use alone."""
+        for fragment in self.fragments.tolist():
+            yield fragment, replace(self, fragments=np.array([fragment]))
 
 
 @once
 def survey(c: Context) -> Survey:
     """Open the fragments of all aggregations of a dataset; of an object in memory only those in itself."""
     found = Survey()
-    known = [d for d in described(c).values() if d.aggregation is not None]
-    if not known:
+    uses = [u for d in described(c).values() if d.aggregation is not None for u in _uses(d.variable, d.aggregation)]
+    if not uses:
         return found
     access = _access(c)
-    uses: dict[str, list[_Use]] = {}
-    for description in known:
-        for use in _uses(description):
-            if use.file == "":
-                for problem in _check(c.dataset, use, ""):
-                    found.add(problem)
-                continue
-            if access is None:
-                message = "it is not opened, since fragments are looked for only next to a file or store"
-                found.add(Problem("REF002", description.variable, _about(use, message)), len(use.fragments))
-                continue
-            try:
-                path = access.resolve(_path(use.file, description))
-            except (AccessError, UnsupportedError) as error:
-                found.add(Problem("REF002", description.variable, _about(use, error.message)), len(use.fragments))
-                continue
-            uses.setdefault(path, []).append(use)
-    with task("fragments", len(uses)) as step:
-        for problem in _opened(uses, access, step, c.options.word_size) if access is not None else ():
-            found.add(problem)
+    by_path: dict[str, list[_Use]] = {}
+    for use in uses:
+        if use.file == "":
+            for problem in _check(c.dataset, use, use.variable.group):
+                found.add(problem)
+            continue
+        try:
+            by_path.setdefault(_path(use, access), []).append(use)
+        except (AccessError, UnsupportedError) as error:
+            found.add(use.problem("REF002", error.message), len(use.fragments))
+    if access is not None:
+        with task("fragments", len(by_path)) as step:
+            for problem in _Opening(by_path, access, step, c.options.word_size).problems():
+                found.add(problem)
     return found
 
 
@@ -120,11 +147,8 @@ def _access(c: Context) -> Access | None:
     return Access(a_place(c.dataset.source.rstrip("/"), {**times, **given}, c.options.allow), c.options.allow)
 
 
-def _uses(description: Description) -> Iterator[_Use]:
-    """Yield the files of an aggregation with the fragments in each; the dataset itself is an empty name."""
-    aggregation = description.aggregation
-    if aggregation is None:
-        return
+def _uses(variable: Variable, aggregation: Aggregation) -> Iterator[_Use]:
+    """Yield the files of an aggregation with the fragments in each."""
     partitions = aggregation.partitions
     present = np.flatnonzero(partitions.present & (partitions.value < 0))
     if not present.size:
@@ -135,86 +159,110 @@ def _uses(description: Description) -> Iterator[_Use]:
     starts = np.flatnonzero(np.diff(ordered, prepend=-2))
     for start, stop in zip(starts, [*starts[1:], len(ordered)], strict=True):
         code = int(ordered[start])
-        yield _Use(description, "" if code < 0 else str(partitions.files[code]), members[start:stop])
+        yield _Use(variable, aggregation, "" if code < 0 else str(partitions.files[code]), members[start:stop])
 
 
-def _path(name: str, description: Description) -> str:
-    """Return a path or a URL for the name of a fragment dataset."""
-    if "aggregated_data" in description.variable.attributes and scheme_of(name) is not None and not is_url(name):
+def _path(use: _Use, access: Access | None) -> str:
+    """Return the path or URL at which a fragment dataset may be opened."""
+    if access is None:
+        raise UnsupportedError("it is not opened, since fragments are looked for only next to a file or store")
+    name = use.file
+    if "aggregated_data" in use.variable.attributes and scheme_of(name) is not None and not is_url(name):
         raise UnsupportedError(
             f"{name[:200]!r} is not opened: of absolute URIs only those of files, web servers and object stores are"
         )
-    return name
+    return access.resolve(name)
 
 
-def _opened(uses: dict[str, list[_Use]], access: Access, step: object, word_size: int | None) -> Iterator[Problem]:
-    """Yield the problems of all files, in their order."""
-    tell = step if callable(step) else None
-    names = list(uses)
-    batches = [names[i : i + _BATCH] for i in range(0, len(names), _BATCH)]
-    workers = min(len(batches), 2 * (os.cpu_count() or 1), 16)
-    if workers <= 1:
-        for batch in batches:
-            yield from _files(batch, uses, access, tell, word_size)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        waiting: list[Future[list[Problem]]] = []
-        try:
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """The files that are opened, each once, and how."""
+
+    uses: dict[str, list[_Use]]
+    access: Access
+    step: Callable[[], None]
+    word_size: int | None
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield the problems of all files, in their order."""
+        names = list(self.uses)
+        batches = [names[i : i + _BATCH] for i in range(0, len(names), _BATCH)]
+        workers = min(len(batches), 2 * (os.cpu_count() or 1), 16)
+        if workers <= 1:
             for batch in batches:
-                waiting.append(pool.submit(_files, batch, uses, access, tell, word_size))
-                if len(waiting) > _WAITING:
+                yield from self._files(batch)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            waiting: list[Future[list[Problem]]] = []
+            try:
+                for batch in batches:
+                    waiting.append(pool.submit(self._files, batch))
+                    if len(waiting) > _WAITING:
+                        yield from waiting.pop(0).result()
+                while waiting:
                     yield from waiting.pop(0).result()
-            while waiting:
-                yield from waiting.pop(0).result()
-        finally:
-            for future in waiting:
-                future.cancel()
+            finally:
+                for future in waiting:
+                    future.cancel()
 
-
-def _files(
-    paths: list[str], uses: dict[str, list[_Use]], access: Access, tell: object, word_size: int | None
-) -> list[Problem]:
-    """Return the problems of some files."""
-    found: list[Problem] = []
-    for path in paths:
-        found += _file(path, uses[path], access, word_size)
-        if callable(tell):
-            tell()
-    return found
-
-
-def _file(path: str, uses: list[_Use], access: Access, word_size: int | None) -> list[Problem]:
-    """Return the problems of one file."""
-    from cfagg.checking.opening import open_dataset, open_file
-
-    others = [u for u in uses if not _is_readable(u)]
-    uses = [u for u in uses if _is_readable(u)]
-    found: list[Problem] = []
-    for use in others:
-        found += _fields(path, use, access, word_size) if is_field(_format(use)) else [_unread(path, use)]
-    if not uses:
+    def _files(self, paths: list[str]) -> list[Problem]:
+        """Return the problems of some files."""
+        found: list[Problem] = []
+        for path in paths:
+            found += self._file(path)
+            self.step()
         return found
-    try:
-        with ExitStack() as stack:
-            if isinstance(path, Url):
-                dataset = stack.enter_context(_elsewhere(path))
-            elif os.path.isdir(path):  # noqa: PTH112
-                dataset = stack.enter_context(open_dataset(path))
-            else:
-                # What was opened is judged and read, whatever takes its place meanwhile.
-                handle = stack.enter_context(open_regular(path))
-                access.judge(handle.real, path)
-                dataset = stack.enter_context(open_file(handle.library_path, path))
-            for use in uses:
-                found += _check(dataset, use, path)
-    except (AccessError, UnsupportedError) as error:
-        found += [Problem("REF002", u.description.variable, _about(u, error.message)) for u in uses]
-    except CfaggError as error:
-        found += [Problem("REF003", u.description.variable, _about(u, error.message)) for u in uses]
-    except Exception as error:  # noqa: BLE001 - a file may be damaged in any way; this is what is looked for
-        message = f"it cannot be read: {type(error).__name__}: {error}"
-        found += [Problem("REF003", u.description.variable, _about(u, message)) for u in uses]
-    return found
+
+    def _file(self, path: str) -> Iterator[Problem]:
+        """Yield the problems of one file."""
+        uses = [u for u in self.uses[path] if u.is_readable]
+        for use in self.uses[path]:
+            if not use.is_readable:
+                yield from self._fields(path, use) if is_field(use.format) else [_unread(path, use)]
+        if not uses:
+            return
+        try:
+            with ExitStack() as stack:
+                dataset = stack.enter_context(self._dataset(path, stack))
+                found = [problem for use in uses for problem in _check(dataset, use, dataset.root)]
+        except (AccessError, UnsupportedError) as error:
+            found = [u.problem("REF002", error.message) for u in uses]
+        except CfaggError as error:
+            found = [u.problem("REF003", error.message) for u in uses]
+        except Exception as error:  # noqa: BLE001 - a file may be damaged in any way; this is what is looked for
+            found = [u.problem("REF003", f"it cannot be read: {type(error).__name__}: {error}") for u in uses]
+        yield from found
+
+    def _dataset(self, path: str, stack: ExitStack) -> Dataset:
+        """Return the model of a fragment dataset."""
+        from cfagg.checking.opening import open_dataset, open_file
+
+        if isinstance(path, Url):
+            return _elsewhere(path)
+        if os.path.isdir(path):  # noqa: PTH112
+            return open_dataset(path)
+        # What was opened is judged and read, whatever takes its place meanwhile.
+        handle = stack.enter_context(open_regular(path))
+        self.access.judge(handle.real, path)
+        return open_file(handle.library_path, path)
+
+    def _fields(self, path: str, use: _Use) -> Iterator[Problem]:
+        """Yield the problems of fragments that are fields of PP files: those for which they could not be read."""
+        from cfagg.arrays.aggregated import AggregationReader
+
+        if handles.lacks(path):
+            yield use.problem("REF003", _GONE)
+            return
+        reader = AggregationReader(use.aggregation, self.access, word_size=self.word_size)
+        for fragment, one in use.each():
+            try:
+                reader.recipe(fragment)
+            except AccessError as error:
+                yield one.problem("REF002", error.message)
+            except FragmentNotFoundError as error:
+                yield one.problem("REF004", error.message)
+            except CfaggError as error:
+                yield one.problem("REF003", error.message)
 
 
 def _elsewhere(url: Url) -> Dataset:
@@ -228,101 +276,36 @@ def _elsewhere(url: Url) -> Dataset:
     return open_store(store_at(url)) if handle is None else of_handle(handle)
 
 
-def _fields(path: str, use: _Use, access: Access, word_size: int | None) -> Iterator[Problem]:
-    """Yield the problems of fragments that are fields of PP files: those for which they could not be read."""
-    from cfagg.arrays.aggregated import AggregationReader
-
-    aggregation, master = use.description.aggregation, use.description.variable
-    if handles.lacks(path) or aggregation is None:
-        yield _gone(use)
-        return
-    reader = AggregationReader(aggregation, access, word_size=word_size)
-    for fragment in use.fragments.tolist():
-        one = use._replace(fragments=np.array([fragment]))
-        try:
-            reader.recipe(fragment)
-        except AccessError as error:
-            yield Problem("REF002", master, _about(one, error.message))
-        except FragmentNotFoundError as error:
-            yield Problem("REF004", master, _about(one, error.message))
-        except CfaggError as error:
-            yield Problem("REF003", master, _about(one, error.message))
-
-
-def _gone(use: _Use) -> Problem:
-    return Problem("REF003", use.description.variable, _about(use, "there is no such file"))
-
-
 def _unread(path: str, use: _Use) -> Problem:
     """Return what is to be said of fragments in a format that is not looked into."""
     if handles.lacks(path):
-        return _gone(use)
-    message = f"not checked: fragments in the format {_format(use)!r} are not read; convert them to netCDF"
-    return Problem("REF003", use.description.variable, _about(use, message), "warning")
+        return use.problem("REF003", _GONE)
+    message = f"not checked: fragments in the format {use.format!r} are not read; convert them to netCDF"
+    return use.problem("REF003", message, "warning")
 
 
-def _format(use: _Use) -> str | None:
-    """Return the name of the format that fragments are said to have."""
-    aggregation = use.description.aggregation
-    return None if aggregation is None else aggregation.partitions.layout_of(int(use.fragments[0])).format
-
-
-def _is_readable(use: _Use) -> bool:
-    """Return whether fragments are in a format that is looked into."""
-    if use.description.aggregation is None:
-        return False
-    name = _format(use)
-    return name is None or name.lower().startswith(("netcdf", "nc", "hdf5", "zarr"))
-
-
-def _about(use: _Use, message: str) -> str:
-    """Return a message that begins with the first fragment of a file."""
-    n = len(use.fragments)
-    more = f" and {n - 1:,} more" if n > 1 else ""
-    return f"fragment {_index(use, int(use.fragments[0]))}{more} in {use.file or 'the dataset itself'!r}: {message}"
-
-
-def _index(use: _Use, fragment: int) -> list[int]:
-    """Return the place of a fragment in the array of fragments."""
-    aggregation = use.description.aggregation
-    shape = () if aggregation is None else aggregation.grid.matrix_shape
-    return [int(k) for k in np.unravel_index(fragment, shape)] if shape else []
-
-
-def _check(dataset: Dataset, use: _Use, path: str) -> Iterator[Problem]:
-    """Yield the problems of the fragments in an open dataset."""
-    aggregation, master = use.description.aggregation, use.description.variable
-    if aggregation is None:
-        return
+def _check(dataset: Dataset, use: _Use, group: Group) -> Iterator[Problem]:
+    """Yield the problems of the fragments in an open dataset, whose variables are looked for from a group."""
     resolver = Resolver(dataset)
-    group = dataset.root if path else master.group
-    partitions = aggregation.partitions
+    aggregation, partitions = use.aggregation, use.aggregation.partitions
     absent: set[str] = set()
-    for fragment in use.fragments.tolist():
+    for fragment, one in use.each():
         name = partitions.address_name(fragment)
-        one = use._replace(fragments=np.array([fragment]))
         number = int(partitions.offset[fragment])
         if name is None and number >= 0:  # CFA 0.3, varid
             own = list(dataset.root.variables)
             name = own[number] if number < len(own) else f"of number {number}"
         if name is None:
-            yield Problem("REF004", master, _about(one, "it is unclear which variable it is"))
+            yield one.problem("REF004", "it is unclear which variable it is")
             continue
-        target = _target(resolver, name, group)
+        target = resolver.variable(name, group)[0]
         if target is None:
             if name not in absent:
-                yield Problem("REF004", master, _about(one, f"there is no variable {name!r} in it; correct the name"))
+                yield one.problem("REF004", f"there is no variable {name!r} in it; correct the name")
             absent.add(name)
             continue
-        extent = tuple(b - a for a, b in aggregation.grid.extent(_index(use, fragment)))
+        extent = tuple(b - a for a, b in aggregation.grid.extent(one.index))
         layout = partitions.layout_of(fragment)
-        wanted = Expectation(master, aggregation.dims, extent, layout, partitions.part_text(fragment))
+        wanted = Expectation(use.variable, aggregation.dims, extent, layout, partitions.part_text(fragment))
         for code, message, severity in compare(target, wanted):
-            yield Problem(code, master, _about(one, message), severity)
-
-
-def _target(resolver: Resolver, name: str, group: object) -> Variable | None:
-    """Return the variable of a name."""
-    from cfagg.model.dataset import Group
-
-    return resolver.variable(name, group)[0] if isinstance(group, Group) else None
+            yield one.problem(code, message, severity)

@@ -21,15 +21,9 @@ from cfagg.checking.missing import missing_mask
 from cfagg.model.dataset import Dimension, Variable
 
 __all__ = [
-    "Instructions",
-    "MaskedValues",
-    "aggregations",
-    "has_free_dimensions",
-    "instructions",
-    "masked",
-    "naming",
+    "Instructions", "MaskedValues", "aggregations", "has_free_dimensions", "instructions", "masked", "naming",
     "text_dimensions",
-]
+]  # fmt: skip
 
 #: The most values of one instruction variable that are read.
 LIMIT = 1 << 22
@@ -110,24 +104,6 @@ class Instructions:
         if layout is None or self.sizes is None or len(layout.stored) != 2 or layout.stored[0].size != len(dims):
             return None
         return tuple(int(n) for n in self.sizes.valid.sum(axis=1))
-
-    @cached_property
-    def edges(self) -> list[npt.NDArray[np.int64]] | None:
-        """Edges of the fragments along each aggregated dimension, `None` where they do not tile it.
-
-        A dimension that is not in the dataset, of size 0 here, is as long as its fragments together.
-        """
-        if self.counts is None or self.sizes is None:
-            return None
-        found = []
-        for d, (row, valid) in enumerate(zip(self.sizes.values, self.sizes.valid, strict=True)) if self.counts else ():
-            along = row[valid].astype(np.int64)
-            ends = np.concatenate([[0], np.cumsum(along)])
-            size = self.variable.dimensions[d].size
-            if (along < 1).any() or size not in (0, ends[-1]):
-                return None
-            found.append(ends)
-        return found
 
 
 def naming(
