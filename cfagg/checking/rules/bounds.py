@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cfagg.cf.attribute_table import attribute_table
 from cfagg.cf.attribute_types import faulty_text
 from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context, once
@@ -19,20 +20,7 @@ from cfagg.findings.versions import Version
 from cfagg.model.dataset import Dimension, Variable
 
 #: Attributes that a bounds variable inherits: "BI" in Appendix A, since CF-1.11.
-INHERITED = (
-    "axis",
-    "calendar",
-    "cf_role",
-    "computed_standard_name",
-    "leap_month",
-    "leap_year",
-    "long_name",
-    "month_lengths",
-    "positive",
-    "standard_name",
-    "units",
-    "units_metadata",
-)
+INHERITED = [name for name, row in attribute_table().items() if "BI" in row.uses[-1][1]]
 
 #: Those that had to agree from CF-1.7 to CF-1.10; before, only the first two.
 _AGREEING = ("units", "standard_name", "axis", "positive", "calendar", "leap_month", "leap_year", "month_lengths")

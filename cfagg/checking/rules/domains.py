@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cfagg.cf.attribute_table import attribute_table
 from cfagg.cf.attribute_types import faulty_text
 from cfagg.checking.context import Context, once
 from cfagg.checking.rules.groups import left_to_search
@@ -14,32 +15,7 @@ from cfagg.findings.versions import Version
 from cfagg.model.dataset import Variable
 
 #: Attributes that appendix A has for data variables and not for domain variables.
-_OF_DATA = (
-    "actual_range",
-    "add_offset",
-    "ancillary_variables",
-    "cell_methods",
-    "comment",
-    "_FillValue",
-    "flag_masks",
-    "flag_meanings",
-    "flag_values",
-    "institution",
-    "missing_value",
-    "quantization",
-    "quantization_nsb",
-    "quantization_nsd",
-    "references",
-    "scale_factor",
-    "source",
-    "standard_error_multiplier",
-    "standard_name",
-    "units",
-    "units_metadata",
-    "valid_max",
-    "valid_min",
-    "valid_range",
-)
+_OF_DATA = [name for name, row in attribute_table().items() if "D" in row.uses[-1][1] and "Do" not in row.uses[-1][1]]
 
 #: A scalar with any of these holds data.
 _DATA_SIGNS = frozenset({"units", "standard_name", "cell_methods", "flag_values", "flag_masks", "ancillary_variables"})
