@@ -23,16 +23,9 @@ if TYPE_CHECKING:
     from cfagg.model.dataset import Group
 
 __all__ = [
-    "aliases",
-    "area_types",
-    "modifiers",
-    "named_version",
-    "near",
-    "regions",
-    "standard_names",
-    "standard_names_version",
-    "table_versions",
-]
+    "aliases", "area_types", "modifiers", "named_version", "near", "regions", "standard_names",
+    "standard_names_version", "table_versions",
+]  # fmt: skip
 
 V = TypeVar("V")
 

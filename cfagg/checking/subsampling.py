@@ -11,16 +11,8 @@ from cfagg.checking.spans import own_span
 from cfagg.model.dataset import Dimension, Variable
 
 __all__ = [
-    "METHODS",
-    "MappedDimension",
-    "Method",
-    "Use",
-    "interpolation_variables",
-    "mapping",
-    "sound",
-    "unsound",
-    "uses",
-]
+    "METHODS", "MappedDimension", "Method", "Use", "interpolation_variables", "mapping", "sound", "unsound", "uses",
+]  # fmt: skip
 
 
 class Method(NamedTuple):

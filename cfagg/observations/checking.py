@@ -31,7 +31,7 @@ from cfagg.observations.checking_rows import (
     plausible_statistics,
     runs_of,
 )
-from cfagg.observations.describe import stored_objects
+from cfagg.observations.describe import ranges_of
 from cfagg.observations.findings import CheckReport, finding_of
 from cfagg.observations.indexes.protocol import Joining
 from cfagg.observations.statistics import Accumulator
@@ -211,7 +211,7 @@ class _Check:
     def _chunks(self) -> None:
         """Look for absent chunks, whose rows would be read as fill values."""
         array = self.store.data.array
-        absent = [(row, key) for row, key, size in stored_objects(self.store) if size is None]
+        absent = [(row, key) for row, key, size in self.store.objects() if size is None]
         for row, key in absent[:5]:
             stop = min(row + array.held[0], self.store.rows)
             message = f"is absent; rows {row:,} to {stop - 1:,} read as {array.fill_value:g}"
@@ -221,7 +221,7 @@ class _Check:
 
     def _blocks(self) -> Iterator[tuple[int, int, Block | None]]:
         """Yield blocks of rows while the next is being read; `None` for unreadable ones."""
-        ranges = self._ranges()
+        ranges = ranges_of(self.store.rows, _BLOCK, None if self.whole else _SAMPLE_ROWS, _PLACES)
         with ThreadPoolExecutor(1, thread_name_prefix="cfagg-check") as pool:
             coming = [pool.submit(self._read, *r) for r in ranges[:1]]
             for k, (start, stop) in enumerate(ranges):
@@ -229,14 +229,6 @@ class _Check:
                 if k + 1 < len(ranges):
                     coming.append(pool.submit(self._read, *ranges[k + 1]))
                 yield start, stop, block
-
-    def _ranges(self) -> list[tuple[int, int]]:
-        rows = self.store.rows
-        if self.whole:
-            return [(a, min(a + _BLOCK, rows)) for a in range(0, rows, _BLOCK)]
-        size = _SAMPLE_ROWS // _PLACES
-        starts = np.linspace(0, rows - size, _PLACES).astype(np.int64).tolist()
-        return [(a, a + size) for a in starts]
 
     def _read(self, start: int, stop: int) -> Block | None:
         try:

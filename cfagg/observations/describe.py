@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from cfagg.observations.store import ObservationStore
 
 __all__ = [
-    "Variable", "describe", "description_json", "description_lines", "map_coverage", "sample_json", "sample_lines",
-    "stored_objects", "time_coverage",
+    "Variable", "describe", "description_json", "description_lines", "map_coverage", "ranges_of", "sample_json",
+    "sample_lines", "time_coverage",
 ]  # fmt: skip
 
 
@@ -162,20 +162,10 @@ def _variables(store: ObservationStore) -> tuple[Variable, ...]:
     return tuple(found)
 
 
-def stored_objects(store: ObservationStore) -> list[tuple[int, str, int | None]]:
-    """Return first row, key and size in bytes of every chunk or shard of rows; the size is `None` if it is absent."""
-    array = store.data.array
-    counts = [-(-n // held) for n, held in zip(array.shape, array.held, strict=True)]
-    places = [(i, j) for i in range(counts[0]) for j in range(counts[1])]
-    keys = [array.object_key(i, j) for i, j in places]
-    sizes = store.source.sizes(array.path, [key.removeprefix(f"{array.path}/") for key in keys])
-    return [(i * array.held[0], key, size) for (i, _), key, size in zip(places, keys, sizes, strict=True)]
-
-
 def _stored_bytes(store: ObservationStore) -> int | None:
     """Return the bytes of all chunks of rows."""
     try:
-        return sum(size or 0 for _, _, size in stored_objects(store))
+        return sum(size or 0 for _, _, size in store.objects())
     except (CfaggError, OSError):
         return None
 
@@ -360,20 +350,19 @@ def map_coverage(store: ObservationStore) -> tuple[Int64, int]:
     shape = round(180 / DEGREES), round(360 / DEGREES)
     counts = np.zeros(shape[0] * shape[1], np.int64)
     looked_at = 0
-    for a, b in _ranges(store.rows):
+    for a, b in ranges_of(store.rows, 2**18, _MOST_ROWS, _PLACES):
         places = store.data.read(a, b, slice(2, 4))
         counts += np.bincount(_cells(places, shape), minlength=counts.size + 1)[:-1]
         looked_at += b - a
     return counts.reshape(shape), looked_at
 
 
-def _ranges(rows: int) -> list[tuple[int, int]]:
-    if rows <= _MOST_ROWS:
-        size = 2**18
-        return [(a, min(a + size, rows)) for a in range(0, rows, size)]
-    size = _MOST_ROWS // _PLACES
-    starts = np.linspace(0, rows - size, _PLACES).astype(np.int64).tolist()
-    return [(a, a + size) for a in starts]
+def ranges_of(rows: int, block: int, most: int | None, places: int) -> list[tuple[int, int]]:
+    """Return ranges of rows that are read together: blocks of all, or of more than `most` that many at some places."""
+    if most is None or rows <= most:
+        return [(a, min(a + block, rows)) for a in range(0, rows, block)]
+    size = most // places
+    return [(a, a + size) for a in np.linspace(0, rows - size, places).astype(np.int64).tolist()]
 
 
 def _cells(places: npt.NDArray[np.float32], shape: tuple[int, int]) -> npt.NDArray[Any]:

@@ -132,24 +132,29 @@ class ObservationStore:
         texts = (self.attributes.uuid or "", "\n".join(self.variables))
         for part in (array.text, *(t.encode("utf-8", "surrogatepass") for t in texts)):
             digest.update(len(part).to_bytes(8, "little") + part)
-        counts = [-(-n // held) for n, held in zip(array.shape, array.held, strict=True)]
-        if counts[0] * counts[1] > _MOST:
-            raise UnsupportedError(
-                f"{self.path}: its data have {counts[0] * counts[1]:,} chunks, more than the {_MOST:,} that can be "
-                "compared; check its metadata for damage, or build the store with longer chunks"
-            )
-        keys = [array.object_key(i, j) for i in range(counts[0]) for j in range(counts[1])]
-        names = [key[len(array.path) + 1 :] for key in keys]
-        sizes = self.source.sizes(array.path, names)
-        for size in sizes:
+        objects = self.objects()
+        for _, _, size in objects:
             digest.update((-1 if size is None else size).to_bytes(8, "little", signed=True))
-        for i in sorted(set(np.linspace(0, len(keys) - 1, _SAMPLES).astype(int).tolist())) if keys else ():
-            size = sizes[i]
+        for i in sorted(set(np.linspace(0, len(objects) - 1, _SAMPLES).astype(int).tolist())) if objects else ():
+            _, key, size = objects[i]
             if size:
                 spans = [(0, min(size, _SAMPLE)), (max(0, size - _SAMPLE), min(size, _SAMPLE))]
-                for part in self.source.read_ranges(keys[i], spans):
+                for part in self.source.read_ranges(key, spans):
                     digest.update(part)
         return digest.hexdigest()
+
+    def objects(self) -> list[tuple[int, str, int | None]]:
+        """Return first row, key and size in bytes of every chunk or shard of rows; the size is `None` if absent."""
+        array = self.data.array
+        rows, columns = (-(-n // held) for n, held in zip(array.shape, array.held, strict=True))
+        if rows * columns > _MOST:
+            raise UnsupportedError(
+                f"{self.path}: its data have {rows * columns:,} chunks, more than the {_MOST:,} that can be compared; "
+                "check its metadata for damage, or build the store with longer chunks"
+            )
+        keys = [(i * array.held[0], array.object_key(i, j)) for i in range(rows) for j in range(columns)]
+        sizes = self.source.sizes(array.path, [key.removeprefix(f"{array.path}/") for _, key in keys])
+        return [(row, key, size) for (row, key), size in zip(keys, sizes, strict=True)]
 
     def index(self, kind: str | None = None) -> Index:
         """Return the index from times to rows."""

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from cfagg.storage.urls import Url, a_place
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["assemble", "import_netcdf", "place_of", "written_aside"]
+__all__ = ["NewStore", "import_netcdf", "place_of", "written_aside"]
 
 type Rows = npt.NDArray[np.float32]
 
@@ -39,39 +39,38 @@ type Rows = npt.NDArray[np.float32]
 RUN_BYTES = 128 << 20
 
 
-def assemble(
-    frames: Iterable[pd.DataFrame],
-    variables: Sequence[str],
-    target: str | os.PathLike[str],
-    where: str,
-    attributes: Mapping[str, Any],
-    *,
-    format: str,  # noqa: A002
-    date_indexing: str,
-    overwrite: bool,
-    target_options: Mapping[str, Any] | None = None,
-) -> Path | Url:
-    """Write a store of the rows of frames, sorted and without duplicates."""
-    if date_indexing not in ("bisect", "btree"):
-        raise ConventionError(f"{date_indexing!r} is not a kind of index; choose bisect or btree")
-    names = check_variables(variables)
-    full_chunk(format, len(META) + len(names), None)
-    there = a_place(target, target_options, name="target", options_name="target_options")
-    if isinstance(there, Url):
-        from cfagg.runtime.object_publishing import new_there
+class NewStore(NamedTuple):
+    """A store to be written: where, and in which layout."""
 
-        new = new_there(there, overwrite=overwrite)
-        with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
-            made = assemble(frames, names, Path(folder) / "store.zarr", where, attributes, format=format,
-                            date_indexing=date_indexing, overwrite=False)  # fmt: skip
-            new.upload(Path(made))
-        return there
-    place = Place(target, overwrite=overwrite)
-    with place.new():
-        runs = list(_runs(frames, names, place.work, where))
-        work = Work(place.work, place.store, Budget(4 * RUN_BYTES, 2))
-        write_store(runs, names, (format, None), date_indexing, attributes, work)
-    return place.target
+    target: str | os.PathLike[str]
+    format: str
+    date_indexing: str
+    overwrite: bool
+    options: Mapping[str, Any] | None = None
+
+    def assemble(
+        self, frames: Iterable[pd.DataFrame], variables: Sequence[str], where: str, attributes: Mapping[str, Any]
+    ) -> Path | Url:
+        """Write the rows of frames, sorted and without duplicates."""
+        if self.date_indexing not in ("bisect", "btree"):
+            raise ConventionError(f"{self.date_indexing!r} is not a kind of index; choose bisect or btree")
+        names = check_variables(variables)
+        full_chunk(self.format, len(META) + len(names), None)
+        there = a_place(self.target, self.options, name="target", options_name="target_options")
+        if isinstance(there, Url):
+            from cfagg.runtime.object_publishing import new_there
+
+            new = new_there(there, overwrite=self.overwrite)
+            with tempfile.TemporaryDirectory(prefix="cfagg-") as folder:
+                here = self._replace(target=Path(folder) / "store.zarr", overwrite=False, options=None)
+                new.upload(Path(here.assemble(frames, names, where, attributes)))
+            return there
+        place = Place(self.target, overwrite=self.overwrite)
+        with place.new():
+            runs = list(_runs(frames, names, place.work, where))
+            work = Work(place.work, place.store, Budget(4 * RUN_BYTES, 2))
+            write_store(runs, names, (self.format, None), self.date_indexing, attributes, work)
+        return place.target
 
 
 def _runs(frames: Iterable[pd.DataFrame], variables: Sequence[str], folder: Path, where: str) -> Iterator[Run]:
@@ -196,17 +195,9 @@ def import_netcdf(
             )
         attributes = {v: _attributes(v, attributes.get(v, {}), document) for v in variables}
         about = document.of_store
-    return assemble(
-        chain([first], frames),
-        variables,
-        target,
-        where,
-        {**about, "variables_metadata": {k: v for k, v in attributes.items() if v}},
-        format=format,
-        date_indexing=date_indexing,
-        overwrite=overwrite,
-        target_options=target_options,
-    )
+    about["variables_metadata"] = {k: v for k, v in attributes.items() if v}
+    new = NewStore(target, format, date_indexing, overwrite, target_options)
+    return new.assemble(chain([first], frames), variables, where, about)
 
 
 def _told(path: str) -> tuple[Document | None, dict[str, Any]]:

@@ -13,7 +13,7 @@ import numpy as np
 from cfagg.errors import CfaggError, ConventionError, Problem, SourceError, SourceNotFoundError
 from cfagg.errors.extras import require
 from cfagg.observations.exchange.documents import KEY, Document, document_of, parse_document, plain, table_of
-from cfagg.observations.exchange.netcdf_read import assemble, place_of, written_aside
+from cfagg.observations.exchange.netcdf_read import NewStore, place_of, written_aside
 from cfagg.observations.exchange.table import BLOCK_ROWS, COLUMNS, META, Table, epochs_of
 from cfagg.observations.sources.sorted_rows import as_file
 from cfagg.observations.sources.tables import Columns, data_of
@@ -195,17 +195,8 @@ def import_parquet(
     with file:
         variables, attributes, about = _described(file.schema_arrow, where)
         columns = FileTable(Columns(path=(where,), columns=tuple(variables)), where, file.schema_arrow)
-        return assemble(
-            _frames(file, columns),
-            variables,
-            target,
-            where,
-            {**about, "variables_metadata": attributes},
-            format=format,
-            date_indexing=date_indexing,
-            overwrite=overwrite,
-            target_options=target_options,
-        )
+        new = NewStore(target, format, date_indexing, overwrite, target_options)
+        return new.assemble(_frames(file, columns), variables, where, {**about, "variables_metadata": attributes})
 
 
 def _described(schema: Any, where: str) -> tuple[list[str], dict[str, Any], dict[str, Any]]:

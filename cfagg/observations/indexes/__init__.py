@@ -18,16 +18,6 @@ from cfagg.observations.indexes.registry import (
 )
 
 __all__ = [
-    "Entries",
-    "Index",
-    "build_pages",
-    "checked",
-    "entries_of_blocks",
-    "index_kinds",
-    "joined",
-    "open_index",
-    "stored_kinds",
-    "write_bisect",
-    "write_btree",
-    "write_pages",
-]
+    "Entries", "Index", "build_pages", "checked", "entries_of_blocks", "index_kinds", "joined", "open_index",
+    "stored_kinds", "write_bisect", "write_btree", "write_pages",
+]  # fmt: skip

@@ -21,7 +21,7 @@ from cfagg.kernels import lookup
 from cfagg.kernels.lookup import HEAD, PART, page_words, unpack_page
 from cfagg.observations.arrays import read_json
 from cfagg.observations.indexes.pages_writing import FORMAT, NAME, PAGE
-from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, checked
+from cfagg.observations.indexes.protocol import Entries, Int64, Store, as_interval, checked, columns_of, together
 from cfagg.observations.indexes.table import Block, Searched, is_there
 
 if TYPE_CHECKING:
@@ -120,10 +120,7 @@ class PagesIndex(Searched):
         first = max(0, int(self._firsts.searchsorted(lo)) - 1)
         stop = int(self._firsts.searchsorted(hi))
         blocks = list(self._between(first, stop, lo, hi)) if lo < hi else []
-        if not blocks:
-            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
-        epoch, start, length = (np.concatenate([block[i] for block in blocks]) for i in range(3))
-        return epoch, start, length
+        return together(blocks) if blocks else columns_of(np.empty((0, 3), np.int64))
 
     def blocks(self) -> Iterator[Entries]:
         """Return all entries in blocks."""
@@ -293,9 +290,9 @@ def _batches(sizes: Int64) -> Iterator[tuple[int, int]]:
 def _flush(held: list[Entries]) -> Iterator[Entries]:
     """Return entries that were held back as one block."""
     if held:
-        epoch, start, length = (np.concatenate([block[i] for block in held]) for i in range(3))
+        entries = together(held)
         held.clear()
-        yield epoch, start, length
+        yield entries
 
 
 def _of_run(head: list[int], lo: int, hi: int) -> Iterator[Entries]:

@@ -22,7 +22,7 @@ from cfagg.formats.fastzlib import crc32
 from cfagg.formats.zarr.creating import NewArray, array_documents, chunk_key, group_documents, write_documents
 from cfagg.formats.zarr.written_codecs import Codec
 from cfagg.kernels.lookup import pack_page
-from cfagg.observations.indexes.protocol import Entries, Int64, checked
+from cfagg.observations.indexes.protocol import Entries, Int64, checked, together
 from cfagg.observations.indexes.table import ZarrFormat, aside
 
 __all__ = ["FORMAT", "NAME", "PAGE", "write_pages"]
@@ -202,17 +202,10 @@ def _whole(entries: Iterable[Entries], size: int) -> Iterator[Entries]:
         count += len(block[0])
         if count < size:
             continue
-        epoch, start, length = _join(held)
+        epoch, start, length = together(held)
         whole = count // size * size
         for a in range(0, whole, size):
             yield epoch[a : a + size], start[a : a + size], length[a : a + size]
         held, count = [(epoch[whole:], start[whole:], length[whole:])], count - whole
     if count:
-        yield _join(held)
-
-
-def _join(blocks: list[Entries]) -> Entries:
-    if len(blocks) == 1:
-        return blocks[0]
-    epoch, start, length = (np.concatenate([block[i] for block in blocks]) for i in range(3))
-    return epoch, start, length
+        yield together(held)

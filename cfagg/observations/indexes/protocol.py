@@ -7,7 +7,7 @@ of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,7 +18,18 @@ from cfagg.errors import ConventionError, Problem
 if TYPE_CHECKING:
     from cfagg.storage.store import Source
 
-__all__ = ["Entries", "Index", "Int64", "Joining", "Store", "as_interval", "as_intervals", "checked", "columns_of"]
+__all__ = [
+    "Entries",
+    "Index",
+    "Int64",
+    "Joining",
+    "Store",
+    "as_interval",
+    "as_intervals",
+    "checked",
+    "columns_of",
+    "together",
+]
 
 Int64 = npt.NDArray[np.int64]
 #: Columns epoch, start and length of consecutive entries.
@@ -119,6 +130,14 @@ def as_interval(lo: Any, hi: Any) -> tuple[int, int]:
 def columns_of(table: Int64) -> Entries:
     """Return the columns of a table of entries, shape (n, 3), in memory of their own."""
     epoch, start, length = (np.array(column) for column in table.T)
+    return epoch, start, length
+
+
+def together(blocks: Sequence[Entries]) -> Entries:
+    """Return blocks of entries as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    epoch, start, length = (np.concatenate([block[i] for block in blocks]) for i in range(3))
     return epoch, start, length
 
 
