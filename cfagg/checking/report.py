@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cfagg.checking.formats import Style, render
+from cfagg.checking.formats import Style, most_first, render
 from cfagg.checking.outcome import ORDER, Outcome
 from cfagg.display.sizes import count_text
 from cfagg.errors.arguments import a_path
@@ -96,7 +96,7 @@ class Report(Sequence[SourceReport]):
         found = Counter(f.code for f in self.findings)
         for source in self.sources:
             found.update(source.dropped)
-        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+        return dict(most_first(found))
 
     def as_list(self) -> list[dict[str, Any]]:
         """Return it as plain objects, one for each source, in the form of ``cfagg check --format json``."""

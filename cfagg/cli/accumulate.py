@@ -9,17 +9,7 @@ from typing import Any
 
 from cfagg.cli import output, selecting
 from cfagg.cli.bars import byte_bar
-from cfagg.cli.options import (
-    JSON,
-    allow,
-    either,
-    flag,
-    group,
-    option,
-    storage_option,
-    storage_options,
-    workers,
-)
+from cfagg.cli.options import JSON, Arguments, allow, either, flag, group, option, storage_option, workers
 from cfagg.errors import SelectionError
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
@@ -116,11 +106,11 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Accumulate; the summary goes to stdout."""
     from cfagg.accumulation.accumulating import accumulate
 
-    options = storage_options(args)
+    options = args.options()
     # Options that are not given are left out, for an accumulation that is there keeps its own.
     given = {name: value for name in _KEPT if (value := getattr(args, name)) is not None}
     if (strides := _strides(args.stride)) is not None:
@@ -137,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
             client=args.dask,
             progress=progress,
             storage_options=options,
-            **{name: getattr(args, name) for name in _AS_THEY_ARE},
+            **args.some(*_AS_THEY_ARE),
             **given,
         )
     output.print_report(args, "accumulate", report.as_dict(), str(report))

@@ -11,15 +11,14 @@ from cfagg.cli import output
 from cfagg.cli.bars import step_bar
 from cfagg.cli.options import (
     FILES_FROM,
+    Arguments,
     Option,
     allow,
     flag,
     group,
-    listed,
     option,
     repeated,
     storage_option,
-    storage_options,
     workers,
 )
 
@@ -146,7 +145,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Put files together; what was written, or the explanation, goes to stdout, notes to stderr."""
     from cfagg.arrays.index import SUFFIX
     from cfagg.cli.messages import as_options
@@ -161,7 +160,7 @@ def run(args: argparse.Namespace) -> int:
         own = () if args.output is None else (args.output, f"{args.output}{SUFFIX}")
         if os.path.realpath(args.html) in map(os.path.realpath, own):
             raise OptionError(f"--html {args.html} would replace what -o {args.output} writes: give it another name")
-    files = [*args.files, *listed(args.files_from or ())]
+    files = args.named(args.files)
     if not files and not args.update:
         raise OptionError("no files were given: cfagg aggregate FILES…, or --files-from LIST")
     try:
@@ -177,7 +176,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _report(args: argparse.Namespace, files: list[str], progress: Any) -> Report:
+def _report(args: Arguments, files: list[str], progress: Any) -> Report:
     """Return what was made of the files, written if it is to be."""
     from cfagg.aggregation.scanning import Scanner
     from cfagg.cf.joining import Options
@@ -187,7 +186,7 @@ def _report(args: argparse.Namespace, files: list[str], progress: Any) -> Report
     if "cells" in rules:
         rules["cells"] = _all_cells(rules["cells"])
     scanner = Scanner(
-        Options(**rules), storage_options(args), paths(args.allow), args.skip_errors, args.dask, args.workers, progress
+        Options(**rules), args.options(), paths(args.allow), args.skip_errors, args.dask, args.workers, progress
     )
     if args.output is None:
         from cfagg.aggregation.report import explain
@@ -195,13 +194,11 @@ def _report(args: argparse.Namespace, files: list[str], progress: Any) -> Report
         return explain(files, scanner)
     from cfagg.aggregation.aggregating import output_of, put_together
 
-    given = {
-        name: getattr(args, name) for name in ("append", "update", "index", "to", "on_loss", "overwrite", "relative_to")
-    }
+    given = args.some("append", "update", "index", "to", "on_loss", "overwrite", "relative_to")
     return put_together(files, scanner, output_of(args.output, scanner, **given)).report
 
 
-def _print(args: argparse.Namespace, report: Report) -> None:
+def _print(args: Arguments, report: Report) -> None:
     """Print the report, or only what was written."""
     from cfagg.display.escape import printable
 

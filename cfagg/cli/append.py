@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cfagg.cli import output
-from cfagg.cli.options import (
-    FILES_FROM,
-    JSON_REPORT,
-    allow,
-    flag,
-    listed,
-    option,
-    storage_option,
-    storage_options,
-    workers,
-)
+from cfagg.cli.options import FILES_FROM, JSON_REPORT, Arguments, allow, flag, option, storage_option, workers
 
 if TYPE_CHECKING:
     from cfagg.writing.zarr.appending import Appended
@@ -56,12 +45,12 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Append files; a summary goes to stdout, notes to stderr."""
     from cfagg.api.appending import append
     from cfagg.errors import LossError, OptionError
 
-    files = [*args.data, *listed(args.files_from or ())]
+    files = args.named(args.data)
     if not files:
         raise OptionError("name files to append")
     whole: Appended | None = None
@@ -69,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             one = append(
                 args.store, file, args.dim, group=args.group, on_loss=args.on_loss, any_order=args.any_order,
-                allow=args.allow, storage_options=storage_options(args), data_options=storage_options(args, "data"),
+                allow=args.allow, storage_options=args.options(), data_options=args.options("data"),
                 workers=args.workers,
             )  # fmt: skip
         except LossError as error:

@@ -15,6 +15,7 @@ from cfagg.cli import output
 from cfagg.cli.options import (
     SUBSTITUTE,
     WORD_SIZE,
+    Arguments,
     Option,
     allow,
     either,
@@ -22,7 +23,6 @@ from cfagg.cli.options import (
     group,
     option,
     storage_option,
-    storage_options,
 )
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Check; the report goes to stdout or the output.  Exit status: 0 no errors, 1 errors, 2 not checked."""
     wrong = _wrong(args)
     if wrong:
@@ -175,7 +175,7 @@ def _load() -> None:
         gc.enable()
 
 
-def _wrong(args: argparse.Namespace) -> str | None:
+def _wrong(args: Arguments) -> str | None:
     """Return what is wrong about the options together."""
     if (args.in_place or args.unsafe_fixes) and not args.fix:
         return f"{'--in-place' if args.in_place else '--unsafe-fixes'} needs --fix"
@@ -196,7 +196,7 @@ def _wrong(args: argparse.Namespace) -> str | None:
     return None
 
 
-def _check(args: argparse.Namespace) -> int:
+def _check(args: Arguments) -> int:
     from cfagg.checking.formats import Style, render
     from cfagg.checking.listing import expanded
     from cfagg.checking.parallel import check_many, processes
@@ -234,7 +234,7 @@ def _check(args: argparse.Namespace) -> int:
 class Chosen:
     """The options of each source: those of the command line, and the settings that are nearest to it."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: Arguments) -> None:
         from cfagg.checking.config import Finder, Settings, load
 
         self._args = args
@@ -265,7 +265,7 @@ class Chosen:
                 "ignore": tuple(code for codes in args.ignore or () for code in codes),
                 "timeout": args.timeout,
                 "tables": _tables(args),
-                "storage": storage_of(storage_options(args)),
+                "storage": storage_of(args.options()),
                 "word_size": args.word_size,
                 "substitutions": dict(args.substitutions),
             }
@@ -333,14 +333,14 @@ def _nothing() -> None:
     """Take a step that nobody counts."""
 
 
-def _tables(args: argparse.Namespace) -> dict[str, Any]:
+def _tables(args: Arguments) -> dict[str, Any]:
     from pathlib import Path
 
     given = {name: getattr(args, name) for name in ("standard_names", "area_types", "regions")}
     return {name: Path(path) for name, path in given.items() if path is not None}
 
 
-def _style(args: argparse.Namespace, style: Any) -> Any:
+def _style(args: Arguments, style: Any) -> Any:
     width = None
     terminal = args.output in (None, "-") and sys.stdout.isatty()
     colour = args.color == "always" or (args.color == "auto" and terminal and not os.environ.get("NO_COLOR"))

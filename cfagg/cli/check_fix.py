@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from cfagg.cli.options import Arguments
 from cfagg.display.escape import printable
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["fix_sources"]
 
 
-def fix_sources(args: argparse.Namespace, chosen: Any) -> int:
+def fix_sources(args: Arguments, chosen: Any) -> int:
     """Fix sources one after another; differences go to stdout.  Exit status: 0 no errors left, 1 some, 2 failed."""
     from cfagg.checking.listing import expanded
     from cfagg.errors import OptionError
@@ -31,7 +31,7 @@ def fix_sources(args: argparse.Namespace, chosen: Any) -> int:
     return max(_fix(source, chosen.of(source), args, chosen) for source in sources)
 
 
-def _fix(source: str, settings: Settings, args: argparse.Namespace, chosen: Any) -> int:
+def _fix(source: str, settings: Settings, args: Arguments, chosen: Any) -> int:
     """Fix one source, and return the exit status for it alone."""
     from cfagg.checking.fixing import fix
     from cfagg.checking.single import check_or_report

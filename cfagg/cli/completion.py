@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-
-from cfagg.cli.options import option
+from cfagg.cli.options import Arguments, option
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
@@ -19,7 +17,7 @@ examples:
 OPTIONS = (option("shell", ("bash", "zsh", "tcsh"), "bash, zsh or tcsh", metavar="SHELL"),)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Print the script."""
     import shtab
 

@@ -13,12 +13,12 @@ from cfagg.cli.options import (
     JSON_REPORT,
     SUBSTITUTE,
     WORD_SIZE,
+    Arguments,
     allow,
     flag,
     group,
     option,
     storage_option,
-    storage_options,
     workers,
 )
 
@@ -159,7 +159,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Convert; the target's name goes to stdout, notes to stderr."""
     target = _target(args)
     from cfagg.conversion.converting import convert
@@ -183,7 +183,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _converted(args: argparse.Namespace, target: str, convert: Callable[..., Any], memory: int | str) -> Any:
+def _converted(args: Arguments, target: str, convert: Callable[..., Any], memory: int | str) -> Any:
     """Convert with a progress bar; return the report."""
     from cfagg.runtime.progress import bars
     from cfagg.runtime.targets import DIALECTS, kind_of
@@ -198,13 +198,13 @@ def _converted(args: argparse.Namespace, target: str, convert: Callable[..., Any
             memory=memory if args.memory is None else args.memory,
             progress=progress,
             substitutions=dict(args.substitutions),
-            storage_options=storage_options(args),
-            target_options=storage_options(args, of="target"),
-            **{name: getattr(args, name) for name in _OPTIONS},
+            storage_options=args.options(),
+            target_options=args.options("target"),
+            **args.some(*_OPTIONS),
         )
 
 
-def _target(args: argparse.Namespace) -> str:
+def _target(args: Arguments) -> str:
     """Return the target, which is named once and is a Zarr store by its name."""
     from cfagg.errors import OptionError
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import sys
@@ -10,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import dedent, wrap
 from typing import TYPE_CHECKING, Any
 
-from cfagg.cli.options import JSON, flag, option
+from cfagg.cli.options import JSON, Arguments, flag, option
 
 if TYPE_CHECKING:
     from cfagg.findings.rule import Rule
@@ -39,7 +38,7 @@ OPTIONS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Explain rules; the exit status is 2 where none has such a code."""
     from cfagg.checking.registry import registered
 

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from cfagg.cli import output
 from cfagg.cli.bars import step_bar
-from cfagg.cli.options import (
-    FILES_FROM,
-    JSON_REPORT,
-    allow,
-    either,
-    flag,
-    listed,
-    option,
-    storage_option,
-    storage_options,
-    workers,
-)
+from cfagg.cli.options import FILES_FROM, JSON_REPORT, Arguments, allow, either, flag, option, storage_option, workers
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
@@ -58,27 +46,19 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Write an index or references; a summary goes to stdout, notes to stderr."""
     from cfagg.aggregation.indexing import index
     from cfagg.errors import OptionError
 
-    files = [*args.files, *listed(args.files_from or ())]
+    files = args.named(args.files)
     if not files:
         raise OptionError("name an aggregation file, or files")
     with step_bar("index", sys.stderr.isatty() and not args.quiet) as progress:
         report = index(
-            files[0] if len(files) == 1 else files,
-            output=args.output,
-            to=args.to,
-            on_loss=args.on_loss,
-            overwrite=args.overwrite,
-            allow=args.allow,
-            storage_options=storage_options(args),
-            client=args.dask,
-            workers=args.workers,
-            progress=progress,
-        )
+            files[0] if len(files) == 1 else files, storage_options=args.options(), client=args.dask,
+            progress=progress, **args.some("output", "to", "on_loss", "overwrite", "allow", "workers"),
+        )  # fmt: skip
     left: tuple[str, ...] = getattr(report, "left_out", ())
     changed: tuple[str, ...] = getattr(report, "changed", ())
     notes = [*report.notes, *(f"{one} had changed" for one in changed), *(f"read without it: {one}" for one in left)]

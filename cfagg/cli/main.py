@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from cfagg._version import __version__
-from cfagg.cli.options import add_command
+from cfagg.cli.options import Arguments, add_command
 from cfagg.cli.parser import Parser
 from cfagg.display.escape import printable
 
@@ -85,10 +85,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(_OVERVIEW)
         return 0
     try:
-        args = _parser(arguments).parse_args(arguments)
+        args = _parser(arguments).parse_args(arguments, Arguments())
         if argv is None:
             _spare(args.spared)
-        with _warnings_as_lines(quiet=getattr(args, "quiet", False)):
+        with _warnings_as_lines(quiet=args.quiet):
             return _guarded(args.run, args)
     except SystemExit as stop:  # argparse has printed the help, the version or what is wrong
         return stop.code if isinstance(stop.code, int) else 2
@@ -128,7 +128,7 @@ def _parser(arguments: Sequence[str], *, every: bool = False) -> argparse.Argume
     return parser
 
 
-def _guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+def _guarded(run: Callable[[Arguments], int], args: Arguments) -> int:
     """Return the exit status of a sub-command; an error becomes a message."""
     try:
         status = run(args)

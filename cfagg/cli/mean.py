@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import output, selecting
-from cfagg.cli.options import JSON, allow, flag, group, option, repeated, rows, storage_option, storage_options
+from cfagg.cli.options import JSON, Arguments, allow, flag, group, option, repeated, rows, storage_option
 from cfagg.errors import SelectionError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Compute; the result goes to stdout, and to files where asked for."""
     _check(args)
     from cfagg.accumulation.accumulated import open_accumulated
@@ -89,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         adopt=args.adopt,
         trust_for=args.trust_for,
         allow=args.allow,
-        storage_options=storage_options(args),
+        storage_options=args.options(),
     )
     array, kinds = _template(acc)
     chosen = selecting.positions(args.select, array, kinds)
@@ -113,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     return _give(args, _relabelled(result, array, kinds, isel), asked)
 
 
-def _check(args: argparse.Namespace) -> None:
+def _check(args: Arguments) -> None:
     """Say what cannot be done before anything is read."""
     if args.explain and (args.plot or args.output):
         raise UnsupportedError("--explain computes nothing that --plot or --output could use; give one or the other")
@@ -136,7 +135,7 @@ def _template(acc: Accumulated) -> tuple[DataArray, dict[str, str]]:
     return array, {str(d): kind for d, kind in kinds(array).items()}
 
 
-def _over(args: argparse.Namespace, array: DataArray, kinds: dict[str, str]) -> tuple[str, ...]:
+def _over(args: Arguments, array: DataArray, kinds: dict[str, str]) -> tuple[str, ...]:
     """Return the dimensions that are reduced, in the array's order."""
     asked = {selecting.dimension(name, kinds, str(array.name)) for name in args.over or ()}
     if args.group is not None:
@@ -158,7 +157,7 @@ def _time(array: DataArray, kinds: dict[str, str]) -> str:
 
 
 def _asked(
-    args: argparse.Namespace,
+    args: Arguments,
     acc: Accumulated,
     array: DataArray,
     kinds: dict[str, str],
@@ -200,7 +199,7 @@ def _relabelled(result: DataArray, array: DataArray, kinds: dict[str, str], isel
     return result
 
 
-def _give(args: argparse.Namespace, result: DataArray, asked: Query) -> int:
+def _give(args: Arguments, result: DataArray, asked: Query) -> int:
     """Print, draw and write a result."""
     from cfagg.display import statistic
 

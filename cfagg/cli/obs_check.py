@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from cfagg.cli import output
 from cfagg.cli.bars import step_bar
-from cfagg.cli.options import JSON, STORE, flag, storage_options
+from cfagg.cli.options import JSON, STORE, Arguments, flag
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
@@ -33,11 +32,11 @@ OPTIONS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Check one store; findings go to stdout."""
     from cfagg.observations.checking import check_store
 
     with step_bar("check", not args.quiet and sys.stderr.isatty()) as progress:
-        report = check_store(args.store, args.full, options=storage_options(args), allow=args.allow, progress=progress)
+        report = check_store(args.store, args.full, options=args.options(), allow=args.allow, progress=progress)
     output.print_report(args, "obs check", report.as_dict(), str(report))
     return 0 if report.ok else 1

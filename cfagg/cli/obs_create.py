@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import replace
 
 from cfagg.cli import output
 from cfagg.cli.bars import step_bar
-from cfagg.cli.options import JSON, either, flag, group, option, storage_option, storage_options, workers
+from cfagg.cli.options import JSON, Arguments, either, flag, group, option, storage_option, workers
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
@@ -50,24 +49,16 @@ OPTIONS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Build the store; the summary goes to stdout."""
     from cfagg.observations.creating import create_observations
 
     shown = not args.quiet and not args.dry_run and sys.stderr.isatty()
     with step_bar("create", shown) as progress:
         report = create_observations(
-            args.recipe,
-            args.store,
-            overwrite=args.overwrite,
-            resume=args.resume,
-            append=args.append,
-            workers=args.workers,
-            memory=args.memory,
-            client=args.dask,
-            progress=progress,
-            dry_run=args.dry_run,
-            target_options=storage_options(args, of="target"),
-        )
+            args.recipe, args.store, client=args.dask, progress=progress,
+            target_options=args.options("target"),
+            **args.some("overwrite", "resume", "append", "workers", "memory", "dry_run"),
+        )  # fmt: skip
     output.print_report(args, "obs create", report.to_dict(), str(replace(report, notes=())), report.notes)
     return 0

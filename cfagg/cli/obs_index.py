@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
 from cfagg.cli import output
-from cfagg.cli.options import JSON, STORE, flag, option, storage_options
+from cfagg.cli.options import JSON, STORE, Arguments, flag, option
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
@@ -32,12 +30,12 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Write the index; what was written is said on stdout."""
     from cfagg.observations.indexes import build_pages
     from cfagg.observations.store import open_store
 
-    store = open_store(args.store, storage_options(args), args.allow)
+    store = open_store(args.store, args.options(), args.allow)
     entries = build_pages(store, args.origin)
     facts = {"store": store.path, "kind": "pages", "entries": entries, "rows": store.rows}
     output.print_report(args, "obs index", facts, f"{store.path}: index of {entries:,} dates of {store.rows:,} rows")

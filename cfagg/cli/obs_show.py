@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
 from cfagg.cli import output
-from cfagg.cli.options import JSON, STORE, flag, option, rows, storage_options
+from cfagg.cli.options import JSON, STORE, Arguments, flag, option, rows
 
 if TYPE_CHECKING:
     from cfagg.observations.store import ObservationStore
@@ -34,13 +33,13 @@ OPTIONS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Show one store."""
     output.check_outputs(args)
     from cfagg.observations.describe import describe
     from cfagg.observations.store import open_store
 
-    store = open_store(args.store, storage_options(args), args.allow)
+    store = open_store(args.store, args.options(), args.allow)
     if args.plot is not None:
         _plot(store, args.plot)
         output.note_picture(args)

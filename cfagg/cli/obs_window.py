@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfagg.cli import output, selecting
-from cfagg.cli.options import JSON, STORE, flag, group, option, rows, storage_options
+from cfagg.cli.options import JSON, STORE, Arguments, flag, group, option, rows
 from cfagg.errors import UnsupportedError
 from cfagg.errors.extras import require
 
@@ -71,7 +71,7 @@ OPTIONS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Read one sample; it goes to stdout, or to a file."""
     if args.output is not None:
         output.check(args.output, overwrite=args.overwrite)
@@ -83,18 +83,9 @@ def run(args: argparse.Namespace) -> int:
 
     date = epoch_text(first_second(args.date))
     dataset = open_observations(
-        args.store,
-        date,
-        date,
-        args.window,
-        "1h",
-        select=args.select,
-        area=args.area,
-        thin=args.thin,
-        index=args.index,
-        options=storage_options(args),
-        allow=args.allow,
-    )
+        args.store, date, date, args.window, "1h", storage_options=args.options(),
+        **args.some("select", "area", "thin", "index", "allow"),
+    )  # fmt: skip
     sample = dataset[0]
     if args.output is not None:
         with output.aside(args.output) as name:

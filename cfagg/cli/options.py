@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 __all__ = [
-    "FILES_FROM", "JSON", "JSON_REPORT", "STORE", "SUBSTITUTE", "WORD_SIZE", "Group", "Option", "add_command", "allow",
-    "either", "flag", "group", "listed", "option", "repeated", "rows", "storage_option", "storage_options", "workers",
+    "FILES_FROM", "JSON", "JSON_REPORT", "STORE", "SUBSTITUTE", "WORD_SIZE", "Arguments", "Group", "Option",
+    "add_command", "allow", "either", "flag", "group", "option", "repeated", "rows", "storage_option", "workers",
 ]  # fmt: skip
 
 _TRUTHS = frozenset({"request_payer", "skip_signature", "use_emulator", "virtual_hosted_style_request"})
@@ -35,6 +35,29 @@ class Group(NamedTuple):
 
     title: str | None
     members: tuple[Option | Group, ...]
+
+
+class Arguments(argparse.Namespace):
+    """The options of a command line."""
+
+    #: Options of every command, which may stand before its name or after it.
+    debug: bool = False
+    quiet: bool = False
+
+    def some(self, *names: str) -> dict[str, Any]:
+        """Return options as arguments of the same names."""
+        return {name: getattr(self, name) for name in names}
+
+    def options(self, of: str = "storage") -> dict[str, Any] | None:
+        """Return all values of ``--storage-option`` as one mapping, `None` where there are none."""
+        given: list[tuple[str, Any]] = getattr(self, f"{of}_options")
+        headers = {name.partition(".")[2]: value for name, value in given if name.startswith("headers.")}
+        found = {name: value for name, value in given if not name.startswith("headers.")}
+        return {**found, **({"headers": headers} if headers else {})} or None
+
+    def named(self, files: Iterable[str]) -> list[str]:
+        """Return files, and those that are named in lists of files."""
+        return [*files, *_listed(self.files_from or ())]
 
 
 type Options = Iterable[Option | Group]
@@ -182,7 +205,7 @@ STORE = (
 )
 
 
-def listed(lists: Iterable[str]) -> Iterator[str]:
+def _listed(lists: Iterable[str]) -> Iterator[str]:
     """Yield the names in lists of files."""
     from cfagg.errors import SourceError
 
@@ -196,11 +219,3 @@ def listed(lists: Iterable[str]) -> Iterator[str]:
             except OSError as error:
                 raise SourceError(f"{name} cannot be read: {error.strerror or error}") from error
         yield from (line for line in lines if line.strip())
-
-
-def storage_options(args: argparse.Namespace, of: str = "storage") -> dict[str, Any] | None:
-    """Return all values as one mapping, `None` where there are none."""
-    given: list[tuple[str, Any]] = getattr(args, f"{of}_options")
-    headers = {name.partition(".")[2]: value for name, value in given if name.startswith("headers.")}
-    found = {name: value for name, value in given if not name.startswith("headers.")}
-    return {**found, **({"headers": headers} if headers else {})} or None

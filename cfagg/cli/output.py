@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from cfagg.cli.options import Arguments
 from cfagg.errors import TargetError, TargetExistsError
 from cfagg.storage.urls import Url, a_place, is_url
 
@@ -71,7 +71,7 @@ def aside(target: str) -> Iterator[str]:
             yield str(made)
 
 
-def check_outputs(args: argparse.Namespace) -> None:
+def check_outputs(args: Arguments) -> None:
     """Refuse a ``--plot`` or an ``--output`` that cannot be written, before anything is read."""
     for target in filter(None, (args.plot, args.output)):
         check(target, overwrite=args.overwrite)
@@ -82,17 +82,15 @@ def check_outputs(args: argparse.Namespace) -> None:
         picture.check_library()
 
 
-def note_picture(args: argparse.Namespace) -> None:
+def note_picture(args: Arguments) -> None:
     """Say on stderr where the picture is that was drawn."""
-    if args.plot is not None and not getattr(args, "quiet", False):
+    if args.plot is not None and not args.quiet:
         from cfagg.display.escape import printable
 
         print(f"note: the picture is {printable(args.plot)}", file=sys.stderr)
 
 
-def print_report(
-    args: argparse.Namespace, form: str, facts: Mapping[str, Any], text: str, notes: Iterable[str] = ()
-) -> None:
+def print_report(args: Arguments, form: str, facts: Mapping[str, Any], text: str, notes: Iterable[str] = ()) -> None:
     """Print a report as strict JSON, or as text with notes on stderr, or not at all where it shall be quiet."""
     if args.json:
         from cfagg.display.as_json import form_json
@@ -107,7 +105,7 @@ def print_report(
             print(printable(line))
 
 
-def refused(args: argparse.Namespace, form: str, error: LossError) -> int:
+def refused(args: Arguments, form: str, error: LossError) -> int:
     """Print everything that would be lost, which was not to be; return the exit status."""
     from cfagg.cli.messages import as_options
     from cfagg.display.escape import printable

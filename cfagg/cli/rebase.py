@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
 from cfagg.cli import output
-from cfagg.cli.options import JSON_REPORT, flag, option, storage_option, storage_options
+from cfagg.cli.options import JSON_REPORT, Arguments, flag, option, storage_option
 
 __all__ = ["DESCRIPTION", "EPILOG", "OPTIONS", "run"]
 
@@ -32,13 +30,13 @@ OPTIONS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Move references; the file's name goes to stdout, notes to stderr."""
     from cfagg.writing.rebasing import rebase
 
     report = rebase(
         args.file, args.old, args.new, output=args.output, overwrite=args.overwrite,
-        storage_options=storage_options(args), target_options=storage_options(args, "target"),
+        storage_options=args.options(), target_options=args.options("target"),
     )  # fmt: skip
     output.print_report(args, "rebase", report.as_dict(), str(report), report.notes)
     return 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from cfagg.cli import output
-from cfagg.cli.options import JSON, SUBSTITUTE, allow, flag, option, repeated, rows, storage_option, storage_options
+from cfagg.cli.options import JSON, SUBSTITUTE, Arguments, allow, flag, option, repeated, rows, storage_option
 
 if TYPE_CHECKING:
     from cfagg.arrays.source import Source
@@ -46,12 +45,12 @@ OPTIONS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     """Show one file."""
     output.check_outputs(args)
     from cfagg.arrays.opening import open_any
 
-    source = open_any(args.file, args.allow, storage_options(args), dict(args.substitutions))
+    source = open_any(args.file, args.allow, args.options(), dict(args.substitutions))
     if args.plot is not None:
         _plot(source, args)
         output.note_picture(args)
@@ -62,12 +61,12 @@ def run(args: argparse.Namespace) -> int:
         for line in _lines(source, args):
             print(line, file=stream)
             printed = True
-    if not printed and not getattr(args, "quiet", False):
+    if not printed and not args.quiet:
         print(f"note: {source.path} refers to no other files", file=sys.stderr)
     return 0
 
 
-def _lines(source: Source, args: argparse.Namespace) -> Iterable[str]:
+def _lines(source: Source, args: Arguments) -> Iterable[str]:
     """Return the lines of the result."""
     from cfagg.api import summarising
     from cfagg.display import as_json, text
@@ -89,7 +88,7 @@ def _lines(source: Source, args: argparse.Namespace) -> Iterable[str]:
     return text.file_lines(whole, attributes=args.attributes)
 
 
-def _plot(source: Source, args: argparse.Namespace) -> None:
+def _plot(source: Source, args: Arguments) -> None:
     """Draw the aggregations asked for."""
     from cfagg.api import summarising
     from cfagg.display import plot

@@ -11,10 +11,13 @@ from cfagg.checking.outcome import Outcome
 from cfagg.errors import OptionError
 from cfagg.findings.finding import Finding
 
-__all__ = ["FORMATS", "Once", "Style", "not_listed", "render"]
+__all__ = ["FORMATS", "Once", "Style", "Totals", "most_first", "not_listed", "render"]
 
 #: Rules that whole archives do not follow, and that tell readers nothing new from file to file.
 _ONCE = frozenset({"CEL006"})
+
+#: Reasons why rules were not run that are counted: some name the dataset.
+_REASONS = 500
 
 #: Name -> module with ``render(results, style)``.
 FORMATS = {
@@ -35,6 +38,37 @@ class Style(NamedTuple):
     skipped: bool = False
     statistics: bool = False
     strict: bool = False
+
+
+class Totals:
+    """What is said about all sources together; it does not grow with their number."""
+
+    def __init__(self) -> None:
+        self.sources = self.failed = self.suppressed = 0
+        self.severities: Counter[str] = Counter()
+        self.codes: Counter[str] = Counter()
+        self.tables: dict[str, str] = {}
+        self.skipped: Counter[tuple[str, str]] = Counter()
+        self.name = ""
+
+    def add(self, result: Outcome) -> None:
+        """Count what was found in a source."""
+        self.name = result.source if not self.sources else ""
+        self.sources += 1
+        self.failed += result.failure is not None
+        self.suppressed += sum(result.suppressed.values())
+        self.severities.update(f.severity for f in result.findings)
+        self.codes.update(f.code for f in result.findings)
+        self.codes.update(result.dropped)
+        self.tables.update(result.tables)
+        for pair in result.skipped.items():
+            if len(self.skipped) < _REASONS or pair in self.skipped:
+                self.skipped[pair] += 1
+
+
+def most_first(codes: Counter[str]) -> list[tuple[str, int]]:
+    """Return codes with their numbers, the most first."""
+    return sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 class Once:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from cfagg.checking.formats import Style
+from cfagg.checking.formats import Style, Totals, most_first
 from cfagg.checking.outcome import Outcome
 from cfagg.checking.registry import registered
 
@@ -29,11 +28,9 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
 
 
 def _statistics(results: Iterable[Outcome]) -> Iterator[str]:
-    codes: Counter[str] = Counter()
+    totals, known = Totals(), registered()
     for result in results:
-        codes.update(f.code for f in result.findings)
-        codes.update(result.dropped)
-    known = registered()
+        totals.add(result)
     rows = [
         {
             "code": code,
@@ -41,6 +38,6 @@ def _statistics(results: Iterable[Outcome]) -> Iterator[str]:
             "count": number,
             "summary": known[code].summary if code in known else None,
         }
-        for code, number in sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))
+        for code, number in most_first(totals.codes)
     ]
     yield json.dumps(rows, indent=1) + "\n"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from html import escape
@@ -17,7 +16,7 @@ from itertools import groupby
 from typing import IO
 
 from cfagg._version import __version__
-from cfagg.checking.formats import Style
+from cfagg.checking.formats import Style, Totals, most_first
 from cfagg.checking.links import link, place
 from cfagg.checking.outcome import ORDER, Outcome
 from cfagg.checking.registry import registered
@@ -31,9 +30,6 @@ __all__ = ["render", "summary"]
 #: Sections above this size wait on disk until the page's head is known.
 _IN_MEMORY = 1 << 24
 
-#: Reasons why rules were not run that are listed: some name the dataset.
-_REASONS = 500
-
 #: Findings that a notebook shows, and so many of them unfolded.
 _IN_NOTEBOOK = 200
 _UNFOLDED = 30
@@ -42,35 +38,10 @@ _UNFOLDED = 30
 _SOURCES = 10
 
 
-class _Totals:
-    """What is said about all sources together; it does not grow with their number."""
-
-    def __init__(self) -> None:
-        self.sources = self.failed = self.suppressed = 0
-        self.severities: Counter[str] = Counter()
-        self.codes: Counter[str] = Counter()
-        self.tables: dict[str, str] = {}
-        self.skipped: Counter[tuple[str, str]] = Counter()
-        self.name = ""
-
-    def add(self, result: Outcome) -> None:
-        self.name = result.source if not self.sources else ""
-        self.sources += 1
-        self.failed += result.failure is not None
-        self.suppressed += sum(result.suppressed.values())
-        self.severities.update(f.severity for f in result.findings)
-        self.codes.update(f.code for f in result.findings)
-        self.codes.update(result.dropped)
-        self.tables.update(result.tables)
-        for pair in result.skipped.items():
-            if len(self.skipped) < _REASONS or pair in self.skipped:
-                self.skipped[pair] += 1
-
-
 def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield the page."""
     del style
-    totals = _Totals()
+    totals = Totals()
     with tempfile.SpooledTemporaryFile(_IN_MEMORY, mode="w+", encoding="utf-8", errors="backslashreplace") as sections:
         for result in results:
             totals.add(result)
@@ -91,7 +62,7 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
 
 def summary(results: Sequence[Outcome]) -> str:
     """Return the counts, the rules that were broken and the findings as one element without a script, for notebooks."""
-    totals = _Totals()
+    totals = Totals()
     for result in results:
         totals.add(result)
     shown = 0
@@ -111,7 +82,7 @@ def summary(results: Sequence[Outcome]) -> str:
     )
 
 
-def _head(totals: _Totals) -> str:
+def _head(totals: Totals) -> str:
     policy = f"default-src 'none'; style-src 'sha256-{_hash('page.css')}'; script-src 'sha256-{_hash('page.js')}'"
     title = f"CF check of {totals.name or count_text(totals.sources, 'source')}"
     return (
@@ -123,7 +94,7 @@ def _head(totals: _Totals) -> str:
     )
 
 
-def _totals_line(totals: _Totals) -> str:
+def _totals_line(totals: Totals) -> str:
     name = f"<b>{_safe(totals.name)}</b>" if totals.name else count_text(totals.sources, "source")
     parts = [name]
     if totals.suppressed:
@@ -133,7 +104,7 @@ def _totals_line(totals: _Totals) -> str:
     return ", ".join(parts)
 
 
-def _counts(totals: _Totals) -> str:
+def _counts(totals: Totals) -> str:
     if not totals.severities:
         return '<ul class="counts"><li class="ok"><b>No findings</b></li></ul>'
     items = []
@@ -144,11 +115,11 @@ def _counts(totals: _Totals) -> str:
     return f'<ul class="counts">{"".join(items)}</ul>'
 
 
-def _statistics(totals: _Totals, *, linked: bool) -> str:
+def _statistics(totals: Totals, *, linked: bool) -> str:
     if not totals.codes:
         return ""
     rows = []
-    for code, number in sorted(totals.codes.items(), key=lambda pair: (-pair[1], pair[0])):
+    for code, number in most_first(totals.codes):
         rule = registered().get(code)
         name = f'<a href="#" data-code="{_safe(code)}">{_safe(code)}</a>' if linked else _safe(code)
         severity = rule.severity if rule else "error"
@@ -160,7 +131,7 @@ def _statistics(totals: _Totals, *, linked: bool) -> str:
     return f'<details class="more statistics"><summary>{title}</summary><table>{"".join(rows)}</table></details>'
 
 
-def _tools(totals: _Totals) -> str:
+def _tools(totals: Totals) -> str:
     buttons = "".join(
         f'<button type="button" data-severity="{s}" aria-pressed="true" title="show or hide">'
         f'<span class="{s}">●</span> {s} {totals.severities[s]:,}</button>'
@@ -238,7 +209,7 @@ def _reference(rule: Rule) -> str:
     return f' · <a href="{_safe(address)}" rel="noreferrer">{_safe(f"{name} {rule.title}")}</a>'
 
 
-def _skipped(totals: _Totals) -> str:
+def _skipped(totals: Totals) -> str:
     """Return the rules that were not run, with their reasons and the number of sources."""
     if not totals.skipped:
         return ""
@@ -256,7 +227,7 @@ def _summary(code: str) -> str:
     return rule.summary if rule is not None else ""
 
 
-def _foot(totals: _Totals) -> str:
+def _foot(totals: Totals) -> str:
     tables = "".join(f", {_safe(name)} {_safe(version)}" for name, version in totals.tables.items())
     return f"<footer>cfagg {_safe(__version__)}{tables}</footer>"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from textwrap import wrap
 
-from cfagg.checking.formats import Once, Style, not_listed
+from cfagg.checking.formats import Once, Style, Totals, most_first, not_listed
 from cfagg.checking.outcome import ORDER, Outcome
 from cfagg.checking.registry import registered
 from cfagg.display.escape import printable
@@ -24,35 +24,30 @@ _INDENT = 4
 
 def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
     """Yield the lines of each source, then a line for all."""
-    total: Counter[str] = Counter()
-    codes: Counter[str] = Counter()
+    totals, once = Totals(), Once()
     severest: dict[str, Severity] = {}
-    unchecked = sources = suppressed = 0
-    once = Once()
     for result in results:
-        sources += 1
-        unchecked += result.failure is not None
-        suppressed += sum(result.suppressed.values())
-        total.update(f.severity for f in result.findings)
-        codes.update(f.code for f in result.findings)
+        totals.add(result)
         for finding in result.findings:
             # Of a rule whose findings differ, the most severe counts.
             known = severest.get(finding.code, finding.severity)
             severest[finding.code] = min(known, finding.severity, key=ORDER.index)
-        codes.update(result.dropped)
         if not style.statistics or result.failure is not None:
             yield from (f"{line}\n" for line in _source(result, style, once))
     yield from (f"{code} is {said}\n" for code, said in once.rest())
     if style.statistics:
-        yield from (f"{line}\n" for line in _statistics(codes, severest))
-    parts = [
-        count_text(total[s], s) if s != "info" else f"{total[s]:,} info" for s in ORDER if total[s] or s == "error"
-    ]
-    if suppressed:
-        parts.append(f"{suppressed:,} suppressed")
-    if unchecked:
-        parts.append(f"{count_text(unchecked, 'source')} not checked")
-    yield _paint(f"{count_text(sources, 'source')}: {', '.join(parts)}", "name", style) + "\n"
+        yield from (f"{line}\n" for line in _statistics(totals.codes, severest))
+    total = totals.severities
+    parts = [_counted(total[s], s) for s in ORDER if total[s] or s == "error"]
+    if totals.suppressed:
+        parts.append(f"{totals.suppressed:,} suppressed")
+    if totals.failed:
+        parts.append(f"{count_text(totals.failed, 'source')} not checked")
+    yield _paint(f"{count_text(totals.sources, 'source')}: {', '.join(parts)}", "name", style) + "\n"
+
+
+def _counted(number: int, severity: Severity) -> str:
+    return f"{number:,} info" if severity == "info" else count_text(number, severity)
 
 
 def _source(result: Outcome, style: Style, once: Once) -> Iterator[str]:
@@ -63,7 +58,7 @@ def _source(result: Outcome, style: Style, once: Once) -> Iterator[str]:
         yield ""
         return
     counts = result.counts
-    said = ", ".join(count_text(counts[s], s) if s != "info" else f"{counts[s]:,} info" for s in ORDER if counts[s])
+    said = ", ".join(_counted(counts[s], s) for s in ORDER if counts[s])
     yield f"{name}: CF-{result.cf_version}, {said or _paint('no findings', 'ok', style)}"
     shown = [f for f in result.findings if once.shows(f)]
     for variable, group in groupby(shown, key=lambda f: f.variable):
@@ -99,7 +94,7 @@ def _message(text: str, style: Style, hang: int = 0) -> list[str]:
 
 def _statistics(codes: Counter[str], severest: Mapping[str, Severity]) -> Iterator[str]:
     known = registered()
-    for code, number in sorted(codes.items(), key=lambda pair: (-pair[1], pair[0])):
+    for code, number in most_first(codes):
         rule = known.get(code)
         told = f"{severest.get(code, rule.severity):<7}  {printable(rule.summary)}" if rule is not None else ""
         yield f"{number:>7,}  {code}  {told}".rstrip()
