@@ -1,4 +1,4 @@
-"""Missing data and valid ranges: CF section 2.5.1."""
+"""Missing data and valid ranges, and packed data: CF sections 2.5.1 and 8.1, and its wider rules before CF-1.11."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cfagg.cf.attribute_types import holds, said, said_type, same_type
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
 from cfagg.checking.missing import unsigned, valid_limits
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
+from cfagg.findings.versions import Version
 from cfagg.model.dataset import Variable
 
 
@@ -105,3 +106,89 @@ def _shown(value: object) -> str:
     if not isinstance(value, np.ndarray):
         return repr(value)[:40]
     return str(value[0]) if value.size == 1 else f"{value.size} values"
+
+
+_ATTRIBUTES = ("scale_factor", "add_offset")
+
+#: Since then only real numbers pack, whatever the type of the variable.
+_STRICT = Version(1, 11)
+
+
+def _types(c: Context, v: Variable) -> tuple[np.dtype[Any], ...]:
+    """Return the types of ``scale_factor`` and ``add_offset`` if all that are there are numbers."""
+    found = []
+    for name in _ATTRIBUTES:
+        given = v.attributes.get(name)
+        if isinstance(given, np.ndarray) and given.dtype.kind in "iuf" and given.size == 1:
+            # JSON does not tell 1 from 1.0.
+            found.append(given.dtype.newbyteorder("=") if c.dataset.typed else np.dtype("f8"))
+        elif name in v.attributes:
+            return ()
+    return tuple(found)
+
+
+@rule("PCK001", each=lambda c: c.with_attribute(*_ATTRIBUTES))
+def packing_attributes_are_real_numbers_of_one_type(c: Context, v: Variable) -> Iterator[Hit]:
+    """``scale_factor`` and ``add_offset`` are each one real number, both of the same type."""
+    fine = []
+    for name in _ATTRIBUTES:
+        value = v.attributes.get(name)
+        if name not in v.attributes or holds(value) in ("bytes", "other"):
+            continue
+        if not isinstance(value, np.ndarray):
+            yield Hit(v, name, f"it holds {said(value)}; expected a number of type float32 or float64")
+        elif value.size != 1:
+            yield Hit(v, name, f"it holds {value.size} values; expected one number")
+        elif c.dataset.typed and not _may_pack(c, v, value.dtype):
+            yield Hit(v, name, f"it is of type {value.dtype.name}; expected float32 or float64: change its type")
+        else:
+            fine.append((name, value.dtype.newbyteorder("=")))
+    if len(fine) == 2 and c.dataset.typed and fine[0][1] != fine[1][1]:
+        (one, first), (other, second) = fine
+        yield Hit(v, one, f"it is of type {first.name}, {other} of {second.name}: give both the same type")
+
+
+def _may_pack(c: Context, v: Variable, dtype: np.dtype[Any]) -> bool:
+    if dtype.kind == "f":
+        return dtype.itemsize in (4, 8)
+    return c.version < _STRICT and dtype.newbyteorder("=") == v.dtype.newbyteorder("=")
+
+
+@once
+def _packed(c: Context) -> list[tuple[Variable, np.dtype[Any]]]:
+    """Return packed variables and the type of their attributes, where that is right in itself."""
+    found = []
+    for v in c.with_attribute(*_ATTRIBUTES):
+        types = _types(c, v)
+        if not types or len(set(types)) > 1 or not all(_may_pack(c, v, t) for t in types) or v.kind == "other":
+            continue
+        if c.version < _STRICT and types[0] == v.dtype.newbyteorder("="):
+            continue  # then nothing is packed, only scaled
+        found.append((v, types[0]))
+    return found
+
+
+@rule("PCK002", each=_packed)
+def float_packs_small_integers(c: Context, v: Variable, dtype: np.dtype[Any]) -> Iterator[Hit]:
+    """With ``float`` attributes the variable is of a signed or unsigned byte or short type."""
+    if dtype.itemsize != 4 or (v.kind == "integer" and v.dtype.itemsize <= 2):
+        return
+    told = f"the variable is of type {said_type(v)}, scale_factor and add_offset are float32"
+    if c.version < _STRICT and v.kind == "integer" and v.dtype.itemsize == 4:
+        yield Hit(v, None, f"{told}; not all digits may be kept: make them float64", "warning")
+    else:
+        yield Hit(v, None, f"{told}; expected a variable of 8- or 16-bit integers{_remedy(c, v)}")
+
+
+@rule("PCK003", each=_packed)
+def double_packs_integers_up_to_int(c: Context, v: Variable, dtype: np.dtype[Any]) -> Iterator[Hit]:
+    """With ``double`` attributes the variable is of a signed or unsigned byte, short or int type."""
+    if dtype.itemsize != 8 or (v.kind == "integer" and v.dtype.itemsize <= 4):
+        return
+    which = " and ".join(n for n in _ATTRIBUTES if n in v.attributes)
+    told = f"the variable is of type {said_type(v)} and has {which}"
+    yield Hit(v, None, f"{told}; expected a variable of 8-, 16- or 32-bit integers{_remedy(c, v)}")
+
+
+def _remedy(c: Context, v: Variable) -> str:  # noqa: ARG001 - asked alike
+    return ": unpack the values and remove the attributes, or pack them into integers" if v.kind == "float" else ""

@@ -1,14 +1,22 @@
-"""Vertical coordinates: CF section 4.3."""
+"""Vertical coordinates, those of formulas too: CF section 4.3 and Appendix D."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+import numpy as np
+import numpy.typing as npt
+
 from cfagg.cf.attribute_types import holds, said
-from cfagg.cf.kinds_of_units import is_pressure
+from cfagg.cf.formula_terms import Formula, formulas, known_formula
+from cfagg.cf.kinds_of_units import convertible, is_dimensionless, is_pressure, known
+from cfagg.cf.lists import pairs
 from cfagg.checking.axes import axis_of
-from cfagg.checking.context import Context
+from cfagg.checking.context import Context, once
+from cfagg.checking.lookup import aliases
+from cfagg.checking.missing import missing_mask
+from cfagg.checking.rules.groups import left_to_search
 from cfagg.findings.finding import Edit, Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import Version
@@ -65,3 +73,262 @@ def direction_of_vertical_coordinates_is_told(c: Context) -> Iterator[Hit]:
             continue
         if not is_pressure(v.text("units") or "1"):
             yield Hit(v, "positive", "the vertical coordinate has no attribute positive: add it, 'up' or 'down'")
+
+
+#: A variable with ``formula_terms``, the coordinate that it holds the bounds of, the formula, and the terms by name.
+type _Terms = tuple[Variable, Variable | None, Formula | None, dict[str, Variable]]
+
+
+def _parent(c: Context, v: Variable) -> Variable | None:
+    """Return the coordinate that a variable holds the bounds of."""
+    return next((r.source for r in c.references_to(v, "bounds")), None)
+
+
+def _is_pairs(text: str) -> bool:
+    found = pairs(text)
+    return bool(found) and all(len(names) == 1 for _, names in found or ())
+
+
+@once
+def _all(c: Context) -> list[_Terms]:
+    """Return all variables with ``formula_terms``, with the formula of the standard name."""
+    table = formulas(c.version)
+    found: list[_Terms] = []
+    for v in c.with_attribute("formula_terms"):
+        parent = _parent(c, v)
+        words = v.words("standard_name") or (parent.words("standard_name") if parent is not None else [])
+        formula = table.get(words[0]) if words else None
+        named = {r.key: r.target for r in c.references_of(v, "formula_terms") if r.target is not None and r.key}
+        terms: dict[str, Variable] = {}
+        if formula is not None and _is_pairs(v.text("formula_terms") or ""):
+            # Terms are written in any case.
+            proper = {t.lower(): t for t in formula.terms}
+            terms = {proper[k.lower()]: target for k, target in named.items() if k.lower() in proper}
+        found.append((v, parent, formula, terms))
+    return found
+
+
+@once
+def _lost_bounds(c: Context) -> bool:
+    """Whether a ``bounds`` attribute names a variable that is not there."""
+    return any(r.target is None for v in c.with_attribute("bounds") for r in c.references_of(v, "bounds"))
+
+
+@rule("VRT003", each=_all)
+def formula_terms_is_on_parametric_coordinates(
+    c: Context, v: Variable, parent: Variable | None, formula: Formula | None, _: dict[str, Variable]
+) -> Iterator[Hit]:
+    """Only coordinates with the standard name of a parametric vertical coordinate have ``formula_terms``."""
+    if parent is not None and "formula_terms" in parent.attributes and formula is None:
+        return  # reported for the coordinate itself
+    name = (v.words("standard_name") or (parent.words("standard_name") if parent is not None else []) or [""])[0]
+    if formula is None:
+        later = known_formula(name)
+        if later is not None:
+            told = f"standard_name {name!r} is a parametric vertical coordinate only since {later.since}"
+            yield Hit(v, "formula_terms", told, "warning")
+        elif not name and v not in c.roles.coordinates and _lost_bounds(c):
+            return  # they may be bounds whose coordinate names another variable, which another rule reports
+        else:
+            told = f"the standard_name is {name!r}" if name else "there is no standard_name"
+            expected = "expected that of a parametric vertical coordinate (Appendix D)"
+            yield Hit(v, "formula_terms", f"{told}; {expected}, or no formula_terms")
+    elif parent is None and v not in c.roles.coordinates and v not in c.roles.climatology:
+        told = "the variable is not a coordinate of any other: name it in coordinates, or like its dimension"
+        yield Hit(v, "formula_terms", told, "warning")
+
+
+@rule("VRT004", each=_all)
+def formula_terms_names_terms_and_variables(
+    c: Context, v: Variable, _: Variable | None, formula: Formula | None, __: dict[str, Variable]
+) -> Iterator[Hit]:
+    """``formula_terms`` is pairs of a term of the formula and a variable that is in the dataset."""
+    value = v.attributes["formula_terms"]
+    if not isinstance(value, str):
+        if holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
+            yield Hit(v, "formula_terms", f"it holds {said(value)}; expected text of the form 'term: variable'")
+        return
+    found = pairs(value)
+    if not found or not _is_pairs(value):
+        told = "expected pairs 'term: variable' with a blank after each colon"
+        yield Hit(v, "formula_terms", f"it is {value[:80]!r}; {told}")
+        return
+    seen: set[str] = set()
+    for term, _names in found:
+        if term.lower() in seen:
+            yield Hit(v, "formula_terms", f"term {term!r} is given more than once")
+        seen.add(term.lower())
+        if formula is not None and term.lower() not in {t.lower() for t in formula.terms}:
+            told = f"{term!r} is not a term of {formula.name}; those are {', '.join(formula.terms)}"
+            yield Hit(v, "formula_terms", told)
+    for r in c.references_of(v, "formula_terms"):
+        if r.target is None and not left_to_search(c, v, r.name):
+            yield Hit(v, "formula_terms", f"variable {r.name!r} of term {r.key!r} is not in the dataset")
+
+
+def _proper(c: Context, name: str, wanted: tuple[str, ...]) -> str:
+    """Return the name among those wanted that another one is an alias of, else the name itself."""
+    if name in wanted:
+        return name
+    return next((target for target in aliases(c).get(name, ()) if target in wanted), name)
+
+
+def _choices(c: Context, formula: Formula, terms: dict[str, Variable]) -> tuple[dict[str, str], set[str]]:
+    """Return the standard name of each term that has one, and which computed names all of them leave possible."""
+    names: dict[str, str] = {}
+    left = set(formula.computed)
+    for term, wanted in formula.names.items():
+        words = terms[term].words("standard_name") if term in terms else []
+        if not words:
+            continue
+        names[term] = _proper(c, words[0], wanted)
+        if len(wanted) == len(formula.computed) > 1 and names[term] in wanted:
+            left &= {formula.computed[wanted.index(names[term])]}
+    return names, left
+
+
+@rule("VRT005", each=_all)
+def names_of_terms_agree_with_the_formula(
+    c: Context, v: Variable, parent: Variable | None, formula: Formula | None, terms: dict[str, Variable]
+) -> Iterator[Hit]:
+    """The standard names of terms are those of Appendix D, and of one set of Table D.1."""
+    if formula is None or c.version < formula.names_since or parent is not None:
+        return
+    names, left = _choices(c, formula, terms)
+    fine = True
+    for term, name in names.items():
+        if name not in formula.names[term]:
+            fine = False
+            expected = " or ".join(formula.names[term])
+            told = f"standard_name of {terms[term].path!r}, term {term!r}, is {name!r}; expected {expected}"
+            yield Hit(v, "formula_terms", told)
+    if fine and not left:
+        shown = ", ".join(f"{t}: {n}" for t, n in names.items() if len(formula.names[t]) > 1)
+        yield Hit(v, "formula_terms", f"the standard names of its terms do not go together ({shown}); see Table D.1")
+
+
+@rule("VRT006", each="computed_standard_name")
+def computed_standard_name_needs_formula_terms(c: Context, v: Variable) -> Iterator[str]:
+    """Only coordinates with ``formula_terms`` have ``computed_standard_name``."""
+    parent = _parent(c, v)
+    if "formula_terms" in v.attributes or (parent is not None and "computed_standard_name" in parent.attributes):
+        return
+    told = "the variable has no formula_terms to compute anything with: add formula_terms or remove it"
+    yield (told)
+
+
+@rule("VRT007", each=_all)
+def computed_standard_name_agrees(
+    c: Context, v: Variable, parent: Variable | None, formula: Formula | None, terms: dict[str, Variable]
+) -> Iterator[Hit]:
+    """``computed_standard_name`` is one that the formula and the names of its terms imply."""
+    if "computed_standard_name" not in v.attributes or parent is not None:
+        return
+    value = v.attributes["computed_standard_name"]
+    if not isinstance(value, str):
+        if holds(value) not in ("bytes", "texts") or c.version < Version(1, 12):
+            yield Hit(v, "computed_standard_name", f"it holds {said(value)}; expected a standard name")
+        return
+    if formula is None or c.version < formula.names_since:
+        return
+    name = _proper(c, value.strip(), formula.computed)
+    _, left = _choices(c, formula, terms)
+    if name not in formula.computed:
+        expected = " or ".join(formula.computed)
+        yield Hit(v, "computed_standard_name", f"it is {value[:80]!r}; {formula.name} gives {expected}")
+    elif left and name not in left:
+        told = f"it is {name}, but by the standard names of its terms it is {' or '.join(sorted(left))}"
+        yield Hit(v, "computed_standard_name", told)
+
+
+@rule("VRT008", each=_all)
+def units_of_terms_agree_with_the_formula(
+    _: Context, v: Variable, __: Variable | None, formula: Formula | None, terms: dict[str, Variable]
+) -> Iterator[Hit]:
+    """The units of terms are those of Appendix D: pressures, lengths, or plain numbers."""
+    for term, target in terms.items():
+        units = target.text("units")
+        if formula is None or units is None or (not known(units) and units.strip() not in _LEVELS):
+            continue
+        measure = formula.terms[term]
+        plain = is_dimensionless(units) or units.strip() in _LEVELS
+        fits = {
+            "number": plain,
+            "pressure": is_pressure(units),
+            "length": convertible(units, "m"),
+            "either": plain or convertible(units, "m"),
+        }[measure]
+        if not fits:
+            expected = {"number": "none or those of a plain number, '1'", "pressure": "those of a pressure"}
+            told = f"units of {target.path!r}, term {term!r}, are {units[:40]!r}"
+            yield Hit(v, "formula_terms", f"{told}; expected {expected.get(measure, 'those of a length')}")
+
+
+#: Deprecated units of dimensionless vertical coordinates.
+_LEVELS = ("level", "layer", "sigma_level")
+
+
+@once
+def _of_sigma_z(c: Context) -> list[tuple[Variable, dict[str, Variable]]]:
+    """Return the coordinates, each with the variables of its terms in lower case."""
+    found = []
+    for v in c.with_standard_name("ocean_sigma_z_coordinate"):
+        if not c.references_to(v, "bounds"):
+            terms = c.references_of(v, "formula_terms")
+            found.append((v, {r.key.lower(): r.target for r in terms if r.key and r.target is not None}))
+    return found
+
+
+@rule("VRT009", each=_of_sigma_z)
+def one_of_sigma_and_zlev_is_missing(c: Context, v: Variable, terms: dict[str, Variable]) -> Iterator[Hit]:
+    """In each level one of ``sigma`` and ``zlev`` is missing; ``nsigma`` is how often it is ``zlev``."""
+    sigma, zlev = terms.get("sigma"), terms.get("zlev")
+    wrong = False
+    for name, term in (("sigma", sigma), ("zlev", zlev)):
+        if term is not None and v.dimensions and term.dimensions != v.dimensions:
+            wrong = True
+            have = ", ".join(term.dims)
+            told = f"term {name!r}, {term.path!r}, has dimensions ({have}); expected ({', '.join(v.dims)})"
+            yield Hit(v, "formula_terms", told)
+    if wrong or sigma is None or zlev is None or not c.options.data:
+        return
+    one, other = _missing(sigma), _missing(zlev)
+    if one is None or other is None:
+        return
+    same = np.flatnonzero(one == other)
+    if same.size:
+        k = int(same[0])
+        both = "both are missing" if one[k] else "neither is missing"
+        more = f" and in {same.size - 1} more" if same.size > 1 else ""
+        told = f"of sigma ({sigma.path!r}) and zlev ({zlev.path!r}) {both} in level {k}{more}"
+        yield Hit(v, "formula_terms", f"{told}; expected that exactly one of them is")
+    nsigma = terms.get("nsigma")
+    if nsigma is not None and nsigma.size == 1 and nsigma.is_numeric and nsigma.dialect is None:
+        values = nsigma.values().ravel()
+        if values.size and int(other.sum()) != values[0]:
+            told = f"nsigma ({nsigma.path!r}) is {values[0]}, but zlev is missing in {int(other.sum())} levels"
+            yield Hit(v, "formula_terms", f"{told}: make them equal or leave nsigma out")
+
+
+def _missing(v: Variable) -> npt.NDArray[np.bool_] | None:
+    """Return which values are missing, `None` if they cannot be read."""
+    if not v.is_numeric or v.dialect is not None or v.read is None or len(v.stored) != 1:
+        return None
+    return missing_mask(v, v.values())
+
+
+@rule("VRT010", each=_of_sigma_z)
+def nsigma_is_left_out(c: Context, v: Variable, _: dict[str, Variable]) -> Iterator[Hit]:
+    """``formula_terms`` of an ocean sigma over z coordinate does without ``nsigma``."""
+    if any((r.key or "").lower() == "nsigma" for r in c.references_of(v, "formula_terms")):
+        yield Hit(v, "formula_terms", "term 'nsigma' is deprecated: leave it out; zlev says the same")
+
+
+@rule("VRT011", back_to=Version(1, 0))
+def sigma_over_z_needs_its_definition(c: Context) -> Iterator[Hit]:
+    """A dataset with an ocean sigma over z coordinate follows CF-1.9 or a later version."""
+    if c.version >= Version(1, 9):
+        return
+    for v, _ in _of_sigma_z(c):
+        told = f"the definition of this coordinate is defective in {c.version}"
+        yield Hit(v, "standard_name", f"{told}: follow CF-1.9 or later, and say so in Conventions")
