@@ -17,7 +17,7 @@ from cfagg.checking.context import Context, once
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.times import time_like
 from cfagg.findings.finding import Edit, Hit, Severity
-from cfagg.findings.rule import rule
+from cfagg.findings.rule import rule, shared
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Dimension, Variable
 
@@ -71,15 +71,17 @@ def same_dimensions(a: tuple[Dimension, ...], b: tuple[Dimension, ...]) -> bool:
     return len(a) == len(b) and all(x is y or (x.name, x.size) == (y.name, y.size) for x, y in zip(a, b, strict=True))
 
 
+def to_delete(v: Variable, name: str, message: str, severity: Severity | None = None, *, safe: bool = False) -> Hit:
+    """Return a breach that is mended by deleting an attribute."""
+    return Hit(v, name, message, severity, (Edit(v.path, name, safe=safe),))
+
+
 def shown(dimensions: tuple[Dimension, ...]) -> str:
     """Return dimensions as in a declaration."""
     return "(" + ", ".join(f"{d.name} = {d.size}" for d in dimensions) + ")"
 
 
-@rule("BND001")
-def bounds_name_a_variable(c: Context) -> Iterator[Hit]:
-    """The attribute bounds is the name of one variable of the dataset."""
-    yield from one_existing_name(c, "bounds")
+shared(one_existing_name, BND001="bounds", CLM002="climatology")
 
 
 @rule("BND002", each=bounded)
@@ -155,12 +157,8 @@ def inherited_attributes_are_on_the_parent(_: Context, v: Variable, b: Variable)
     """A bounds variable has an attribute that it would inherit only if its parent has it."""
     for name in INHERITED:
         if name in b.attributes and name not in v.attributes:
-            yield Hit(
-                b,
-                name,
-                f"{name} is on the bounds variable but not on its coordinate {v.path!r}; move it there",
-                fix=(Edit(b.path, name, safe=False),),
-            )
+            message = f"{name} is on the bounds variable but not on its coordinate {v.path!r}; move it there"
+            yield to_delete(b, name, message)
 
 
 @rule("BND007")
@@ -186,13 +184,8 @@ def _differs(c: Context, v: Variable, b: Variable, name: str) -> Hit:
         # Before CF-1.7 they are to agree, not to agree exactly: other spellings may well agree.
         alike = mine.strip().lower() == theirs.strip().lower() or (name == "units" and convertible(mine, theirs))
         severity = "warning" if alike else None
-    return Hit(
-        b,
-        name,
-        f"{name} is {_value(b, name)}, on the coordinate {v.path!r} it is {_value(v, name)}; delete it here",
-        severity,
-        (Edit(b.path, name, safe=False),),
-    )
+    message = f"{name} is {_value(b, name)}, on the coordinate {v.path!r} it is {_value(v, name)}; delete it here"
+    return to_delete(b, name, message, severity)
 
 
 def _value(v: Variable, name: str) -> str:
@@ -209,19 +202,11 @@ def no_inherited_attributes(c: Context) -> Iterator[Hit]:
     for v, b in _inheriting(c):
         for name in names:
             if name in b.attributes and name in v.attributes and _same(c, b.attributes[name], v.attributes[name]):
-                yield Hit(
-                    b,
-                    name,
-                    f"{name} repeats what the bounds variable inherits from {v.path!r}; delete it",
-                    fix=(Edit(b.path, name),),
-                )
+                message = f"{name} repeats what the bounds variable inherits from {v.path!r}; delete it"
+                yield to_delete(b, name, message, safe=True)
             elif name in b.attributes and name not in v.attributes and c.version < Version(1, 11):
-                yield Hit(
-                    b,
-                    name,
-                    f"{name} belongs on the coordinate {v.path!r}, not on its bounds; move it there",
-                    fix=(Edit(b.path, name, safe=False),),
-                )
+                message = f"{name} belongs on the coordinate {v.path!r}, not on its bounds; move it there"
+                yield to_delete(b, name, message)
         for name in _UNWANTED if c.version < Version(1, 11) else ():
             if name in b.attributes:
                 yield Hit(b, name, f"before CF-1.11 bounds should not have {name}; delete it")
@@ -253,12 +238,6 @@ def climatology_only_on_times(c: Context) -> Iterator[Hit]:
             )
 
 
-@rule("CLM002")
-def climatology_names_a_variable(c: Context) -> Iterator[Hit]:
-    """The attribute climatology is the name of one variable of the dataset."""
-    yield from one_existing_name(c, "climatology")
-
-
 @rule("CLM003")
 def climatology_bounds_are_pairs(c: Context) -> Iterator[Hit]:
     """A bounds variable of a climatology has the dimensions of its time and one of size 2 behind them."""
@@ -287,14 +266,9 @@ def climatology_bounds_agree_with_the_time(_: Context, v: Variable, b: Variable)
         mine, theirs = b.text(name), v.text(name)
         if mine == theirs and mine is not None:
             continue
-        yield Hit(
-            b,
-            name,
-            f"{name} is {b.attributes[name]!r:.80}, on the time {v.path!r} it is {v.attributes[name]!r:.80}; "
-            "delete it here",
-            _doubt(name, b, v),
-            (Edit(b.path, name, safe=False),),
-        )
+        own, others = f"{b.attributes[name]!r:.80}", f"{v.attributes[name]!r:.80}"
+        message = f"{name} is {own}, on the time {v.path!r} it is {others}; delete it here"
+        yield to_delete(b, name, message, _doubt(name, b, v))
 
 
 def _doubt(name: str, b: Variable, v: Variable) -> Severity | None:
@@ -310,9 +284,5 @@ def climatology_bounds_are_never_missing(_: Context, __: Variable, b: Variable) 
     """A bounds variable of a climatology has no _FillValue and no missing_value."""
     for name in ("_FillValue", "missing_value"):
         if name in b.attributes:
-            yield Hit(
-                b,
-                name,
-                f"{name} is on the bounds variable of a climatology, where no value may be missing; delete it",
-                fix=(Edit(b.path, name, safe=False),),
-            )
+            message = f"{name} is on the bounds variable of a climatology, where no value may be missing; delete it"
+            yield to_delete(b, name, message)

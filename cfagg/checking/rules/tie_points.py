@@ -10,9 +10,9 @@ import numpy.typing as npt
 from cfagg.cf.lists import pairs
 from cfagg.checking.context import Context, once
 from cfagg.checking.missing import unwritten
-from cfagg.checking.rules.bounds import INHERITED
+from cfagg.checking.rules.bounds import INHERITED, to_delete
 from cfagg.checking.subsampling import MappedDimension, interpolation_variables, mapping, sound, uses
-from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import AttributeValue, Variable
 
@@ -234,13 +234,11 @@ def bounds_tie_points_have_the_attributes_of_bounds(_: Context, v: Variable, bou
     """Bounds tie points have no fill value, and inherited attributes only as their tie points have them."""
     for name in ("_FillValue", "missing_value"):
         if name in bounds.attributes:
-            fix = (Edit(bounds.path, name, safe=False),)
-            yield Hit(bounds, name, f"{name} is not allowed: bounds tie points are never missing", None, fix)
+            yield to_delete(bounds, name, f"{name} is not allowed: bounds tie points are never missing")
     for name in INHERITED:
         if name in bounds.attributes and not _same(bounds.attributes[name], v.attributes.get(name)):
             found = "another value" if name in v.attributes else "no such attribute"
-            fix = (Edit(bounds.path, name, safe=False),)
-            yield Hit(bounds, name, f"{v.name!r} has {found}; delete {name} here, it is inherited", None, fix)
+            yield to_delete(bounds, name, f"{v.name!r} has {found}; delete {name} here, it is inherited")
 
 
 def _same(one: AttributeValue, other: AttributeValue) -> bool:
@@ -255,4 +253,4 @@ def bounds_tie_points_inherit_attributes(_: Context, v: Variable, bounds: Variab
     for name in INHERITED:
         if name in bounds.attributes and _same(bounds.attributes[name], v.attributes.get(name)):
             message = f"{name} is the same as of {v.name!r} and inherited from there; delete it"
-            yield Hit(bounds, name, message, None, (Edit(bounds.path, name),))
+            yield to_delete(bounds, name, message, safe=True)
