@@ -68,6 +68,11 @@ class Hit(NamedTuple):
     severity: Severity | None = None
     fix: tuple[Edit, ...] = ()
 
+    def mended(self, value: Any = None, *, safe: bool = False) -> Hit:
+        """Return it with a fix: a new value of the attribute that it is about, or `None` to delete it."""
+        path = None if self.where is None else self.where.path
+        return self._replace(fix=(Edit(path, self.attribute or "", value, safe=safe),))
+
 
 class NotApplicable(Exception):  # noqa: N818 - not an error: the rule says that it has nothing to look at
     """Raised by a rule that cannot apply to this dataset, with the reason."""

@@ -10,7 +10,7 @@ from cfagg.cf.roles import LATITUDE_UNITS, LONGITUDE_UNITS, axis_by_units
 from cfagg.checking.axes import axis_of, is_latitude, is_longitude, name_of
 from cfagg.checking.context import Context, once, variables
 from cfagg.checking.times import TIME_NAMES
-from cfagg.findings.finding import Edit, Hit, Severity
+from cfagg.findings.finding import Hit, Severity
 from cfagg.findings.rule import rule
 from cfagg.model.dataset import Dimension, Variable
 
@@ -96,14 +96,11 @@ def axis_is_for_coordinates(c: Context) -> Iterator[Hit]:
         if v not in allowed and v not in _misnamed(c):
             # Examples of Appendix H have such heights of stations that no coordinates attribute names.
             severity: Severity | None = "warning" if sampled and axis_by_units(v.attributes) == _axis(v) else None
-            yield Hit(
-                v,
-                "axis",
+            message = (
                 f"axis on {v.name!r}, which is not a coordinate variable; expected one dimension of the same name, or "
-                "that a coordinates attribute names it",
-                severity,
-                (Edit(v.path, "axis", None, safe=False),),
+                "that a coordinates attribute names it"
             )
+            yield Hit(v, "axis", message, severity).mended()
 
 
 @rule("COO002", each="axis")
@@ -131,12 +128,8 @@ def axis_agrees_with_units_and_positive(c: Context) -> Iterator[Hit]:
             if deduced != axis:
                 positive = deduced == "Z" and (v.text("positive") or "").strip().lower() in ("up", "down")
                 why = f"positive {v.text('positive')!r}" if positive else f"units {units!r}"
-                yield Hit(
-                    v,
-                    "axis",
-                    f"axis is {v.text('axis')!r}, but {why} implies that it is {deduced}",
-                    fix=(Edit(v.path, "axis", deduced, safe=False),),
-                )
+                message = f"axis is {v.text('axis')!r}, but {why} implies that it is {deduced}"
+                yield Hit(v, "axis", message).mended(deduced)
         elif name_of(v) in TIME_NAMES:
             continue  # its units are a matter of its name
         elif axis == "T" and units and known(units) and not (is_time(units) or is_reference_time(units)):
@@ -192,8 +185,7 @@ def horizontal_coordinates_have_an_axis(c: Context, v: Variable) -> Iterator[Hit
     if v.is_coordinate and "axis" not in v.attributes:
         axis = axis_of(c, v)
         if axis in ("X", "Y"):
-            fix = (Edit(v.path, "axis", axis, safe=False),)
-            yield Hit(v, "axis", f"horizontal coordinate variable without axis; add axis {axis!r}", fix=fix)
+            yield Hit(v, "axis", f"horizontal coordinate variable without axis; add axis {axis!r}").mended(axis)
 
 
 @rule("CRD001", each=lambda c: c.with_standard_name("latitude", "longitude"))
@@ -209,8 +201,8 @@ def latitudes_and_longitudes_have_their_units(c: Context, v: Variable) -> Iterat
     wanted = "degrees_north" if name == "latitude" else "degrees_east"
     # Other units of an angle convert to the canonical ones, which section 3.3 allows.
     severity: Severity = "error" if units in other else "warning"
-    fix = (Edit(v.path, "units", wanted, safe=False),) if units in ("degree", "degrees", *other) else ()
-    yield Hit(v, "units", f"units of a {name} are {units!r}; expected {wanted!r} or an equivalent", severity, fix)
+    hit = Hit(v, "units", f"units of a {name} are {units!r}; expected {wanted!r} or an equivalent", severity)
+    yield hit.mended(wanted) if units in ("degree", "degrees", *other) else hit
 
 
 @rule("CRD002", each=lambda c: c.with_standard_name("grid_latitude", "grid_longitude"))
@@ -218,12 +210,8 @@ def rotated_coordinates_have_no_direction(_: Context, v: Variable) -> Iterator[H
     """Latitudes and longitudes of a rotated pole have the units ``degrees``."""
     units = (v.text("units") or "").strip()
     if units in LATITUDE_UNITS | LONGITUDE_UNITS:
-        yield Hit(
-            v,
-            "units",
-            f"units of {name_of(v)} are {units!r}, by which programs take it for a true one; write 'degrees'",
-            fix=(Edit(v.path, "units", "degrees", safe=False),),
-        )
+        message = f"units of {name_of(v)} are {units!r}, by which programs take it for a true one; write 'degrees'"
+        yield Hit(v, "units", message).mended("degrees")
 
 
 @rule("CRD003")

@@ -16,7 +16,7 @@ from cfagg.checking.axes import axis_of
 from cfagg.checking.context import Context, once
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.times import time_like
-from cfagg.findings.finding import Edit, Hit, Severity
+from cfagg.findings.finding import Hit, Severity
 from cfagg.findings.rule import rule, shared
 from cfagg.findings.versions import Version
 from cfagg.model.dataset import Dimension, Variable
@@ -69,11 +69,6 @@ def one_existing_name(c: Context, attribute: str) -> Iterator[Hit]:
 def same_dimensions(a: tuple[Dimension, ...], b: tuple[Dimension, ...]) -> bool:
     """Whether dimensions are the same; in different groups of a store without shared ones, name and size count."""
     return len(a) == len(b) and all(x is y or (x.name, x.size) == (y.name, y.size) for x, y in zip(a, b, strict=True))
-
-
-def to_delete(v: Variable, name: str, message: str, severity: Severity | None = None, *, safe: bool = False) -> Hit:
-    """Return a breach that is mended by deleting an attribute."""
-    return Hit(v, name, message, severity, (Edit(v.path, name, safe=safe),))
 
 
 def shown(dimensions: tuple[Dimension, ...]) -> str:
@@ -158,7 +153,7 @@ def inherited_attributes_are_on_the_parent(_: Context, v: Variable, b: Variable)
     for name in INHERITED:
         if name in b.attributes and name not in v.attributes:
             message = f"{name} is on the bounds variable but not on its coordinate {v.path!r}; move it there"
-            yield to_delete(b, name, message)
+            yield Hit(b, name, message).mended()
 
 
 @rule("BND007")
@@ -185,7 +180,7 @@ def _differs(c: Context, v: Variable, b: Variable, name: str) -> Hit:
         alike = mine.strip().lower() == theirs.strip().lower() or (name == "units" and convertible(mine, theirs))
         severity = "warning" if alike else None
     message = f"{name} is {_value(b, name)}, on the coordinate {v.path!r} it is {_value(v, name)}; delete it here"
-    return to_delete(b, name, message, severity)
+    return Hit(b, name, message, severity).mended()
 
 
 def _value(v: Variable, name: str) -> str:
@@ -203,10 +198,10 @@ def no_inherited_attributes(c: Context) -> Iterator[Hit]:
         for name in names:
             if name in b.attributes and name in v.attributes and _same(c, b.attributes[name], v.attributes[name]):
                 message = f"{name} repeats what the bounds variable inherits from {v.path!r}; delete it"
-                yield to_delete(b, name, message, safe=True)
+                yield Hit(b, name, message).mended(safe=True)
             elif name in b.attributes and name not in v.attributes and c.version < Version(1, 11):
                 message = f"{name} belongs on the coordinate {v.path!r}, not on its bounds; move it there"
-                yield to_delete(b, name, message)
+                yield Hit(b, name, message).mended()
         for name in _UNWANTED if c.version < Version(1, 11) else ():
             if name in b.attributes:
                 yield Hit(b, name, f"before CF-1.11 bounds should not have {name}; delete it")
@@ -268,7 +263,7 @@ def climatology_bounds_agree_with_the_time(_: Context, v: Variable, b: Variable)
             continue
         own, others = f"{b.attributes[name]!r:.80}", f"{v.attributes[name]!r:.80}"
         message = f"{name} is {own}, on the time {v.path!r} it is {others}; delete it here"
-        yield to_delete(b, name, message, _doubt(name, b, v))
+        yield Hit(b, name, message, _doubt(name, b, v)).mended()
 
 
 def _doubt(name: str, b: Variable, v: Variable) -> Severity | None:
@@ -285,4 +280,4 @@ def climatology_bounds_are_never_missing(_: Context, __: Variable, b: Variable) 
     for name in ("_FillValue", "missing_value"):
         if name in b.attributes:
             message = f"{name} is on the bounds variable of a climatology, where no value may be missing; delete it"
-            yield to_delete(b, name, message)
+            yield Hit(b, name, message).mended()

@@ -97,8 +97,7 @@ def coordinate_variables_miss_nothing(_: Context, v: Variable) -> Iterator[Hit]:
     if v.is_coordinate:
         for name in ("_FillValue", "missing_value"):
             if name in v.attributes:
-                fix = (Edit(v.path, name, None, safe=False),)
-                yield Hit(v, name, f"{name} on a coordinate variable, which cannot miss values; delete it", fix=fix)
+                yield Hit(v, name, f"{name} on a coordinate variable, which cannot miss values; delete it").mended()
 
 
 @rule("COO009", each="coordinates")

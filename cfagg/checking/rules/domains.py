@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from cfagg.cf.attribute_table import attribute_table
 from cfagg.cf.attribute_types import faulty_text
 from cfagg.checking.context import Context, once
-from cfagg.checking.rules.bounds import to_delete
 from cfagg.checking.rules.groups import left_to_search
 from cfagg.checking.spans import coordinate_span, own_span
 from cfagg.findings.finding import Hit
@@ -120,4 +119,4 @@ def domain_has_no_attributes_of_data(_: Context, v: Variable) -> Iterator[Hit]:
     """A domain variable has none of the attributes that are for data variables only."""
     for name in _OF_DATA:
         if name in v.attributes:
-            yield to_delete(v, name, f"{name} is for data variables, a domain variable has no data; delete it")
+            yield Hit(v, name, f"{name} is for data variables, a domain variable has no data; delete it").mended()

@@ -60,12 +60,9 @@ def _type_problem(c: Context, v: Variable, attribute: str) -> Iterator[Hit]:
         with np.errstate(all="ignore"):
             cast = value.astype(v.dtype)
         exact = bool(np.array_equal(cast, value))
-        yield Hit(
-            v,
-            attribute,
-            f"{attribute} is of type {value.dtype.name}, its variable of {v.dtype.name}; expected the same type",
-            fix=(Edit(v.path, attribute, cast),) if exact else (),
-        )
+        message = f"{attribute} is of type {value.dtype.name}, its variable of {v.dtype.name}; expected the same type"
+        hit = Hit(v, attribute, message)
+        yield hit.mended(cast, safe=True) if exact else hit
 
 
 @rule("FLG001", each="flag_values")

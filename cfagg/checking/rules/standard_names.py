@@ -15,7 +15,7 @@ from cfagg.checking.lookup import (
     standard_names,
     standard_names_version,
 )
-from cfagg.findings.finding import Edit, Hit
+from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
 from cfagg.findings.versions import DRAFT, Version
 from cfagg.model.dataset import Variable
@@ -56,17 +56,13 @@ def standard_name_is_a_name_and_a_modifier(c: Context, v: Variable) -> Iterator[
     if isinstance(value, str):
         words = value.split()
         if not words:
-            fix = (Edit(v.path, "standard_name", None, safe=False),)
-            yield Hit(v, "standard_name", "standard_name is empty; name the quantity, or leave it out", fix=fix)
+            yield Hit(v, "standard_name", "standard_name is empty; name the quantity, or leave it out").mended()
         elif len(words) > 2:
             joined = "_".join(words).lower()
             hint = f"; {joined!r} would be a standard name" if joined in standard_names(c) else ""
-            yield Hit(
-                v,
-                "standard_name",
-                f"standard_name {value[:60]!r} has {len(words)} words; expected a name, a modifier at most{hint}",
-                fix=(Edit(v.path, "standard_name", joined, safe=False),) if hint else (),
-            )
+            message = f"standard_name {value[:60]!r} has {len(words)} words; expected a name, a modifier at most{hint}"
+            hit = Hit(v, "standard_name", message)
+            yield hit.mended(joined) if hint else hit
     elif not isinstance(value, tuple | bytes) or c.version < Version(1, 12):
         yield ("standard_name is not one text; expected a name from the standard name table")
 
@@ -81,13 +77,9 @@ def standard_name_is_in_the_table(c: Context, v: Variable) -> Iterator[Hit]:
     if name in standard_names(c):
         meant = aliases(c).get(name, ())
         if meant:
-            yield Hit(
-                v,
-                "standard_name",
-                f"standard_name {name!r} is an alias of {' or '.join(map(repr, meant))}",
-                severity="info",
-                fix=(Edit(v.path, "standard_name", meant[0] + rest),) if len(meant) == 1 else (),
-            )
+            message = f"standard_name {name!r} is an alias of {' or '.join(map(repr, meant))}"
+            hit = Hit(v, "standard_name", message, "info")
+            yield hit.mended(meant[0] + rest, safe=True) if len(meant) == 1 else hit
         return
     if c.version < DRAFT or name not in _COMING:
         yield _unlisted(c, v, name, rest)
@@ -102,12 +94,12 @@ def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
         joined = "_".join(name.lower().split())
         if joined in names:
             message = f"standard_name {name!r} holds a blank; {joined!r} is listed"
-            return Hit(v, "standard_name", message, fix=(Edit(v.path, "standard_name", joined, safe=False),))
+            return Hit(v, "standard_name", message).mended(joined)
     shown = name if len(name) <= 120 else name[:117] + "..."
     lower = name.lower()
     if lower in names:
         message = f"standard_name {shown!r} has capital letters; {lower!r} is listed"
-        return Hit(v, "standard_name", message, fix=(Edit(v.path, "standard_name", lower + rest),))
+        return Hit(v, "standard_name", message).mended(lower + rest, safe=True)
     if _may_be_newer(c, v):
         message = (
             f"standard_name {shown!r} is not in version {version} of the standard name table; the dataset names "
@@ -118,9 +110,10 @@ def _unlisted(c: Context, v: Variable, name: str, rest: str) -> Hit:
     looked_for.add(name)
     close = near(name, names) if len(looked_for) <= _SUGGESTED else ""
     hint = f"; did you mean {close!r}?" if close else ""
-    fix = (Edit(v.path, "standard_name", close + rest, safe=False),) if close else ()
-    message = f"standard_name {shown!r} is not in version {version} of the standard name table{hint}"
-    return Hit(v, "standard_name", message, fix=fix)
+    hit = Hit(
+        v, "standard_name", f"standard_name {shown!r} is not in version {version} of the standard name table{hint}"
+    )
+    return hit.mended(close + rest) if close else hit
 
 
 def _may_be_newer(c: Context, v: Variable) -> bool:
@@ -144,12 +137,8 @@ def modifier_is_listed(c: Context, v: Variable) -> Iterator[Hit]:
         joined = "_".join(words)
         known = joined in standard_names(c)
         hint = f"; {joined!r} would be a standard name" if known else f"; expected one of {', '.join(modifiers)}"
-        yield Hit(
-            v,
-            "standard_name",
-            f"{words[1][:80]!r} is not a standard name modifier{hint}",
-            fix=(Edit(v.path, "standard_name", joined, safe=False),) if known else (),
-        )
+        hit = Hit(v, "standard_name", f"{words[1][:80]!r} is not a standard name modifier{hint}")
+        yield hit.mended(joined) if known else hit
 
 
 @rule("NAM005", each=lambda c: c.with_standard_name("region", "area_type"))
@@ -188,9 +177,5 @@ def replaced_modifiers_are_not_used(_: Context, v: Variable) -> Iterator[Hit]:
     """The modifiers ``status_flag`` and ``number_of_observations`` gave way to standard names."""
     words = v.words("standard_name")
     if len(words) == 2 and words[1] in _REPLACED:
-        yield Hit(
-            v,
-            "standard_name",
-            f"the modifier {words[1]!r} is deprecated; use the standard name {words[1]!r} alone",
-            fix=(Edit(v.path, "standard_name", words[1], safe=False),),
-        )
+        message = f"the modifier {words[1]!r} is deprecated; use the standard name {words[1]!r} alone"
+        yield Hit(v, "standard_name", message).mended(words[1])

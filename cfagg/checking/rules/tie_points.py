@@ -10,7 +10,7 @@ import numpy.typing as npt
 from cfagg.cf.lists import pairs
 from cfagg.checking.context import Context, once
 from cfagg.checking.missing import unwritten
-from cfagg.checking.rules.bounds import INHERITED, to_delete
+from cfagg.checking.rules.bounds import INHERITED
 from cfagg.checking.subsampling import MappedDimension, interpolation_variables, mapping, sound, uses
 from cfagg.findings.finding import Hit
 from cfagg.findings.rule import rule
@@ -234,11 +234,11 @@ def bounds_tie_points_have_the_attributes_of_bounds(_: Context, v: Variable, bou
     """Bounds tie points have no fill value, and inherited attributes only as their tie points have them."""
     for name in ("_FillValue", "missing_value"):
         if name in bounds.attributes:
-            yield to_delete(bounds, name, f"{name} is not allowed: bounds tie points are never missing")
+            yield Hit(bounds, name, f"{name} is not allowed: bounds tie points are never missing").mended()
     for name in INHERITED:
         if name in bounds.attributes and not _same(bounds.attributes[name], v.attributes.get(name)):
             found = "another value" if name in v.attributes else "no such attribute"
-            yield to_delete(bounds, name, f"{v.name!r} has {found}; delete {name} here, it is inherited")
+            yield Hit(bounds, name, f"{v.name!r} has {found}; delete {name} here, it is inherited").mended()
 
 
 def _same(one: AttributeValue, other: AttributeValue) -> bool:
@@ -253,4 +253,4 @@ def bounds_tie_points_inherit_attributes(_: Context, v: Variable, bounds: Variab
     for name in INHERITED:
         if name in bounds.attributes and _same(bounds.attributes[name], v.attributes.get(name)):
             message = f"{name} is the same as of {v.name!r} and inherited from there; delete it"
-            yield to_delete(bounds, name, message, safe=True)
+            yield Hit(bounds, name, message).mended(safe=True)

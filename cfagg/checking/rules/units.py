@@ -62,8 +62,7 @@ def dimensional_quantities_have_units(c: Context, v: Variable) -> Iterator[Hit]:
     name = v.words("standard_name")[0] if expected is not None else ""
     if name in ("latitude", "longitude"):
         wanted = "degrees_north" if name == "latitude" else "degrees_east"
-        fix = (Edit(v.path, "units", wanted, safe=False),)
-        yield Hit(v, "units", f"{name} has no units; add units such as {wanted!r}", fix=fix)
+        yield Hit(v, "units", f"{name} has no units; add units such as {wanted!r}").mended(wanted)
     elif expected and not (known(expected) and is_dimensionless(expected)):
         yield Hit(v, "units", f"{name} has no units; the standard name calls for units that convert to {expected!r}")
     elif expected and _ANGLE.search(expected):
@@ -216,12 +215,8 @@ def levels_have_no_units(_: Context, v: Variable) -> Iterator[Hit]:
     """The units ``level``, ``layer`` and ``sigma_level`` are not used any more."""
     text = (v.text("units") or "").strip()
     if text in LEVEL_UNITS:
-        yield Hit(
-            v,
-            "units",
-            f"units {text!r} are deprecated; a vertical coordinate without dimension needs no units, or '1'",
-            fix=(Edit(v.path, "units", "1", safe=False),),
-        )
+        message = f"units {text!r} are deprecated; a vertical coordinate without dimension needs no units, or '1'"
+        yield Hit(v, "units", message).mended("1")
 
 
 @rule("UNI011", each="units")
