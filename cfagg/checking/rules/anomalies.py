@@ -40,11 +40,10 @@ def norm_is_an_ancillary_variable(c: Context, v: Variable, parsed: CellMethods) 
 def anomaly_axes_have_standard_names(c: Context, a: Anomaly) -> Iterator[Hit]:
     """The coordinates along which an anomaly was taken have a standard name."""
     for name in unnamed(c, a):
-        yield Hit(
-            a.data,
-            "cell_methods",
-            f"{name!r} before 'anomaly_wrt' is not a coordinate of {a.data.path!r}; expected one with a standard_name",
+        message = (
+            f"{name!r} before 'anomaly_wrt' is not a coordinate of {a.data.path!r}; expected one with a standard_name"
         )
+        yield Hit(a.data, "cell_methods", message)
     for x in a.axes:
         if not standard_name(x):
             yield Hit(x, "standard_name", f"anomalies of {a.data.path!r} are along this coordinate; add standard_name")
@@ -56,18 +55,14 @@ def anomaly_and_norm_have_one_standard_name(_: Context, a: Anomaly) -> Iterator[
     names = {v: standard_name(v) for v in (a.data, a.norm)}
     ending = [v for v, name in names.items() if name.endswith("_anomaly")]
     for v in ending:
-        yield Hit(
-            v,
-            "standard_name",
-            f"standard_name is {names[v]!r}; with 'anomaly_wrt' it must be that of the quantity itself",
-        )
+        message = f"standard_name is {names[v]!r}; with 'anomaly_wrt' it must be that of the quantity itself"
+        yield Hit(v, "standard_name", message)
     if not ending and all(names.values()) and names[a.data] != names[a.norm]:
-        yield Hit(
-            a.norm,
-            "standard_name",
+        message = (
             f"standard_name is {names[a.norm]!r}, that of the anomalies {a.data.path!r} is {names[a.data]!r}; they "
-            "must be the same",
+            "must be the same"
         )
+        yield Hit(a.norm, "standard_name", message)
 
 
 @rule("ANO004", each=anomalies)
@@ -77,12 +72,11 @@ def norm_has_not_the_anomaly_axes(_: Context, a: Anomaly) -> Iterator[Hit]:
         return
     shared = [x.name for x in a.axes if x.name in a.norm.dims or x in a.scalar_in_norm]
     if shared:
-        yield Hit(
-            a.norm,
-            None,
+        message = (
             f"the norm of {a.data.path!r} has the coordinate {', '.join(shared)} along which the anomalies were "
-            "taken; it must have one of its own",
+            "taken; it must have one of its own"
         )
+        yield Hit(a.norm, None, message)
 
 
 @rule("ANO005", each=anomalies)
@@ -129,13 +123,11 @@ def norm_description_has_no_other_coordinates(c: Context, a: Anomaly) -> Iterato
     if a.case == 0 and not a.selecting and not a.is_data and not unnamed(c, a):
         yield Hit(a.norm, None, f"the norm of {a.data.path!r} has its coordinates {_list(a.shared)}; remove them")
     elif a.case == 2 and "_FillValue" not in a.norm.attributes:
-        yield Hit(
-            a.norm,
-            "_FillValue",
+        message = (
             f"the norm of {a.data.path!r} only describes how it was taken, and has no _FillValue; add it, and "
-            "let its value be missing (section 7.5.2, not in the conformance document)",
-            "warning",
+            "let its value be missing (section 7.5.2, not in the conformance document)"
         )
+        yield Hit(a.norm, "_FillValue", message, "warning")
 
 
 @rule("ANO008", each=anomalies)
@@ -156,19 +148,17 @@ def norm_has_cells_of_its_own(c: Context, a: Anomaly) -> Iterator[Hit]:
         if not name or x.name in a.norm.dims:
             continue  # ANO002, ANO004
         if partner is None:
-            yield Hit(
-                a.norm,
-                None,
+            message = (
                 f"the norm of {a.data.path!r} has no single coordinate with the standard_name {name!r}; add one, "
-                "scalar or of size one, whose bounds say over what the norm was taken",
+                "scalar or of size one, whose bounds say over what the norm was taken"
             )
+            yield Hit(a.norm, None, message)
         elif not {"bounds", "climatology"} & partner.attributes.keys():
-            yield Hit(
-                partner,
-                "bounds",
+            message = (
                 f"the norm {a.norm.path!r} was taken over this coordinate, which has no bounds and no climatology; "
-                "add one of them",
+                "add one of them"
             )
+            yield Hit(partner, "bounds", message)
         else:
             yield from _doubts(c, a, partner)
 
@@ -176,23 +166,19 @@ def norm_has_cells_of_its_own(c: Context, a: Anomaly) -> Iterator[Hit]:
 def _doubts(c: Context, a: Anomaly, partner: Variable) -> Iterator[Hit]:
     """Yield what section 7.5 asks of a coordinate of the norm, and the conformance document does not."""
     if partner not in coordinates_of(c, a.data):
-        yield Hit(
-            a.data,
-            "coordinates",
+        message = (
             f"{partner.name!r}, over which the norm {a.norm.path!r} was taken, is not a coordinate of the anomalies; "
-            "add it (section 7.5, not in the conformance document)",
-            "warning",
+            "add it (section 7.5, not in the conformance document)"
         )
+        yield Hit(a.data, "coordinates", message, "warning")
     said = _said(a.norm)
     within = said is not None and any(e.within and partner in covered(c, a.norm, [e]) for e in said.entries)
     if within and "climatology" not in partner.attributes:
-        yield Hit(
-            partner,
-            "climatology",
+        message = (
             f"the norm {a.norm.path!r} is a climatology by its cell_methods, and this time has bounds; rename the "
-            "attribute to climatology (section 7.5, not in the conformance document)",
-            "warning",
+            "attribute to climatology (section 7.5, not in the conformance document)"
         )
+        yield Hit(partner, "climatology", message, "warning")
 
 
 def _said(v: Variable) -> CellMethods | None:
@@ -208,12 +194,11 @@ def norm_says_how_it_was_taken(c: Context, a: Anomaly) -> Iterator[Hit]:
     said = _said(a.norm)
     own = set(a.partners.values())
     if said is None:
-        yield Hit(
-            a.norm,
-            "cell_methods",
+        message = (
             f"the norm of {a.data.path!r} has no cell_methods; expected an entry such as "
-            f"'{': '.join(n.name for n in a.partners.values()) or 'time'}: mean'",
+            f"'{': '.join(n.name for n in a.partners.values()) or 'time'}: mean'"
         )
+        yield Hit(a.norm, "cell_methods", message)
     elif own and not said.problems and not any(own <= covered(c, a.norm, [e]) for e in said.entries):
         yield Hit(a.norm, "cell_methods", f"cell_methods has no entry for {_list(list(a.partners.values()))} together")
 
@@ -228,12 +213,11 @@ def norm_of_a_climatology_says_within_and_over(c: Context, a: Anomaly) -> Iterat
     if _selects(c, a):
         entries = [e for e in entries if _climatological(c, a, e.names)]
     if not {"within", "over"} <= {e.within for e in entries}:
-        yield Hit(
-            a.norm,
-            "cell_methods",
+        message = (
             "cell_methods has no entries with within and over for the time of the climatology; expected for "
-            "instance 'time: mean within years time: mean over years'",
+            "instance 'time: mean within years time: mean over years'"
         )
+        yield Hit(a.norm, "cell_methods", message)
 
 
 def _selects(c: Context, a: Anomaly) -> bool:
@@ -273,11 +257,10 @@ def described_norm_says_nothing_else(c: Context, a: Anomaly) -> Iterator[Hit]:
         if len(about) > 1 and not all(e.within for e in about):
             further = further or about[1:]
     for entry in further:
-        yield Hit(
-            a.norm,
-            "cell_methods",
-            f"the entry '{': '.join(entry.names)}: {entry.method}' is not about the coordinates of the norm; delete it",
+        message = (
+            f"the entry '{': '.join(entry.names)}: {entry.method}' is not about the coordinates of the norm; delete it"
         )
+        yield Hit(a.norm, "cell_methods", message)
 
 
 @rule("ANO013", each=anomalies)
@@ -287,12 +270,11 @@ def norm_of_a_climatology_selects_its_times(c: Context, a: Anomaly) -> Iterator[
         return
     found = selectors(c, a.norm)
     if not found:
-        yield Hit(
-            a.norm,
-            "coordinates",
+        message = (
             "the norm has the time of the anomalies and no auxiliary coordinate with the attribute select; add one "
-            "that holds the indices of the times of the climatology",
+            "that holds the indices of the times of the climatology"
         )
+        yield Hit(a.norm, "coordinates", message)
     for s in found:
         yield from _selector(c, s)
 
@@ -310,13 +292,10 @@ def _selector(c: Context, s: Variable) -> Iterator[Hit]:
         return
     if "climatology" not in target.attributes:
         bounded = "bounds" in target.attributes
-        yield Hit(
-            target,
-            "climatology",
-            f"{s.path!r} selects from these times, which have no climatology"
-            + ("; the conformance document asks for it, the example of section 7.5.2 has bounds" if bounded else ""),
-            "warning" if bounded else None,
+        message = f"{s.path!r} selects from these times, which have no climatology" + (
+            "; the conformance document asks for it, the example of section 7.5.2 has bounds" if bounded else ""
         )
+        yield Hit(target, "climatology", message, "warning" if bounded else None)
     if c.options.data and s.dialect is None:
         size = target.dimensions[0].size
         for block in s.blocks():

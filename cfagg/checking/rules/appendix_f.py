@@ -74,12 +74,8 @@ def _in_domain(v: Variable, name: str, values: npt.NDArray[np.float64]) -> Itera
         if outside:
             # An example in CF section 5.6 itself has a longitude of 265 degrees.
             turned = not closed and -360 <= outside[0] <= 360
-            yield Hit(
-                v,
-                name,
-                f"{name} is {outside[0]:g}; expected {low:g} to {'' if closed else 'less than '}{high:g}",
-                "info" if turned else None,
-            )
+            message = f"{name} is {outside[0]:g}; expected {low:g} to {'' if closed else 'less than '}{high:g}"
+            yield Hit(v, name, message, "info" if turned else None)
     polar = name == "latitude_of_projection_origin" and v.text("grid_mapping_name") == "polar_stereographic"
     if polar and abs(abs(values[0]) - 90) > 1e-6:
         yield Hit(v, name, f"{name} is {values[0]:g}; expected 90 or -90 for polar_stereographic")
@@ -95,11 +91,8 @@ def parameters_agree(_: Context, v: Variable) -> Iterator[Hit]:
         if b > a * (1 + 1e-6):
             yield Hit(v, "semi_minor_axis", f"semi_minor_axis {b:g} is longer than semi_major_axis {a:g}")
         elif f is not None and abs((1 / f if f else 0.0) - (a - b) / a) > 1e-6:
-            yield Hit(
-                v,
-                "inverse_flattening",
-                f"inverse_flattening is {f:g}; the two axes give {a / (a - b) if a > b else 0:.9g}",
-            )
+            message = f"inverse_flattening is {f:g}; the two axes give {a / (a - b) if a > b else 0:.9g}"
+            yield Hit(v, "inverse_flattening", message)
     radius = _number(v, "earth_radius")
     if radius is not None and ((f is not None and f != 0) or (b is not None and a is not None and a != b)):
         yield Hit(v, "earth_radius", "earth_radius describes a sphere, other attributes an ellipsoid", "warning")

@@ -145,12 +145,8 @@ def axis_is_not_for_auxiliary_coordinates(c: Context) -> Iterator[Hit]:
     for v in c.with_attribute("axis"):
         # A scalar coordinate stands for a coordinate variable of one value (section 5.7).
         if v in c.roles.auxiliary and v.dimensions and v not in others:
-            yield Hit(
-                v,
-                "axis",
-                "axis on an auxiliary coordinate: the conformance document does not allow it, chapter 5 does",
-                severity="warning",
-            )
+            message = "axis on an auxiliary coordinate: the conformance document does not allow it, chapter 5 does"
+            yield Hit(v, "axis", message, severity="warning")
 
 
 @rule("COO005")
@@ -239,21 +235,19 @@ def horizontal_grids_are_located(c: Context) -> Iterator[Hit]:
             continue  # the data that they belong to are located
         named = c.targets(v, "coordinates")
         if not (any(is_latitude(x) for x in named) and any(is_longitude(x) for x in named)):
-            yield Hit(
-                v,
-                "grid_mapping",
+            message = (
                 f"{found['X'].path!r} and {found['Y'].path!r} are not longitude and latitude, and no grid_mapping "
-                "or coordinates say where on Earth they are",
+                "or coordinates say where on Earth they are"
             )
+            yield Hit(v, "grid_mapping", message)
 
 
 @rule("CRD004", each=variables)
 def scalar_coordinates_are_not_called_like_dimensions(c: Context, v: Variable) -> Iterator[Hit]:
     """No scalar coordinate has the name of a dimension."""
     if v in c.roles.auxiliary and not v.dimensions and c.resolver.dimension(v.name, v.group) is not None:
-        yield Hit(
-            v,
-            None,
+        message = (
             f"scalar coordinate {v.name!r} has the name of a dimension, which then cannot have "
-            "a coordinate variable of its own",
+            "a coordinate variable of its own"
         )
+        yield Hit(v, None, message)

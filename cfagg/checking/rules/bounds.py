@@ -94,12 +94,11 @@ def bounds_have_a_vertex_dimension(c: Context, v: Variable, b: Variable) -> Iter
         return
     if not b.dimensions or not same_dimensions(b.dimensions[:-1], v.dimensions):
         parent = f"{shown(v.dimensions)} of {v.path!r}" if v.dimensions else f"none, as {v.path!r},"
-        yield Hit(
-            b,
-            None,
+        message = (
             f"the dimensions are {shown(b.dimensions)}; expected those of the coordinate, {parent} "
-            "and then one for the vertices",
+            "and then one for the vertices"
         )
+        yield Hit(b, None, message)
         return
     found = _vertices(c, v, b.dimensions[-1].size)
     if found is not None:
@@ -219,18 +218,11 @@ def climatology_only_on_times(c: Context) -> Iterator[Hit]:
     like = time_like(c)
     for v in c.with_attribute("climatology"):
         if v not in like:
-            yield Hit(
-                v,
-                "climatology",
-                "climatology is on a variable that is not a time coordinate; use bounds, or give it units of time",
-            )
+            message = "climatology is on a variable that is not a time coordinate; use bounds, or give it units of time"
+            yield Hit(v, "climatology", message)
         elif "bounds" in v.attributes:
-            yield Hit(
-                v,
-                "climatology",
-                "a time has both climatology and bounds; the text says that a climatological time has no bounds",
-                "warning",
-            )
+            message = "a time has both climatology and bounds; the text says that a climatological time has no bounds"
+            yield Hit(v, "climatology", message, "warning")
 
 
 @rule("CLM003")

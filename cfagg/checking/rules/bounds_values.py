@@ -84,14 +84,12 @@ def bounds_are_ordered_as_the_coordinate(c: Context, v: Variable, b: Variable) -
     wrong = width < 0 if rising else width > 0
     if wrong.any():
         at = int(np.argmax(wrong))
-        yield Hit(
-            b,
-            None,
+        message = (
             f"{v.path!r} {'rises' if rising else 'falls'}, and {int(wrong.sum())} of its cells have bounds the "
             f"other way, first cell {at}: {edges[at, 0]:.9g}, {edges[at, 1]:.9g}; swap them"
-            + (" or add 360 degrees" if is_longitude(v) else ""),
-            None if v.is_coordinate else "warning",
+            + (" or add 360 degrees" if is_longitude(v) else "")
         )
+        yield Hit(b, None, message, None if v.is_coordinate else "warning")
 
 
 @rule("BND009", each=bounded, needs="data")
@@ -188,11 +186,10 @@ def bounds_of_parametric_coordinates_have_formula_terms(c: Context, v: Variable,
     if not terms:
         return
     if "formula_terms" not in b.attributes:
-        yield Hit(
-            b,
-            "formula_terms",
-            f"{v.path!r} has formula_terms and its bounds variable has none; add them with the terms at the bounds",
+        message = (
+            f"{v.path!r} has formula_terms and its bounds variable has none; add them with the terms at the bounds"
         )
+        yield Hit(b, "formula_terms", message)
         return
     theirs = _terms(c, b)
     if not theirs:

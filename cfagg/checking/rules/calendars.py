@@ -39,13 +39,11 @@ def only_on_times(c: Context, names: tuple[str, ...]) -> Iterator[Hit]:
             if name not in v.attributes:
                 continue
             if counted:
-                yield Hit(
-                    v,
-                    name,
+                message = (
                     f"{name} is on times that are not coordinates; CF defines it only for time coordinates, "
-                    "but without it these times would be in the standard calendar",
-                    "info",
+                    "but without it these times would be in the standard calendar"
                 )
+                yield Hit(v, name, message, "info")
             else:
                 yield Hit(v, name, f"{name} is on a variable that holds no time coordinates; delete it")
 
@@ -78,23 +76,17 @@ def calendar_is_listed(c: Context) -> Iterator[Hit]:
         name = text.strip().lower()
         if explicit(v):
             if name in CALENDAR_NAMES and c.version >= Version(1, 12):
-                yield Hit(
-                    v,
-                    "calendar",
+                message = (
                     f"calendar {text!r} is one that CF defines, and month_lengths defines another one; delete "
-                    "month_lengths or give the calendar a name of its own",
+                    "month_lengths or give the calendar a name of its own"
                 )
+                yield Hit(v, "calendar", message)
         elif not _listed(text, c.version):
             near = "; did you mean 'noleap'?" if name == "no_leap" else ""
             yield Hit(v, "calendar", f"calendar {text!r} is not one of {', '.join(listed)}{near}")
         elif name == "no_leap":
-            yield Hit(
-                v,
-                "calendar",
-                "calendar 'no_leap' is in table 4.1, but the text and all other versions of CF say 'noleap'",
-                "warning",
-                edits(c, v, "calendar", "noleap"),
-            )
+            message = "calendar 'no_leap' is in table 4.1, but the text and all other versions of CF say 'noleap'"
+            yield Hit(v, "calendar", message, "warning", edits(c, v, "calendar", "noleap"))
 
 
 @rule("TIM011", each=times, needs="data")
@@ -208,12 +200,10 @@ def _last_day(t: Time, year: int, month: int) -> int | None:
 def times_have_a_calendar(_: Context, t: Time) -> Iterator[Hit]:
     """A time coordinate says which calendar it is in."""
     if "calendar" not in t.variable.attributes and not explicit(t.variable):
-        yield Hit(
-            t.variable,
-            "calendar",
-            "there is no calendar, so the standard calendar applies; say so with calendar = 'standard', or "
-            "name another",
+        message = (
+            "there is no calendar, so the standard calendar applies; say so with calendar = 'standard', or name another"
         )
+        yield Hit(t.variable, "calendar", message)
 
 
 @rule("TIM014")
@@ -228,12 +218,11 @@ def no_year_zero(c: Context) -> Iterator[Hit]:
         if d is None or not d.complete or _invalid(t, c.version):
             continue
         if int(d.year) == 0:
-            yield Hit(
-                t.variable,
-                "units",
+            message = (
                 f"the reference datetime {t.text!r} is in year 0, a deprecated way to mark a climatology; use the "
-                "attribute climatology",
+                "attribute climatology"
             )
+            yield Hit(t.variable, "units", message)
         elif c.options.data and not old:
             yield from _values_in_year_zero(c, t, d)
 
@@ -251,12 +240,8 @@ def _values_in_year_zero(c: Context, t: Time, d: Datetime) -> Iterator[Hit]:
 def standard_instead_of_gregorian(c: Context, v: Variable, text: str) -> Iterator[Hit]:
     """The standard calendar is called standard."""
     if text.strip().lower() == "gregorian":
-        yield Hit(
-            v,
-            "calendar",
-            f"calendar {text!r} is deprecated; write 'standard', which means the same",
-            fix=edits(c, v, "calendar", "standard"),
-        )
+        message = f"calendar {text!r} is deprecated; write 'standard', which means the same"
+        yield Hit(v, "calendar", message, fix=edits(c, v, "calendar", "standard"))
 
 
 @rule("TIM016", each=times, needs="data")
@@ -272,21 +257,19 @@ def times_stay_on_one_side_of_1582(c: Context, t: Time) -> Iterator[Hit]:
     before, after = span[0] < change, span[1] >= change
     if c.version < Version(1, 13):
         if before and after:
-            yield Hit(
-                t.variable,
-                None,
+            message = (
                 "the times are partly before and partly after October 1582, across the change of the calendar; use "
-                "the calendar proleptic_gregorian",
+                "the calendar proleptic_gregorian"
             )
+            yield Hit(t.variable, None, message)
         return
     old = d.date <= _OLD
     if (old and after) or (not old and before):
-        yield Hit(
-            t.variable,
-            None,
+        message = (
             f"times {'after' if old else 'before'} October 1582 are counted from {t.text!r}, across the change of "
-            "the calendar; use a reference on the same side, or the calendar proleptic_gregorian",
+            "the calendar; use a reference on the same side, or the calendar proleptic_gregorian"
         )
+        yield Hit(t.variable, None, message)
 
 
 @rule("TIM017", each=times)

@@ -102,9 +102,8 @@ def measures_have_units_of_measures(c: Context) -> Iterator[Hit]:
                 if "units" not in target.attributes:
                     yield Hit(target, "units", f"a measure of {reference.key} has no units; expected {wanted}")
             elif known(units) and not convertible(units, wanted):
-                yield Hit(
-                    target,
-                    "units",
+                message = (
                     f"a measure of {reference.key} has the units {units!r}; expected {wanted} or units that convert "
-                    "to it",
+                    "to it"
                 )
+                yield Hit(target, "units", message)

@@ -227,22 +227,19 @@ def _climatologies(c: Context, v: Variable, parsed: CellMethods) -> Iterator[Hit
     for name, forms in said.items():
         if tuple(forms) not in _CLIMATOLOGIES:
             text = ", ".join(" ".join(form) for form in forms)
-            yield Hit(
-                v,
-                "cell_methods",
+            message = (
                 f"the entries for {name!r} are {text}; expected within years and over years, within days and over "
-                "days, or within days, over days and over years",
+                "days, or within days, over days and over years"
             )
+            yield Hit(v, "cell_methods", message)
             continue
         time = coordinate_of(c, v, name)
         if time is not None and "climatology" not in time.attributes and v not in norms(c):
-            yield Hit(
-                v,
-                "cell_methods",
+            message = (
                 f"within and over are used for {name!r}, which has no attribute climatology; they are for "
-                "climatological times",
-                "warning",
+                "climatological times"
             )
+            yield Hit(v, "cell_methods", message, "warning")
 
 
 @rule("CEL004", each=methods)
@@ -258,12 +255,8 @@ def a_dimension_occurs_once(c: Context, v: Variable, parsed: CellMethods) -> Ite
                 told.add(name)
                 sure = name in v.dims or coordinate_of(c, v, name) is not None
                 if name != "area":
-                    yield Hit(
-                        v,
-                        "cell_methods",
-                        f"{name!r} occurs more than once; only climatological times may, with within and over",
-                        None if sure else "warning",
-                    )
+                    message = f"{name!r} occurs more than once; only climatological times may, with within and over"
+                    yield Hit(v, "cell_methods", message, None if sure else "warning")
             seen.add(name)
 
 
@@ -284,8 +277,7 @@ def comments_follow_the_grammar(_: Context, v: Variable, parsed: CellMethods) ->
             if not known(interval.unit):
                 free = len(interval.unit.split()) > 1 and known(interval.unit.split()[0])
                 hint = "; free text follows 'comment:'" if free else ""
-                yield Hit(
-                    v,
-                    "cell_methods",
-                    f"the interval {interval.value} has the unit {interval.unit!r}, which UDUNITS does not know" + hint,
+                message = (
+                    f"the interval {interval.value} has the unit {interval.unit!r}, which UDUNITS does not know" + hint
                 )
+                yield Hit(v, "cell_methods", message)

@@ -102,12 +102,11 @@ def cells_have_bounds(c: Context) -> Iterator[Hit]:
                     continue
                 if not {"bounds", "climatology", "nodes"} & coordinate.attributes.keys():
                     told.add(coordinate)
-                    yield Hit(
-                        coordinate,
-                        "bounds",
+                    message = (
                         f"the method {entry.method!r} of {v.path!r} was applied to cells of {name!r}, which has no "
-                        "bounds; add a bounds variable",
+                        "bounds; add a bounds variable"
                     )
+                    yield Hit(coordinate, "bounds", message)
 
 
 def _of_standard_name(c: Context, v: Variable, name: str) -> Variable | None:

@@ -57,22 +57,18 @@ def _without(c: Context, v: Variable, d: Dimension) -> Iterator[Hit]:
         idle = [x for x in unreferenced(c).get(d, ()) if x is not v]
         if len(idle) == 1:
             sure = "axis" in idle[0].attributes
-            yield Hit(
-                v,
-                None,
+            message = (
                 f"dimension {d.name!r} has no coordinate variable; {idle[0].path!r} "
                 f"{'is' if sure else 'looks like'} its {_what(c, idle[0])}: give both the same name, "
-                "or name it in coordinates",
-                severity=None if sure else "warning",
+                "or name it in coordinates"
             )
+            yield Hit(v, None, message, severity=None if sure else "warning")
         elif not idle and d.name in _CALLED:
-            yield Hit(
-                v,
-                None,
+            message = (
                 f"dimension {d.name!r} has no coordinate variable, though its name says {_CALLED[d.name]}: add the "
-                f"variable {d.name!r}",
-                severity="warning",
+                f"variable {d.name!r}"
             )
+            yield Hit(v, None, message, severity="warning")
         return
     if len(spatial) != 1 or spatial[0].dimensions != (d,):
         return
@@ -174,12 +170,11 @@ def multidimensional_coordinates_have_other_names(c: Context, v: Variable) -> It
     if len(axes) < 2 or v.name not in axes:
         return
     if v in c.roles.auxiliary or is_latitude(v) or is_longitude(v) or "axis" in v.attributes:
-        yield Hit(
-            v,
-            None,
+        message = (
             f"coordinate {v.name!r} of dimensions ({', '.join(v.dims)}) is named like one of them, which leaves "
-            "no name for the coordinate variable of that dimension",
+            "no name for the coordinate variable of that dimension"
         )
+        yield Hit(v, None, message)
 
 
 @rule("COO014")
@@ -209,21 +204,18 @@ def _label(c: Context, v: Variable, label: Variable, span: set[Dimension]) -> It
     foreign = [] if domain else [d.name for d in beyond(c, span, dimensions)]
     of = f"a label of {v.path!r}"
     if foreign:
-        yield Hit(
-            label,
-            None,
+        message = (
             f"{of} has the dimension {foreign[0]!r}; expected one of ({', '.join(sorted(d.name for d in span))})"
-            + (" and a last one for its characters" if label.kind == "char" else ""),
+            + (" and a last one for its characters" if label.kind == "char" else "")
         )
+        yield Hit(label, None, message)
     elif len(dimensions) > 1:
         # The chapter speaks of axis dimensions, the conformance document allows a single one.
-        yield Hit(
-            label,
-            None,
+        message = (
             f"{of} has {len(dimensions)} axes ({', '.join(d.name for d in dimensions)}); section 6.1 does not say "
-            "that a label has one only, the conformance document does",
-            "warning",
+            "that a label has one only, the conformance document does"
         )
+        yield Hit(label, None, message, "warning")
 
 
 _NAME, _IDENTIFIER = "biological_taxon_name", "biological_taxon_lsid"

@@ -47,11 +47,8 @@ def conventions_names_the_version(c: Context) -> Iterator[Hit]:
     words = claimed(c.dataset.root.text("Conventions") or "")
     unknown = [w for w in words if parse(w) is None]
     for word in unknown:
-        yield Hit(
-            None,
-            "Conventions",
-            f"{word} is not a known version of CF (1.0 to 1.13, 1.14-draft); the rules of {c.version} were used",
-        )
+        message = f"{word} is not a known version of CF (1.0 to 1.13, 1.14-draft); the rules of {c.version} were used"
+        yield Hit(None, "Conventions", message)
     for word in words:
         if parse(word) == DRAFT and not word.endswith("-draft"):
             told = f"{word} is not published yet; the rules of a draft of it were used, which may change"
@@ -82,12 +79,11 @@ def _conventions(c: Context) -> Iterator[Hit]:
         return
     if not claimed(value):
         short = value if len(value) <= 60 else f"{value[:57]}..."
-        yield Hit(
-            None,
-            "Conventions",
+        message = (
             f"{short!r} names no version of CF; expected a list separated by blanks or commas that has a word such "
-            f"as '{c.version}'",
+            f"as '{c.version}'"
         )
+        yield Hit(None, "Conventions", message)
 
 
 @rule("DOC012")

@@ -49,11 +49,10 @@ def undimensioned(c: Context) -> dict[Variable, str]:
 def domain_has_dimensions(c: Context) -> Iterator[Hit]:
     """A domain variable has a dimensions attribute, and is a scalar."""
     for v, names in undimensioned(c).items():
-        yield Hit(
-            v,
-            "dimensions",
-            f"it describes a domain and holds no data, but has no dimensions attribute; add one, such as {names!r}",
+        message = (
+            f"it describes a domain and holds no data, but has no dimensions attribute; add one, such as {names!r}"
         )
+        yield Hit(v, "dimensions", message)
     for v in c.with_attribute("dimensions"):
         if v.stored and "coordinates" in v.attributes:
             message = (
@@ -97,11 +96,8 @@ def _outside(c: Context, v: Variable, attribute: str) -> Iterator[tuple[Variable
 def _within_the_domain(c: Context, attribute: str) -> Iterator[Hit]:
     for v in domain_variables(c):
         for target, foreign in _outside(c, v, attribute):
-            yield Hit(
-                v,
-                attribute,
-                f"{target.path!r} has the dimension {foreign[0]!r}, which {v.text('dimensions')!r} lacks; add it",
-            )
+            message = f"{target.path!r} has the dimension {foreign[0]!r}, which {v.text('dimensions')!r} lacks; add it"
+            yield Hit(v, attribute, message)
 
 
 shared(_within_the_domain, DOM003="coordinates", DOM004="cell_measures")

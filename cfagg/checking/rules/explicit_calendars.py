@@ -34,12 +34,11 @@ def other_calendars_have_month_lengths(_: Context, v: Variable) -> Iterator[Hit]
         return
     calendar = v.text("calendar")
     if calendar is not None and calendar.strip().lower() not in CALENDAR_NAMES:
-        yield Hit(
-            v,
-            "calendar",
+        message = (
             f"calendar {calendar!r} is not one of CF's and there is no month_lengths; give the lengths of its "
-            "twelve months",
+            "twelve months"
         )
+        yield Hit(v, "calendar", message)
     elif calendar is None and "calendar" not in v.attributes:
         name = "leap_year" if "leap_year" in v.attributes else "leap_month"
         yield Hit(v, name, f"{name} is given without month_lengths; give the lengths of the twelve months")

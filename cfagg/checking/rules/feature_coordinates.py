@@ -28,12 +28,8 @@ def data_have_coordinates(c: Context) -> Iterator[Hit]:
         v = placed.variable
         certain = not {"units", "standard_name"}.isdisjoint(v.attributes) and "flag_meanings" not in v.attributes
         names = ", ".join(_WORDS[a] for a in _lacking(f.type, placed))
-        yield Hit(
-            v,
-            "coordinates",
-            f"there is no coordinates attribute, and {names} cannot be found otherwise; name the coordinates",
-            None if certain else "warning",
-        )
+        message = f"there is no coordinates attribute, and {names} cannot be found otherwise; name the coordinates"
+        yield Hit(v, "coordinates", message, None if certain else "warning")
 
 
 @rule("DSG015")
@@ -84,23 +80,20 @@ def coordinates_vary_as_table_9_1_says(c: Context) -> Iterator[Hit]:
             for a in fixed:
                 if axes[a] and axes[along] and all(_within(z, x) for x in axes[a] for z in axes[along]):
                     # Section 9.5 speaks of precise positions during a profile, beside nominal ones.
-                    yield Hit(
-                        v,
-                        "coordinates",
+                    message = (
                         f"its coordinate {axes[a][0].name!r} varies along that of {axes[along][0].name!r}; "
-                        f"{_WORDS[a]} of a feature of type {type_!r} does not, or also exists as a nominal one",
-                        "warning" if along == "Z" else None,
+                        f"{_WORDS[a]} of a feature of type {type_!r} does not, or also exists as a nominal one"
                     )
+                    yield Hit(v, "coordinates", message, "warning" if along == "Z" else None)
         for moving, along in _ALONG.get(f.type, ()):
             for a in moving:
                 ways = [t for t in axes[along] if prod(t.shape) > 1]
                 if axes[a] and ways and not any(_within(t, x) for x in axes[a] for t in ways):
-                    yield Hit(
-                        v,
-                        "coordinates",
+                    message = (
                         f"its coordinate {axes[a][0].name!r} does not vary along that of {ways[0].name!r}; "
-                        f"{_WORDS[a]} of a feature of type {type_!r} does",
+                        f"{_WORDS[a]} of a feature of type {type_!r} does"
                     )
+                    yield Hit(v, "coordinates", message)
         if f.type == "point" and v.size > 1:
             yield from _point(placed)
 

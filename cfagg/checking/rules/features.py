@@ -90,11 +90,8 @@ def counts_are_integers_for_each_instance(_: Context, v: Variable, sample: Dimen
     if v.kind != "integer":
         yield Hit(v, None, f"the count variable is of type {v.dtype}; expected an integer type")
     elif len(v.dimensions) != 1:
-        yield Hit(
-            v,
-            None,
-            f"the count variable has dimensions ({', '.join(v.dims)}); expected the instance dimension alone",
-        )
+        message = f"the count variable has dimensions ({', '.join(v.dims)}); expected the instance dimension alone"
+        yield Hit(v, None, message)
     elif v.dimensions[0] is sample:
         yield Hit(v, None, f"the count variable has the sample dimension {sample.name!r}; expected the instances'")
 

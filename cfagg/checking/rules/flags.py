@@ -169,13 +169,11 @@ def flag_values_are_distinct(_: Context, v: Variable) -> Iterator[Hit | str]:
     if masks is not None and len(masks) == len(listed):
         pairs = Counter(zip(masks.tolist(), listed, strict=True))
         if max(pairs.values()) == 1:
-            yield Hit(
-                v,
-                "flag_values",
+            message = (
                 f"flag_values holds {twice[0]!r} more than once, each time under another mask; strictly, "
-                "values must be distinct, though the masks distinguish these",
-                severity="warning",
+                "values must be distinct, though the masks distinguish these"
             )
+            yield Hit(v, "flag_values", message, severity="warning")
             return
     yield (f"flag_values holds {twice[0]!r} more than once; expected distinct values")
 

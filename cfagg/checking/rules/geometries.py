@@ -163,12 +163,11 @@ def nodes_have_the_grid_mapping_of_the_coordinate(c: Context, g: Geometry) -> It
                     continue
                 one, other = _mapping(c, user, r.target), _mapping(c, g.container, node.target)
                 if one is not None and other is not None and one is not other:
-                    yield Hit(
-                        r.target,
-                        "nodes",
+                    message = (
                         f"the coordinate has grid mapping {one.name!r}, its nodes {node.name!r} have "
-                        f"{other.name!r}; delete nodes or use one grid mapping",
+                        f"{other.name!r}; delete nodes or use one grid mapping"
                     )
+                    yield Hit(r.target, "nodes", message)
 
 
 @rule("GEO013", each=geometries)

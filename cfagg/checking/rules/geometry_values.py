@@ -34,11 +34,8 @@ def _too_few(c: Context, kind: str, least: int) -> Iterator[Hit]:
             continue
         bad = np.flatnonzero(numbers < least)
         if bad.size:
-            yield Hit(
-                where,
-                None,
-                f"{kind} {bad[0]} has {numbers[bad[0]]} nodes; expected {least} or more ({bad.size} in all)",
-            )
+            message = f"{kind} {bad[0]} has {numbers[bad[0]]} nodes; expected {least} or more ({bad.size} in all)"
+            yield Hit(where, None, message)
         elif g.part_node_count is not None:
             parts = counts(g.part_node_count)
             bad = np.flatnonzero(parts < least) if parts is not None else bad
@@ -61,12 +58,11 @@ def node_total(g: Geometry) -> Iterator[Hit]:
             return  # GEO017
     dimension = g.nodes[0].dimensions[0]
     if numbers is not None and numbers.sum() != dimension.size:
-        yield Hit(
-            g.container,
-            "node_count",
+        message = (
             f"the counts of nodes add up to {int(numbers.sum())}, the dimension {dimension.name!r} of the nodes has "
-            f"size {dimension.size}",
+            f"size {dimension.size}"
         )
+        yield Hit(g.container, "node_count", message)
 
 
 @rule("GEO015", each=geometries)
@@ -108,12 +104,11 @@ def counts_have_the_same_sum(_: Context, g: Geometry) -> Iterator[Hit]:
         return
     numbers, parts = counts(g.node_count), counts(g.part_node_count)
     if numbers is not None and parts is not None and numbers.sum() != parts.sum():
-        yield Hit(
-            g.part_node_count,
-            None,
+        message = (
             f"it adds up to {int(parts.sum())} nodes, {g.node_count.name!r} to {int(numbers.sum())}; "
-            "both count the same nodes",
+            "both count the same nodes"
         )
+        yield Hit(g.part_node_count, None, message)
 
 
 @rule("GEO019", each=geometries, needs="data")
@@ -178,11 +173,8 @@ def rings_have_their_direction(_: Context, g: Geometry) -> Iterator[Hit]:
     if wrong.size:
         ring = int(wrong[0])
         kind, found = ("interior", "anticlockwise") if inner[ring] == 1 else ("exterior", "clockwise")
-        yield Hit(
-            g.container,
-            "node_coordinates",
-            f"ring {ring} is {kind} and runs {found}; reverse its nodes ({wrong.size} in all)",
-        )
+        message = f"ring {ring} is {kind} and runs {found}; reverse its nodes ({wrong.size} in all)"
+        yield Hit(g.container, "node_coordinates", message)
 
 
 def _is_longitude(x: Variable) -> bool:

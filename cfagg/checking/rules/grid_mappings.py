@@ -94,12 +94,11 @@ def _coordinate(v: Variable, r: Reference, known: set[Variable], span: set[Dimen
     elif r.target in known:
         return
     elif not r.target.is_coordinate:
-        yield Hit(
-            v,
-            "grid_mapping",
+        message = (
             f"{r.name!r} is not a coordinate variable and not among the coordinates of {v.path!r}; "
-            "name it in the coordinates attribute as well",
+            "name it in the coordinates attribute as well"
         )
+        yield Hit(v, "grid_mapping", message)
     elif r.target.dimensions[0] not in span:
         yield Hit(v, "grid_mapping", f"{r.name!r} is the coordinate variable of a dimension that {v.path!r} lacks")
 
@@ -157,13 +156,8 @@ def names_of_the_datum_stand_together(_: Context, v: Variable) -> Iterator[Hit]:
     only_former = missing == ["geographic_crs_name"] and former in v.attributes
     fix = (Edit(v.path, former, rename="geographic_crs_name"),) if only_former else ()
     hint = f"; {former} is what CF example 5.12 calls it, rename it" if only_former else ""
-    yield Hit(
-        v,
-        missing[0],
-        f"{present} needs {' and '.join(missing)} beside it{hint}",
-        "warning" if only_former else None,
-        fix,
-    )
+    message = f"{present} needs {' and '.join(missing)} beside it{hint}"
+    yield Hit(v, missing[0], message, "warning" if only_former else None, fix)
 
 
 @rule("GMP009", each="projected_crs_name")

@@ -108,9 +108,8 @@ def distinct_indices_are_a_coordinate_variable(c: Context, v: Variable) -> Itera
         return
     values = v.values().ravel()
     if np.unique(values).size == values.size:
-        yield Hit(
-            v,
-            None,
+        message = (
             f"all {values.size} indices are distinct; sort them and store them as a coordinate variable, "
-            f"named like the dimension {v.dims[0]!r}",
+            f"named like the dimension {v.dims[0]!r}"
         )
+        yield Hit(v, None, message)

@@ -38,12 +38,11 @@ def coordinate_variables_are_monotonic(c: Context, v: Variable) -> Iterator[Hit]
         yield Hit(v, None, f"value {lost[0]} is not a number; expected a number for each point of the dimension")
     else:
         how = "repeats" if value == before else "turns back from"
-        yield Hit(
-            v,
-            None,
+        message = (
             f"value {at}, {value!r}, {how} the one before{'' if value == before else f', {before!r}'}; expected "
-            "values that strictly increase or strictly decrease",
+            "values that strictly increase or strictly decrease"
         )
+        yield Hit(v, None, message)
 
 
 @once

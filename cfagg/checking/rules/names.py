@@ -123,12 +123,11 @@ def space_and_time_are_in_order(c: Context) -> Iterator[Hit]:
         places = ["TZYX".index(axis) for _, axis in found]
         if places != sorted(places):
             wanted = [name for name, axis in sorted(found, key=lambda pair: "TZYX".index(pair[1]))]
-            yield Hit(
-                v,
-                None,
+            message = (
                 f"its dimensions of space and time are in the order ({', '.join(n for n, _ in found)}); "
-                f"the recommended order is time, height, latitude, longitude: ({', '.join(wanted)})",
+                f"the recommended order is time, height, latitude, longitude: ({', '.join(wanted)})"
             )
+            yield Hit(v, None, message)
 
 
 @rule("DOC008")
@@ -145,12 +144,8 @@ def other_dimensions_come_first(c: Context) -> Iterator[Hit]:
         late = [d.name for d in v.dimensions[first + 1 :] if not axes.get(id(d)) and _is_other(c, d, coards=coards)]
         if late:
             reason = "as COARDS requires" if coards else "where that is possible"
-            yield Hit(
-                v,
-                None,
-                f"{late[0]!r} is not a space or time dimension: put it before {v.dims[first]!r}, {reason}",
-                None if coards else "info",
-            )
+            message = f"{late[0]!r} is not a space or time dimension: put it before {v.dims[first]!r}, {reason}"
+            yield Hit(v, None, message, None if coards else "info")
 
 
 def _is_other(c: Context, dimension: Dimension, *, coards: bool) -> bool:

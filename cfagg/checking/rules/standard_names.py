@@ -158,11 +158,8 @@ def regions_and_area_types_are_listed(c: Context, v: Variable) -> Iterator[Hit]:
         if found:
             yield Hit(v, "flag_meanings", _unlisted_values(words[0], found, listed))
     elif v.is_numeric:
-        yield Hit(
-            v,
-            None,
-            f"{words[0]} with numbers; expected names from the list, or flags whose flag_meanings are such names",
-        )
+        message = f"{words[0]} with numbers; expected names from the list, or flags whose flag_meanings are such names"
+        yield Hit(v, None, message)
 
 
 def _unlisted_values(kind: str, found: list[str], listed: frozenset[str]) -> str:

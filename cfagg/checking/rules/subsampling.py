@@ -53,12 +53,11 @@ def interpolation_method_is_named_or_described(_: Context, v: Variable) -> Itera
         yield Hit(v, "interpolation_description", "interpolation_description is not text")
     elif name is not None and (not isinstance(name, str) or name not in METHODS):
         shown = repr(name) if isinstance(name, str) else "it"
-        yield Hit(
-            v,
-            "interpolation_name",
+        message = (
             f"{shown} is not a method of appendix J ({', '.join(METHODS)}); "
-            "describe another one in interpolation_description",
+            "describe another one in interpolation_description"
         )
+        yield Hit(v, "interpolation_name", message)
 
 
 @rule("SUB003", each=interpolation_variables)
@@ -83,23 +82,18 @@ def tie_point_mapping_is_sound(c: Context, v: Variable) -> Iterator[Hit]:
     if parts is None:
         text = v.text("tie_point_mapping")
         found = "is missing" if "tie_point_mapping" not in v.attributes else f"is {text!r}" if text else "is not text"
-        yield Hit(
-            v,
-            "tie_point_mapping",
+        message = (
             f"tie_point_mapping {found}; expected 'interpolated_dimension: tie_point_index_variable "
-            "subsampled_dimension [interpolation_subarea_dimension]'",
+            "subsampled_dimension [interpolation_subarea_dimension]'"
         )
+        yield Hit(v, "tie_point_mapping", message)
         return
     for message in unsound(c, v, parts):
         yield Hit(v, "tie_point_mapping", message)
     method = METHODS.get(v.text("interpolation_name") or "")
     if method is not None and method.dimensions != len(parts):
-        yield Hit(
-            v,
-            "tie_point_mapping",
-            f"{v.text('interpolation_name')} interpolates {method.dimensions} dimensions, {len(parts)} are mapped",
-            "warning",
-        )
+        message = f"{v.text('interpolation_name')} interpolates {method.dimensions} dimensions, {len(parts)} are mapped"
+        yield Hit(v, "tie_point_mapping", message, "warning")
 
 
 @rule("SUB011", each=interpolation_variables)
@@ -187,12 +181,11 @@ def list_is_within_the_gathered_dimensions(c: Context, v: Variable) -> Iterator[
             continue
         least, greatest = int(block.min()), int(block.max())
         if least < 0 or greatest >= points:
-            yield Hit(
-                v,
-                None,
+            message = (
                 f"it holds {least if least < 0 else greatest}; expected 0 to {points - 1}, "
-                f"for {v.text('compress')!r} has {points} points",
+                f"for {v.text('compress')!r} has {points} points"
             )
+            yield Hit(v, None, message)
             break
 
 

@@ -150,12 +150,11 @@ def subarea_dimension_has_its_size(c: Context) -> Iterator[Hit]:
         wrong = subarea.size != subsampled.size - areas if areas is not None else subarea.size >= subsampled.size
         if wrong:
             expected = f"{subsampled.size - areas}" if areas is not None else f"less than {subsampled.size}"
-            yield Hit(
-                v,
-                "tie_point_mapping",
+            message = (
                 f"the subarea dimension {subarea.name!r} has size {subarea.size}; expected {expected}, the size of "
-                f"{subsampled.name!r} minus the number of continuous areas",
+                f"{subsampled.name!r} minus the number of continuous areas"
             )
+            yield Hit(v, "tie_point_mapping", message)
 
 
 @rule("SUB012")
@@ -178,21 +177,18 @@ def parameters_have_dimensions_of_the_tie_points(c: Context) -> Iterator[Hit]:
             if foreign or doubled:
                 told.add(id(target))
                 what = _names(foreign) if foreign else f"{doubled[0].subsampled} and {doubled[0].subarea}"
-                yield Hit(
-                    target,
-                    None,
+                message = (
                     f"it has {what}; expected subsampled dimensions or, in their place, subarea dimensions, "
-                    "together with other dimensions of the tie points",
+                    "together with other dimensions of the tie points"
                 )
+                yield Hit(target, None, message)
             elif lacking and own:
                 told.add(id(target))
-                yield Hit(
-                    target,
-                    None,
+                message = (
                     f"it has neither {lacking[0].subsampled!r} nor a subarea dimension for it; section 8.3.8 "
-                    "requires it, the conformance document does not",
-                    "warning",
+                    "requires it, the conformance document does not"
                 )
+                yield Hit(target, None, message, "warning")
 
 
 @rule("SUB013", each="bounds_tie_points")

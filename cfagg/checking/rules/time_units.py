@@ -32,13 +32,11 @@ def units_contain_a_reference_datetime(c: Context) -> Iterator[Hit]:
         if v in like:
             yield from _without_reference(c, v, units)
         elif v.name.lower() == "time" and "standard_name" not in v.attributes and v in coordinates and is_time(units):
-            yield Hit(
-                v,
-                "units",
+            message = (
                 f"{units!r} contains no reference datetime; if these are time coordinates, 'since' and a datetime must "
-                "follow the unit, if they are durations, say so by a standard_name",
-                "warning",
+                "follow the unit, if they are durations, say so by a standard_name"
             )
+            yield Hit(v, "units", message, "warning")
 
 
 def _without_reference(c: Context, v: Variable, units: str) -> Iterator[Hit]:
@@ -50,12 +48,10 @@ def _without_reference(c: Context, v: Variable, units: str) -> Iterator[Hit]:
             name = (v.text("standard_name") or "").strip()
             doubt: Severity | None = "warning" if name and name not in TIME_NAMES else None
             other = f" (or is axis T wrong for a {name}?)" if doubt else ""
-            yield Hit(
-                v,
-                "units",
-                f"{units!r} contains no reference datetime; expected e.g. '{units.strip()} since 2000-01-01'" + other,
-                doubt,
+            message = (
+                f"{units!r} contains no reference datetime; expected e.g. '{units.strip()} since 2000-01-01'" + other
             )
+            yield Hit(v, "units", message, doubt)
         return
     _, word, text = parts
     # Before CF-1.13 a text that UDUNITS does not read is a matter of units.
@@ -71,12 +67,11 @@ def _no_datetime(text: str) -> bool:
 def zone_is_zero_in_utc_and_tai(_: Context, t: Time) -> Iterator[Hit]:
     """In the calendars utc and tai the reference datetime has no zone but zero."""
     if t.calendar in ("utc", "tai") and t.datetime is not None and t.datetime.offset:
-        yield Hit(
-            t.variable,
-            "units",
+        message = (
             f"the reference datetime {t.text!r} has the zone {t.datetime.zone}; in calendar {t.calendar} it must "
-            "be given without an offset",
+            "be given without an offset"
         )
+        yield Hit(t.variable, "units", message)
 
 
 @rule("TIM003", each=times)
@@ -136,12 +131,11 @@ def no_years_and_months(_: Context, t: Time) -> Iterator[Hit]:
     found = {base for _, base in unit_words(t.unit)} & {"year", "yr", "tropical_year", "month"}
     if found:
         length = "30.44 days" if "month" in found else "365.2422 days"
-        yield Hit(
-            t.variable,
-            "units",
+        message = (
             f"the unit {t.unit!r} is a fixed length of about {length} to UDUNITS, not one of the calendar; "
-            "write the times in days",
+            "write the times in days"
         )
+        yield Hit(t.variable, "units", message)
 
 
 @rule("TIM005", each=times)
@@ -169,12 +163,8 @@ def the_word_is_since(c: Context, t: Time) -> Iterator[Hit]:
     """The reference datetime follows the word since, not one of its synonyms in UDUNITS."""
     if t.word.lower() != "since":
         new = f"{t.unit} since {t.text}"
-        yield Hit(
-            t.variable,
-            "units",
-            f"{t.word!r} precedes the reference datetime; expected 'since'",
-            fix=edits(c, t.variable, "units", new),
-        )
+        message = f"{t.word!r} precedes the reference datetime; expected 'since'"
+        yield Hit(t.variable, "units", message, fix=edits(c, t.variable, "units", new))
 
 
 @rule("TIM008", each=times)
@@ -183,11 +173,8 @@ def no_zone_but_zero(_: Context, t: Time) -> Iterator[Hit]:
     d = t.datetime
     if d is None or t.calendar in ("utc", "tai") or d.hour is None or not d.offset:
         return
-    yield Hit(
-        t.variable,
-        "units",
-        f"the reference datetime {t.text!r} has the zone {d.zone}; give the datetime in Universal Time instead",
-    )
+    message = f"the reference datetime {t.text!r} has the zone {d.zone}; give the datetime in Universal Time instead"
+    yield Hit(t.variable, "units", message)
 
 
 @rule("TIM024", each=times)
@@ -199,8 +186,5 @@ def leading_zeroes(_: Context, t: Time) -> Iterator[Hit]:
     parts = [d.month, d.day, d.hour, d.minute, (d.second or "").partition(".")[0] or None]
     parts += (d.zone or "").lstrip("+-Zz").split(":") if d.zone and not d.zone[0].isalpha() else []
     if len(d.year.lstrip("+-")) < 4 or any(p is not None and len(p) < 2 for p in parts):
-        yield Hit(
-            t.variable,
-            "units",
-            f"the reference datetime {t.text!r} lacks leading zeroes; expected a form such as 2000-01-01 00:00:00",
-        )
+        message = f"the reference datetime {t.text!r} lacks leading zeroes; expected a form such as 2000-01-01 00:00:00"
+        yield Hit(t.variable, "units", message)

@@ -66,13 +66,11 @@ def dimensional_quantities_have_units(c: Context, v: Variable) -> Iterator[Hit]:
     elif expected and not (known(expected) and is_dimensionless(expected)):
         yield Hit(v, "units", f"{name} has no units; the standard name calls for units that convert to {expected!r}")
     elif expected and _ANGLE.search(expected):
-        yield Hit(
-            v,
-            "units",
+        message = (
             f"{name} has no units, its canonical unit is {expected!r}: without units an angle may be read as "
-            "radians; add them",
-            severity="warning",
+            "radians; add them"
         )
+        yield Hit(v, "units", message, severity="warning")
     elif expected is None and (v.text("axis") or "").strip().upper() == "T" and v.is_coordinate and v.is_numeric:
         yield Hit(v, "units", "a time coordinate has no units; expected e.g. 'days since 2000-01-01'")
 
@@ -187,13 +185,11 @@ def units_fit_the_standard_name(c: Context, v: Variable) -> Iterator[Hit]:
     hint = "; to UDUNITS mb is a millibarn, an area: write mbar" if units == "mb" else ""
     levels = is_logarithmic(units) != is_logarithmic(expected) and known(expected)
     if levels and _same_quantity(units, expected):
-        yield Hit(
-            v,
-            "units",
+        message = (
             f"units {v.text('units')!r} convert to {expected!r}{_why(v, expected)} only through a logarithm; by CF "
-            "section 3.1 only a factor and an offset are allowed, while UDUNITS takes both for convertible",
-            severity="warning",
+            "section 3.1 only a factor and an offset are allowed, while UDUNITS takes both for convertible"
         )
+        yield Hit(v, "units", message, severity="warning")
     else:
         found = v.text("units")
         yield Hit(v, "units", f"units {found!r} cannot be converted to {expected!r}{_why(v, expected)}{hint}")
@@ -230,13 +226,11 @@ def units_have_no_numbers(_: Context, v: Variable) -> Iterator[Hit | str]:
     if not numbers or not any(m["name"] for m in parts):
         return
     if is_logarithmic(text):
-        yield Hit(
-            v,
-            "units",
+        message = (
             f"units {text!r} hold the number {numbers[0]} in a reference level; whether the text on factors "
-            "includes these is unclear",
-            severity="warning",
+            "includes these is unclear"
         )
+        yield Hit(v, "units", message, severity="warning")
     else:
         yield (
             f"units {text!r} hold the number {numbers[0]} next to a named unit; use a prefix or power, or "

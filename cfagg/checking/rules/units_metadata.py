@@ -91,11 +91,8 @@ def temperatures_have_units_metadata(c: Context, v: Variable) -> Iterator[Hit]:
     """Units of temperature come with ``units_metadata``."""
     units = v.text("units") or "1"
     if "units_metadata" not in v.attributes and is_temperature(units) and not is_cell(c, v):
-        yield Hit(
-            v,
-            "units_metadata",
-            f"units {units!r} without units_metadata; say whether it is on_scale, a difference or unknown",
-        )
+        message = f"units {units!r} without units_metadata; say whether it is on_scale, a difference or unknown"
+        yield Hit(v, "units_metadata", message)
 
 
 #: The only version with leap seconds in units_metadata, in its section 4.4.3.
@@ -111,22 +108,19 @@ def other_calendars_tell_nothing_of_leap_seconds(_: Context, t: Time) -> Iterato
     """A time coordinate has units_metadata only in a calendar in which leap seconds are in doubt."""
     v = t.variable
     if "units_metadata" in v.attributes and t.calendar not in _DOUBTFUL:
-        yield Hit(
-            v,
-            "units_metadata",
+        message = (
             f"units_metadata is on a time in calendar {v.text('calendar')!r}, where there is no doubt about leap "
-            "seconds; delete it",
-            fix=(Edit(v.path, "units_metadata", safe=False),),
+            "seconds; delete it"
         )
+        yield Hit(v, "units_metadata", message, fix=(Edit(v.path, "units_metadata", safe=False),))
 
 
 @rule("LPS002", each=times, until=_ONLY)
 def times_tell_of_leap_seconds(_: Context, t: Time) -> Iterator[Hit]:
     """A time coordinate in a calendar of the real world says how leap seconds were treated."""
     if "units_metadata" not in t.variable.attributes and t.calendar in _DOUBTFUL:
-        yield Hit(
-            t.variable,
-            "units_metadata",
+        message = (
             f"nothing says whether leap seconds are counted in calendar {t.calendar}; add units_metadata, "
-            "leap_seconds: none, utc or unknown",
+            "leap_seconds: none, utc or unknown"
         )
+        yield Hit(t.variable, "units_metadata", message)
