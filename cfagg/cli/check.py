@@ -348,10 +348,4 @@ def _style(args: Arguments, style: Any) -> Any:
         from shutil import get_terminal_size  # it takes long to load
 
         width = max(40, get_terminal_size().columns)
-    return style(
-        colour=colour,
-        width=width,
-        skipped=args.show_skipped,
-        statistics=args.statistics,
-        strict=args.strict,
-    )
+    return style(colour=colour, width=width, skipped=args.show_skipped, statistics=args.statistics, strict=args.strict)

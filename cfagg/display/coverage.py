@@ -130,13 +130,7 @@ def span_text(seconds: int) -> str:
 
 
 def save(
-    time: TimeCoverage,
-    counts: Int64,
-    path: str | Path,
-    *,
-    title: str,
-    subtitle: str = "",
-    share: float = 1.0,
+    time: TimeCoverage, counts: Int64, path: str | Path, *, title: str, subtitle: str = "", share: float = 1.0
 ) -> None:
     """Draw how many rows there are when and where; `share` of all rows were counted for the map."""
     picture.kind(path)

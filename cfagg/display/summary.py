@@ -42,9 +42,7 @@ class Listing[T]:
             return cls(count, tuple(member(i) for i in range(count)))
         tail = rows // 3
         return cls(
-            count,
-            tuple(member(i) for i in range(rows - tail)),
-            tuple(member(i) for i in range(count - tail, count)),
+            count, tuple(member(i) for i in range(rows - tail)), tuple(member(i) for i in range(count - tail, count))
         )
 
 

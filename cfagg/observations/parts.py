@@ -95,12 +95,7 @@ def recorded(folder: Path, number: int) -> PartRead | None:
     if not all(r.whole() for r in runs):
         return None
     return PartRead(
-        number,
-        tuple(record["variables"]),
-        record["attributes"],
-        record["rows"],
-        tuple(record["rounded"]),
-        runs,
+        number, tuple(record["variables"]), record["attributes"], record["rows"], tuple(record["rounded"]), runs
     )
 
 

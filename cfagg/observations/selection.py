@@ -35,13 +35,7 @@ class Columns:
         """Return all variables of a store, unchanged."""
         return cls(tuple(variables), tuple(variables))
 
-    def choose(
-        self,
-        select: Any = None,
-        drop: Any = None,
-        reorder: Any = None,
-        rename: Any = None,
-    ) -> Columns:
+    def choose(self, select: Any = None, drop: Any = None, reorder: Any = None, rename: Any = None) -> Columns:
         """Return some of these columns; `select` first, then `drop`, `reorder` and `rename`."""
         names = list(self.names)
         if select is not None:

@@ -103,11 +103,7 @@ type Int64 = npt.NDArray[np.int64]
 
 
 #: Kinds of instances, and the coordinates that are the same in all their rows.
-FEATURES = {
-    "timeSeries": ("latitude", "longitude"),
-    "trajectory": (),
-    "profile": ("time", "latitude", "longitude"),
-}
+FEATURES = {"timeSeries": ("latitude", "longitude"), "trajectory": (), "profile": ("time", "latitude", "longitude")}
 
 
 @dataclass(frozen=True)

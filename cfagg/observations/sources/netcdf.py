@@ -135,11 +135,7 @@ class _Reader:
     """Reads the observations of one file."""
 
     def __init__(
-        self,
-        path: str,
-        geometry: Geometry,
-        variables: Mapping[str, Described],
-        readers: Mapping[str, NetcdfReader],
+        self, path: str, geometry: Geometry, variables: Mapping[str, Described], readers: Mapping[str, NetcdfReader]
     ) -> None:
         self.path, self.geometry, self.variables, self.readers = path, geometry, variables, readers
         self.small: dict[str, npt.NDArray[Any]] = {}
