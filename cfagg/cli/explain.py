@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from textwrap import dedent, wrap
 from typing import TYPE_CHECKING, Any
 
@@ -100,11 +100,7 @@ def _told(rule: Rule, width: int, colour: bool) -> Iterator[str]:
         if example is not None:
             yield ""
             yield _bold(title, colour)
-            yield from _indented(example)
-
-
-def _indented(text: str) -> Sequence[str]:
-    return [f"    {line}".rstrip() for line in dedent(text).strip().splitlines()]
+            yield from (f"    {line}".rstrip() for line in dedent(example).strip().splitlines())
 
 
 def _bold(text: str, colour: bool) -> str:

@@ -213,7 +213,10 @@ def join_observations(
         for own in held.values():
             epochs = np.sort(own) if epochs is None else np.intersect1d(epochs, own)
         if epochs is None or not len(epochs):
-            raise OptionError("the datasets have no date in common", _extents(held))
+            raise OptionError(
+                "the datasets have no date in common",
+                [Problem(name, f"has {_extent(own)}") for name, own in held.items()],
+            )
     else:
         epochs = _same(members, held)
     return Joined(members, epochs, {name: _positions(own, epochs) for name, own in held.items()})
@@ -289,7 +292,3 @@ def _extent(epochs: Int64) -> str:
     if not len(epochs):
         return "no date"
     return f"{len(epochs)} dates from {epoch_text(epochs.min())} to {epoch_text(epochs.max())}"
-
-
-def _extents(held: Mapping[str, Int64]) -> list[Problem]:
-    return [Problem(name, f"has {_extent(own)}") for name, own in held.items()]

@@ -85,7 +85,8 @@ class Accumulator:
                 stdev.append(math.nan)
                 continue
             total, squares = totals(bins)
-            mean.append(mean_of(total, count))
+            # Python divides whole numbers of any size with one rounding.
+            mean.append(total / (count << 149) if count else math.nan)
             stdev.append(stdev_of(total, squares, count))
         low, high = ([key_value(k) for k in column] for column in self._keys.T)
         floats = (np.array(values, np.float64) for values in (mean, low, high, stdev))
@@ -162,12 +163,6 @@ def totals(bins: Integers) -> tuple[int, int]:
         total += significands << shift
         squares += (low + (high << 24)) << 2 * shift
     return total, squares
-
-
-def mean_of(total: int, count: int) -> float:
-    """Return the float64 nearest to a mean, from a sum in units of 2**-149; NaN for a count of 0."""
-    # Python divides whole numbers of any size with one rounding.
-    return total / (count << 149) if count else math.nan
 
 
 def stdev_of(total: int, squares: int, count: int) -> float:

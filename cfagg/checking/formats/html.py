@@ -13,7 +13,6 @@ from functools import lru_cache
 from html import escape
 from importlib import resources
 from itertools import groupby
-from typing import IO
 
 from cfagg._version import __version__
 from cfagg.checking.formats import Style, Totals, most_first
@@ -54,7 +53,7 @@ def render(results: Iterable[Outcome], style: Style) -> Iterator[str]:
         yield _counts(totals)
         yield _statistics(totals, linked=True)
         yield _tools(totals)
-        yield from _copied(sections)
+        yield from iter(lambda: sections.read(1 << 16), "")
         yield _skipped(totals)
         yield _foot(totals)
     yield f"</div><script>{_file('page.js')}</script></body></html>\n"
@@ -234,11 +233,6 @@ def _foot(totals: Totals) -> str:
 
 def _safe(text: str) -> str:
     return escape(printable(text))
-
-
-def _copied(stream: IO[str]) -> Iterator[str]:
-    while part := stream.read(1 << 16):
-        yield part
 
 
 @lru_cache(maxsize=2)

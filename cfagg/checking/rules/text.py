@@ -59,7 +59,7 @@ def text_is_normalized_utf8(c: Context) -> Iterator[Hit]:
         for text in value if isinstance(value, tuple) else (value,):
             fault = _fault(text) if isinstance(text, str | bytes) else ""
             if fault:
-                owner = where.path if isinstance(where, Variable) else _group_path(where)
+                owner = where.path if isinstance(where, Variable) else None if where.path == "/" else f"{where.path}/"
                 known = name in attribute_table()
                 fix = _normalized(owner, name, value) if isinstance(value, str) and fault.endswith(_REMEDY) else ()
                 # The rule is about CF attributes: it may mean those that CF defines, or all in a CF dataset.
@@ -72,10 +72,6 @@ def text_is_normalized_utf8(c: Context) -> Iterator[Hit]:
                 fault = next((f for block in v.blocks() if (f := _fault_of_values(v, block))), "")
                 if fault:
                     yield Hit(v, None, f"one of its values is wrong: {fault}")
-
-
-def _group_path(group: Group) -> str | None:
-    return None if group.path == "/" else f"{group.path}/"
 
 
 def _normalized(owner: str | None, name: str, value: str) -> tuple[Edit, ...]:

@@ -27,7 +27,7 @@ from cfagg.observations.indexes.table import Block, Searched, is_there
 if TYPE_CHECKING:
     from cfagg.storage.store import Source
 
-__all__ = ["Directory", "PagesIndex", "attributes_of", "damaged", "has_pages", "open_pages", "stored_attributes"]
+__all__ = ["Directory", "PagesIndex", "attributes_of", "damaged", "has_pages", "stored_attributes"]
 
 #: After so many searches in packed pages they are compiled: where the compiler has to be loaded for it, which takes as
 #: long as they, and where it is there already.
@@ -269,11 +269,6 @@ def _kernels(searches: int) -> ModuleType:
 
         _compiled = lookup_compiled
     return lookup if _compiled is None else _compiled
-
-
-def open_pages(store: Store) -> PagesIndex:
-    """Return the index pages of a store."""
-    return PagesIndex(store)
 
 
 def _batches(sizes: Int64) -> Iterator[tuple[int, int]]:

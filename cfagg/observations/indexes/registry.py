@@ -31,7 +31,7 @@ __all__ = ["GROUP", "build_pages", "entries_of_blocks", "index_kinds", "joined",
 GROUP = "cfagg.indexes"
 
 _OWN: dict[str, Callable[[Store], Index]] = {
-    "pages": pages.open_pages,
+    "pages": pages.PagesIndex,
     "bisect": bisect.open_bisect,
     "btree": btree.open_btree,
 }
@@ -87,7 +87,7 @@ def _default(store: Store) -> Index:
     problem: Exception | None = None
     if pages.has_pages(store):
         try:
-            return pages.open_pages(store)
+            return pages.PagesIndex(store)
         except (FragmentReadError, SourceError, StaleError) as error:
             problem = error
     found = stored_kinds(store)

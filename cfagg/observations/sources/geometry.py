@@ -79,7 +79,7 @@ def find_geometry(
     problems: list[Problem] = []
     wanted = None if columns is None else tuple(dict.fromkeys(columns))
     for name, variable in variables.items():
-        if (wanted is None or name in wanted) and _is_aggregation(variable):
+        if (wanted is None or name in wanted) and mark_of(variable.attributes) is not None:
             remedy = "write it to one file with cfagg.read(…).to_netcdf(…), or name the other variables in columns"
             problems.append(Problem(name, f"is an aggregation of other files, which are not read here; {remedy}"))
     links = _links(variables, sizes, problems)
@@ -100,7 +100,9 @@ def find_geometry(
     mentioned = {word for v in variables.values() for word in v.text("coordinates").split()}
     fit = [n for n, v in candidates.items() if set(v.dims) <= reached and (v.dims or n in mentioned)]
     if wanted is None:
-        return Geometry(dims, sizes, links, places, tuple(fit), _left_out(candidates, fit))
+        # Scalars and labels of dimensions are no data that are left out.
+        left_out = tuple(n for n, v in candidates.items() if n not in fit and v.dims and v.dims != (n,))
+        return Geometry(dims, sizes, links, places, tuple(fit), left_out)
     for name in wanted:
         if name not in variables:
             problems.append(Problem(name, f"is not a variable of the file{closest(name, variables)}"))
@@ -112,16 +114,6 @@ def find_geometry(
     if problems:
         raise ConventionError(f"{where}: columns cannot be read", problems)
     return Geometry(dims, sizes, links, places, wanted)
-
-
-def _is_aggregation(variable: Described) -> bool:
-    """Return whether the values of a variable are, or seem to be, in other files."""
-    return mark_of(variable.attributes) is not None
-
-
-def _left_out(candidates: Mapping[str, Described], fit: list[str]) -> tuple[str, ...]:
-    """Return data variables that do not become columns, except scalars and labels of dimensions."""
-    return tuple(n for n, v in candidates.items() if n not in fit and v.dims and v.dims != (n,))
 
 
 def _links(

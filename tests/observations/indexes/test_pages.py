@@ -16,7 +16,7 @@ import zarr
 
 from cfagg.errors import ConventionError, FragmentReadError, SourceError, StaleError, StaleIndexWarning
 from cfagg.observations.indexes import open_index, pages, write_bisect, write_pages
-from cfagg.observations.indexes.pages import open_pages
+from cfagg.observations.indexes.pages import PagesIndex
 from cfagg.observations.indexes.pages_writing import NAME
 from tests.observations.indexes.made import Counting, Store, cut, even, uneven, write
 
@@ -122,9 +122,9 @@ assert len(found) == 1
 def test_pages_of_other_rows_are_stale(tmp_path):
     write(tmp_path, "pages", even(10))
     with pytest.raises(StaleError, match="10 rows, which are not those of the store"):
-        open_pages(Store(tmp_path, 10, "other rows"))
+        PagesIndex(Store(tmp_path, 10, "other rows"))
     with pytest.raises(StaleError, match="make them again with build_pages"):
-        open_pages(Store(tmp_path, 11))
+        PagesIndex(Store(tmp_path, 11))
 
 
 def test_stale_pages_are_passed_over_with_a_warning(tmp_path):
@@ -226,7 +226,7 @@ def test_attributes_that_are_not_understood_are_refused(tmp_path, change):
 def test_a_store_without_pages_says_how_to_make_them(tmp_path):
     write_bisect(tmp_path, cut(even(5)))
     with pytest.raises(SourceError, match=r"build_pages \(cfagg obs index\)"):
-        open_pages(Store(tmp_path, 5))
+        PagesIndex(Store(tmp_path, 5))
 
 
 def test_pages_written_again_do_not_disturb_who_has_the_old_open(tmp_path):
