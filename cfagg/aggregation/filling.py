@@ -27,7 +27,7 @@ from cfagg.aggregation.names import (
 )
 from cfagg.aggregation.values import Assembled, along_axis, assembled, with_bounds
 from cfagg.cf.header import plain
-from cfagg.cf.joining import Companion, Coordinate, Described, Stated, turn_of, with_units
+from cfagg.cf.joining import Companion, Coordinate, Described, Stated, is_missing, turn_of, with_units
 
 __all__ = ["Builder"]
 
@@ -272,12 +272,12 @@ class Builder:
         for row, part in own.items():
             stated, values = part.stated, part.values
             dtype = np.promote_types(stated.dtype.newbyteorder("="), np.min_scalar_type(-most))
-            declared = {n: dtype.type(v) for n, v in stated.attributes.items() if n in ("_FillValue", "missing_value")}
-            stated = replace(stated, dtype=dtype, attributes={**stated.attributes, **declared})
+            # What a file declares missing may be the index of a feature of all.
+            none = {n: dtype.type(-1) for n in ("_FillValue", "missing_value") if n in stated.attributes}
             if values is not None:
-                values = values.astype(dtype)
-                inside = (values >= 0) & (values < boxes.count[row, k])
-                values = np.where(inside, values + dtype.type(boxes.start[row, k]), values)
+                shifted = values.astype(dtype) + dtype.type(boxes.start[row, k])
+                values = np.where(is_missing(values, stated), dtype.type(-1), shifted)
+            stated = replace(stated, dtype=dtype, attributes={**stated.attributes, **none})
             out[row] = replace(part, stated=stated, values=values)
         return out
 

@@ -193,6 +193,32 @@ def test_indices_of_many_features_have_a_type_that_holds_them(tmp_path: Path) ->
         npt.assert_array_equal(found["name"].values[index[:100].astype(int)], found["ta"][:100])
 
 
+@pytest.mark.parametrize(
+    ("fill", "by"), [(1, "_FillValue"), (4, "_FillValue"), (4, "missing_value"), (-9, "missing_value")]
+)
+def test_what_files_declare_missing_is_no_index_and_no_other_is(tmp_path: Path, fill: int, by: str) -> None:
+    """Of one file 4 is none of the features, of all it is that of the second file's second."""
+    files = []
+    for k in range(2):
+        path = write(
+            tmp_path / f"{k}.nc", [Feature(10 * k + i, 0.0, ((i, 0.0, i),)) for i in range(3)], Form(counts=False)
+        )
+        with netCDF4.Dataset(path, "a") as ds:
+            ds.renameVariable("index", "old")
+            del ds["old"].instance_dimension
+            own = ds.createVariable("index", "i4", ("obs",), fill_value=fill if by == "_FillValue" else None)
+            own.setncatts({"instance_dimension": "station", by: np.int32(fill)})
+            own[:] = ds["old"][:]
+            if fill < 0:
+                own[1] = fill
+        files.append(path)
+    with cfagg.aggregate(files, decode_times=False) as found:
+        index = found["index"].values
+        assert np.isnan(index).sum() == (2 if fill < 2 else 0)
+        of = np.flatnonzero(~np.isnan(index))
+        npt.assert_array_equal(found["name"].values[index[of].astype(int)] % 10, found["ta"].values[of])
+
+
 @pytest.mark.parametrize("counts", [True, False])
 @pytest.mark.parametrize("on_overlap", ["apart", "first", "last"])
 def test_files_with_features_in_common_stay_apart_and_say_which(
@@ -261,8 +287,10 @@ def test_features_in_another_order_have_other_samples_whatever_the_counts(tmp_pa
         assert answer.remedy == "write both with the same order of timeseries_id"
 
 
-@pytest.mark.parametrize("counts", [True, False])
-def test_counts_and_indices_that_cannot_be_true_keep_files_apart(tmp_path: Path, counts: bool) -> None:
+@pytest.mark.parametrize(("counts", "wrong"), [(True, [2, 3]), (True, [5, -1]), (False, [0, 2]), (False, [-2, 0])])
+def test_counts_and_indices_that_cannot_be_true_keep_files_apart(
+    tmp_path: Path, counts: bool, wrong: list[int]
+) -> None:
     files = [
         write(
             tmp_path / f"{k}.nc", [Feature(f"{k}{i}", 1.0, ((k, 0.0, k),) * 2) for i in range(2)], Form(counts=counts)
@@ -270,7 +298,7 @@ def test_counts_and_indices_that_cannot_be_true_keep_files_apart(tmp_path: Path,
         for k in range(3)
     ]
     with netCDF4.Dataset(files[1], "a") as ds:
-        ds["rows" if counts else "index"][1] = 3
+        ds["rows" if counts else "index"][:2] = wrong
     with cfagg.aggregate(files, decode_times=False) as found:
         assert [found[f"ta{n}"].size for n in ("", "_1", "_2")] == [4, 4, 4]
         text = str(found.cfagg.report.why(0, 1).answers[0])

@@ -8,7 +8,7 @@ from cfagg.cf.joining.members import Axis, Members, Part, Points, codes
 from cfagg.cf.joining.options import Options
 from cfagg.cf.joining.reasons import Reason, why
 from cfagg.cf.joining.reform import in_one_calendar
-from cfagg.cf.joining.samples import is_index, with_samples, without_features
+from cfagg.cf.joining.samples import is_missing, with_samples, without_features
 from cfagg.cf.joining.turning import turn_of, turned
 from cfagg.cf.joining.tying import tied
 from cfagg.cf.joining.values import with_units, with_units_of
@@ -30,7 +30,7 @@ __all__ = [
     "describe_all",
     "in_one_calendar",
     "interned",
-    "is_index",
+    "is_missing",
     "join",
     "members_of",
     "tied",

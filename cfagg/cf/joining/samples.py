@@ -18,7 +18,7 @@ from cfagg.cf.joining.described import WITHIN, Described, Stated
 from cfagg.cf.joining.members import Axis, Bools, Int64, Members, starts
 from cfagg.cf.joining.values import plain
 
-__all__ = ["FEATURES", "is_index", "unsound", "with_samples", "without_features"]
+__all__ = ["FEATURES", "is_missing", "unsound", "with_samples", "without_features"]
 
 #: The column of the signature by which what has ranges that cannot follow each other is apart.
 FEATURES = "features whose ranges cannot follow those of others"
@@ -131,7 +131,7 @@ def unsound(one: Described) -> str | None:
         ((part,), values) = found, found[0].values
         if part is one.parts.get(f"index of {name}"):
             outer = sizes.get(one.along.get(part.stated.text("instance_dimension") or "", ""), 0)
-            if not is_index(values, part.stated, outer).all():
+            if not (is_missing(values, part.stated) | ((values >= 0) & (values < outer))).all():
                 return f"an index of the {name.partition(WITHIN)[0]} is none of the {outer:,} features"
             continue
         total = sizes.get(f"nodes{WITHIN}{own.within}", -1) if part is one.parts.get(f"size of {name}") else sizes[name]
@@ -140,8 +140,7 @@ def unsound(one: Described) -> str | None:
     return None
 
 
-def is_index(values: npt.NDArray[Any], stated: Stated, size: int) -> Bools:
-    """Return which indices are those of one of so many features, or are declared missing."""
-    missing = [np.asarray(stated.attributes[k]) for k in ("_FillValue", "missing_value") if k in stated.attributes]
-    found: Bools = (values >= 0) & (values < size)
-    return found | np.isin(values, np.concatenate([m.ravel() for m in missing])) if missing else found
+def is_missing(values: npt.NDArray[Any], stated: Stated) -> Bools:
+    """Return which values are declared missing."""
+    said = [np.ravel(stated.attributes[k]) for k in ("_FillValue", "missing_value") if k in stated.attributes]
+    return np.isin(values, np.concatenate(said)) if said else np.zeros(values.shape, bool)
