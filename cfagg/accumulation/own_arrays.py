@@ -87,8 +87,10 @@ class OwnArrays:
         store, top = self.source.store, f"{self.path}/"
         if not isinstance(store, Url) or self.source.zarr_format != 3:
             return {}
-        found = read_document(store, "zarr.json", store)
-        whole = None if found is None else found.content.get("consolidated_metadata")
+        whole = None
+        with suppress(CfaggError):  # the group can be opened without it
+            found = read_document(store, "zarr.json", store)
+            whole = None if found is None else found.content.get("consolidated_metadata")
         held = whole.get("metadata") if isinstance(whole, dict) else None
         return {k.removeprefix(top): v for k, v in held.items() if k.startswith(top)} if isinstance(held, dict) else {}
 

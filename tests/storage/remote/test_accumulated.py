@@ -117,6 +117,16 @@ def test_a_server_without_strong_tags_cannot_prove_that_anything_is_fresh(here, 
             cfagg.open_accumulated(f"{server.url}/{here.name}", "tas", adopt=True)
 
 
+@pytest.mark.parametrize("root", [b"{", b"[]", b'{"consolidated_metadata": {"metadata": []}}'])
+def test_an_accumulation_is_opened_whatever_the_root_of_the_store_says(here, tmp_path, root: bytes) -> None:
+    shutil.copytree(here, tmp_path / "a.zarr")
+    (tmp_path / "a.zarr" / "zarr.json").write_bytes(root)
+    with served(tmp_path) as server:
+        server.dated, server.tag = True, '"as before"'
+        found = cfagg.open_accumulated(f"{server.url}/a.zarr", "tas", adopt=True, trust_for=60).sum("time")
+    np.testing.assert_array_equal(found, cfagg.open_accumulated(here, "tas").sum("time"))
+
+
 def replaced(bucket: Bucket, url: str, key: str, change) -> None:
     """Write an object anew."""
     name = f"{url.removeprefix(f's3://{bucket.name}/')}/{key}"
