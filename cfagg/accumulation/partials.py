@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cfagg.accumulation.chunk_blocks import Room, batches_of, read_blocks
+from cfagg.accumulation.chunk_blocks import Room, batches_of, new_room, read_blocks
 from cfagg.accumulation.recipe import Field, Recipe
 from cfagg.accumulation.scratch import Journal, PassingJournal, Scratch
 from cfagg.accumulation.source import mask_of
@@ -55,7 +55,7 @@ class BlockSums:
         return self.records["number"][some], parts[some]
 
 
-def compute(recipe: Recipe, numbers: Int64, seen: Int64, room: Room | None = None, *, look: bool = False) -> BlockSums:
+def compute(recipe: Recipe, numbers: Int64, seen: Int64, room: Room = new_room, *, look: bool = False) -> BlockSums:
     """Return the partial sums of chunks of one shape; `seen`, `room` and `look` as of `read_blocks`."""
     blocks, checks = read_blocks(recipe, numbers, seen, room, look=look)
     mask = recipe.meaning.mask
@@ -247,7 +247,7 @@ class Pass:
         """Return memory that this thread reads into again and again."""
         raw: npt.NDArray[np.uint8] | None = getattr(self._kept, "raw", None)
         if raw is None or raw.size < nbytes:
-            raw = self._kept.raw = np.empty(nbytes, np.uint8)
+            raw = self._kept.raw = new_room(nbytes)
         return raw
 
     def by_dask(self, client: Any) -> None:
